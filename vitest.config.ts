@@ -1,0 +1,27 @@
+import { defineConfig } from 'vitest/config';
+
+/** `npm test` runs both projects, `unit` first; `e2e` needs the cluster that `scripts/test.ts` brings up. */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['{manifests,operator,brokers,e2e,bench,scripts}/**/*.test.ts'],
+          exclude: ['**/node_modules/**', 'e2e/suites/**'],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          include: ['e2e/suites/**/*.test.ts'],
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
