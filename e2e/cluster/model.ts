@@ -1,0 +1,70 @@
+import type { Steps } from '../progress/index.ts';
+
+export type Provider = 'kubeconfig' | 'kind' | 'native';
+export type Tool = 'kubectl' | 'helm';
+
+/** An image of ours: an ordinary Dockerfile and the directory that it copies from. */
+export interface ImageSource {
+  /** Without host and tag, for example `space/operator`. The tag is the hash of what goes in. */
+  readonly name: string;
+  readonly dockerfile: string;
+  readonly context: string;
+  /** Fills `context` (a bundle, say) before the build; called once, before the hash is taken. */
+  readonly buildContext?: () => Promise<void>;
+}
+
+export interface BringUp {
+  readonly name: string;
+  /** Left out: `kubeconfig` when one is given, `kind` when a Docker engine answers, else `native`. */
+  readonly provider?: Provider;
+  readonly kubeconfig?: string;
+  /** Loopback port of the API server (native, 17443; another cluster on this machine needs another one). */
+  readonly apiPort?: number;
+  /** Where `kubeconfig` clusters pull our images from, for example `registry.example.com/team`. */
+  readonly imageRegistry?: string;
+  /** Built while the cluster comes up, so that `loadImages` only has to bring them in. */
+  readonly images?: readonly ImageSource[];
+  readonly steps: Steps;
+}
+
+export interface TakeDown {
+  /** Leaves the state on disk, so that the next `bringUp` finds images, objects and data again. */
+  readonly keep?: boolean;
+  readonly steps: Steps;
+}
+
+/** A running Kubernetes cluster with the RuntimeClass `gvisor`, NetworkPolicy enforced and a default StorageClass. */
+export interface Cluster {
+  readonly name: string;
+  readonly provider: Provider;
+  /** Path of an administrator's kubeconfig. */
+  readonly kubeconfig: string;
+  /** Path of the program. */
+  tool(name: Tool): Promise<string>;
+  /** Builds what is not built, brings it to the nodes; answers image name → reference for chart values. */
+  loadImages(images: readonly ImageSource[], steps: Steps): Promise<ReadonlyMap<string, string>>;
+  /** What only a node of our own can give tests. */
+  readonly node?: NodeAccess;
+}
+
+export interface NodeAccess {
+  readonly name: string;
+  /** Loopback port of the API server on this machine. */
+  readonly apiPort: number;
+  /** The command that runs `argv` inside the node's namespaces, for `spawn` or `execFile`. */
+  command(argv: readonly string[]): readonly [string, ...string[]];
+  /** A host beyond the cluster: two addresses that pods have a route to, listening on `ports`. */
+  outside(ports: readonly number[]): Promise<OutsideHost>;
+}
+
+export interface OutsideHost extends AsyncDisposable {
+  readonly addresses: readonly [string, string];
+  /** Every TCP connection that has arrived so far. */
+  connections(): readonly OutsideConnection[];
+}
+
+export interface OutsideConnection {
+  readonly from: string;
+  readonly to: string;
+  readonly port: number;
+}

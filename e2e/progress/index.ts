@@ -1,0 +1,2 @@
+export type { Step, StepSummary, Steps } from './steps.ts';
+export { createSteps } from './steps.ts';
