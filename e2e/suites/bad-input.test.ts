@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  assistant,
+  capsule,
+  gone,
+  installed,
+  kube,
+  manifest,
+  namespaceOf,
+  podsOf,
+  ready,
+  told,
+  unique,
+} from './support/space.ts';
+
+describe('bad input', () => {
+  const home = unique('bad');
+  let namespace: string;
+
+  beforeAll(async () => {
+    await kube.apply(capsule(home));
+    namespace = await namespaceOf(home);
+  });
+
+  afterAll(async () => {
+    await kube.remove('capsule', home, installed.namespace);
+    await gone('capsule', home, installed.namespace);
+  });
+
+  it.each([
+    ['a version of two numbers', { version: '1.0' }, /version/],
+    ['an unknown property', { surprise: true }, /surprise/],
+    ['a reserved id', { id: 'postgres' }, /id/],
+  ])('a manifest with %s is refused by the API server, which names the field', async (_, change, names) => {
+    const good = manifest('refused');
+    const bad = { ...good, platform: { ...good.platform, ...change } };
+    for (const flags of [[], ['--validate=false']]) {
+      const args = ['apply', '--server-side', ...flags, '-f', '-'];
+      const refusal = await kube.run(args, JSON.stringify(assistant(home, 'refused', { manifest: bad })));
+      expect(refusal.code).not.toBe(0);
+      expect(refusal.stderr).toMatch(names);
+    }
+  });
+
+  it('a Capsule whose name is no valid id is told so', async () => {
+    await kube.apply(capsule('not.an.id'));
+    const refusal = await told('capsule', 'not.an.id', 'NamespaceReady', 'False', 'InvalidName');
+    expect(refusal.message).toMatch(/lowercase/);
+    await kube.remove('capsule', 'not.an.id', installed.namespace);
+    await gone('capsule', 'not.an.id', installed.namespace);
+  });
+
+  it('an Assistant of an unknown Capsule waits for it and says so', async () => {
+    const later = unique('later');
+    await kube.apply(assistant(later, 'waits', {}, later));
+    const refusal = await told('assistant', later, 'CapsuleReady', 'False', 'CapsuleNotFound');
+    expect(refusal.message).toContain(later);
+    await kube.apply(capsule(later));
+    await ready('assistant', later);
+    await kube.remove('capsule', later, installed.namespace);
+    await gone('capsule', later, installed.namespace);
+    await gone('assistant', later, installed.namespace);
+  });
+
+  it('an image that cannot be pulled is named, and a better one is taken up', async () => {
+    const name = `${home}-pull`;
+    await kube.apply(assistant(home, 'pull', { image: 'space/no-such-image:1' }, name));
+    const refusal = await told('assistant', name, 'WorkloadReady', 'False', 'ImagePullFailed');
+    expect(refusal.message).toContain('space/no-such-image:1');
+    await kube.apply(assistant(home, 'pull', {}, name));
+    await ready('assistant', name);
+  });
+
+  it('hosts and stored inputs are not promised before there is a gateway', async () => {
+    const name = `${home}-hosts`;
+    const asks = manifest('hosts', { network: { allowed_hosts: ['api.example.com'] } });
+    await kube.apply(assistant(home, 'hosts', { manifest: asks }, name));
+    await told('assistant', name, 'EgressReady', 'False', 'NoGateway');
+    expect(await podsOf(namespace, 'hosts')).toEqual([]);
+  });
+});

@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openCluster } from '../cluster/index.ts';
+import {
+  assistant,
+  capsule,
+  gone,
+  installed,
+  kube,
+  namespaceOf,
+  ready,
+  runningPod,
+  services,
+  unique,
+} from './support/space.ts';
+import { until } from './support/until.ts';
+
+/** Tries every target at once and says for each how the connection ended; a dropped packet is a `timeout`. */
+const PROBE = `
+  const { connect } = require('node:net');
+  const tried = process.argv.slice(1).map((target) => new Promise((resolve) => {
+    const [host, port] = target.split(' ');
+    const socket = connect({ host, port: Number(port) });
+    const end = (how) => { socket.destroy(); resolve([target, how]); };
+    socket.setTimeout(3000, () => end('timeout'));
+    socket.on('connect', () => end('connected'));
+    socket.on('error', (error) => end(error.code));
+  }));
+  Promise.all(tried).then((ended) => console.log(JSON.stringify(Object.fromEntries(ended))));
+`;
+
+async function probe(
+  namespace: string,
+  pod: string,
+  targets: readonly string[],
+): Promise<Record<string, string>> {
+  const { stdout, stderr } = await kube.exec(namespace, pod, ['node', '-e', PROBE, ...targets]);
+  if (stdout === '') throw new Error(stderr);
+  return JSON.parse(stdout);
+}
+
+const podAddress = async (namespace: string, selector: string) =>
+  (await kube.list('pods', namespace, selector))[0]?.status.podIP as string;
+const serviceAddress = async (namespace: string, name: string) =>
+  (await kube.get('service', name, namespace))?.spec.clusterIP as string;
+
+describe('an Assistant behind its Capsule’s walls', () => {
+  const one = unique('wall');
+  const other = unique('wall');
+  let namespace: string;
+  let otherNamespace: string;
+  let pod: string;
+
+  beforeAll(async () => {
+    await kube.apply(
+      capsule(one),
+      capsule(other),
+      assistant(one, 'inside', {}, one),
+      assistant(other, 'inside', {}, other),
+    );
+    [namespace, otherNamespace] = await Promise.all([namespaceOf(one), namespaceOf(other)]);
+    await Promise.all([ready('assistant', one), ready('assistant', other)]);
+    pod = (await runningPod(namespace, 'inside')).metadata.name;
+  });
+
+  afterAll(async () => {
+    for (const name of [one, other]) await kube.remove('capsule', name, installed.namespace);
+    for (const name of [one, other]) await gone('capsule', name, installed.namespace);
+  });
+
+  it('reaches the database, and neither broker, API server, DNS, storage, operator nor another Capsule', async () => {
+    const open = `${await serviceAddress(services, 'postgres')} 5432`;
+    const closed = [
+      `${await serviceAddress(services, 'db-broker')} 8080`,
+      `${await podAddress(services, 'platform.space/component=db-broker')} 8080`,
+      `${await podAddress(services, 'platform.space/component=db-broker')} 9090`,
+      `${await serviceAddress(services, 's3')} 7070`,
+      `${await podAddress(services, 'platform.space/component=s3')} 7070`,
+      `${await serviceAddress('default', 'kubernetes')} 443`,
+      `${await serviceAddress('kube-system', 'kube-dns')} 53`,
+      `${await podAddress(installed.namespace, 'platform.space/component=operator')} 8081`,
+      `${await podAddress(installed.namespace, 'platform.space/component=operator')} 9090`,
+      `${await serviceAddress(otherNamespace, 'inside')} 8080`,
+      `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
+    ];
+    expect(closed.join()).not.toContain('undefined');
+    expect(await probe(namespace, pod, [open, ...closed])).toEqual({
+      [open]: 'connected',
+      ...Object.fromEntries(closed.map((target) => [target, 'timeout'])),
+    });
+  });
+
+  it('knows the name of its database and no other', async () => {
+    const look = await kube.exec(namespace, pod, [
+      'node',
+      '-e',
+      `const { lookup } = require('node:dns').promises;
+       const name = (host) => lookup(host).then(() => 'known', (error) => error.code);
+       Promise.all(['postgres', 'kubernetes.default.svc', 'example.com'].map(name)).then((ends) => console.log(ends.join()))`,
+    ]);
+    expect(look.stdout.trim()).toMatch(/^known,E\w+,E\w+$/);
+  });
+
+  it('cannot reach a host beyond the cluster that a pod without walls reaches', async (context) => {
+    const node = (await openCluster(installed.cluster))?.node;
+    if (node === undefined)
+      return context.skip('only the native cluster has a host beyond it that tests may make');
+    await using outside = await node.outside([8080]);
+    const target = `${outside.addresses[0]} 8080`;
+
+    const free = unique('free');
+    await kube.apply({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: free, namespace: 'default' },
+      spec: {
+        restartPolicy: 'Never',
+        containers: [{ name: 'probe', image: installed.image, command: ['sleep', '600'] }],
+      },
+    });
+    await until(
+      'the free pod to run',
+      async () => (await kube.get('pod', free, 'default'))?.status.phase === 'Running',
+    );
+    expect(await probe('default', free, [target])).toEqual({ [target]: 'connected' });
+    await kube.remove('pod', free, 'default');
+
+    const before = outside.connections().length;
+    expect(await probe(namespace, pod, [target])).toEqual({ [target]: 'timeout' });
+    expect(outside.connections().length).toBe(before);
+  });
+
+  it('is reached from the Space’s namespace by pods that are marked as its clients, and by no other pod', async () => {
+    const image = installed.image;
+    const targets = [`${await serviceAddress(namespace, 'inside')} 8080`];
+    const client = (name: string, labels: Record<string, string>) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: installed.namespace, labels },
+      spec: {
+        automountServiceAccountToken: false,
+        restartPolicy: 'Never',
+        securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+        containers: [
+          {
+            name: 'probe',
+            image,
+            command: ['sleep', '600'],
+            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+          },
+        ],
+      },
+    });
+    const marked = unique('marked');
+    const stranger = unique('stranger');
+    await kube.apply(client(marked, { 'platform.space/client': 'true' }), client(stranger, {}));
+    for (const name of [marked, stranger]) {
+      await until(
+        `${name} to run`,
+        async () => (await kube.get('pod', name, installed.namespace))?.status.phase === 'Running',
+      );
+    }
+    expect(Object.values(await probe(installed.namespace, marked, targets))).toEqual(['connected']);
+    expect(Object.values(await probe(installed.namespace, stranger, targets))).toEqual(['timeout']);
+    for (const name of [marked, stranger]) await kube.remove('pod', name, installed.namespace);
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import {
+  databaseUrl,
+  kube,
+  namespaceOf,
+  openDatabase,
+  ready,
+  runningPod,
+  superuserRows,
+} from './support/space.ts';
+
+describe('the example Assistant', async () => {
+  await ready('assistant', 'ledger');
+  const namespace = await namespaceOf('household');
+  const pod = await runningPod(namespace, 'ledger');
+
+  it('runs in gVisor, and sees its kernel', async () => {
+    expect(pod.spec.runtimeClassName).toBe('gvisor');
+    const version = await kube.exec(namespace, pod.metadata.name, ['cat', '/proc/version']);
+    expect(version.stdout).toMatch(/gvisor/i);
+  });
+
+  it('runs as nobody in particular, with nothing to write on and no token', async () => {
+    const { securityContext } = pod.spec.containers[0];
+    expect(securityContext).toMatchObject({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+    expect(pod.spec.automountServiceAccountToken).toBe(false);
+    const look = await kube.exec(namespace, pod.metadata.name, [
+      'sh',
+      '-c',
+      'id -u; touch /probe; ls /var/run/secrets/kubernetes.io; true',
+    ]);
+    expect(look.stdout.split('\n')[0]).not.toBe('0');
+    expect(look.stderr).toMatch(/Read-only file system/);
+    expect(look.stderr).toMatch(/No such file or directory/);
+  });
+
+  it('reads its manifest, genesis and credentials from files and environment', async () => {
+    const look = await kube.exec(namespace, pod.metadata.name, [
+      'node',
+      '-e',
+      `const { readFileSync: read } = require('node:fs');
+       const { CAPSULE_ID, ASSISTANT_ID, DATABASE_URL } = process.env;
+       const manifest = JSON.parse(read('/etc/space/manifest/manifest.json', 'utf8'));
+       console.log(JSON.stringify({
+         CAPSULE_ID, ASSISTANT_ID, id: manifest.platform.id,
+         genesis: read('/etc/space/genesis/genesis.txt', 'utf8') === manifest.platform.genesis,
+         url: read('/etc/space/credentials/DATABASE_URL', 'utf8') === DATABASE_URL,
+       }))`,
+    ]);
+    expect(JSON.parse(look.stdout)).toEqual({
+      CAPSULE_ID: 'household',
+      ASSISTANT_ID: 'ledger',
+      id: 'ledger',
+      genesis: true,
+      url: true,
+    });
+  });
+
+  it('answers through its Service', async () => {
+    expect(await kube.proxy(namespace, 'ledger:8080', '/healthz')).toBeTypeOf('object');
+  });
+
+  it('opens its own database with its URL, and no other', async () => {
+    const url = await databaseUrl(namespace, 'ledger');
+    const own = url.pathname.slice(1);
+    expect((await openDatabase(url, own)).stdout.trim()).toBe(own);
+    const others = (await superuserRows('select datname from pg_database')).filter((name) => name !== own);
+    expect(others).toEqual(expect.arrayContaining(['postgres', 'template1', 'space_registry']));
+    for (const other of others) {
+      const { code, stderr } = await openDatabase(url, other);
+      expect([other, code, stderr]).toEqual([
+        other,
+        2,
+        expect.stringMatching(/permission denied for database|not currently accepting connections/),
+      ]);
+    }
+  });
+});

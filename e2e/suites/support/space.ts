@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { inject } from 'vitest';
+import { openCluster } from '../../cluster/index.ts';
+import { createKube, finish, type Kube, type KubeObject } from './kube.ts';
+import { until } from './until.ts';
+
+/** What `setup.ts` hands to every suite. */
+export interface Installed {
+  readonly cluster: string;
+  readonly kubectl: string;
+  readonly kubeconfig: string;
+  readonly space: string;
+  readonly namespace: string;
+  /** Reference of the example Assistant's image on this cluster. */
+  readonly image: string;
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    installed: Installed;
+  }
+}
+
+export const installed = inject('installed');
+export const services = `${installed.space}-services`;
+export const kube: Kube = createKube(installed.kubectl, installed.kubeconfig);
+
+/** A name that no other suite and no earlier run has used. */
+export const unique = (prefix: string) =>
+  `${prefix}-${randomBytes(3).toString('hex')}`.replace(/-(\d)/, '-x$1');
+
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+}
+
+export const conditionOf = (object: KubeObject | undefined, type: string): Condition | undefined =>
+  object?.status?.conditions?.find((condition: Condition) => condition.type === type);
+
+export function capsule(name: string, spec: object = {}) {
+  return {
+    apiVersion: 'platform.space/v1',
+    kind: 'Capsule',
+    metadata: { name, namespace: installed.namespace },
+    spec,
+  };
+}
+
+export function manifest(id: string, changes: object = {}) {
+  return {
+    platform: {
+      spec: 1,
+      id,
+      version: '1.0.0',
+      name: 'Probe',
+      summary: 'Answers on its port and does nothing else',
+      description: 'Stands still in its Capsule so that a test can look out of its windows.',
+      creators: ['@space'],
+      github: 'https://github.com/space/probe',
+      genesis: 'Stand still.',
+    },
+    network: { allowed_hosts: [] },
+    ...changes,
+  };
+}
+
+/** Listens on its port with nothing but Node. */
+export const LISTENER = [
+  'node',
+  '-e',
+  "require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
+];
+
+/** An Assistant of the example's image that only listens. Its object has the name of its id unless told otherwise. */
+export function assistant(capsuleName: string, id: string, changes: object = {}, objectName = id) {
+  return {
+    apiVersion: 'platform.space/v1',
+    kind: 'Assistant',
+    metadata: { name: objectName, namespace: installed.namespace },
+    spec: {
+      capsule: capsuleName,
+      manifest: manifest(id),
+      image: installed.image,
+      command: LISTENER,
+      ...changes,
+    },
+  };
+}
+
+export const getCapsule = (name: string) => kube.get('capsule', name, installed.namespace);
+export const getAssistant = (name: string) => kube.get('assistant', name, installed.namespace);
+
+export const ready = (kind: 'capsule' | 'assistant', name: string) =>
+  until(`${kind} ${name} to be Ready`, async () => {
+    const object = await kube.get(kind, name, installed.namespace);
+    const condition = conditionOf(object, 'Ready');
+    if (condition?.status === 'True') return object;
+    throw new Error(`${condition?.reason}: ${condition?.message}`);
+  });
+
+/** Waits until a condition has this status and reason. */
+export const told = (
+  kind: 'capsule' | 'assistant',
+  name: string,
+  type: string,
+  status: string,
+  reason: string,
+) =>
+  until(`${kind} ${name} to have ${type} ${status}, ${reason}`, async () => {
+    const condition = conditionOf(await kube.get(kind, name, installed.namespace), type);
+    if (condition?.status === status && condition.reason === reason) return condition;
+    throw new Error(`${type} is ${condition?.status}, ${condition?.reason}: ${condition?.message}`);
+  });
+
+export const namespaceOf = async (capsuleName: string): Promise<string> =>
+  (await ready('capsule', capsuleName)).status.namespace;
+
+export const podsOf = (namespace: string, id: string) =>
+  kube.list('pods', namespace, `platform.space/assistant=${id}`);
+
+export async function runningPod(namespace: string, id: string): Promise<KubeObject> {
+  return until(`a running pod of ${id}`, async () =>
+    (await podsOf(namespace, id)).find(
+      (pod) => pod.status.phase === 'Running' && pod.metadata.deletionTimestamp === undefined,
+    ),
+  );
+}
+
+export const gone = (kind: string, name: string, namespace?: string) =>
+  until(`${kind} ${name} to be gone`, async () => (await kube.get(kind, name, namespace)) === undefined);
+
+/** The connection URL that an Assistant was given. */
+export async function databaseUrl(namespace: string, id: string): Promise<URL> {
+  const secret = await kube.get('secret', `${id}-database`, namespace);
+  if (secret === undefined) throw new Error(`no database Secret of ${id}`);
+  return new URL(Buffer.from(secret.data.DATABASE_URL, 'base64').toString());
+}
+
+/** One statement as the embedded server's superuser, over the socket in its own pod; rows as text. */
+export async function superuserRows(sql: string): Promise<string[]> {
+  const { code, stdout, stderr } = await kube.exec(services, 'postgres-0', [
+    'psql',
+    '-XAtq',
+    '-U',
+    'postgres',
+    '-c',
+    sql,
+  ]);
+  if (code !== 0) throw new Error(stderr);
+  return stdout.split('\n').filter((row) => row !== '');
+}
+
+/** What `psql` says when it opens `database` with the credentials of `url`, from inside the server's pod. */
+export function openDatabase(url: URL, database: string) {
+  const target = `host=127.0.0.1 port=5432 user=${url.username} dbname=${database}`;
+  return kube.exec(services, 'postgres-0', [
+    'env',
+    `PGPASSWORD=${decodeURIComponent(url.password)}`,
+    'psql',
+    '-XAtq',
+    target,
+    '-c',
+    'select current_database()',
+  ]);
+}
+
+/** Ends the operator's process with SIGKILL where the node can be entered, and makes a fresh pod take its place. */
+export async function killOperator(): Promise<void> {
+  const cluster = await openCluster(installed.cluster);
+  if (cluster?.node !== undefined) {
+    const script =
+      'for p in /proc/[0-9]*; do tr "\\0" "\\n" < $p/environ 2>/dev/null | grep -qx "SPACE_NAMESPACE=$0" && kill -KILL "$(basename "$p")"; done; true';
+    const [program, ...args] = cluster.node.command(['bash', '-c', script, installed.namespace]);
+    await finish(program, args);
+  }
+  // A fresh pod starts at once, where the kubelet would make a killed container wait.
+  const selector = 'platform.space/component=operator';
+  const args = ['delete', 'pod', '-n', installed.namespace, '-l', selector, '--grace-period=0', '--force'];
+  const { code, stderr } = await kube.run(args);
+  if (code !== 0) throw new Error(stderr);
+}
