@@ -1,0 +1,254 @@
+/**
+ * How long `kubectl apply` of one more Assistant takes until it is Ready, with a database of its own, in gVisor; beside
+ * a bare Deployment of the same image, command, probe and RuntimeClass in the same run. Needs a Space that is up
+ * (`npm run up`); uses a Capsule of its own and leaves nothing.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { openCluster } from '../e2e/cluster/index.ts';
+import { type ApiServer, connectApiServer, type Seen } from './apiserver.ts';
+import { quantile, type Report, type Row } from './report.ts';
+
+const NAMESPACE = 'home';
+const COMMAND = ['node', '-e', "require('node:net').createServer((s) => s.end()).listen(process.env.PORT)"];
+const RUNS = { quick: 3, full: 10 };
+const LIMIT_MS = 120_000;
+
+/** Milliseconds from the request to each milestone, in the order in which they are reached. */
+type Milestones = Readonly<Record<string, number>>;
+
+const ASSISTANTS = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants`;
+const CAPSULES = `/apis/platform.space/v1/namespaces/${NAMESPACE}/capsules`;
+const deployments = (namespace: string) => `/apis/apps/v1/namespaces/${namespace}/deployments`;
+const pods = (namespace: string) => `/api/v1/namespaces/${namespace}/pods`;
+const secrets = (namespace: string) => `/api/v1/namespaces/${namespace}/secrets`;
+
+const isTrue = (object: Seen['object'], type: string) =>
+  object.status?.conditions?.some(
+    (c: { type: string; status: string }) => c.type === type && c.status === 'True',
+  ) === true;
+
+export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  const cluster = await openCluster('space');
+  if (cluster === undefined) throw new Error('no Space is up: npm run up');
+  const api = await connectApiServer(cluster.kubeconfig);
+  const capsule = `bench-${randomBytes(3).toString('hex').replace(/^\d/, 'a')}`;
+  try {
+    return await measure(api, capsule, quick ? RUNS.quick : RUNS.full);
+  } finally {
+    await api.remove(`${CAPSULES}/${capsule}`);
+    await api.remove(`/api/v1/namespaces/${capsule}`);
+    await until(async () => (await api.get(`${CAPSULES}/${capsule}`)) === undefined);
+    api.close();
+  }
+}
+
+async function measure(api: ApiServer, capsule: string, runs: number): Promise<Report> {
+  const example = await api.get(`${ASSISTANTS}/ledger`);
+  if (example === undefined) throw new Error('the example Assistant is not there: npm run up');
+  const image: string = example.spec.image;
+  await api.apply(`${CAPSULES}/${capsule}`, {
+    apiVersion: 'platform.space/v1',
+    kind: 'Capsule',
+    metadata: { name: capsule },
+    spec: {},
+  });
+  await api.apply(`/api/v1/namespaces/${capsule}`, {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: capsule },
+  });
+  const ready = await until(async () => {
+    const object = await api.get(`${CAPSULES}/${capsule}`);
+    return isTrue(object, 'Ready') ? object : undefined;
+  });
+
+  const assistants: Milestones[] = [];
+  const bare: Milestones[] = [];
+  for (let i = 0; i < runs + 1; i += 1) {
+    const one = await assistantRun(
+      api,
+      capsule,
+      ready.status.namespace,
+      `run-${i}`,
+      example.spec.manifest,
+      image,
+    );
+    const other = await bareRun(api, capsule, `run-${i}`, image);
+    if (i === 0) continue; // the first of each fills caches
+    assistants.push(one);
+    bare.push(other);
+  }
+
+  const rows = [...rowsOf('Assistant', assistants), ...rowsOf('bare Deployment', bare)];
+  const p = (samples: Milestones[], q: number) =>
+    Math.round(
+      quantile(
+        samples.map((s) => s['Ready'] ?? Number.NaN),
+        q,
+      ),
+    );
+  return {
+    title: `kubectl apply → Ready, in gVisor, image present (${runs} runs each, alternating)`,
+    rows,
+    figures: {
+      runs,
+      assistant_ready_p50_ms: p(assistants, 0.5),
+      assistant_ready_max_ms: p(assistants, 1),
+      bare_ready_p50_ms: p(bare, 0.5),
+      bare_ready_max_ms: p(bare, 1),
+    },
+    notes: [
+      'Each row is the time from the request until the milestone was seen on a watch of the API server.',
+    ],
+  };
+}
+
+function rowsOf(subject: string, samples: readonly Milestones[]): Row[] {
+  return Object.keys(samples[0] ?? {}).map((milestone) => {
+    const values = samples.map((sample) => sample[milestone] ?? Number.NaN);
+    return {
+      subject,
+      milestone,
+      'p50 ms': Math.round(quantile(values, 0.5)),
+      'min ms': Math.round(Math.min(...values)),
+      'max ms': Math.round(Math.max(...values)),
+    };
+  });
+}
+
+async function assistantRun(
+  api: ApiServer,
+  capsule: string,
+  namespace: string,
+  id: string,
+  manifest: { platform: object },
+  image: string,
+): Promise<Milestones> {
+  const name = `${capsule}-${id}`;
+  const marks = new Marks();
+  const watches = await Promise.all([
+    api.watch(`${ASSISTANTS}?fieldSelector=metadata.name=${name}`, ({ at, object }) => {
+      if (isTrue(object, 'Accepted')) marks.see('accepted', at);
+      if (isTrue(object, 'Ready')) marks.see('Ready', at);
+    }),
+    api.watch(`${secrets(namespace)}?fieldSelector=metadata.name=${id}-database`, ({ at }) =>
+      marks.see('database', at),
+    ),
+    ...watchWorkload(api, namespace, id, marks),
+  ]);
+  marks.start();
+  await api.apply(`${ASSISTANTS}/${name}`, {
+    apiVersion: 'platform.space/v1',
+    kind: 'Assistant',
+    metadata: { name },
+    spec: {
+      capsule,
+      image,
+      command: COMMAND,
+      manifest: { ...manifest, platform: { ...manifest.platform, id } },
+    },
+  });
+  await marks.wait('Ready');
+  for (const watch of watches) watch.stop();
+  await api.remove(`${ASSISTANTS}/${name}`);
+  await until(async () => (await api.get(`${ASSISTANTS}/${name}`)) === undefined);
+  return marks.inOrder(['accepted', 'database', 'Deployment', 'Pod', 'scheduled', 'pod Ready', 'Ready']);
+}
+
+async function bareRun(api: ApiServer, namespace: string, name: string, image: string): Promise<Milestones> {
+  const marks = new Marks();
+  const watches = await Promise.all(watchWorkload(api, namespace, name, marks));
+  const probe = { tcpSocket: { port: 8080 }, periodSeconds: 1 };
+  marks.start();
+  await api.apply(`${deployments(namespace)}/${name}`, {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name } },
+        spec: {
+          runtimeClassName: 'gvisor',
+          containers: [
+            {
+              name: 'probe',
+              image,
+              command: COMMAND,
+              env: [{ name: 'PORT', value: '8080' }],
+              readinessProbe: probe,
+            },
+          ],
+        },
+      },
+    },
+  });
+  await marks.wait('Ready');
+  for (const watch of watches) watch.stop();
+  await api.remove(`${deployments(namespace)}/${name}`);
+  await until(async () => {
+    const left = await api.get(pods(namespace));
+    return left.items.length === 0;
+  });
+  return marks.inOrder(['Deployment', 'Pod', 'scheduled', 'pod Ready', 'Ready']);
+}
+
+/** Milestones that both share; a bare Deployment is Ready when it says that it is available. */
+function watchWorkload(api: ApiServer, namespace: string, name: string, marks: Marks) {
+  return [
+    api.watch(`${deployments(namespace)}?fieldSelector=metadata.name=${name}`, ({ at, object }) => {
+      marks.see('Deployment', at);
+      if (isTrue(object, 'Available'))
+        marks.see(namespace.startsWith('bench-') ? 'Ready' : 'Deployment available', at);
+    }),
+    api.watch(pods(namespace), ({ at, object }) => {
+      if (!object.metadata.name.startsWith(`${name}-`) || object.metadata.deletionTimestamp !== undefined)
+        return;
+      marks.see('Pod', at);
+      if (isTrue(object, 'PodScheduled')) marks.see('scheduled', at);
+      if (isTrue(object, 'Ready')) marks.see('pod Ready', at);
+    }),
+  ];
+}
+
+/** The first moment of each milestone after the start. */
+class Marks {
+  readonly #seen = new Map<string, number>();
+  readonly #events = new EventTarget();
+  #started = Number.POSITIVE_INFINITY;
+
+  start(): void {
+    this.#started = performance.now();
+  }
+
+  see(milestone: string, at: number): void {
+    if (at < this.#started || this.#seen.has(milestone)) return;
+    this.#seen.set(milestone, at - this.#started);
+    this.#events.dispatchEvent(new Event(milestone));
+  }
+
+  async wait(milestone: string): Promise<void> {
+    if (this.#seen.has(milestone)) return;
+    await once(this.#events, milestone, { signal: AbortSignal.timeout(LIMIT_MS) });
+  }
+
+  inOrder(milestones: readonly string[]): Milestones {
+    return Object.fromEntries(
+      milestones.flatMap((name) => {
+        const at = this.#seen.get(name);
+        return at === undefined ? [] : [[name, at]];
+      }),
+    );
+  }
+}
+
+async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
+  const end = performance.now() + LIMIT_MS;
+  while (performance.now() < end) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`nothing came of a wait of ${LIMIT_MS / 1000} s`);
+}
