@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, relative } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+
+/** Outside the repository, so that every checkout shares it. */
+export function cacheRoot(env: NodeJS.ProcessEnv = process.env, home: string = homedir()): string {
+  const base = env['XDG_CACHE_HOME'];
+  return join(base === undefined || base === '' ? join(home, '.cache') : base, 'space');
+}
+
+const MANIFEST = 'entry.json';
+
+/** Path → size and SHA-256 of every file in the entry. */
+type Manifest = Readonly<Record<string, { readonly size: number; readonly sha256: string }>>;
+
+/** The directory of a whole, unharmed entry; undefined when it is not there (or was harmed, and is gone now). */
+export async function findEntry(root: string, name: string): Promise<string | undefined> {
+  const directory = join(root, name);
+  const text = await readFile(join(directory, MANIFEST), 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  if (await isWhole(directory, text)) return directory;
+  await rm(directory, { recursive: true, force: true });
+  return undefined;
+}
+
+/**
+ * Answers the entry's directory; when there is none, `fill` makes its content. Only a whole entry is ever seen under its
+ * name (rename is atomic), and when two processes fill the same one, the first wins and both use it.
+ */
+export async function ensureEntry(
+  root: string,
+  name: string,
+  fill: (draft: string) => Promise<void>,
+): Promise<string> {
+  const found = await findEntry(root, name);
+  if (found !== undefined) return found;
+  await mkdir(root, { recursive: true });
+  const draft = await mkdtemp(join(root, '.draft-'));
+  try {
+    await fill(draft);
+    await writeFile(join(draft, MANIFEST), JSON.stringify(await manifestOf(draft)));
+    await rename(draft, join(root, name)).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
+    });
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+  return join(root, name);
+}
+
+async function isWhole(directory: string, manifest: string): Promise<boolean> {
+  try {
+    const expected = JSON.parse(manifest) as Manifest;
+    const checks = Object.entries(expected).map(async ([path, { size, sha256 }]) => {
+      const file = join(directory, path);
+      return (await stat(file)).size === size && (await sha256Of(file)) === sha256;
+    });
+    return (await Promise.all(checks)).every(Boolean);
+  } catch {
+    return false; // not readable, so not to be used
+  }
+}
+
+async function manifestOf(directory: string): Promise<Manifest> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const described = files.map(async (file) => {
+    const { size } = await stat(file);
+    return [relative(directory, file), { size, sha256: await sha256Of(file) }] as const;
+  });
+  return Object.fromEntries(await Promise.all(described));
+}
+
+export async function sha256Of(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file, { highWaterMark: 1024 * 1024 }), hash);
+  return hash.digest('hex');
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { run } from '../run.ts';
+import { cacheRoot, ensureEntry, findEntry } from './cache.ts';
+import type { Build, Patch } from './pins.ts';
+
+const MODULES = join(import.meta.dirname, '..', 'modules');
+
+/** Name of the cache entry: what is built (sources, pins, checksums) and how (flags, patches). */
+export async function entryName(build: Build): Promise<string> {
+  const directory = join(MODULES, build.component);
+  const hash = createHash('sha256').update(JSON.stringify([process.arch, build]));
+  for (const file of (await readdir(directory)).sort())
+    hash.update(`\0${file}\0`).update(await readFile(join(directory, file)));
+  return `${build.component}-${hash.digest('hex').slice(0, 16)}`;
+}
+
+const binaries = () => join(cacheRoot(), 'bin');
+
+export async function findBuilt(build: Build): Promise<string | undefined> {
+  return findEntry(binaries(), await entryName(build));
+}
+
+/** The directory with the component's programs, built when it is not in the cache. */
+export async function ensureBuilt(
+  build: Build,
+  { log, signal }: { log: string; signal?: AbortSignal },
+): Promise<string> {
+  return ensureEntry(binaries(), await entryName(build), async (draft) => {
+    const work = await mkdtemp(join(tmpdir(), `space-${build.component}-`));
+    try {
+      await cp(join(MODULES, build.component), work, { recursive: true });
+      const go = (...args: readonly string[]) =>
+        run(['go', ...args], { cwd: work, log, env: goEnvironment(build), ...(signal && { signal }) });
+      const vendored = (build.patches ?? []).length > 0;
+      if (vendored) await go('mod', 'vendor');
+      for (const patch of build.patches ?? []) await applyPatch(work, patch);
+      await mkdir(join(work, 'out'));
+      await go(
+        'build',
+        vendored ? '-mod=vendor' : '-mod=readonly',
+        ...compilerFlags(build),
+        ...['-o', `${join(work, 'out')}/`],
+        ...Object.keys(build.programs),
+      );
+      await collect(build, work, draft);
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  });
+}
+
+function goEnvironment(build: Build): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    CGO_ENABLED: build.cgo === true ? '1' : '0',
+    GOFLAGS: '-buildvcs=false',
+    GOWORK: 'off',
+  };
+}
+
+export function compilerFlags({ variables = {}, tags = [] }: Build): readonly string[] {
+  const values = Object.entries(variables).map(([name, value]) => `-X ${name}=${value}`);
+  return [
+    '-trimpath',
+    `-ldflags=${['-s', '-w', ...values].join(' ')}`,
+    ...(tags.length === 0 ? [] : [`-tags=${tags.join(',')}`]),
+  ];
+}
+
+/** The name that `go build` gives a program: the last part of its package that is no major version. */
+export function builtName(component: string, packagePath: string): string {
+  if (packagePath === '.') return component;
+  const parts = packagePath.split('/').filter((part) => !/^v\d+$/.test(part));
+  return parts.at(-1) ?? component;
+}
+
+async function collect(build: Build, work: string, draft: string): Promise<void> {
+  for (const [packagePath, file] of Object.entries(build.programs)) {
+    const target = join(draft, file);
+    await mkdir(dirname(target), { recursive: true });
+    const built = join(work, 'out', builtName(build.component, packagePath));
+    // The cache may be on another file system than the work directory.
+    await rename(built, target).catch(() => cp(built, target));
+  }
+  for (const { module, path, as } of build.data ?? []) {
+    const directory = await run(['go', 'list', '-mod=mod', '-m', '-f', '{{.Dir}}', module], {
+      cwd: work,
+      env: goEnvironment(build),
+    });
+    await cp(join(directory.trim(), path), join(draft, as), { recursive: true });
+  }
+}
+
+async function applyPatch(work: string, { file, find, replace, times }: Patch): Promise<void> {
+  const path = join(work, 'vendor', file);
+  const lines = (await readFile(path, 'utf8')).split('\n');
+  const patched = lines.map((line) => line.replaceAll(new RegExp(find, 'g'), replace));
+  const changed = lines.filter((line, index) => line !== patched[index]).length;
+  if (changed !== times) throw new Error(`the patch of ${file} changes ${changed} lines, not ${times}`);
+  await writeFile(path, patched.join('\n'));
+}

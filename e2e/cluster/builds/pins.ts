@@ -1,0 +1,105 @@
+/** How each component is built. Versions are pinned in `modules/<component>/go.mod`, contents in its `go.sum`. */
+export interface Build {
+  /** Folder of the Go module. */
+  readonly component: string;
+  /** Package → name of the program in the cache entry. */
+  readonly programs: Readonly<Record<string, string>>;
+  /** Values of string variables (`-X`). */
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly tags?: readonly string[];
+  readonly cgo?: boolean;
+  readonly patches?: readonly Patch[];
+  /** Directories of a module that go along with the programs. */
+  readonly data?: readonly { readonly module: string; readonly path: string; readonly as: string }[];
+}
+
+/** A substitution in a dependency's file; the build fails unless it matches exactly `times` lines. */
+export interface Patch {
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  readonly times: number;
+}
+
+const KUBERNETES = 'v1.36.3';
+const componentVersion = 'k8s.io/component-base/version';
+const calico = 'github.com/projectcalico/calico';
+const plugins = 'github.com/containernetworking/plugins/plugins';
+
+export const BUILDS: readonly Build[] = [
+  {
+    component: 'kubernetes',
+    programs: { '.': 'kubernetes' },
+    variables: {
+      [`${componentVersion}.gitVersion`]: KUBERNETES,
+      [`${componentVersion}.gitMajor`]: '1',
+      [`${componentVersion}.gitMinor`]: '36',
+      [`${componentVersion}.gitTreeState`]: 'clean',
+      [`${componentVersion}.gitCommit`]: 'go-module',
+    },
+  },
+  {
+    component: 'calico',
+    programs: {
+      [`${calico}/felix/cmd/calico-felix`]: 'calico-felix',
+      [`${calico}/cni-plugin/cmd/calico`]: 'cni/calico',
+    },
+    patches: [
+      // Calico's own api module is not served as a module; the one that is has a named type where that had a string.
+      {
+        file: `${calico}/libcalico-go/lib/validator/v3/validator.go`,
+        find: 's == api\\.(IptablesBackend[A-Za-z]*)',
+        replace: 's == string(api.$1)',
+        times: 1,
+      },
+    ],
+    data: [{ module: calico, path: 'libcalico-go/config/crd', as: 'crds' }],
+  },
+  {
+    component: 'gvisor',
+    programs: { 'gvisor.dev/gvisor/runsc': 'runsc', 'gvisor.dev/gvisor/shim': 'containerd-shim-runsc-v1' },
+    variables: { 'gvisor.dev/gvisor/runsc/version.version': '20260905.0' },
+    patches: [
+      // The shim insists on oom_score_adj −999 for itself; where root has no CAP_SYS_RESOURCE that is EACCES, and fatal.
+      {
+        file: 'gvisor.dev/gvisor/pkg/shim/v1/manager.go',
+        find: '(oomScoreMax *= *)-999',
+        replace: '$10',
+        times: 1,
+      },
+    ],
+  },
+  { component: 'coredns', programs: { 'github.com/coredns/coredns': 'coredns' } },
+  { component: 'helm', programs: { 'helm.sh/helm/v4/cmd/helm': 'helm' } },
+  {
+    component: 'containerd',
+    programs: {
+      'github.com/containerd/containerd/v2/cmd/containerd': 'containerd',
+      'github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2': 'containerd-shim-runc-v2',
+      'github.com/containerd/containerd/v2/cmd/ctr': 'ctr',
+    },
+    variables: { 'github.com/containerd/containerd/v2/version.Version': 'v2.4.2' },
+  },
+  { component: 'versitygw', programs: { 'github.com/versity/versitygw/cmd/versitygw': 'versitygw' } },
+  { component: 'etcd', programs: { 'go.etcd.io/etcd/server/v3': 'etcd' } },
+  // cgo for libseccomp: without it a pod's seccomp profile would not be applied.
+  { component: 'runc', programs: { 'github.com/opencontainers/runc': 'runc' }, tags: ['seccomp'], cgo: true },
+  {
+    component: 'cni',
+    programs: {
+      [`${plugins}/ipam/host-local`]: 'cni/host-local',
+      [`${plugins}/main/loopback`]: 'cni/loopback',
+      [`${plugins}/meta/portmap`]: 'cni/portmap',
+    },
+  },
+];
+
+/** The names by which the combined Kubernetes program is called. */
+export const KUBERNETES_PROGRAMS = [
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-proxy',
+  'kube-scheduler',
+  'kubectl',
+  'kubelet',
+] as const;

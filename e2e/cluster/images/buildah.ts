@@ -1,0 +1,38 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run } from '../run.ts';
+
+/** Debian's buildah: builds ordinary Dockerfiles without a daemon, and without a registry. */
+export interface Buildah {
+  has(reference: string): Promise<boolean>;
+  build(options: { dockerfile: string; context: string; references: readonly string[] }): Promise<void>;
+  /** Writes manifest.json and uncompressed blobs. */
+  exportTo(reference: string, directory: string): Promise<void>;
+}
+
+export function buildah(root: string, log: string): Buildah {
+  const storage = [
+    ...['--root', join(root, 'storage'), '--runroot', join(root, 'runroot'), '--storage-driver', 'overlay'],
+  ];
+  const call = (...args: readonly string[]) => run(['buildah', ...storage, ...args], { log });
+  return {
+    async has(reference) {
+      await mkdir(root, { recursive: true });
+      return run(['buildah', ...storage, 'images', '--quiet', reference]).then(
+        (ids) => ids.trim() !== '',
+        () => false,
+      );
+    },
+    async build({ dockerfile, context, references }) {
+      await call(
+        'bud',
+        ...['--isolation', 'chroot', '--pull-never', '--layers', '--file', dockerfile],
+        ...references.flatMap((reference) => ['--tag', reference]),
+        context,
+      );
+    },
+    async exportTo(reference, directory) {
+      await call('push', '--disable-compression', '--format', 'v2s2', reference, `dir:${directory}`);
+    },
+  };
+}

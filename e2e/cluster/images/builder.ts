@@ -1,0 +1,89 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cacheRoot } from '../builds/cache.ts';
+import { locked } from '../lock.ts';
+import type { ImageSource } from '../model.ts';
+import { ClusterProblem } from '../problem.ts';
+import type { Image } from './archive.ts';
+import { BASES, type Base } from './bases.ts';
+import { buildah } from './buildah.ts';
+import { basesOf, imageKey } from './key.ts';
+import { type ImageStore, imageStore } from './store.ts';
+
+/** An image with a name that does not follow its content: one that has a name in the world already. */
+export interface NamedImage extends ImageSource {
+  readonly tag?: string;
+}
+
+export interface ImageBuilder {
+  readonly store: ImageStore;
+  /** Makes the bases ahead of need. */
+  prepare(): Promise<void>;
+  ensure(source: NamedImage): Promise<Image>;
+}
+
+export function imageBuilder(log: string, waiting: (text: string) => void = () => {}): ImageBuilder {
+  const cache = cacheRoot();
+  const root = join(cache, 'images');
+  const store = imageStore(root);
+  const tool = buildah(root, log);
+
+  /** One process builds at a time: two would do the same work twice. */
+  const alone = <T>(work: () => Promise<T>) =>
+    locked(join(root, 'lock'), () => waiting('another command is building images'), work);
+
+  async function ensureBase(base: Base): Promise<void> {
+    const keyed = `space/base-${base.reference.replace(':', '-')}:${await base.key()}`;
+    if (await tool.has(keyed)) return;
+    for (const below of base.from) await ensureBase(below);
+    await withContext(async (context) => {
+      await base.fill(context, { cache, log });
+      const dockerfile = join(context, 'Dockerfile');
+      await tool.build({ dockerfile, context, references: [base.reference, keyed] });
+    });
+  }
+
+  return {
+    store,
+    prepare: () =>
+      alone(async () => {
+        for (const base of BASES) await ensureBase(base);
+      }),
+    async ensure(source) {
+      await source.buildContext?.();
+      const dockerfile = await readFile(source.dockerfile, 'utf8');
+      const bases = basesOf(dockerfile).map((reference) => baseNamed(reference, source.dockerfile));
+      const keys = await Promise.all(bases.map((base) => base.key()));
+      const key = await imageKey(dockerfile, source.context, keys);
+      const built = `${source.name}:${key.slice(0, 12)}`;
+      const image =
+        (await store.find(built)) ??
+        (await alone(async () => {
+          for (const base of bases) await ensureBase(base);
+          await tool.build({ dockerfile: source.dockerfile, context: source.context, references: [built] });
+          return store.add(built, (directory) => tool.exportTo(built, directory));
+        }));
+      return source.tag === undefined ? image : { ...image, reference: `${source.name}:${source.tag}` };
+    },
+  };
+}
+
+function baseNamed(reference: string, dockerfile: string): Base {
+  const base = BASES.find((one) => one.reference === reference);
+  if (base !== undefined) return base;
+  const known = BASES.map((one) => one.reference).join(', ');
+  throw new ClusterProblem(
+    `${dockerfile} starts from ${reference}, which cannot be had without a registry.`,
+    `Start from one of ${known}, or build on a machine with a Docker engine.`,
+  );
+}
+
+async function withContext<T>(work: (context: string) => Promise<T>): Promise<T> {
+  const context = await mkdtemp(join(tmpdir(), 'space-image-'));
+  try {
+    return await work(context);
+  } finally {
+    await rm(context, { recursive: true, force: true });
+  }
+}

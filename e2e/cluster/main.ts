@@ -1,0 +1,51 @@
+/** A bare cluster, without a Space on it: `node e2e/cluster/main.ts up|down|status [--name N] [--api-port P] [--keep]`. */
+import { parseArgs } from 'node:util';
+import { createSteps } from '../progress/index.ts';
+import { bringUp, openCluster, takeDown } from './index.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    name: { type: 'string', default: 'space' },
+    'api-port': { type: 'string' },
+    keep: { type: 'boolean', default: false },
+  },
+});
+
+const steps = createSteps();
+const { name, keep } = values;
+try {
+  switch (positionals[0]) {
+    case 'up': {
+      const apiPort = values['api-port'];
+      const cluster = await bringUp({
+        name,
+        steps,
+        ...(apiPort !== undefined && { apiPort: Number(apiPort) }),
+      });
+      console.log(`export KUBECONFIG=${cluster.kubeconfig}`);
+      break;
+    }
+    case 'down':
+      await takeDown(name, { keep, steps });
+      break;
+    case 'status': {
+      const cluster = await openCluster(name);
+      console.log(
+        cluster === undefined
+          ? `${name} is not running`
+          : `${name}: ${cluster.provider}, ${cluster.kubeconfig}`,
+      );
+      break;
+    }
+    default:
+      console.error(
+        'usage: node e2e/cluster/main.ts up|down|status [--name NAME] [--api-port PORT] [--keep]',
+      );
+      process.exitCode = 2;
+  }
+} catch {
+  process.exitCode = 1; // the failed step has told why
+} finally {
+  steps.close();
+}

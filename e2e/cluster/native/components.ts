@@ -1,0 +1,160 @@
+import { type Layout, NETWORK } from './layout.ts';
+
+/** One process of the node that the supervisor keeps running. */
+export interface Component {
+  readonly name: string;
+  readonly command: readonly [string, ...string[]];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Starts only when the API server is ready: sooner it would only end and be started again. */
+  readonly needsApi?: boolean;
+}
+
+export function components(name: string, layout: Layout): readonly Component[] {
+  const { etc, pki, log, state, run } = layout;
+  const kubeconfig = (user: string) => `${etc}/${user}.kubeconfig`;
+  const delegated = (user: string) => [
+    `--kubeconfig=${kubeconfig(user)}`,
+    `--authentication-kubeconfig=${kubeconfig(user)}`,
+    `--authorization-kubeconfig=${kubeconfig(user)}`,
+    '--bind-address=127.0.0.1',
+    '--leader-elect=false',
+  ];
+  return [
+    {
+      name: 'etcd',
+      command: [
+        'etcd',
+        `--name=${name}`,
+        `--data-dir=${state}/etcd`,
+        '--unsafe-no-fsync', // a node that dies with its machine may lose its last writes: it is for development
+        '--log-level=warn',
+        '--quota-backend-bytes=2147483648',
+        '--listen-client-urls=http://127.0.0.1:2379',
+        '--advertise-client-urls=http://127.0.0.1:2379',
+        '--listen-peer-urls=http://127.0.0.1:2380',
+        '--initial-advertise-peer-urls=http://127.0.0.1:2380',
+        `--initial-cluster=${name}=http://127.0.0.1:2380`,
+      ],
+    },
+    {
+      name: 'kube-apiserver',
+      command: [
+        'kube-apiserver',
+        '--etcd-servers=http://127.0.0.1:2379',
+        `--secure-port=${NETWORK.apiPort}`,
+        '--bind-address=0.0.0.0',
+        `--advertise-address=${NETWORK.node}`,
+        `--service-cluster-ip-range=${NETWORK.services}`,
+        '--authorization-mode=Node,RBAC',
+        '--enable-admission-plugins=NodeRestriction',
+        '--allow-privileged',
+        `--client-ca-file=${pki}/ca.crt`,
+        `--tls-cert-file=${pki}/apiserver.crt`,
+        `--tls-private-key-file=${pki}/apiserver.key`,
+        '--service-account-issuer=https://kubernetes.default.svc.cluster.local',
+        `--service-account-key-file=${pki}/sa.pub`,
+        `--service-account-signing-key-file=${pki}/sa.key`,
+        `--kubelet-client-certificate=${pki}/apiserver-kubelet.crt`,
+        `--kubelet-client-key=${pki}/apiserver-kubelet.key`,
+        `--kubelet-certificate-authority=${pki}/ca.crt`,
+        '--kubelet-preferred-address-types=InternalIP',
+        `--requestheader-client-ca-file=${pki}/front-proxy-ca.crt`,
+        '--requestheader-allowed-names=front-proxy',
+        '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+        '--requestheader-group-headers=X-Remote-Group',
+        '--requestheader-username-headers=X-Remote-User',
+        `--proxy-client-cert-file=${pki}/front-proxy.crt`,
+        `--proxy-client-key-file=${pki}/front-proxy.key`,
+        `--audit-policy-file=${etc}/audit.json`,
+        `--audit-log-path=${log}/audit.log`,
+        '--audit-log-maxsize=50',
+        '--audit-log-maxbackup=1',
+        '--event-ttl=1h',
+        '--profiling=false',
+      ],
+    },
+    { name: 'containerd', command: ['containerd', `--config=${etc}/containerd.toml`] },
+    {
+      name: 'kube-controller-manager',
+      needsApi: true,
+      command: [
+        'kube-controller-manager',
+        ...delegated('controller-manager'),
+        '--use-service-account-credentials',
+        `--service-account-private-key-file=${pki}/sa.key`,
+        `--root-ca-file=${pki}/ca.crt`,
+        `--cluster-signing-cert-file=${pki}/ca.crt`,
+        `--cluster-signing-key-file=${pki}/ca.key`,
+        '--allocate-node-cidrs',
+        `--cluster-cidr=${NETWORK.pods}`,
+        '--node-cidr-mask-size=24',
+        `--service-cluster-ip-range=${NETWORK.services}`,
+      ],
+    },
+    { name: 'kube-scheduler', needsApi: true, command: ['kube-scheduler', ...delegated('scheduler')] },
+    { name: 'kube-proxy', needsApi: true, command: ['kube-proxy', `--config=${etc}/kube-proxy.json`] },
+    { name: 'kubelet', command: kubelet(name, layout) },
+    {
+      name: 'calico-felix',
+      needsApi: true,
+      command: ['calico-felix'],
+      env: { ...FELIX, KUBECONFIG: kubeconfig('calico'), FELIX_FELIXHOSTNAME: name },
+    },
+  ];
+
+  function kubelet(node: string, { state: root }: Layout): readonly [string, ...string[]] {
+    const binds = Object.entries(KUBELET_SYSCTLS).map(([key, value]) => {
+      const copy = `${run}/sysctl-${key.replaceAll('/', '.')}`;
+      return `echo ${value} > ${copy}; mount --bind ${copy} /proc/sys/${key}`;
+    });
+    const program = [
+      'kubelet',
+      `--config=${etc}/kubelet.json`,
+      `--kubeconfig=${kubeconfig('kubelet')}`,
+      `--root-dir=${root}/kubelet`,
+      `--hostname-override=${node}`,
+      `--node-ip=${NETWORK.node}`,
+    ];
+    // Its other mounts still propagate to containerd; `/proc` alone is its own.
+    const script = ['set -e', 'mount --make-private /proc', ...binds, `exec ${program.join(' ')}`].join('\n');
+    return ['unshare', '--mount', '--propagation=unchanged', 'sh', '-c', script];
+  }
+}
+
+/**
+ * The kubelet sets these for the whole machine. It gets private copies that hold what it wants, so that the machine's
+ * stay as they are.
+ */
+const KUBELET_SYSCTLS = {
+  'vm/overcommit_memory': 1,
+  'vm/panic_on_oom': 0,
+  'kernel/panic': 10,
+  'kernel/panic_on_oops': 1,
+  'kernel/keys/root_maxkeys': 1_000_000,
+  'kernel/keys/root_maxbytes': 25_000_000,
+};
+
+const FELIX = {
+  DATASTORE_TYPE: 'kubernetes',
+  FELIX_DATASTORETYPE: 'kubernetes',
+  FELIX_INTERFACEPREFIX: 'cali',
+  FELIX_DEFAULTENDPOINTTOHOSTACTION: 'Accept',
+  FELIX_IPTABLESBACKEND: 'nft',
+  FELIX_BPFENABLED: 'false',
+  FELIX_BPFCONNECTTIMELOADBALANCING: 'Disabled',
+  FELIX_XDPENABLED: 'false',
+  FELIX_IPV6SUPPORT: 'false',
+  FELIX_IPINIPENABLED: 'false',
+  FELIX_VXLANENABLED: 'false',
+  FELIX_WIREGUARDENABLED: 'false',
+  FELIX_FLOATINGIPS: 'Disabled',
+  FELIX_USAGEREPORTINGENABLED: 'false',
+  FELIX_HEALTHENABLED: 'true',
+  FELIX_HEALTHHOST: '127.0.0.1',
+  FELIX_HEALTHPORT: '9099',
+  FELIX_LOGFILEPATH: 'none',
+  FELIX_LOGSEVERITYFILE: 'none',
+  FELIX_LOGSEVERITYSYS: 'none',
+  FELIX_LOGSEVERITYSCREEN: 'Warning', // at Info it writes 11 MB in 20 minutes
+  FELIX_ENDPOINTSTATUSPATHPREFIX: '',
+};

@@ -1,0 +1,159 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeKubeconfig } from './kubeconfig.ts';
+import { cgroupOf, type Layout, NETWORK } from './layout.ts';
+
+/** Every component's file, written anew at each start of the node: they follow from the checkout alone. */
+export async function writeConfiguration(
+  layout: Layout,
+  { name, apiPort, pauseImage }: { name: string; apiPort: number; pauseImage: string },
+): Promise<void> {
+  const { etc, pki } = layout;
+  await mkdir(join(etc, 'cni'), { recursive: true });
+  const file = (path: string, content: string) => writeFile(join(etc, path), content);
+  const inside = (user: string) =>
+    writeKubeconfig(join(etc, `${user}.kubeconfig`), {
+      pki,
+      user,
+      cluster: name,
+      server: `https://127.0.0.1:${NETWORK.apiPort}`,
+    });
+  await Promise.all([
+    file('audit.json', JSON.stringify(AUDIT)),
+    file('containerd.toml', containerd(layout, pauseImage)),
+    file('runsc.toml', runsc(layout)),
+    file('cni/10-calico.conflist', JSON.stringify(network(layout, name))),
+    file('kube-proxy.json', JSON.stringify(kubeProxy(layout, name))),
+    file('kubelet.json', JSON.stringify(kubelet(layout, name))),
+    file('resolv.conf', ''),
+    ...['controller-manager', 'scheduler', 'kube-proxy', 'kubelet', 'calico'].map(inside),
+    writeKubeconfig(layout.kubeconfig, {
+      pki,
+      user: 'admin',
+      cluster: name,
+      server: `https://127.0.0.1:${apiPort}`,
+    }),
+  ]);
+}
+
+const AUDIT = {
+  apiVersion: 'audit.k8s.io/v1',
+  kind: 'Policy',
+  omitStages: ['RequestReceived'],
+  rules: [
+    { level: 'None', verbs: ['get', 'list', 'watch'] },
+    {
+      level: 'None',
+      resources: [
+        { group: 'coordination.k8s.io' },
+        { group: '', resources: ['events'] },
+        { group: 'events.k8s.io' },
+      ],
+    },
+    { level: 'Metadata' },
+  ],
+};
+
+function containerd({ state, bin, etc, containerdSocket }: Layout, pauseImage: string): string {
+  return `version = 3
+root = "${state}/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp", "io.containerd.nri.v1.nri"]
+[grpc]
+  address = "${containerdSocket}"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "${pauseImage}"
+[plugins."io.containerd.cri.v1.runtime"]
+  enable_unprivileged_ports = true
+  enable_unprivileged_icmp = true
+  # Where root has no CAP_SYS_RESOURCE no process may get an oom_score_adj below its parent's: clamp instead of failing.
+  restrict_oom_score_adj = true
+[plugins."io.containerd.cri.v1.runtime".cni]
+  bin_dirs = ["${bin}/cni"]
+  conf_dir = "${etc}/cni"
+[plugins."io.containerd.cri.v1.runtime".containerd]
+  default_runtime_name = "runc"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+  BinaryName = "${bin}/runc"
+  SystemdCgroup = false
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runsc]
+  runtime_type = "io.containerd.runsc.v1"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runsc.options]
+  TypeUrl = "io.containerd.runsc.v1.options"
+  ConfigPath = "${etc}/runsc.toml"
+`;
+}
+
+const runsc = ({ bin, log }: Layout) => `binary_name = "${bin}/runsc"
+log_path = "${log}/runsc-%ID%.log"
+[runsc_config]
+  platform = "systrap"
+`;
+
+const network = ({ etc, state }: Layout, name: string) => ({
+  name: 'pods',
+  cniVersion: '1.0.0',
+  plugins: [
+    {
+      type: 'calico',
+      log_level: 'info',
+      log_file_path: '/var/log/calico/cni/cni.log',
+      datastore_type: 'kubernetes',
+      nodename: name,
+      nodename_file_optional: true,
+      mtu: 1400,
+      ipam: { type: 'host-local', subnet: 'usePodCidr', dataDir: `${state}/addresses` },
+      policy: { type: 'k8s' },
+      kubernetes: { kubeconfig: `${etc}/calico.kubeconfig` },
+    },
+    { type: 'portmap', snat: true, capabilities: { portMappings: true } },
+  ],
+});
+
+const kubeProxy = ({ etc }: Layout, name: string) => ({
+  apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
+  kind: 'KubeProxyConfiguration',
+  mode: 'iptables',
+  clusterCIDR: NETWORK.pods,
+  hostnameOverride: name,
+  clientConnection: { kubeconfig: `${etc}/kube-proxy.kubeconfig` },
+  healthzBindAddress: '127.0.0.1:10256',
+  metricsBindAddress: '127.0.0.1:10249',
+  // These sysctls belong to the machine's first network namespace: leave them alone.
+  conntrack: { maxPerCore: 0, min: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
+});
+
+const kubelet = ({ etc, pki, state, containerdSocket }: Layout, name: string) => ({
+  apiVersion: 'kubelet.config.k8s.io/v1beta1',
+  kind: 'KubeletConfiguration',
+  // From 1.35 on it refuses to start on cgroup v1 unless told so.
+  failCgroupV1: false,
+  cgroupDriver: 'cgroupfs',
+  cgroupRoot: cgroupOf(name),
+  authentication: {
+    anonymous: { enabled: false },
+    webhook: { enabled: true },
+    x509: { clientCAFile: `${pki}/ca.crt` },
+  },
+  authorization: { mode: 'Webhook' },
+  tlsCertFile: `${pki}/kubelet.crt`,
+  tlsPrivateKeyFile: `${pki}/kubelet.key`,
+  clusterDNS: [NETWORK.dns],
+  clusterDomain: 'cluster.local',
+  containerRuntimeEndpoint: `unix://${containerdSocket}`,
+  podLogsDir: '/var/log/pods',
+  resolvConf: `${etc}/resolv.conf`,
+  volumePluginDir: `${state}/kubelet/volumeplugins`,
+  healthzBindAddress: '127.0.0.1',
+  healthzPort: 10248,
+  // Images cannot be pulled again: never collect them.
+  imageGCHighThresholdPercent: 100,
+  imageMaximumGCAge: '0s',
+  evictionHard: { 'memory.available': '200Mi', 'nodefs.available': '1Gi', 'imagefs.available': '1Gi' },
+  nodeStatusUpdateFrequency: '5s',
+  maxPods: 110,
+});

@@ -1,0 +1,77 @@
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Image } from '../images/archive.ts';
+import { archiveOf } from '../images/archive.ts';
+import type { ImageBuilder, NamedImage } from '../images/builder.ts';
+import type { ImageStore } from '../images/store.ts';
+import { run } from '../run.ts';
+import type { Layout } from './layout.ts';
+
+const recipes = join(import.meta.dirname, '..', 'images');
+
+/** The images that the node itself needs, and those that have a name in the world but no registry here. */
+export interface OwnImages {
+  readonly pause: Promise<Image>;
+  readonly coredns: Promise<Image>;
+  readonly versitygw: Promise<Image>;
+}
+
+/** `program` answers the directory that a component was built into. */
+export function ownImages(builder: ImageBuilder, program: (component: string) => Promise<string>): OwnImages {
+  const copy = (component: string) => async (context: string) =>
+    copyFile(join(await program(component), component), join(context, component));
+  return {
+    pause: filled(builder, 'pause', { name: 'space/pause' }, compilePause),
+    coredns: filled(builder, 'coredns', { name: 'space/coredns' }, copy('coredns')),
+    versitygw: filled(builder, 'versitygw', { name: 'versity/versitygw', tag: 'v1.8.0' }, copy('versitygw')),
+  };
+}
+
+async function filled(
+  builder: ImageBuilder,
+  recipe: string,
+  naming: Pick<NamedImage, 'name' | 'tag'>,
+  fill: (context: string) => Promise<unknown>,
+): Promise<Image> {
+  const context = await mkdtemp(join(tmpdir(), `space-${recipe}-`));
+  try {
+    await fill(context);
+    return await builder.ensure({ ...naming, dockerfile: join(recipes, recipe, 'Dockerfile'), context });
+  } finally {
+    await rm(context, { recursive: true, force: true });
+  }
+}
+
+const compilePause = (context: string) =>
+  run(['gcc', '-Os', '-static', '-s', '-o', join(context, 'pause'), join(recipes, 'pause', 'pause.c')]);
+
+const ctr = ({ bin, containerdSocket }: Layout): readonly [string, ...string[]] => [
+  join(bin, 'ctr'),
+  '--address',
+  containerdSocket,
+  '--namespace',
+  'k8s.io',
+];
+
+export const containerdAnswers = (layout: Layout): Promise<boolean> =>
+  run([...ctr(layout), 'version']).then(
+    () => true,
+    () => false,
+  );
+
+/** Imports what the node does not have, in one archive. Answers how many that were. */
+export async function importImages(
+  layout: Layout,
+  store: ImageStore,
+  images: readonly Image[],
+  log: string,
+): Promise<number> {
+  const have = (await run([...ctr(layout), 'images', 'list', '--quiet'])).split('\n');
+  // containerd lists whole names, with the registry that a short name stands for.
+  const missing = images.filter(({ reference }) => !have.some((name) => name.endsWith(`/${reference}`)));
+  if (missing.length === 0) return 0;
+  const input = archiveOf(missing, store.blobPath);
+  await run([...ctr(layout), 'images', 'import', '-'], { input, log });
+  return missing.length;
+}

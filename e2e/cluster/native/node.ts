@@ -1,0 +1,115 @@
+/**
+ * The node: runs as the one child of a reaping PID 1 inside mount, network, pid, uts and ipc namespaces of its own.
+ * All that it makes (mounts, interfaces, routes, rules, processes) ends with those namespaces.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { get } from 'node:https';
+import { connect, type Server } from 'node:net';
+import { components } from './components.ts';
+import { type Layout, layoutOf, NETWORK } from './layout.ts';
+import { createSupervisor } from './supervisor.ts';
+import { recycleVolumes } from './volumes.ts';
+
+const [name = ''] = process.argv.slice(2);
+const layout = layoutOf(name);
+
+function sh(program: string, ...args: string[]): void {
+  execFileSync(program, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+function makeMounts({ state }: Layout): void {
+  sh('mount', '--make-rprivate', '/'); // cut the tie to the machine …
+  sh('mount', '--make-rshared', '/'); // … and be shared among ourselves, as mount propagation of pods needs
+  // Shims, xtables.lock and network namespaces have fixed paths in /run: private, and empty at every start.
+  sh('mount', '-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', '/run');
+  for (const at of ['/run/lock', '/run/netns']) mkdirSync(at, { recursive: true });
+  for (const at of ['pods', 'containers', 'calico/cni'])
+    mkdirSync(`${state}/var-log/${at}`, { recursive: true });
+  // The two under /var/lib stay on the machine, empty: removing a mount point detaches the mount of another cluster.
+  for (const [own, at] of Object.entries(BOUND)) {
+    mkdirSync(`${state}/${own}`, { recursive: true });
+    sh('mount', '--bind', `${state}/${own}`, at);
+  }
+  sh('hostname', name);
+}
+
+const BOUND = { 'var-log': '/var/log', 'var-lib-cni': '/var/lib/cni', 'var-lib-calico': '/var/lib/calico' };
+
+/** No default route: nothing in here can send a packet beyond the node. */
+function makeNetwork(): void {
+  const { bridge, node, services, gateway } = NETWORK;
+  execFileSync('ip', ['-batch', '-'], {
+    input: [
+      'link set lo up',
+      `link add ${bridge} type bridge`,
+      `addr add ${node}/24 dev ${bridge}`,
+      `link set ${bridge} up`,
+      // Service addresses are rewritten only after routing, so they need some route.
+      `route add ${services} dev ${bridge} src ${node}`,
+      // The kernel answers ARP for Calico's gateway only when it has a route to it.
+      `route add ${gateway}/32 dev ${bridge}`,
+    ].join('\n'),
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  const sysctls = ['ip_forward=1', 'conf.all.rp_filter=1', 'conf.default.rp_filter=1'];
+  sh('sysctl', '-qw', ...sysctls.map((setting) => `net.ipv4.${setting}`));
+}
+
+/** Connections to the listener that `up` opened on the machine's loopback end here, at the API server. */
+function forward(listener: Server): void {
+  listener.on('connection', (client) => {
+    const api = connect(NETWORK.apiPort, '127.0.0.1');
+    client.setNoDelay();
+    api.setNoDelay();
+    client.pipe(api).pipe(client);
+    client.on('error', () => api.destroy());
+    api.on('error', () => client.destroy());
+    client.on('close', () => api.destroy());
+    api.on('close', () => client.destroy());
+  });
+}
+
+/** Anonymous requests may read `/readyz`; whom we ask is certain, since only this namespace can answer. */
+function apiReady(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get(
+      {
+        host: '127.0.0.1',
+        port: NETWORK.apiPort,
+        path: '/readyz',
+        rejectUnauthorized: false,
+        agent: false,
+        timeout: 2_000,
+      },
+      (response) => resolve(response.resume().statusCode === 200),
+    );
+    request.on('timeout', () => request.destroy());
+    request.on('error', () => resolve(false));
+  });
+}
+
+async function run(): Promise<void> {
+  makeMounts(layout);
+  makeNetwork();
+  process.once('message', (_message, listener) => {
+    forward(listener as Server);
+    process.send?.('up');
+  });
+  const start = createSupervisor({
+    log: layout.log,
+    status: layout.componentStatus,
+    env: {
+      PATH: `${layout.bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+      HOME: '/root',
+      LC_ALL: 'C',
+    },
+  });
+  const all = components(name, layout);
+  for (const component of all) if (component.needsApi !== true) start(component);
+  while (!(await apiReady())) await new Promise((resolve) => setTimeout(resolve, 100));
+  for (const component of all) if (component.needsApi === true) start(component);
+  recycleVolumes(layout);
+}
+
+await run();

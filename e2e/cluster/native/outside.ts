@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { OutsideConnection, OutsideHost } from '../model.ts';
+import { run } from '../run.ts';
+import { type Layout, NETWORK } from './layout.ts';
+import { insideNode } from './process.ts';
+
+const NAME = 'outside';
+const GATEWAY = '203.0.113.1';
+const ADDRESSES = ['203.0.113.10', '203.0.113.20'] as const;
+
+/**
+ * A host beyond the cluster: one more network namespace on the node's bridge, in a range that is nobody's
+ * (TEST-NET-3). Its server accepts, answers HTTP with who called, and tells of every connection.
+ */
+export async function createOutside(layout: Layout, ports: readonly number[]): Promise<OutsideHost> {
+  const inside = (...argv: readonly string[]) => run(insideNode(layout, argv));
+  await inside('sh', '-ec', SETUP);
+  const server = join(import.meta.dirname, 'outside-server.ts');
+  const argv = [
+    'ip',
+    'netns',
+    'exec',
+    NAME,
+    process.execPath,
+    server,
+    ...ADDRESSES,
+    '--',
+    ...ports.map(String),
+  ];
+  const [program, ...args] = insideNode(layout, argv);
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const seen: OutsideConnection[] = [];
+  const listening = Promise.withResolvers<void>();
+  child.on('error', listening.reject);
+  child.on('exit', (code) => listening.reject(new Error(`the outside host ended: exit ${code}`)));
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (line === 'listening') listening.resolve();
+    else seen.push(JSON.parse(line) as OutsideConnection);
+  });
+  await listening.promise;
+  return {
+    addresses: ADDRESSES,
+    connections: () => [...seen],
+    async [Symbol.asyncDispose]() {
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.stdin.end(); // the server ends with its input
+      if (child.exitCode === null) await ended;
+      await inside('sh', '-ec', TEARDOWN);
+    },
+  };
+}
+
+const TEARDOWN = `
+ip link delete out0 2>/dev/null || true
+ip netns delete ${NAME} 2>/dev/null || true
+ip addr delete ${GATEWAY}/24 dev ${NETWORK.bridge} 2>/dev/null || true
+`;
+
+/** Begins by removing one that a killed test left behind. */
+const SETUP = `${TEARDOWN}
+ip netns add ${NAME}
+ip link add out0 type veth peer name eth0 netns ${NAME}
+ip link set out0 master ${NETWORK.bridge} up
+ip addr add ${GATEWAY}/24 dev ${NETWORK.bridge}
+ip -n ${NAME} link set lo up
+ip -n ${NAME} link set eth0 up
+${ADDRESSES.map((address) => `ip -n ${NAME} addr add ${address}/24 dev eth0`).join('\n')}
+ip -n ${NAME} route add ${NETWORK.pods} via ${GATEWAY}
+`;

@@ -1,0 +1,186 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, readlinkSync, statfsSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** What must be known of this machine before anything is changed on it. */
+export interface Facts {
+  readonly uid: number;
+  readonly platform: string;
+  readonly arch: string;
+  /** Output of `go version`; undefined when there is no Go. */
+  readonly go: string | undefined;
+  /** Programs must be built: some entry of the cache is missing. */
+  readonly mustBuild: boolean;
+  readonly missingPackages: readonly string[];
+  readonly hasApt: boolean;
+  readonly freeBytes: number;
+  readonly stateRoot: string;
+  /** Who listens on the API's port, when somebody other than this cluster does. */
+  readonly port: number;
+  readonly portHolder: string | undefined;
+  readonly cgroups: 'v1' | 'v2' | 'none';
+}
+
+export interface Problem {
+  readonly wrong: string;
+  readonly mend: string;
+}
+
+const GO = [1, 26, 6] as const;
+const SPACE_NEEDED = 10 * 1024 ** 3;
+
+/** Everything that stands in the way, at once. */
+export function problemsOf(facts: Facts): readonly Problem[] {
+  const problems: Problem[] = [];
+  const say = (wrong: string, mend: string) => problems.push({ wrong, mend });
+  if (facts.platform !== 'linux' || facts.arch !== 'x64') {
+    say(
+      `A native cluster runs on Linux on x86-64; this is ${facts.platform} on ${facts.arch}.`,
+      'Start a Docker engine (kind is used then), or give a cluster of your own with --kubeconfig.',
+    );
+    return problems; // nothing else that we could say would hold
+  }
+  if (facts.uid !== 0)
+    say('A native cluster needs root: it makes namespaces, mounts and cgroups.', 'Run the command as root.');
+  if (facts.mustBuild && facts.go === undefined)
+    say('Go is missing; the cluster is built from Go modules.', `Install Go ${GO.join('.')} or later.`);
+  else if (facts.mustBuild && !isEnough(facts.go ?? ''))
+    say(`Go is too old: ${facts.go}.`, `Install Go ${GO.join('.')} or later.`);
+  if (facts.missingPackages.length > 0 && !facts.hasApt)
+    say(
+      `Programs are missing, and there is no apt to bring them.`,
+      `Install what the Debian packages ${facts.missingPackages.join(', ')} have.`,
+    );
+  if (facts.freeBytes < SPACE_NEEDED)
+    say(
+      `Too little space in ${facts.stateRoot}: ${gibibytes(facts.freeBytes)} GiB are free, 10 are needed.`,
+      'Free some, or remove old entries of the cache (~/.cache/space).',
+    );
+  if (facts.portHolder !== undefined)
+    say(
+      `Port ${facts.port} on 127.0.0.1 is in use by ${facts.portHolder}.`,
+      'End that program, or choose another port with --api-port.',
+    );
+  if (facts.cgroups === 'none')
+    say(
+      'The cgroup controllers cpu, memory and pids cannot be found under /sys/fs/cgroup.',
+      'Mount them (version 1 or 2) and run the command again.',
+    );
+  return problems;
+}
+
+const gibibytes = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
+
+export function isEnough(version: string): boolean {
+  const [, major, minor, patch] = /go(\d+)\.(\d+)(?:\.(\d+))?/.exec(version) ?? [];
+  if (major === undefined) return false;
+  const found = [Number(major), Number(minor), Number(patch ?? 0)] as const;
+  for (const [index, needed] of GO.entries()) {
+    const have = found[index] ?? 0;
+    if (have !== needed) return have > needed;
+  }
+  return true;
+}
+
+/** What must be on the machine, and the Debian package that has it. */
+export const PACKAGES: readonly { readonly file: string; readonly package: string }[] = [
+  { file: 'ip', package: 'iproute2' },
+  { file: 'unshare', package: 'util-linux' },
+  { file: 'mount', package: 'mount' },
+  { file: 'sysctl', package: 'procps' },
+  { file: 'iptables', package: 'iptables' },
+  { file: 'ipset', package: 'ipset' },
+  { file: 'conntrack', package: 'conntrack' },
+  { file: 'openssl', package: 'openssl' },
+  { file: 'tini', package: 'tini' },
+  { file: 'buildah', package: 'buildah' },
+  { file: 'debootstrap', package: 'debootstrap' },
+  { file: 'gcc', package: 'gcc' },
+  { file: 'strip', package: 'binutils' },
+  { file: 'pkg-config', package: 'pkg-config' },
+  { file: '/usr/include/stdio.h', package: 'libc6-dev' },
+  { file: '/usr/include/seccomp.h', package: 'libseccomp-dev' },
+];
+
+const PROGRAM_DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+
+export function missingPackages(exists: (path: string) => boolean = existsSync): readonly string[] {
+  const found = (file: string) =>
+    file.startsWith('/') ? exists(file) : PROGRAM_DIRECTORIES.some((at) => exists(`${at}/${file}`));
+  return PACKAGES.filter(({ file }) => !found(file)).map((entry) => entry.package);
+}
+
+export function gatherFacts(options: {
+  stateRoot: string;
+  port: number;
+  ownPort: boolean;
+  mustBuild: boolean;
+}): Facts {
+  const { stateRoot, port } = options;
+  return {
+    uid: process.getuid?.() ?? -1,
+    platform: process.platform,
+    arch: process.arch,
+    go: goVersion(),
+    mustBuild: options.mustBuild,
+    missingPackages: process.platform === 'linux' ? missingPackages() : [],
+    hasApt: existsSync('/usr/bin/apt-get'),
+    freeBytes: freeBytes(stateRoot),
+    stateRoot,
+    port,
+    portHolder: options.ownPort || process.platform !== 'linux' ? undefined : listenerOn(port),
+    cgroups: cgroupVersion(),
+  };
+}
+
+function goVersion(): string | undefined {
+  try {
+    return execFileSync('go', ['version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function freeBytes(path: string): number {
+  let at = path;
+  while (!existsSync(at) && at !== '/') at = dirname(at);
+  const { bavail, bsize } = statfsSync(at);
+  return bavail * bsize;
+}
+
+export function cgroupVersion(root = '/sys/fs/cgroup'): 'v1' | 'v2' | 'none' {
+  if (existsSync(`${root}/cgroup.controllers`)) {
+    const controllers = readFileSync(`${root}/cgroup.controllers`, 'utf8').split(/\s+/);
+    return ['cpu', 'memory', 'pids'].every((one) => controllers.includes(one)) ? 'v2' : 'none';
+  }
+  return ['cpu', 'memory', 'pids'].every((one) => existsSync(`${root}/${one}/cgroup.procs`)) ? 'v1' : 'none';
+}
+
+const LISTEN = '0A';
+
+/** The program that listens on a TCP port of this machine, as well as it can be told. */
+export function listenerOn(port: number): string | undefined {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    if (!existsSync(table)) continue;
+    for (const line of readFileSync(table, 'utf8').split('\n').slice(1)) {
+      const fields = line.trim().split(/\s+/);
+      if (fields[3] !== LISTEN || !(fields[1] ?? '').endsWith(`:${hex}`)) continue;
+      return holderOf(fields[9] ?? '') ?? 'a program that cannot be told';
+    }
+  }
+  return undefined;
+}
+
+function holderOf(inode: string): string | undefined {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const descriptors = readdirSync(`/proc/${pid}/fd`);
+      const holds = descriptors.some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`);
+      if (holds) return `${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`;
+    } catch {
+      // It ended, or is not ours to look into.
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,123 @@
+import { fork } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ClusterProblem } from '../problem.ts';
+import { makeCgroups, removeCgroups } from './cgroups.ts';
+import { type Identity, identityOf, isAlive } from './identity.ts';
+import { replaceFile } from './kubeconfig.ts';
+import type { Layout } from './layout.ts';
+
+const NAMESPACES = ['--mount', '--net', '--pid', '--uts', '--ipc', '--fork', '--mount-proc', '--kill-child'];
+
+/** The process in whose namespaces the node lives, when it is running. */
+export function runningNode(layout: Layout): Identity | undefined {
+  try {
+    const identity = JSON.parse(readFileSync(layout.nodeIdentity, 'utf8')) as Identity;
+    return isAlive(identity) ? identity : undefined;
+  } catch {
+    return undefined; // never started, or half written by a crash before it was
+  }
+}
+
+/**
+ * Starts the node: `unshare` → `tini`, its PID 1 → the supervisor. The listener for the API is opened here, on the
+ * machine's loopback, and handed over: a socket stays in the network namespace that it was opened in.
+ */
+export async function startNode(name: string, layout: Layout, apiPort: number): Promise<void> {
+  // Left by a node that ended: nobody listens on them.
+  await rm(layout.run, { recursive: true, force: true });
+  for (const directory of [layout.run, layout.log]) await mkdir(directory, { recursive: true });
+  for (const mountPoint of ['/var/lib/cni', '/var/lib/calico']) await mkdir(mountPoint, { recursive: true });
+  await makeCgroups(name);
+  const listener = await listenOn(apiPort);
+  const log = openSync(join(layout.log, 'node.log'), 'a');
+  const child = fork(join(import.meta.dirname, 'node.ts'), [name], {
+    execPath: 'unshare',
+    execArgv: [...NAMESPACES, 'tini', '--', process.execPath],
+    env: { PATH: process.env['PATH'] },
+    stdio: ['ignore', log, log, 'ipc'],
+    detached: true,
+  });
+  closeSync(log);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (code, signal) =>
+        reject(new Error(`the node ended as it started: ${signal ?? `exit ${code}`}`)),
+      );
+      child.once('message', () => resolve());
+      child.once('spawn', () => {
+        const identity = identityOf(child.pid ?? 0);
+        if (identity === undefined) return; // it ended already: `exit` says so
+        replaceFile(layout.nodeIdentity, JSON.stringify(identity)).then(() => {
+          child.send('listen', listener, (error) => error && reject(error));
+        }, reject);
+      });
+    });
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  } finally {
+    listener.close();
+    child.removeAllListeners();
+    if (child.connected) child.disconnect();
+    child.unref();
+  }
+}
+
+function listenOn(port: number): Promise<Server> {
+  const server = createServer();
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(new ClusterProblem(`Port ${port} cannot be had.`, 'Choose another with --api-port.', { cause })),
+    );
+    server.listen(port, '127.0.0.1', () => resolve(server));
+  });
+}
+
+const GONE_WITHIN_MS = 10_000;
+
+/** Ends the node and what was its: with the namespaces' first process everything in them ends. */
+export async function stopNode(name: string, layout: Layout): Promise<void> {
+  const identity = runningNode(layout);
+  if (identity !== undefined) {
+    const inside = firstProcess(identity);
+    process.kill(identity.pid, 'SIGKILL');
+    const deadline = Date.now() + GONE_WITHIN_MS;
+    for (const one of [identity, inside]) {
+      while (one !== undefined && isAlive(one)) {
+        if (Date.now() > deadline) throw new Error(`process ${one.pid} does not end`);
+        await delay(20);
+      }
+    }
+  }
+  await removeCgroups(name, GONE_WITHIN_MS);
+  await rm(layout.nodeIdentity, { force: true });
+}
+
+/** PID 1 of the node, seen from here. */
+export function firstProcess(node: Identity): Identity | undefined {
+  try {
+    const children = readFileSync(`/proc/${node.pid}/task/${node.pid}/children`, 'utf8').trim().split(' ');
+    return identityOf(Number(children[0]));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The command that runs `argv` inside the node. */
+export function insideNode(layout: Layout, argv: readonly string[]): readonly [string, ...string[]] {
+  const node = runningNode(layout);
+  const first = node === undefined ? undefined : firstProcess(node);
+  if (first === undefined)
+    throw new ClusterProblem('The node is not running.', 'Bring it up with npm run up.');
+  return ['nsenter', `--target=${first.pid}`, '--mount', '--net', '--pid', '--uts', '--ipc', '--', ...argv];
+}
+
+export const readJson = async <T>(file: string): Promise<T | undefined> => {
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : (JSON.parse(text) as T);
+};
