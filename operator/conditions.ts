@@ -1,0 +1,108 @@
+/** A condition as the API conventions have it. */
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+  readonly lastTransitionTime: string;
+}
+
+/** What a step found out: a condition without its type and its times. */
+export interface Finding {
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: Reason;
+  readonly message: string;
+}
+
+/** Every reason there is. docs/operator.md says what each means and what to do. */
+export type Reason =
+  // all is well, or not reached yet
+  | 'Ready'
+  | 'Waiting'
+  | 'Suspended'
+  | 'Deleting'
+  // the sandbox
+  | 'SandboxAvailable'
+  | 'RuntimeClassNotFound'
+  | 'HandlerMismatch'
+  | 'HandlerUnknown'
+  | 'NoNodeWithHandler'
+  | 'ClusterUnreadable'
+  // a Capsule
+  | 'InvalidName'
+  | 'NamespaceConflict'
+  | 'NamespaceTerminating'
+  | 'QuotaInvalid'
+  | 'BrokerUnreachable'
+  | 'BrokerRefused'
+  | 'BrokerNotOurs'
+  | 'PrincipalConflict'
+  | 'PrincipalLost'
+  | 'ServiceNotFound'
+  // an Assistant
+  | 'ManifestInvalid'
+  | 'EnvironmentReserved'
+  | 'StoredInputUnknown'
+  | 'DuplicateIdentifier'
+  | 'QuotaExceeded'
+  | 'CapsuleNotFound'
+  | 'CapsuleNotReady'
+  | 'ScopesNotGranted'
+  | 'InputsMissing'
+  | 'NoGateway'
+  | 'NotNeeded'
+  | 'Starting'
+  | 'Unschedulable'
+  | 'ImagePullFailed'
+  | 'CrashLooping'
+  | 'PodsRefused'
+  // going away
+  | 'PodsRemain'
+  | 'AssistantsRemain'
+  | 'DatabasesRemain';
+
+export const yes = (reason: Reason, message: string): Finding => ({ status: 'True', reason, message });
+export const no = (reason: Reason, message: string): Finding => ({ status: 'False', reason, message });
+export const unknown = (reason: Reason, message: string): Finding => ({ status: 'Unknown', reason, message });
+
+export const isTrue = (finding: Finding | undefined): boolean => finding?.status === 'True';
+
+const LONGEST_MESSAGE = 1000;
+
+/**
+ * Findings in their order become conditions, with `Ready` after them: true when all are, else with the reason of
+ * the first that is not. A time moves only with its status.
+ */
+export function toConditions(
+  findings: Readonly<Record<string, Finding>>,
+  before: readonly Condition[] | undefined,
+  generation: number | undefined,
+  now: () => string,
+): Condition[] {
+  const list = Object.entries(findings);
+  const failed = list.find(([, finding]) => finding.status !== 'True');
+  const ready = failed
+    ? no(failed[1].reason, `${failed[0]}: ${failed[1].message}`)
+    : yes('Ready', 'Everything is in place.');
+  return [...list, ['Ready', ready] as const].map(([type, { status, reason, message }]) => {
+    const old = before?.find((condition) => condition.type === type);
+    return {
+      type,
+      status,
+      reason,
+      message: shorten(message),
+      ...(generation === undefined ? {} : { observedGeneration: generation }),
+      lastTransitionTime: old?.status === status ? old.lastTransitionTime : now(),
+    };
+  });
+}
+
+/** Times as the API server writes them, without fractions. */
+export function wireTime(date = new Date()): string {
+  return date.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+function shorten(message: string): string {
+  return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`;
+}

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+
+const identifier = z
+  .string()
+  .regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'must be a lowercase name of letters, digits and single hyphens');
+const port = z.coerce.number().int().min(0).max(65_535);
+
+const Environment = z.object({
+  SPACE_NAME: identifier.max(40),
+  SPACE_NAMESPACE: z.string().min(1),
+  SERVICES_NAMESPACE: z.string().min(1),
+  SANDBOX_RUNTIME_CLASS: z.string().min(1).default('gvisor'),
+  SANDBOX_HANDLER: z.string().min(1).default('runsc'),
+  DB_BROKER_URL: z.url({ protocol: /^https?$/ }),
+  DB_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/provisioner/token'),
+  HEALTH_PORT: port.default(8081),
+  METRICS_PORT: port.default(9090),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+});
+
+/** What the operator is told by its environment; see docs/architecture.md. */
+export interface Config {
+  readonly space: string;
+  readonly namespace: string;
+  readonly servicesNamespace: string;
+  readonly runtimeClass: string;
+  readonly handler: string;
+  readonly dbBrokerUrl: string;
+  readonly dbProvisionerTokenFile: string;
+  readonly healthPort: number;
+  readonly metricsPort: number;
+  readonly logLevel: string;
+}
+
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const parsed = Environment.safeParse(environment);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+    throw new Error(`the environment is not complete: ${problems.join('; ')}`);
+  }
+  const value = parsed.data;
+  return {
+    space: value.SPACE_NAME,
+    namespace: value.SPACE_NAMESPACE,
+    servicesNamespace: value.SERVICES_NAMESPACE,
+    runtimeClass: value.SANDBOX_RUNTIME_CLASS,
+    handler: value.SANDBOX_HANDLER,
+    dbBrokerUrl: value.DB_BROKER_URL,
+    dbProvisionerTokenFile: value.DB_PROVISIONER_TOKEN_FILE,
+    healthPort: value.HEALTH_PORT,
+    metricsPort: value.METRICS_PORT,
+    logLevel: value.LOG_LEVEL,
+  };
+}

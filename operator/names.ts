@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+
+export const GROUP = 'platform.space';
+export const FIELD_MANAGER = 'space-operator';
+export const CAPSULE_FINALIZER = `${GROUP}/capsule`;
+export const ASSISTANT_FINALIZER = `${GROUP}/assistant`;
+
+export const LABEL = {
+  space: `${GROUP}/space`,
+  capsule: `${GROUP}/capsule`,
+  assistant: `${GROUP}/assistant`,
+  component: `${GROUP}/component`,
+  client: `${GROUP}/client`,
+  retained: `${GROUP}/retained`,
+} as const;
+
+export const ANNOTATION = {
+  /** Digest of what the operator last wished of this object. */
+  applied: `${GROUP}/applied`,
+  /** UID of the Capsule or Assistant that an object belongs to, where an ownerReference cannot say it. */
+  owner: `${GROUP}/owner-uid`,
+  /** Digest of a pod template and of all that it mounts. */
+  revision: `${GROUP}/revision`,
+} as const;
+
+const RESERVED = new Set(['postgres', 'assistant-egress', 'platform-assistant-egress']);
+const IDENTIFIER = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+
+/** Whether a name may be a `capsule_id` or an `app_id`. */
+export function isId(name: string): boolean {
+  return name.length <= 40 && IDENTIFIER.test(name) && !RESERVED.has(name);
+}
+
+/** `<space>-<capsule>-<8 hex>`, at most 63 bytes; the hash is over both, so that no two pairs share a name. */
+export function capsuleNamespace(space: string, capsule: string): string {
+  const hash = createHash('sha256').update(`${space}\0${capsule}`).digest('hex').slice(0, 8);
+  const readable = `${space}-${capsule}`.slice(0, 63 - hash.length - 1).replace(/-+$/, '');
+  return `${readable}-${hash}`;
+}
+
+export const principalSecretName = (capsule: string) => `capsule-${capsule}-database`;
+export const workloadSecretName = (id: string) => `${id}-database`;
+export const secretsRoleName = (space: string) => `${space}-capsule-secrets`;

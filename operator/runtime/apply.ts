@@ -1,0 +1,200 @@
+import type { ApiClient } from './client.ts';
+import { covers } from './covers.ts';
+import { digestOf } from './digest.ts';
+import { isNotFound } from './errors.ts';
+import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
+
+/** A whole object as its owner wants it; what it does not name is left to the server. */
+export type Desired = {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+} & Readonly<Record<string, unknown>>;
+
+/** `restored` means that the object was ours, unchanged in our wish, and somebody had changed it. */
+export type Applied = 'unchanged' | 'created' | 'updated' | 'restored';
+
+export interface ApplyOptions {
+  readonly client: ApiClient;
+  readonly fieldManager: string;
+  /** The annotation that remembers the digest of the last wish, so that a field taken out of it is noticed. */
+  readonly digestAnnotation: string;
+  /** Called before every write: counts it, and is where a test may make the process die. */
+  readonly beforeWrite?: (verb: string, kind: string) => void | Promise<void>;
+  /** Called with the object that a write left behind, so that stores need not wait for the watch. */
+  readonly onWritten?: (resource: Resource, object: KubeObject) => void;
+}
+
+/** The one way to write. Nothing is sent when the live object already says what is wished. */
+export class Writer {
+  readonly #options: ApplyOptions;
+  /** What the server made of a wish that it spells otherwise for good; without it, each look would write again. */
+  readonly #settled = new Map<string, { readonly digest: string; readonly version: string }>();
+
+  constructor(options: ApplyOptions) {
+    this.#options = options;
+  }
+
+  /** Server-side apply of a whole object over what the caller last saw of it. */
+  async apply(
+    resource: Resource,
+    desired: Desired,
+    live: KubeObject | undefined,
+    signal?: AbortSignal,
+  ): Promise<Applied> {
+    const { digestAnnotation } = this.#options;
+    const digest = digestOf(desired).slice(0, 16);
+    const wish: Desired = {
+      ...desired,
+      metadata: {
+        ...desired.metadata,
+        annotations: { ...desired.metadata.annotations, [digestAnnotation]: digest },
+      },
+    };
+    const { name, namespace } = desired.metadata;
+    const path = pathOf(resource, namespace, name);
+    if (live && (covers(wish, live) || this.#isSettled(path, digest, wish, live))) return 'unchanged';
+    const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
+    const after = await this.#patch<KubeObject>(resource, path, 'application/apply-patch+yaml', body, signal);
+    if (covers(wish, after)) this.#settled.delete(path);
+    else {
+      const replaced = await this.#replace(resource, path, body, after, signal);
+      this.#settled.set(path, { digest, version: versionOf(replaced) });
+    }
+    if (!live) return 'created';
+    return live.metadata.annotations?.[digestAnnotation] === digest ? 'restored' : 'updated';
+  }
+
+  /** Server-side apply of the status alone. */
+  async applyStatus(
+    resource: Resource,
+    object: KubeObject,
+    status: unknown,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const { name, namespace, uid } = object.metadata;
+    await this.#patch<KubeObject>(
+      resource,
+      pathOf(resource, namespace, name, 'status'),
+      'application/apply-patch+yaml',
+      { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: { name, namespace, uid }, status },
+      signal,
+    );
+  }
+
+  /** A merge patch; give `metadata.resourceVersion` in it to be refused when the object changed meanwhile. */
+  async merge<T extends KubeObject>(
+    resource: Resource,
+    object: KubeObject,
+    patch: unknown,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    const { name, namespace } = object.metadata;
+    return this.#patch<T>(
+      resource,
+      pathOf(resource, namespace, name),
+      'application/merge-patch+json',
+      patch,
+      signal,
+    );
+  }
+
+  /** Creates, and fails with AlreadyExists where it exists: nothing is ever adopted by accident. */
+  async create<T extends KubeObject>(resource: Resource, object: Desired, signal?: AbortSignal): Promise<T> {
+    await this.#options.beforeWrite?.('create', resource.kind);
+    const created = await this.#options.client.call<T>({
+      method: 'POST',
+      path: pathOf(resource, object.metadata.namespace),
+      query: { fieldManager: this.#options.fieldManager },
+      body: { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object },
+      signal,
+    });
+    this.#written(resource, created);
+    return created;
+  }
+
+  /** Deletes exactly the object that was seen; that it is gone already is as good. */
+  async remove(resource: Resource, object: KubeObject, signal?: AbortSignal): Promise<void> {
+    const { name, namespace, uid } = object.metadata;
+    await this.#options.beforeWrite?.('delete', resource.kind);
+    try {
+      await this.#options.client.call({
+        method: 'DELETE',
+        path: pathOf(resource, namespace, name),
+        body: { propagationPolicy: 'Background', ...(uid ? { preconditions: { uid } } : {}) },
+        signal,
+      });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  async #patch<T extends KubeObject>(
+    resource: Resource,
+    path: string,
+    contentType: string,
+    body: unknown,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    await this.#options.beforeWrite?.('patch', resource.kind);
+    const force: Record<string, string> = contentType.startsWith('application/apply')
+      ? { force: 'true' }
+      : {};
+    const patched = await this.#options.client.call<T>({
+      method: 'PATCH',
+      path,
+      query: { fieldManager: this.#options.fieldManager, ...force },
+      contentType,
+      body,
+      signal,
+    });
+    this.#written(resource, patched);
+    return patched;
+  }
+
+  #written(resource: Resource, object: KubeObject): void {
+    const { deletionTimestamp, finalizers = [] } = object.metadata;
+    // With its last finalizer a dying object is gone, whatever the answer shows.
+    if (deletionTimestamp !== undefined && finalizers.length === 0) return;
+    this.#options.onWritten?.(resource, object);
+  }
+
+  /** What another manager added to a list or a map survives an apply; for objects that are all ours it must not. */
+  async #replace(
+    resource: Resource,
+    path: string,
+    body: Desired,
+    live: KubeObject,
+    signal?: AbortSignal,
+  ): Promise<KubeObject> {
+    await this.#options.beforeWrite?.('update', resource.kind);
+    const replaced = await this.#options.client.call<KubeObject>({
+      method: 'PUT',
+      path,
+      query: { fieldManager: this.#options.fieldManager },
+      body: { ...body, metadata: { ...body.metadata, resourceVersion: live.metadata.resourceVersion } },
+      signal,
+    });
+    this.#written(resource, replaced);
+    return replaced;
+  }
+
+  #isSettled(path: string, digest: string, wish: Desired, live: KubeObject): boolean {
+    const settled = this.#settled.get(path);
+    return (
+      settled?.digest === digest &&
+      settled.version === versionOf(live) &&
+      covers(wish.metadata, live.metadata)
+    );
+  }
+}
+
+/** What changes when somebody changes the wish; a status counts only for kinds without a generation. */
+function versionOf(object: KubeObject): string {
+  const { uid = '', generation, resourceVersion = '' } = object.metadata;
+  return `${uid}/${generation ?? resourceVersion}`;
+}

@@ -1,0 +1,123 @@
+import { type Dispatcher, request } from 'undici';
+import type { Connection } from './connection.ts';
+import { ApiError, TransportError } from './errors.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export interface ApiRequest {
+  readonly method: Method;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly contentType?: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number;
+}
+
+/** The only way to the API server. */
+export interface ApiClient {
+  /** One call with a deadline; anything but 2xx is an `ApiError`, no answer a `TransportError`. */
+  call<T>(request: ApiRequest): Promise<T>;
+  /** The lines of a watch. `inactivityMs` without a byte ends it with a `TransportError`. */
+  lines(request: ApiRequest & { readonly inactivityMs: number }): Promise<AsyncIterable<string>>;
+}
+
+/** Told of every answer; `code` is the status, or `<error>` when none came. */
+export type Observe = (method: Method, code: string, path: string) => void;
+
+const DEFAULT_TIMEOUT_MS = 15_000;
+const HEADERS_TIMEOUT_MS = 15_000;
+
+export function apiClient(connection: Connection, observe: Observe = () => {}): ApiClient {
+  async function send(asked: ApiRequest, signal: AbortSignal | undefined, bodyTimeout: number) {
+    const { dispatcher, headers } = await connection.prepare();
+    const options: Dispatcher.RequestOptions & { dispatcher: Dispatcher } = {
+      dispatcher,
+      path: '',
+      method: asked.method,
+      headers: {
+        ...headers,
+        accept: 'application/json',
+        ...(asked.body === undefined ? {} : { 'content-type': asked.contentType ?? 'application/json' }),
+      },
+      body: asked.body === undefined ? null : JSON.stringify(asked.body),
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      bodyTimeout,
+      ...(signal ? { signal } : {}),
+    };
+    const url = new URL(connection.server + asked.path);
+    for (const [name, value] of Object.entries(asked.query ?? {})) url.searchParams.set(name, value);
+    try {
+      const answer = await request(url, options);
+      observe(asked.method, String(answer.statusCode), asked.path);
+      return answer;
+    } catch (cause) {
+      observe(asked.method, '<error>', asked.path);
+      throw new TransportError(`${asked.method} ${asked.path} got no answer`, { cause });
+    }
+  }
+
+  return {
+    async call<T>(asked: ApiRequest): Promise<T> {
+      const timeoutMs = asked.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+      const deadline = AbortSignal.timeout(timeoutMs);
+      const signal = asked.signal ? AbortSignal.any([asked.signal, deadline]) : deadline;
+      const answer = await send(asked, signal, timeoutMs);
+      const text = await bodyText(answer.body, asked);
+      if (answer.statusCode >= 300) throw apiError(asked, answer, text);
+      try {
+        return JSON.parse(text) as T;
+      } catch (cause) {
+        throw new TransportError(`${asked.method} ${asked.path} answered something that is no JSON`, {
+          cause,
+        });
+      }
+    },
+
+    async lines(asked) {
+      const answer = await send(asked, asked.signal, asked.inactivityMs);
+      if (answer.statusCode >= 300) throw apiError(asked, answer, await bodyText(answer.body, asked));
+      return splitLines(answer.body, asked);
+    },
+  };
+}
+
+async function bodyText(body: Dispatcher.ResponseData['body'], asked: ApiRequest): Promise<string> {
+  try {
+    return await body.text();
+  } catch (cause) {
+    throw new TransportError(`${asked.method} ${asked.path}: the answer broke off`, { cause });
+  }
+}
+
+async function* splitLines(body: AsyncIterable<Buffer>, asked: ApiRequest): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  try {
+    for await (const chunk of body) {
+      const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+      rest = parts.pop() ?? '';
+      yield* parts.filter((line) => line !== '');
+    }
+  } catch (cause) {
+    throw new TransportError(`${asked.method} ${asked.path}: the stream broke off`, { cause });
+  }
+  // A rest without its newline is half an event: it will come again, whole, with the next watch.
+  if (rest !== '') throw new TransportError(`${asked.method} ${asked.path}: the stream ended inside a line`);
+}
+
+function apiError(asked: ApiRequest, answer: Dispatcher.ResponseData, text: string): ApiError {
+  let status: { message?: string; reason?: string } = {};
+  try {
+    status = JSON.parse(text) as typeof status;
+  } catch {
+    // A proxy in between answers in its own words; the status code has to do.
+  }
+  const retryAfter = Number(answer.headers['retry-after']);
+  return new ApiError({
+    status: answer.statusCode,
+    reason: status.reason ?? '',
+    message: `${asked.method} ${asked.path}: ${answer.statusCode} ${status.message ?? 'without a status object'}`,
+    retryAfterMs: Number.isFinite(retryAfter) && retryAfter > 0 ? retryAfter * 1000 : undefined,
+  });
+}

@@ -1,0 +1,61 @@
+import { ApiError, isConflict, TerminalError } from './errors.ts';
+import type { Key } from './objects.ts';
+import type { Queue } from './queue.ts';
+
+/** What a reconcile may ask for when it ends well. */
+export interface Result {
+  readonly requeueAfterMs?: number;
+}
+
+export type Outcome = 'success' | 'requeue_after' | 'requeue' | 'error' | 'terminal';
+
+export interface ControllerOptions {
+  readonly name: string;
+  readonly queue: Queue;
+  readonly workers: number;
+  /** Every reconcile's signal aborts after so long; all I/O in it takes the signal. */
+  readonly deadlineMs: number;
+  readonly reconcile: (key: Key, signal: AbortSignal) => Promise<Result>;
+  readonly onOutcome?: (key: Key, outcome: Outcome, tookMs: number, error?: unknown) => void;
+  readonly onActive?: (change: 1 | -1) => void;
+}
+
+/** Works on a queue's keys until the queue is closed and what was begun has ended. */
+export async function runController(options: ControllerOptions): Promise<void> {
+  await Promise.all(Array.from({ length: options.workers }, () => work(options)));
+}
+
+async function work(options: ControllerOptions): Promise<void> {
+  const { queue } = options;
+  for (let key = await queue.take(); key !== undefined; key = await queue.take()) {
+    options.onActive?.(1);
+    try {
+      await once(options, key);
+    } finally {
+      options.onActive?.(-1);
+      queue.done(key);
+    }
+  }
+}
+
+async function once(options: ControllerOptions, key: Key): Promise<void> {
+  const { queue, onOutcome = () => {} } = options;
+  const started = performance.now();
+  const took = () => performance.now() - started;
+  try {
+    const { requeueAfterMs } = await options.reconcile(key, AbortSignal.timeout(options.deadlineMs));
+    queue.forget(key);
+    if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs, 'low');
+    onOutcome(key, requeueAfterMs === undefined ? 'success' : 'requeue_after', took());
+  } catch (error) {
+    // Whatever is thrown stays with its key: one bad object never stops the others.
+    if (error instanceof TerminalError) {
+      queue.forget(key);
+      onOutcome(key, 'terminal', took(), error);
+      return;
+    }
+    queue.addRateLimited(key, (error instanceof ApiError && error.retryAfterMs) || 0);
+    // A conflict says that our view was old, which is ordinary.
+    onOutcome(key, isConflict(error) ? 'requeue' : 'error', took(), error);
+  }
+}

@@ -1,0 +1,33 @@
+import type { Writer } from './apply.ts';
+import type { KubeObject, Resource } from './objects.ts';
+
+/** Adds a finalizer to the object as it was seen; a conflict means it was not, and the next reconcile sees it. */
+export async function addFinalizer(
+  writer: Writer,
+  resource: Resource,
+  object: KubeObject,
+  finalizer: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { finalizers = [], resourceVersion } = object.metadata;
+  if (finalizers.includes(finalizer)) return;
+  await writer.merge(
+    resource,
+    object,
+    { metadata: { resourceVersion, finalizers: [...finalizers, finalizer] } },
+    signal,
+  );
+}
+
+export async function removeFinalizer(
+  writer: Writer,
+  resource: Resource,
+  object: KubeObject,
+  finalizer: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { finalizers = [], resourceVersion } = object.metadata;
+  if (!finalizers.includes(finalizer)) return;
+  const left = finalizers.filter((name) => name !== finalizer);
+  await writer.merge(resource, object, { metadata: { resourceVersion, finalizers: left } }, signal);
+}

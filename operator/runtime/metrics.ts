@@ -1,0 +1,134 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Observe } from './client.ts';
+import type { Outcome } from './controller.ts';
+import type { Queue, QueueObserver } from './queue.ts';
+
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** The metrics of controller-runtime, under its names, so that its dashboards and rules work here. */
+export function runtimeMetrics(registry: Registry) {
+  const registers = [registry];
+  const controller = ['controller'];
+  const total = new Counter({
+    name: 'controller_runtime_reconcile_total',
+    help: 'Reconciles, by controller and result.',
+    labelNames: ['controller', 'result'],
+    registers,
+  });
+  const errors = new Counter({
+    name: 'controller_runtime_reconcile_errors_total',
+    help: 'Reconciles that failed and are tried again.',
+    labelNames: controller,
+    registers,
+  });
+  const terminal = new Counter({
+    name: 'controller_runtime_terminal_reconcile_errors_total',
+    help: 'Reconciles that failed and are not tried again.',
+    labelNames: controller,
+    registers,
+  });
+  const time = new Histogram({
+    name: 'controller_runtime_reconcile_time_seconds',
+    help: 'How long a reconcile took.',
+    labelNames: controller,
+    buckets: BUCKETS,
+    registers,
+  });
+  const active = new Gauge({
+    name: 'controller_runtime_active_workers',
+    help: 'Workers at work.',
+    labelNames: controller,
+    registers,
+  });
+  const workers = new Gauge({
+    name: 'controller_runtime_max_concurrent_reconciles',
+    help: 'Workers there are.',
+    labelNames: controller,
+    registers,
+  });
+  const adds = new Counter({
+    name: 'workqueue_adds_total',
+    help: 'Keys that became ready.',
+    labelNames: ['name'],
+    registers,
+  });
+  const retries = new Counter({
+    name: 'workqueue_retries_total',
+    help: 'Keys that were put back after a failure.',
+    labelNames: ['name'],
+    registers,
+  });
+  const waited = new Histogram({
+    name: 'workqueue_queue_duration_seconds',
+    help: 'How long a key was ready before it was taken.',
+    labelNames: ['name'],
+    buckets: BUCKETS,
+    registers,
+  });
+  const worked = new Histogram({
+    name: 'workqueue_work_duration_seconds',
+    help: 'How long a key was worked on.',
+    labelNames: ['name'],
+    buckets: BUCKETS,
+    registers,
+  });
+  const requests = new Counter({
+    name: 'rest_client_requests_total',
+    help: 'Calls of the API server, by method and status code.',
+    labelNames: ['code', 'method'],
+    registers,
+  });
+  const writes = new Counter({
+    name: 'space_operator_writes_total',
+    help: 'Writes to the API server, by verb and kind; at rest it stands still.',
+    labelNames: ['verb', 'kind'],
+    registers,
+  });
+
+  return {
+    observeCall: ((method, code) => requests.inc({ code, method })) satisfies Observe,
+    observeWrite: (verb: string, kind: string) => writes.inc({ verb, kind }),
+    controller(name: string, count: number) {
+      workers.set({ controller: name }, count);
+      return {
+        onActive: (change: 1 | -1) => active.inc({ controller: name }, change),
+        onOutcome(outcome: Outcome, tookMs: number) {
+          const result = outcome === 'terminal' ? 'error' : outcome;
+          total.inc({ controller: name, result });
+          if (outcome === 'error') errors.inc({ controller: name });
+          if (outcome === 'terminal') terminal.inc({ controller: name });
+          time.observe({ controller: name }, tookMs / 1000);
+        },
+      };
+    },
+    queue(name: string): QueueObserver {
+      return {
+        added: () => adds.inc({ name }),
+        taken: (_, ms) => waited.observe({ name }, ms / 1000),
+        done: (_, ms) => worked.observe({ name }, ms / 1000),
+        retried: () => retries.inc({ name }),
+      };
+    },
+    /** Gauges that are read from the queues when somebody asks. */
+    watchQueues(queues: Readonly<Record<string, Queue>>) {
+      new Gauge({
+        name: 'workqueue_depth',
+        help: 'Keys that are ready.',
+        labelNames: ['name'],
+        registers,
+        collect() {
+          for (const [name, queue] of Object.entries(queues)) this.set({ name }, queue.depth);
+        },
+      });
+      new Gauge({
+        name: 'workqueue_longest_running_processor_seconds',
+        help: 'How long the longest-running key has been worked on.',
+        labelNames: ['name'],
+        registers,
+        collect() {
+          for (const [name, queue] of Object.entries(queues)) this.set({ name }, queue.longestRunMs / 1000);
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,160 @@
+import type { Clock } from './clock.ts';
+import type { Key } from './objects.ts';
+
+/** Live changes go before what an initial list or a sweep brings. */
+export type Priority = 'live' | 'low';
+
+export interface QueueObserver {
+  added?(key: Key): void;
+  taken?(key: Key, waitedMs: number): void;
+  done?(key: Key, workedMs: number): void;
+  retried?(key: Key): void;
+}
+
+export interface QueueOptions {
+  readonly clock: Clock;
+  readonly firstRetryMs?: number;
+  readonly longestRetryMs?: number;
+  readonly observer?: QueueObserver;
+}
+
+/**
+ * Keys to work on. A key is ready once however often it was added, is never with two workers, and comes back once
+ * when it was added while it was worked on. Delayed adds keep the earliest time.
+ */
+export class Queue {
+  readonly #clock: Clock;
+  readonly #options: QueueOptions;
+  readonly #ready = { live: new Map<Key, number>(), low: new Map<Key, number>() };
+  readonly #processing = new Map<Key, number>();
+  readonly #again = new Map<Key, Priority>();
+  readonly #waiting = new Map<Key, { at: number; priority: Priority }>();
+  readonly #failures = new Map<Key, number>();
+  readonly #takers: ((key: Key | undefined) => void)[] = [];
+  #timer: { readonly at: number; readonly cancel: () => void } | undefined;
+  #closed = false;
+
+  constructor(options: QueueOptions) {
+    this.#options = options;
+    this.#clock = options.clock;
+  }
+
+  /** How many keys are ready. */
+  get depth(): number {
+    return this.#ready.live.size + this.#ready.low.size;
+  }
+
+  /** For how long the longest-running key has been worked on. */
+  get longestRunMs(): number {
+    return Math.max(0, ...[...this.#processing.values()].map((since) => this.#clock.now() - since));
+  }
+
+  add(key: Key, priority: Priority = 'live'): void {
+    if (this.#closed) return;
+    const started = this.#processing.has(key);
+    if (started) {
+      if (this.#again.get(key) !== 'live') this.#again.set(key, priority);
+      return;
+    }
+    if (this.#ready.live.has(key)) return;
+    const since = this.#ready.low.get(key);
+    if (since !== undefined && priority === 'low') return;
+    this.#ready.low.delete(key);
+    this.#ready[priority].set(key, since ?? this.#clock.now());
+    if (since === undefined) this.#options.observer?.added?.(key);
+    this.#serve();
+  }
+
+  addAfter(key: Key, ms: number, priority: Priority = 'live'): void {
+    if (this.#closed) return;
+    if (ms <= 0) {
+      this.add(key, priority);
+      return;
+    }
+    const at = this.#clock.now() + ms;
+    const already = this.#waiting.get(key);
+    if (already && already.at <= at) return;
+    this.#waiting.set(key, { at, priority });
+    this.#arm(at);
+  }
+
+  /** Doubles the wait with each call until `forget`. */
+  addRateLimited(key: Key, atLeastMs = 0): void {
+    const { firstRetryMs = 5, longestRetryMs = 60_000 } = this.#options;
+    const failures = this.#failures.get(key) ?? 0;
+    this.#failures.set(key, failures + 1);
+    this.#options.observer?.retried?.(key);
+    this.addAfter(
+      key,
+      Math.max(atLeastMs, Math.min(longestRetryMs, firstRetryMs * 2 ** Math.min(failures, 30))),
+    );
+  }
+
+  forget(key: Key): void {
+    this.#failures.delete(key);
+  }
+
+  /** The next key, or `undefined` once the queue is closed. Every key taken must be given to `done`. */
+  take(): Promise<Key | undefined> {
+    if (this.#closed) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      this.#takers.push(resolve);
+      this.#serve();
+    });
+  }
+
+  done(key: Key): void {
+    const since = this.#processing.get(key);
+    if (since === undefined) throw new Error(`${key} was not being worked on`);
+    this.#processing.delete(key);
+    this.#options.observer?.done?.(key, this.#clock.now() - since);
+    const again = this.#again.get(key);
+    this.#again.delete(key);
+    if (again) this.add(key, again);
+  }
+
+  /** Hands nothing out any more; what is being worked on may still end. */
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    for (const taker of this.#takers.splice(0)) taker(undefined);
+  }
+
+  #serve(): void {
+    while (this.#takers.length > 0) {
+      const next = first(this.#ready.live) ?? first(this.#ready.low);
+      if (!next) return;
+      const [key, since] = next;
+      this.#ready.live.delete(key);
+      this.#ready.low.delete(key);
+      const now = this.#clock.now();
+      this.#processing.set(key, now);
+      this.#options.observer?.taken?.(key, now - since);
+      this.#takers.shift()?.(key);
+    }
+  }
+
+  #arm(at: number): void {
+    if (this.#timer && this.#timer.at <= at) return;
+    this.#timer?.cancel();
+    const wait = Math.max(0, at - this.#clock.now());
+    this.#timer = { at, cancel: this.#clock.after(wait, () => this.#ring()) };
+  }
+
+  #ring(): void {
+    this.#timer = undefined;
+    const now = this.#clock.now();
+    let next = Number.POSITIVE_INFINITY;
+    for (const [key, { at, priority }] of [...this.#waiting]) {
+      if (at <= now) {
+        this.#waiting.delete(key);
+        this.add(key, priority);
+      } else next = Math.min(next, at);
+    }
+    if (Number.isFinite(next)) this.#arm(next);
+  }
+}
+
+function first(map: Map<Key, number>): [Key, number] | undefined {
+  return map.entries().next().value;
+}

@@ -1,0 +1,160 @@
+import { Backoff } from './backoff.ts';
+import type { ApiClient } from './client.ts';
+import { type Clock, sleep } from './clock.ts';
+import { ApiError, isGone } from './errors.ts';
+import { type KubeObject, keyOf, pathOf, type Resource } from './objects.ts';
+import type { Store } from './store.ts';
+
+export interface ReflectorOptions<T extends KubeObject> {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly resource: Resource;
+  readonly store: Store<T>;
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Drops what nobody reads before it is kept. */
+  readonly trim?: (object: T) => T;
+  readonly pageSize?: number;
+  /** A watch without one byte for so long is dead; bookmarks come every minute. */
+  readonly inactivityMs?: number;
+  readonly onProblem?: (error: unknown, retryInMs: number) => void;
+  readonly onHealth?: () => void;
+}
+
+/** Why a store may not be trusted: it was never filled, or the last attempt to follow the server failed. */
+export type Health = 'current' | 'unsynced' | 'failing';
+
+/**
+ * Keeps a store equal to the server: lists in pages, then watches with bookmarks, and starts over from the last
+ * resource version, or from a new list on 410. No error ends it; only its signal does.
+ */
+export class Reflector<T extends KubeObject> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #backoff: Backoff;
+  readonly #synced = Promise.withResolvers<void>();
+  #health: Health = 'unsynced';
+  #version: string | undefined;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options;
+    this.#backoff = new Backoff({ firstMs: 100, longestMs: 30_000 }, options.clock);
+  }
+
+  get health(): Health {
+    return this.#health;
+  }
+
+  /** Resolves when the first list is in the store. */
+  get synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        this.#version ??= await this.#list(signal);
+        await this.#watch(this.#version, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (isGone(error)) this.#version = undefined;
+        if (this.#health === 'current') this.#become('failing');
+        const wait = Math.max(this.#backoff.next(), (error instanceof ApiError && error.retryAfterMs) || 0);
+        this.#options.onProblem?.(error, wait);
+        await sleep(this.#options.clock, wait, signal);
+      }
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<string> {
+    const { client, resource, namespace, store, trim = (object: T) => object } = this.#options;
+    const objects: T[] = [];
+    let next: string | undefined;
+    do {
+      const page: ListPage<T> = await client.call({
+        method: 'GET',
+        path: pathOf(resource, namespace),
+        query: {
+          ...this.#selectors(),
+          limit: String(this.#options.pageSize ?? 500),
+          ...(next ? { continue: next } : {}),
+        },
+        signal,
+        timeoutMs: 60_000,
+      });
+      for (const item of page.items) objects.push(trim(item));
+      next = page.metadata.continue || undefined;
+      if (!next) {
+        store.replace(objects);
+        this.#version = page.metadata.resourceVersion;
+      }
+    } while (next);
+    this.#become('current');
+    this.#synced.resolve();
+    return this.#version ?? '';
+  }
+
+  async #watch(from: string, signal: AbortSignal): Promise<void> {
+    const { client, clock, resource, namespace } = this.#options;
+    // Spread over five minutes so that a server's watches do not all end together.
+    const timeoutSeconds = Math.round(300 + 300 * clock.random());
+    const ended = new AbortController();
+    const lines = await client.lines({
+      method: 'GET',
+      path: pathOf(resource, namespace),
+      query: {
+        ...this.#selectors(),
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        resourceVersion: from,
+        timeoutSeconds: String(timeoutSeconds),
+      },
+      signal: AbortSignal.any([signal, ended.signal]),
+      inactivityMs: this.#options.inactivityMs ?? 90_000,
+    });
+    this.#become('current');
+    try {
+      for await (const line of lines) this.#take(JSON.parse(line) as WatchEvent<T>);
+    } finally {
+      ended.abort();
+    }
+  }
+
+  #take(event: WatchEvent<T>): void {
+    const { store, trim = (object: T) => object } = this.#options;
+    if (event.type === 'ERROR') {
+      const { code = 500, reason = '', message = 'the watch ended with an error' } = event.object;
+      throw new ApiError({ status: code, reason, message });
+    }
+    if (event.type === 'DELETED') store.delete(keyOf(event.object), event.object);
+    if (event.type === 'ADDED' || event.type === 'MODIFIED') store.set(trim(event.object));
+    this.#version = event.object.metadata.resourceVersion;
+    this.#backoff.reset();
+  }
+
+  #selectors(): Record<string, string> {
+    const { labelSelector, fieldSelector } = this.#options;
+    return {
+      ...(labelSelector ? { labelSelector } : {}),
+      ...(fieldSelector ? { fieldSelector } : {}),
+    };
+  }
+
+  #become(health: Health): void {
+    if (this.#health === health) return;
+    this.#health = health;
+    this.#options.onHealth?.();
+  }
+}
+
+interface ListPage<T> {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly T[];
+}
+
+type WatchEvent<T> =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'; readonly object: T }
+  | {
+      readonly type: 'ERROR';
+      readonly object: { readonly code?: number; readonly reason?: string; readonly message?: string };
+    };

@@ -1,0 +1,120 @@
+import { type Key, type KubeObject, keyOf } from './objects.ts';
+
+export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
+
+/** What listeners hear: the object before, the object now (absent when deleted), and whether a list brought it. */
+export interface Change<T> {
+  readonly key: Key;
+  readonly before: T | undefined;
+  readonly now: T | undefined;
+  readonly initial: boolean;
+}
+
+/** Answers are late by milliseconds; a thousand deletions are more than that. */
+const MOST_GRAVES = 1000;
+
+/** The last known state of one kind, by key and by index. Readers get the objects themselves and never change them. */
+export class Store<T extends KubeObject> {
+  readonly #objects = new Map<Key, T>();
+  readonly #indexers: Indexers<T>;
+  readonly #indexes = new Map<string, Map<string, Set<Key>>>();
+  readonly #listeners: ((change: Change<T>) => void)[] = [];
+  /** The versions at which objects went, so that an answer that comes late does not bring one back. */
+  readonly #graves = new Map<Key, bigint>();
+
+  constructor(indexers: Indexers<T> = {}) {
+    this.#indexers = indexers;
+    for (const name of Object.keys(indexers)) this.#indexes.set(name, new Map());
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: Key): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  list(): T[] {
+    return [...this.#objects.values()];
+  }
+
+  by(index: string, value: string): T[] {
+    const keys = this.#indexes.get(index)?.get(value) ?? [];
+    const found: T[] = [];
+    for (const key of keys) {
+      const object = this.#objects.get(key);
+      if (object) found.push(object);
+    }
+    return found;
+  }
+
+  onChange(listener: (change: Change<T>) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  set(object: T, initial = false): void {
+    const key = keyOf(object);
+    const before = this.#objects.get(key);
+    // Answers to our own writes come here too, and may be ahead of the watch.
+    if (before && !isNewer(object, before)) return;
+    if ((this.#graves.get(key) ?? -1n) >= versionOf(object)) return;
+    this.#put(key, before, object);
+    this.#tell({ key, before, now: object, initial });
+  }
+
+  /** `last` is the object as it went, when the server told. */
+  delete(key: Key, last?: T, initial = false): void {
+    const before = this.#objects.get(key);
+    if (last) this.#bury(key, versionOf(last));
+    if (!before) return;
+    this.#put(key, before, undefined);
+    this.#tell({ key, before, now: undefined, initial });
+  }
+
+  /** Makes the store equal to a list; only differences are told. */
+  replace(objects: readonly T[]): void {
+    const listed = new Set(objects.map(keyOf));
+    for (const key of [...this.#objects.keys()]) if (!listed.has(key)) this.delete(key, undefined, true);
+    for (const object of objects) this.set(object, true);
+  }
+
+  #bury(key: Key, version: bigint): void {
+    this.#graves.delete(key);
+    this.#graves.set(key, version);
+    const [oldest] = this.#graves.keys();
+    if (this.#graves.size > MOST_GRAVES && oldest !== undefined) this.#graves.delete(oldest);
+  }
+
+  #put(key: Key, before: T | undefined, now: T | undefined): void {
+    for (const [name, values] of Object.entries(this.#indexers)) {
+      const index = this.#indexes.get(name);
+      if (!index) continue;
+      for (const value of before ? values(before) : []) {
+        const keys = index.get(value);
+        keys?.delete(key);
+        if (keys?.size === 0) index.delete(value);
+      }
+      for (const value of now ? values(now) : []) {
+        const keys = index.get(value) ?? new Set();
+        keys.add(key);
+        index.set(value, keys);
+      }
+    }
+    if (now) this.#objects.set(key, now);
+    else this.#objects.delete(key);
+  }
+
+  #tell(change: Change<T>): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+}
+
+/** Of one object's versions, later ones are greater numbers (KEP-5504); a new life has a new UID. */
+function isNewer(object: KubeObject, than: KubeObject): boolean {
+  return object.metadata.uid !== than.metadata.uid || versionOf(object) > versionOf(than);
+}
+
+function versionOf(object: KubeObject): bigint {
+  return BigInt(object.metadata.resourceVersion ?? 0);
+}

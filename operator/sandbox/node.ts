@@ -1,0 +1,49 @@
+import type { Node, RuntimeClass, Toleration } from '../kinds.ts';
+
+/** Whether a pod of the class could be scheduled on the node. */
+export function canRun(node: Node, runtimeClass: RuntimeClass): boolean {
+  if (node.spec?.unschedulable || node.metadata.deletionTimestamp !== undefined) return false;
+  if (!node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True'))
+    return false;
+  const { nodeSelector = {}, tolerations = [] } = runtimeClass.scheduling ?? {};
+  const labels = node.metadata.labels ?? {};
+  if (!Object.entries(nodeSelector).every(([key, value]) => labels[key] === value)) return false;
+  return (node.spec?.taints ?? [])
+    .filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
+    .every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
+}
+
+function tolerates(
+  toleration: Toleration,
+  taint: { readonly key: string; readonly value?: string; readonly effect: string },
+): boolean {
+  if (toleration.effect && toleration.effect !== taint.effect) return false;
+  if (!toleration.key) return toleration.operator === 'Exists';
+  if (toleration.key !== taint.key) return false;
+  return toleration.operator === 'Exists' || (toleration.value ?? '') === (taint.value ?? '');
+}
+
+/** What the gate reads of a node; heartbeats and images change nothing for it. */
+export function trimNode(node: Node): Node {
+  const { name, uid, resourceVersion, labels, deletionTimestamp } = node.metadata;
+  const { unschedulable, taints } = node.spec ?? {};
+  const { conditions, runtimeHandlers } = node.status ?? {};
+  return {
+    metadata: {
+      name,
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...(labels === undefined ? {} : { labels }),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    },
+    spec: { ...(unschedulable ? { unschedulable } : {}), ...(taints ? { taints } : {}) },
+    status: {
+      conditions: (conditions ?? [])
+        .filter(({ type }) => type === 'Ready')
+        .map(({ type, status }) => ({ type, status })),
+      ...(runtimeHandlers
+        ? { runtimeHandlers: runtimeHandlers.map(({ name: handler = '' }) => ({ name: handler })) }
+        : {}),
+    },
+  };
+}
