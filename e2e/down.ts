@@ -1,11 +1,11 @@
 /** `npm run down`: ends what `npm run up` started. `--keep` leaves its state on disk for a faster next `up`. */
 import { parseArgs } from 'node:util';
-import { takeDown } from './cluster/index.ts';
+import { DEFAULT_CLUSTER, takeDown } from './cluster/index.ts';
 import { createSteps } from './progress/index.ts';
 
 const { values } = parseArgs({
   options: {
-    cluster: { type: 'string', default: process.env['SPACE_CLUSTER'] ?? 'space' },
+    cluster: { type: 'string', default: process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER },
     keep: { type: 'boolean', default: false },
   },
 });

@@ -1,8 +1,6 @@
 /** `npm run kubectl -- …` and `npm run helm -- …`: the cluster's own tools, on the cluster that `npm run up` made. */
 import { spawnSync } from 'node:child_process';
-import { openCluster, type Tool } from './cluster/index.ts';
-
-const DEFAULT_CLUSTER = 'space';
+import { DEFAULT_CLUSTER, openCluster, type Tool } from './cluster/index.ts';
 
 /** `--cluster NAME` chooses the cluster when it comes first; all else is the tool's. */
 function chooseCluster(args: readonly string[]): { readonly name: string; readonly rest: readonly string[] } {

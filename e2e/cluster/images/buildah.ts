@@ -8,6 +8,7 @@ export interface Buildah {
   build(options: { dockerfile: string; context: string; references: readonly string[] }): Promise<void>;
   /** Writes manifest.json and uncompressed blobs. */
   exportTo(reference: string, directory: string): Promise<void>;
+  push(reference: string, destination: string): Promise<void>;
 }
 
 export function buildah(root: string, log: string): Buildah {
@@ -30,6 +31,9 @@ export function buildah(root: string, log: string): Buildah {
         ...references.flatMap((reference) => ['--tag', reference]),
         context,
       );
+    },
+    async push(reference, destination) {
+      await call('push', reference, `docker://${destination}`);
     },
     async exportTo(reference, directory) {
       await call('push', '--disable-compression', '--format', 'v2s2', reference, `dir:${directory}`);

@@ -21,6 +21,8 @@ export interface ImageBuilder {
   /** Makes the bases ahead of need. */
   prepare(): Promise<void>;
   ensure(source: NamedImage): Promise<Image>;
+  /** Builds and pushes; answers the reference in that registry. */
+  push(source: ImageSource, registry: string): Promise<string>;
 }
 
 export function imageBuilder(log: string, waiting: (text: string) => void = () => {}): ImageBuilder {
@@ -44,7 +46,7 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
     });
   }
 
-  return {
+  const builder: ImageBuilder = {
     store,
     prepare: () =>
       alone(async () => {
@@ -66,7 +68,13 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
         }));
       return source.tag === undefined ? image : { ...image, reference: `${source.name}:${source.tag}` };
     },
+    async push(source, registry) {
+      const { reference } = await builder.ensure(source);
+      await tool.push(reference, `${registry}/${reference}`);
+      return `${registry}/${reference}`;
+    },
   };
+  return builder;
 }
 
 function baseNamed(reference: string, dockerfile: string): Base {

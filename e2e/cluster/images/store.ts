@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sha256Of } from '../builds/cache.ts';
-import { replaceFile } from '../native/kubeconfig.ts';
+import { replaceFile } from '../files.ts';
 import type { Image } from './archive.ts';
 
 /** Built images outside the repository: blobs named by content, and one record an image. */

@@ -7,13 +7,11 @@ import { cgroupVersion } from './preflight.ts';
 
 const ROOT = '/sys/fs/cgroup';
 
-/** Version 1 has a hierarchy for each controller (`unified` has none), version 2 one for all. */
+/** Version 1 has a hierarchy for each controller (and `unified`, which has none), version 2 one for all. */
 async function hierarchies(): Promise<readonly string[]> {
   if (cgroupVersion() === 'v2') return [ROOT];
   const entries = await readdir(ROOT, { withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isDirectory() && entry.name !== 'unified')
-    .map((entry) => join(ROOT, entry.name));
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => join(ROOT, entry.name));
 }
 
 /** Makes the parent of all pods' cgroups, which the kubelet expects to be there. */

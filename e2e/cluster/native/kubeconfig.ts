@@ -1,5 +1,6 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { replaceFile } from '../files.ts';
 
 /** A kubeconfig (JSON is YAML) for one of the certificates of `pki`. */
 export async function writeKubeconfig(
@@ -24,11 +25,4 @@ export async function writeKubeconfig(
     'current-context': cluster,
   };
   await replaceFile(file, JSON.stringify(config, null, 2), 0o600);
-}
-
-/** Nobody ever reads half a file. */
-export async function replaceFile(file: string, content: string, mode = 0o644): Promise<void> {
-  const draft = `${file}.${process.pid}`;
-  await writeFile(draft, content, { mode });
-  await rename(draft, file);
 }

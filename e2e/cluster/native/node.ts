@@ -36,10 +36,12 @@ function makeMounts({ state }: Layout): void {
 
 const BOUND = { 'var-log': '/var/log', 'var-lib-cni': '/var/lib/cni', 'var-lib-calico': '/var/lib/calico' };
 
+const IP = 'ip';
+
 /** No default route: nothing in here can send a packet beyond the node. */
 function makeNetwork(): void {
   const { bridge, node, services, gateway } = NETWORK;
-  execFileSync('ip', ['-batch', '-'], {
+  execFileSync(IP, ['-batch', '-'], {
     input: [
       'link set lo up',
       `link add ${bridge} type bridge`,

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import type { OutsideConnection, OutsideHost } from '../model.ts';
 import { run } from '../run.ts';
 import { type Layout, NETWORK } from './layout.ts';
@@ -17,7 +17,7 @@ const ADDRESSES = ['203.0.113.10', '203.0.113.20'] as const;
 export async function createOutside(layout: Layout, ports: readonly number[]): Promise<OutsideHost> {
   const inside = (...argv: readonly string[]) => run(insideNode(layout, argv));
   await inside('sh', '-ec', SETUP);
-  const server = join(import.meta.dirname, 'outside-server.ts');
+  const server = fileURLToPath(new URL('./outside-server.ts', import.meta.url));
   const argv = [
     'ip',
     'netns',

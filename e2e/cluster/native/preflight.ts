@@ -26,7 +26,8 @@ export interface Problem {
   readonly mend: string;
 }
 
-const GO = [1, 26, 6] as const;
+const GO = 'go';
+const GO_NEEDED = [1, 26, 6] as const;
 const SPACE_NEEDED = 10 * 1024 ** 3;
 
 /** Everything that stands in the way, at once. */
@@ -43,9 +44,12 @@ export function problemsOf(facts: Facts): readonly Problem[] {
   if (facts.uid !== 0)
     say('A native cluster needs root: it makes namespaces, mounts and cgroups.', 'Run the command as root.');
   if (facts.mustBuild && facts.go === undefined)
-    say('Go is missing; the cluster is built from Go modules.', `Install Go ${GO.join('.')} or later.`);
+    say(
+      'Go is missing; the cluster is built from Go modules.',
+      `Install Go ${GO_NEEDED.join('.')} or later.`,
+    );
   else if (facts.mustBuild && !isEnough(facts.go ?? ''))
-    say(`Go is too old: ${facts.go}.`, `Install Go ${GO.join('.')} or later.`);
+    say(`Go is too old: ${facts.go}.`, `Install Go ${GO_NEEDED.join('.')} or later.`);
   if (facts.missingPackages.length > 0 && !facts.hasApt)
     say(
       `Programs are missing, and there is no apt to bring them.`,
@@ -75,7 +79,7 @@ export function isEnough(version: string): boolean {
   const [, major, minor, patch] = /go(\d+)\.(\d+)(?:\.(\d+))?/.exec(version) ?? [];
   if (major === undefined) return false;
   const found = [Number(major), Number(minor), Number(patch ?? 0)] as const;
-  for (const [index, needed] of GO.entries()) {
+  for (const [index, needed] of GO_NEEDED.entries()) {
     const have = found[index] ?? 0;
     if (have !== needed) return have > needed;
   }
@@ -135,7 +139,7 @@ export function gatherFacts(options: {
 
 function goVersion(): string | undefined {
   try {
-    return execFileSync('go', ['version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+    return execFileSync(GO, ['version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   } catch {
     return undefined;
   }

@@ -1,13 +1,14 @@
 import { fork } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { replaceFile } from '../files.ts';
 import { ClusterProblem } from '../problem.ts';
 import { makeCgroups, removeCgroups } from './cgroups.ts';
 import { type Identity, identityOf, isAlive } from './identity.ts';
-import { replaceFile } from './kubeconfig.ts';
 import type { Layout } from './layout.ts';
 
 const NAMESPACES = ['--mount', '--net', '--pid', '--uts', '--ipc', '--fork', '--mount-proc', '--kill-child'];
@@ -34,7 +35,7 @@ export async function startNode(name: string, layout: Layout, apiPort: number): 
   await makeCgroups(name);
   const listener = await listenOn(apiPort);
   const log = openSync(join(layout.log, 'node.log'), 'a');
-  const child = fork(join(import.meta.dirname, 'node.ts'), [name], {
+  const child = fork(fileURLToPath(new URL('./node.ts', import.meta.url)), [name], {
     execPath: 'unshare',
     execArgv: [...NAMESPACES, 'tini', '--', process.execPath],
     env: { PATH: process.env['PATH'] },
@@ -116,8 +117,3 @@ export function insideNode(layout: Layout, argv: readonly string[]): readonly [s
     throw new ClusterProblem('The node is not running.', 'Bring it up with npm run up.');
   return ['nsenter', `--target=${first.pid}`, '--mount', '--net', '--pid', '--uts', '--ipc', '--', ...argv];
 }
-
-export const readJson = async <T>(file: string): Promise<T | undefined> => {
-  const text = await readFile(file, 'utf8').catch(() => undefined);
-  return text === undefined ? undefined : (JSON.parse(text) as T);
-};

@@ -1,24 +1,25 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { copyFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Step } from '../../progress/index.ts';
+import { readJson, replaceFile } from '../files.ts';
 import type { Image } from '../images/archive.ts';
 import { type ImageBuilder, imageBuilder } from '../images/builder.ts';
 import { locked } from '../lock.ts';
 import type { BringUp, Cluster, ImageSource, TakeDown } from '../model.ts';
 import { ClusterProblem } from '../problem.ts';
+import { clusterDirectory, kubeconfigPath, removeRecord } from '../record.ts';
 import { run } from '../run.ts';
 import { callApi } from './api.ts';
 import { writeConfiguration } from './configuration.ts';
 import { containerdAnswers, importImages, ownImages } from './images.ts';
-import { replaceFile } from './kubeconfig.ts';
 import { type Layout, layoutOf } from './layout.ts';
 import { baseObjects } from './objects.ts';
 import { createOutside } from './outside.ts';
 import { installPackages } from './packages.ts';
 import { ensurePki } from './pki.ts';
 import { gatherFacts, problemsOf } from './preflight.ts';
-import { insideNode, readJson, runningNode, startNode, stopNode } from './process.ts';
+import { insideNode, runningNode, startNode, stopNode } from './process.ts';
 import { buildPrograms, installPrograms, missingBuilds, type Programs, programsKey } from './programs.ts';
 import type { ComponentStatus } from './supervisor.ts';
 
@@ -103,6 +104,8 @@ async function bringUpLocked(
         inner.note(count + more === 0 ? 'all there' : `${count + more} images`);
       }),
     ]);
+    await mkdir(clusterDirectory(name), { recursive: true });
+    await copyFile(layout.kubeconfig, kubeconfigPath(name));
     return cluster;
   } catch (error) {
     abort.abort();
@@ -268,6 +271,7 @@ export async function takeDown(name: string, { keep = false, steps }: TakeDown):
         if (runningNode(layout) === undefined) step.note('it was not running');
         await stopNode(name, layout);
       });
+      await removeRecord(name);
       if (!keep) await steps.run('remove its state', () => removeState(layout));
     },
   );

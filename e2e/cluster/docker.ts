@@ -1,0 +1,25 @@
+import { readFile } from 'node:fs/promises';
+import { imageKey } from './images/key.ts';
+import type { ImageSource } from './model.ts';
+import { run } from './run.ts';
+
+/** True when a Docker engine answers on this machine. */
+export const dockerAnswers = (): Promise<boolean> =>
+  run(['docker', 'info', '--format', '{{.ServerVersion}}']).then(
+    () => true,
+    () => false,
+  );
+
+/** Builds an image unless the engine has it; answers its reference, tagged with the hash of what went in. */
+export async function dockerBuild(source: ImageSource, log: string, registry?: string): Promise<string> {
+  await source.buildContext?.();
+  const key = await imageKey(await readFile(source.dockerfile, 'utf8'), source.context, []);
+  const reference = `${registry === undefined ? '' : `${registry}/`}${source.name}:${key.slice(0, 12)}`;
+  const present = await run(['docker', 'image', 'inspect', reference]).then(
+    () => true,
+    () => false,
+  );
+  if (!present)
+    await run(['docker', 'build', '--file', source.dockerfile, '--tag', reference, source.context], { log });
+  return reference;
+}

@@ -1,0 +1,36 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readJson, replaceFile } from './files.ts';
+import type { Provider } from './model.ts';
+
+/** The cluster that commands mean when they are told no name. */
+export const DEFAULT_CLUSTER = 'space';
+
+const SPACE = join(import.meta.dirname, '..', '..', '.space');
+
+/** What this checkout remembers of a cluster that it brought up. */
+export interface ClusterRecord {
+  readonly provider: Provider;
+  readonly kubeconfig: string;
+  readonly imageRegistry?: string;
+}
+
+/** This checkout's directory for one cluster; the default one has the short paths that people type. */
+export const clusterDirectory = (name: string): string =>
+  name === DEFAULT_CLUSTER ? SPACE : join(SPACE, 'clusters', name);
+
+export const kubeconfigPath = (name: string): string => join(clusterDirectory(name), 'kubeconfig');
+
+export async function readRecord(name: string): Promise<ClusterRecord | undefined> {
+  return readJson<ClusterRecord>(join(clusterDirectory(name), 'cluster.json'));
+}
+
+export async function writeRecord(name: string, record: ClusterRecord): Promise<void> {
+  await mkdir(clusterDirectory(name), { recursive: true });
+  await replaceFile(join(clusterDirectory(name), 'cluster.json'), JSON.stringify(record));
+}
+
+export async function removeRecord(name: string): Promise<void> {
+  for (const file of ['cluster.json', 'kubeconfig'])
+    await rm(join(clusterDirectory(name), file), { force: true });
+}

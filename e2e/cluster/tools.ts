@@ -1,0 +1,40 @@
+import { accessSync, constants } from 'node:fs';
+import { mkdir, symlink } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { ensureBuilt } from './builds/go.ts';
+import { BUILDS } from './builds/pins.ts';
+import type { Tool } from './model.ts';
+
+/** The program on the PATH, as a shell would find it. */
+export function onPath(program: string, path: string = process.env['PATH'] ?? ''): string | undefined {
+  const candidates = path.split(delimiter).filter((directory) => directory !== '');
+  return candidates.map((directory) => join(directory, program)).find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** For clusters that are not ours to build: your own tools when you have them, else the pinned ones. */
+export async function findTool(name: Tool, directory: string): Promise<string> {
+  const own = onPath(name);
+  if (own !== undefined) return own;
+  const log = join(directory, `build-${name}.log`);
+  await mkdir(directory, { recursive: true });
+  if (name === 'helm') return join(await built('helm', log), 'helm');
+  // The combined Kubernetes program is kubectl when it is called so.
+  const kubectl = join(directory, 'kubectl');
+  await symlink(join(await built('kubernetes', log), 'kubernetes'), kubectl).catch(() => undefined);
+  return kubectl;
+}
+
+export async function built(component: string, log: string): Promise<string> {
+  const build = BUILDS.find((one) => one.component === component);
+  if (build === undefined) throw new Error(`${component} is not among the builds`);
+  return ensureBuilt(build, { log });
+}
