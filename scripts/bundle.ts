@@ -1,72 +1,102 @@
 /**
- * `node scripts/bundle.ts [IMAGE…]`: writes the build context of each image, `dist/<image>/`: one bundled file per
- * program and the documents it serves. The same sources give the same bytes, so an image's tag can be their hash.
+ * `node scripts/bundle.ts [IMAGE…]`: writes the build context of each image of ours to `dist/<image>/`, one file a
+ * program. The same sources give the same bytes, so that a hash of the context names the image.
  */
-import { cp, mkdir, rm } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-interface Bundle {
-  /** Program in the image → its source. */
-  readonly programs: Readonly<Record<string, string>>;
-  /** Directory in the image → the directory that it is a copy of. */
+interface Context {
+  /** Programs, by the name of the file that they become. Those marked optional are left out until they exist. */
+  readonly programs: Readonly<Record<string, { readonly entry: string; readonly optional?: boolean }>>;
+  /** Directories whose JSON documents are copied, by the name that they get. */
   readonly documents?: Readonly<Record<string, string>>;
 }
 
-const BUNDLES = {
-  operator: { programs: { main: 'operator/main.ts' }, documents: { driver: 'manifests/driver' } },
-  'db-broker': {
-    programs: { main: 'brokers/db/main.ts', health: 'brokers/db/health.ts' },
+const CONTEXTS = {
+  operator: {
+    programs: { 'main.mjs': { entry: 'operator/main.ts' } },
     documents: { driver: 'manifests/driver' },
   },
-  ledger: { programs: { server: 'manifests/examples/ledger/server.ts' } },
-} as const satisfies Record<string, Bundle>;
+  'db-broker': {
+    programs: {
+      'main.mjs': { entry: 'brokers/db/main.ts' },
+      'health.mjs': { entry: 'brokers/db/health.ts' },
+      'admin.mjs': { entry: 'brokers/db/admin.ts', optional: true },
+    },
+    documents: { driver: 'manifests/driver' },
+  },
+  ledger: { programs: { 'server.mjs': { entry: 'manifests/examples/ledger/server.ts' } } },
+} as const satisfies Record<string, Context>;
 
-export type BundleName = keyof typeof BUNDLES;
+export type BundleName = keyof typeof CONTEXTS;
+const NAMES = Object.keys(CONTEXTS) as BundleName[];
 
-/** CommonJS dependencies inside a module bundle still call `require`, for Node's own modules. */
-const REQUIRE =
-  "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);";
+export const contextOf = (name: BundleName): string => join(ROOT, 'dist', name);
 
-/** Fills `dist/<name>/` and returns its path. */
-export async function bundle(name: BundleName): Promise<string> {
-  const { programs, documents = {} }: Bundle = BUNDLES[name];
-  const out = resolve(ROOT, 'dist', name);
-  await rm(out, { recursive: true, force: true });
-  await mkdir(out, { recursive: true });
+/** Dependencies that are CommonJS call `require`, which an ES module does not have. */
+const REQUIRE = `import { createRequire as __createRequire } from 'node:module';
+const require = __createRequire(import.meta.url);`;
+
+/** Fills `dist/<name>/` anew; whoever reads it meanwhile sees the old directory or the new one. */
+export async function bundle(name: BundleName): Promise<void> {
+  const { programs, documents = {} }: Context = CONTEXTS[name];
+  const target = contextOf(name);
+  const draft = `${target}.${process.pid}`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true });
+  try {
+    for (const [file, { entry, optional }] of Object.entries(programs)) {
+      if (optional === true && !existsSync(join(ROOT, entry))) continue;
+      await bundleProgram(join(ROOT, entry), join(draft, file));
+    }
+    for (const [directory, source] of Object.entries(documents))
+      await copyDocuments(join(ROOT, source), join(draft, directory));
+    await rm(target, { recursive: true, force: true });
+    await rename(draft, target);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** Not minified: a stack trace names our functions, and a reader of the image can read it. */
+async function bundleProgram(entry: string, file: string): Promise<void> {
   await build({
     absWorkingDir: ROOT,
-    entryPoints: Object.entries(programs).map(([program, source]) => ({ in: source, out: program })),
-    outdir: out,
-    outExtension: { '.js': '.mjs' },
+    entryPoints: [relative(ROOT, entry)],
+    outfile: file,
     bundle: true,
     platform: 'node',
-    target: 'node26',
     format: 'esm',
-    banner: { js: REQUIRE },
-    keepNames: true,
-    minifySyntax: true,
-    minifyWhitespace: true,
-    legalComments: 'none',
+    target: 'node26',
     external: ['pg-native'],
+    banner: { js: REQUIRE },
+    legalComments: 'none',
     logLevel: 'warning',
   });
-  for (const [directory, source] of Object.entries(documents)) {
-    const onlyDocuments = (path: string) => !path.endsWith('.ts');
-    await cp(resolve(ROOT, source), resolve(out, directory), { recursive: true, filter: onlyDocuments });
-  }
-  return out;
+}
+
+async function copyDocuments(source: string, target: string): Promise<void> {
+  await mkdir(target, { recursive: true });
+  for (const file of (await readdir(source)).sort())
+    if (file.endsWith('.json')) await cp(join(source, file), join(target, file));
 }
 
 if (import.meta.main) {
-  const asked = process.argv.slice(2);
-  const names = Object.keys(BUNDLES) as BundleName[];
-  const unknown = asked.filter((name) => !names.includes(name as BundleName));
+  const wanted = process.argv.slice(2);
+  const unknown = wanted.filter((name) => !NAMES.some((known) => known === name));
   if (unknown.length > 0) {
-    console.error(`no such image: ${unknown.join(', ')}; there are ${names.join(', ')}`);
+    console.error(`There is no image ${unknown.join(', ')}. Known are ${NAMES.join(', ')}.`);
     process.exit(2);
   }
-  await Promise.all(names.filter((name) => asked.length === 0 || asked.includes(name)).map(bundle));
+  for (const name of NAMES.filter((known) => wanted.length === 0 || wanted.includes(known))) {
+    const started = performance.now();
+    await bundle(name);
+    console.log(
+      `${relative(ROOT, contextOf(name))} (${((performance.now() - started) / 1000).toFixed(1)} s)`,
+    );
+  }
 }
