@@ -1,0 +1,191 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { portOf, Secret } from '@space/broker-kit';
+import pg from 'pg';
+import { derivationKey, scramVerifier } from '../core/credentials.ts';
+import { type PostgresMajor, postgresPrograms } from './binaries.ts';
+
+/** A PostgreSQL of our own on loopback, bootstrapped with the files that production uses. */
+export interface EmbeddedServer {
+  readonly port: number;
+  /** The broker's URL, to its registry database. */
+  readonly brokerUrl: string;
+  /** The superuser's URL, for whoever inspects the server. */
+  readonly superuserUrl: string;
+  readonly logPath: string;
+  readonly directory: string;
+  /** Fast shutdown; the data stays. */
+  stop(): Promise<void>;
+  /** SIGKILL to the postmaster, as a crash; the data stays. */
+  kill(): Promise<void>;
+  /** Starts again on the same data and port. */
+  start(): Promise<void>;
+  /** Stops and leaves nothing. */
+  remove(): Promise<void>;
+}
+
+export interface EmbeddedOptions {
+  readonly major?: PostgresMajor;
+  /** Server settings beside the fixed ones. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** False trades durability for speed, for tests that do not crash the server. */
+  readonly durable?: boolean;
+}
+
+/** Root may not run PostgreSQL; this account exists on every Linux. */
+const NOBODY = 65_534;
+const SQL = new URL('../postgres/', import.meta.url);
+
+export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<EmbeddedServer> {
+  const programs = postgresPrograms(options.major ?? '18');
+  const directory = mkdtempSync(join(tmpdir(), 'space-postgres-'));
+  const data = join(directory, 'data');
+  const logPath = join(directory, 'server.log');
+  const asServer = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+  let running: ChildProcess | undefined;
+
+  const remove = async () => {
+    await end('SIGINT');
+    rmSync(directory, { recursive: true, force: true });
+  };
+
+  async function end(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
+    const child = running;
+    running = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    await ended;
+  }
+
+  try {
+    chmodSync(directory, 0o711);
+    if (asServer.uid !== undefined) chownSync(directory, asServer.uid, asServer.gid);
+    const passwords = { broker: newPassword(), superuser: newPassword() };
+    const port = await freePort();
+    const run = (program: string, args: readonly string[], input = '') => {
+      const env = { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' };
+      const result = spawnSync(join(programs, program), args, {
+        ...asServer,
+        cwd: directory,
+        env,
+        input,
+        encoding: 'utf8',
+      });
+      if (result.status !== 0)
+        throw new Error(`${program} failed: ${result.stderr || result.error?.message}`);
+    };
+    run('initdb', [
+      '-D',
+      data,
+      '-U',
+      'postgres',
+      '-E',
+      'UTF8',
+      '--locale=C.UTF-8',
+      '--no-sync',
+      '--auth=trust',
+    ]);
+    writeFileSync(join(data, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
+    appendFileSync(join(data, 'postgresql.conf'), settings(options, port, directory));
+    const throwaway = derivationKey(randomBytes(32));
+    const statements = [
+      readFileSync(new URL('bootstrap.sql', SQL), 'utf8'),
+      readFileSync(new URL('registry.sql', SQL), 'utf8'),
+      `ALTER ROLE space_broker PASSWORD '${await scramVerifier(throwaway, passwords.broker)}';\n\n`,
+      `ALTER ROLE postgres PASSWORD '${await scramVerifier(throwaway, passwords.superuser)}';\n\n`,
+    ].join('');
+    run('postgres', ['--single', '-j', '-D', data, '-c', 'exit_on_error=on', 'postgres'], statements);
+
+    const brokerUrl = `postgresql://space_broker:${passwords.broker.reveal()}@127.0.0.1:${port}/space_registry`;
+    const superuserUrl = `postgresql://postgres:${passwords.superuser.reveal()}@127.0.0.1:${port}/postgres`;
+    const start = async () => {
+      const child = spawn(
+        '/bin/sh',
+        ['-c', 'exec "$0" -D "$1" >>"$2" 2>&1', join(programs, 'postgres'), data, logPath],
+        { ...asServer, cwd: directory, stdio: 'ignore', env: { LC_ALL: 'C', TZ: 'UTC' } },
+      );
+      running = child;
+      await untilReady(superuserUrl, child, logPath);
+    };
+    await start();
+    return {
+      port,
+      brokerUrl,
+      superuserUrl,
+      logPath,
+      directory,
+      start,
+      stop: () => end('SIGINT'),
+      kill: () => end('SIGKILL'),
+      remove,
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+function settings(options: EmbeddedOptions, port: number, directory: string): string {
+  const all: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: directory,
+    max_connections: '200',
+    max_prepared_transactions: '0',
+    password_encryption: 'scram-sha-256',
+    shared_buffers: '64MB',
+    ...(options.durable === false
+      ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+      : {}),
+    ...options.settings,
+  };
+  return Object.entries(all)
+    .map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`)
+    .join('');
+}
+
+function newPassword(): Secret<string> {
+  return new Secret(randomBytes(32).toString('base64url'));
+}
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = portOf(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function untilReady(url: string, child: ChildProcess, logPath: string): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      await client.end();
+      return;
+    } catch (cause) {
+      if (child.exitCode !== null || Date.now() > deadline) {
+        throw new Error(`the server did not start: ${readFileSync(logPath, 'utf8').slice(-2_000)}`, {
+          cause,
+        });
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}

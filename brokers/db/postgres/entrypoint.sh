@@ -1,0 +1,65 @@
+#!/bin/sh
+# Starts the embedded PostgreSQL. The first start prepares a draft of the data directory and renames it when it is
+# whole, so one that was killed in the middle begins anew. Every start brings the broker's role and password in line
+# with the mounted file, in single-user mode: no listener, nothing logged, nothing on a command line.
+set -eu
+umask 077
+
+programs=${PG_PROGRAMS:-/usr/lib/postgresql/17/bin}
+data=${PGDATA:-/var/lib/postgresql/data/17}
+password_file=${PASSWORD_FILE:-/etc/space/admin/password}
+tls=${TLS_DIRECTORY:-/etc/space/tls}
+sockets=${SOCKET_DIRECTORY:-/run/postgresql}
+here=$(dirname "$0")
+draft=$data.draft
+
+fail() {
+  echo "entrypoint: $1" >&2
+  exit 1
+}
+
+password=$(cat "$password_file") || fail "cannot read $password_file"
+case $password in
+  '') fail "$password_file is empty" ;;
+  *[!A-Za-z0-9_-]*) fail "$password_file: the password may hold letters, digits, _ and - only" ;;
+esac
+
+# Reads statements on standard input; the first that fails ends it. `printf` is of the shell itself, so the password
+# is in no process list, and statements are never logged.
+single_user() {
+  "$programs/postgres" --single -j -D "$1" \
+    -c exit_on_error=on -c log_statement=none -c log_min_error_statement=panic -c log_min_duration_statement=-1 \
+    -c password_encryption=scram-sha-256 -c shared_preload_libraries= -c max_prepared_transactions=0 \
+    postgres >/dev/null
+}
+
+role_and_password() {
+  cat "$here/bootstrap.sql"
+  printf "ALTER ROLE space_broker PASSWORD '%s';\n\n" "$password"
+}
+
+if [ ! -e "$data/PG_VERSION" ]; then
+  echo 'entrypoint: first start' >&2
+  mkdir -p "$(dirname "$data")"
+  rm -rf "$draft"
+  "$programs/initdb" -D "$draft" -U postgres -E UTF8 --locale=C.UTF-8 --auth-local=peer --auth-host=reject >/dev/null
+  { role_and_password && cat "$here/registry.sql"; } | single_user "$draft" || fail 'cannot prepare the data'
+  mv -T "$draft" "$data"
+else
+  role_and_password | single_user "$data" || fail 'cannot apply the password'
+fi
+unset password
+
+if [ -e "$tls/tls.crt" ]; then
+  set -- "$@" -c ssl=on -c ssl_cert_file="$tls/tls.crt" -c ssl_key_file="$tls/tls.key" -c ssl_min_protocol_version=TLSv1.3
+fi
+
+exec "$programs/postgres" -D "$data" \
+  -c hba_file="$here/pg_hba.conf" \
+  -c listen_addresses="${LISTEN_ADDRESSES:-*}" -p "${PORT:-5432}" \
+  -c unix_socket_directories="$sockets" \
+  -c max_connections="${MAX_CONNECTIONS:-200}" \
+  -c max_prepared_transactions=0 \
+  -c password_encryption=scram-sha-256 \
+  -c log_timezone=UTC -c timezone=UTC \
+  "$@"

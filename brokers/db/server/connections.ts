@@ -1,0 +1,149 @@
+import type { Logger, Secret, Watched } from '@space/broker-kit';
+import pg from 'pg';
+import { isRace, StepError } from './errors.ts';
+
+/** Runs statements; every one is a named step, so that a failure says where and never what. */
+export interface Session {
+  run<Row extends pg.QueryResultRow>(step: string, text: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+/**
+ * The broker's few connections, all to its registry database: shared catalogues can be changed from there, so no
+ * session of ours is ever in a tenant's database.
+ */
+export interface Connections {
+  /** For the look-up of a principal; apart from the rest, so that refusals never wait for DDL. */
+  readonly lookup: Session;
+  /** One transaction, begun anew when it loses a race. */
+  transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  /** One connection outside a transaction, for what cannot run in one. */
+  session<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  /** Connections now open to the server. */
+  count(): number;
+  close(): Promise<void>;
+}
+
+export interface AdminAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string;
+  readonly password: Secret<string>;
+  readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string };
+}
+
+const MAX_ATTEMPTS = 5;
+/** One that a peer has stopped answering must not hold a request for ever. */
+const CLIENT_TIMEOUT_MS = 90_000;
+
+export function openConnections(
+  address: Watched<AdminAddress>,
+  log: Logger,
+  limits: { work: number; lookup: number },
+): Connections {
+  const work = createPool(address, log, limits.work);
+  const lookups = createPool(address, log, limits.lookup);
+
+  async function session<T>(act: (session: Session) => Promise<T>): Promise<T> {
+    const client = await connect(work);
+    let lost: boolean | undefined;
+    try {
+      return await act(sessionOf(client));
+    } catch (error) {
+      // No answer: nobody knows what the connection is in the middle of.
+      lost = error instanceof StepError && !error.answered;
+      throw error;
+    } finally {
+      client.release(lost);
+    }
+  }
+
+  async function transaction<T>(act: (session: Session) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await session((one) => inTransaction(one, act));
+      } catch (error) {
+        if (attempt >= MAX_ATTEMPTS || !isRace(error)) throw error;
+      }
+    }
+  }
+
+  return {
+    lookup: { run: (step, text, values) => run(lookups, step, text, values) },
+    transaction,
+    session,
+    count: () => work.totalCount + lookups.totalCount,
+    close: async () => {
+      await Promise.all([work.end(), lookups.end()]);
+    },
+  };
+}
+
+async function inTransaction<T>(session: Session, act: (session: Session) => Promise<T>): Promise<T> {
+  await session.run('begin', 'BEGIN');
+  try {
+    const value = await act(session);
+    await session.run('commit', 'COMMIT');
+    return value;
+  } catch (error) {
+    // A lost connection rolls back by itself; the first error is the one to tell.
+    await session.run('rollback', 'ROLLBACK').catch(() => undefined);
+    throw error;
+  }
+}
+
+function createPool(address: Watched<AdminAddress>, log: Logger, max: number): pg.Pool {
+  const { host, port, database, user, ssl } = address.current();
+  const pool = new pg.Pool({
+    host,
+    port,
+    database,
+    user,
+    ssl,
+    // Asked for at every new connection: the file may have been replaced since.
+    password: async () => {
+      await address.refresh();
+      return address.current().password.reveal();
+    },
+    max,
+    idleTimeoutMillis: 60_000,
+    connectionTimeoutMillis: 5_000,
+    query_timeout: CLIENT_TIMEOUT_MS,
+    application_name: 'space-db-broker',
+    keepAlive: true,
+    options:
+      '-c search_path=pg_catalog -c lock_timeout=20s -c statement_timeout=75s -c idle_in_transaction_session_timeout=30s',
+  });
+  // Without a listener, a server restart that ends an idle connection would end this process.
+  pool.on('error', (error) => log.warn({ err: error }, 'idle server connection lost'));
+  // The same for an error between two statements of a connection that is checked out.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
+  try {
+    return await pool.connect();
+  } catch (error) {
+    throw new StepError('connect', error);
+  }
+}
+
+function sessionOf(client: pg.PoolClient): Session {
+  return { run: (step, text, values) => run(client, step, text, values) };
+}
+
+async function run<Row extends pg.QueryResultRow>(
+  target: pg.Pool | pg.PoolClient,
+  step: string,
+  text: string,
+  values?: readonly unknown[],
+): Promise<Row[]> {
+  try {
+    const result =
+      values === undefined ? await target.query<Row>(text) : await target.query<Row>(text, [...values]);
+    return result.rows;
+  } catch (error) {
+    throw new StepError(step, error);
+  }
+}

@@ -1,0 +1,58 @@
+import { ServiceError } from '@space/broker-kit';
+import pg from 'pg';
+
+/** A statement that failed: our step's name and the SQLSTATE, nothing of the server's text. */
+export class StepError extends Error {
+  readonly step: string;
+  /** SQLSTATE, or the network's error code, or nothing where there was neither. */
+  readonly code: string | undefined;
+
+  constructor(step: string, cause: unknown) {
+    const code = codeOf(cause);
+    super(`${step}: ${code ?? 'connection lost'}`, { cause });
+    this.name = 'StepError';
+    this.step = step;
+    this.code = code;
+  }
+
+  /** Did the server answer, or was the connection lost with the outcome unknown? */
+  get answered(): boolean {
+    return this.cause instanceof pg.DatabaseError;
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+export const SQLSTATE = {
+  uniqueViolation: '23505',
+  undefinedDatabase: '3D000',
+  /** "tuple concurrently updated": two sessions changed one catalogue row. */
+  internal: 'XX000',
+} as const;
+
+const RACES = new Set(['XX000', '40001', '40P01']);
+
+/** Would the same transaction, begun anew, probably succeed? */
+export function isRace(error: unknown): boolean {
+  return error instanceof StepError && error.code !== undefined && RACES.has(error.code);
+}
+
+// Connection, resources, operator intervention, refused login of the broker itself.
+const PASSING_CLASSES = new Set(['08', '28', '53', '57']);
+const PASSING = new Set([...RACES, '25006', '55006', '55P03', '55000', '3D000']);
+
+/** What a caller is told of a failed statement: that it may pass, or that it will not. */
+export function toServiceError(error: unknown): unknown {
+  if (!(error instanceof StepError)) return error;
+  const { code } = error;
+  const passing =
+    !error.answered || (code !== undefined && (PASSING_CLASSES.has(code.slice(0, 2)) || PASSING.has(code)));
+  return passing
+    ? new ServiceError('unavailable', 'the database server cannot do this now', {
+        cause: error,
+        retryAfter: 2,
+      })
+    : new ServiceError('internal', 'the database server refused a statement', { cause: error });
+}

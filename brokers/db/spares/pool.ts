@@ -1,0 +1,86 @@
+import { checkedName } from '../core/names.ts';
+import type { Connections, Session } from '../server/connections.ts';
+import type { SpareNames } from './names.ts';
+
+/** Takes a spare for the caller's transaction; if that rolls back, the spare is free again. */
+export async function takeSpare(session: Session, names: SpareNames): Promise<string | undefined> {
+  const [row] = await session.run<{ name: string }>(
+    'take spare',
+    `DELETE FROM broker.spare WHERE name = (
+       SELECT s.name FROM broker.spare s JOIN pg_database d ON d.datname = s.name
+       WHERE starts_with(s.name, $1) AND d.datconnlimit <> -2 AND NOT d.datallowconn
+       LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
+     RETURNING name`,
+    [names.usable],
+  );
+  return row?.name;
+}
+
+/** Clones the template. The clone is closed, and nobody knows of it until it is put into the pool or renamed. */
+export async function makeSpare(session: Session, names: SpareNames): Promise<string> {
+  const name = names.next();
+  await session.run(
+    'create spare',
+    `CREATE DATABASE ${checkedName(name)} TEMPLATE ${checkedName(names.template)} ALLOW_CONNECTIONS false`,
+  );
+  return name;
+}
+
+/**
+ * Puts every usable spare of ours into the pool, also those of a broker that was killed after the clone, and takes
+ * out names without a database. One statement, hence one snapshot: a spare being renamed is not seen half.
+ */
+export async function adoptSpares(session: Session, names: SpareNames): Promise<number> {
+  const rows = await session.run(
+    'adopt spares',
+    `INSERT INTO broker.spare (name)
+     SELECT datname FROM pg_database
+     WHERE starts_with(datname, $1) AND NOT datallowconn AND datconnlimit <> -2
+       AND pg_get_userbyid(datdba) = current_user
+     ON CONFLICT DO NOTHING RETURNING 1`,
+    [names.usable],
+  );
+  await session.run(
+    'forget lost spares',
+    `DELETE FROM broker.spare s
+     WHERE NOT EXISTS (SELECT FROM pg_database d WHERE d.datname = s.name AND d.datconnlimit <> -2)
+       OR NOT starts_with(s.name, $1)`,
+    [names.usable],
+  );
+  return rows.length;
+}
+
+/** Spares and templates that can never be issued: of another version, or left invalid by an interrupted drop. */
+export async function dropUnusable(session: Session, names: SpareNames): Promise<number> {
+  const rows = await session.run<{ name: string }>(
+    'find unusable spares',
+    `SELECT datname AS name FROM pg_database
+     WHERE pg_get_userbyid(datdba) = current_user
+       AND ((starts_with(datname, $1) AND (datconnlimit = -2 OR NOT starts_with(datname, $2)))
+         OR (starts_with(datname, $3) AND datname <> $4))`,
+    [names.family, names.usable, names.templates, names.template],
+  );
+  for (const { name } of rows) {
+    await session.run('drop unusable spare', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`);
+  }
+  return rows.length;
+}
+
+export async function countSpares(session: Session, names: SpareNames): Promise<number> {
+  const [row] = await session.run<{ count: number }>(
+    'count spares',
+    'SELECT count(*)::int AS count FROM broker.spare WHERE starts_with(name, $1)',
+    [names.usable],
+  );
+  return row?.count ?? 0;
+}
+
+/** Clones one spare into the pool. */
+export async function addSpare(connections: Connections, names: SpareNames): Promise<void> {
+  await connections.session(async (session) => {
+    const name = await makeSpare(session, names);
+    await session.run('add spare', 'INSERT INTO broker.spare (name) VALUES ($1) ON CONFLICT DO NOTHING', [
+      name,
+    ]);
+  });
+}

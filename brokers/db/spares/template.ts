@@ -1,0 +1,61 @@
+import type { Watched } from '@space/broker-kit';
+import pg from 'pg';
+import { checkedName } from '../core/names.ts';
+import type { AdminAddress, Connections } from '../server/connections.ts';
+import { StepError } from '../server/errors.ts';
+import { observe } from '../walls/observe.ts';
+import type { SpareNames } from './names.ts';
+
+/**
+ * Makes sure that the sealed template exists. Spares are cloned from it and not from `template1`, in which a
+ * stranger's idle session would block every clone for seconds. It is the one database besides the registry that the
+ * broker ever opens, and only before anybody else could have.
+ */
+export async function ensureTemplate(
+  connections: Connections,
+  address: Watched<AdminAddress>,
+  names: SpareNames,
+): Promise<void> {
+  const name = checkedName(names.template);
+  await connections.session(async (session) => {
+    if (await isSealed(session, name)) return;
+    // Half made by a broker that was killed: begin anew.
+    await session.run('drop unfinished template', `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    await session.run(
+      'create template',
+      `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false`,
+    );
+    await session.run('close template', `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`);
+    await session.run('open template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`);
+    await furnish(address, name);
+    // The seal: a template that forbids connections was finished.
+    await session.run('seal template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);
+    await session.run('note seal', `COMMENT ON DATABASE ${name} IS 'sealed'`);
+  });
+}
+
+async function isSealed(session: Parameters<typeof observe>[0], name: string): Promise<boolean> {
+  if ((await observe(session, name)).database !== 'valid') return false;
+  const [row] = await session.run<{ sealed: boolean }>(
+    'read template',
+    `SELECT NOT datallowconn AND shobj_description(oid, 'pg_database') IS NOT DISTINCT FROM 'sealed' AS sealed
+     FROM pg_database WHERE datname = $1`,
+    [name],
+  );
+  return row?.sealed ?? false;
+}
+
+/** In its own database a tenant may use the public schema, as it would on a server of its own. */
+async function furnish(address: Watched<AdminAddress>, database: string): Promise<void> {
+  const { host, port, user, password, ssl } = address.current();
+  const client = new pg.Client({ host, port, user, password: password.reveal(), database, ssl });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('GRANT USAGE, CREATE ON SCHEMA public TO PUBLIC');
+  } catch (error) {
+    throw new StepError('furnish template', error);
+  } finally {
+    await client.end();
+  }
+}

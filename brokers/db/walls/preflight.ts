@@ -1,0 +1,90 @@
+import { ConfigError } from '../config.ts';
+import type { Connections } from '../server/connections.ts';
+
+/** What the server's owner must have set up, read in one go. */
+export interface ServerFacts {
+  readonly version: number;
+  readonly standby: boolean;
+  readonly superuser: boolean;
+  readonly createRole: boolean;
+  readonly createDatabase: boolean;
+  readonly signalBackend: boolean;
+  readonly preparedTransactions: number;
+  /** Databases that every role of the server may connect to. */
+  readonly openDatabases: readonly string[];
+}
+
+export interface Findings {
+  /** Sentences; any one keeps the listener closed. */
+  readonly refusals: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** Decides whether tenants would be safe on this server. */
+export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Findings {
+  const unaccepted = facts.openDatabases.filter((name) => !acceptedOpen.includes(name));
+  const accepted = facts.openDatabases.filter((name) => acceptedOpen.includes(name));
+  const refusals: [boolean, string][] = [
+    [facts.version < 150_000, 'PostgreSQL 15 or later is needed'],
+    [facts.standby, 'the server is a read-only standby'],
+    [facts.superuser, 'the broker must not be superuser'],
+    [!facts.createRole, 'the broker needs CREATEROLE'],
+    [!facts.createDatabase, 'the broker needs CREATEDB'],
+    [!facts.signalBackend, 'the broker must be a member of pg_signal_backend'],
+    [
+      unaccepted.length > 0,
+      `PUBLIC may connect to ${unaccepted.join(', ')}; run bootstrap.sql or ACCEPT_OPEN_DATABASES`,
+    ],
+  ];
+  const warnings: [boolean, string][] = [
+    [facts.preparedTransactions > 0, 'max_prepared_transactions is not 0: a tenant can delay its own drop'],
+    [accepted.length > 0, `accepted although open to PUBLIC: ${accepted.join(', ')}`],
+  ];
+  const sentences = (list: readonly [boolean, string][]) =>
+    list.filter(([holds]) => holds).map(([, text]) => text);
+  return { refusals: sentences(refusals), warnings: sentences(warnings) };
+}
+
+export async function readServerFacts(connections: Connections): Promise<ServerFacts> {
+  const [facts] = await connections.session((session) =>
+    session.run<{ [Key in keyof ServerFacts]: ServerFacts[Key] }>(
+      'preflight',
+      `SELECT current_setting('server_version_num')::int AS version,
+              pg_is_in_recovery() AS standby,
+              r.rolsuper AS superuser,
+              r.rolcreaterole AS "createRole",
+              r.rolcreatedb AS "createDatabase",
+              pg_has_role(r.oid, 'pg_signal_backend', 'MEMBER') AS "signalBackend",
+              current_setting('max_prepared_transactions')::int AS "preparedTransactions",
+              ARRAY(SELECT d.datname::text FROM pg_database d
+                    WHERE d.datallowconn AND d.datconnlimit <> -2 AND EXISTS (
+                      SELECT FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+                      WHERE a.grantee = 0 AND a.privilege_type = 'CONNECT')
+                    ORDER BY 1) AS "openDatabases"
+       FROM pg_roles r WHERE r.rolname = current_user`,
+    ),
+  );
+  if (facts === undefined) throw new Error('the broker has no role');
+  return facts;
+}
+
+/** Closes the registry's own database to everybody else. */
+export async function closeRegistry(connections: Connections): Promise<void> {
+  await connections.session((session) =>
+    session.run(
+      'close registry',
+      `DO $$ BEGIN
+         IF EXISTS (SELECT FROM pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+                    WHERE d.datname = current_database() AND a.grantee = 0) THEN
+           EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
+         END IF;
+       END $$`,
+    ),
+  );
+}
+
+/** Throws, and so keeps the listener closed, when something is open. */
+export function requireSafe(findings: Findings): void {
+  if (findings.refusals.length > 0)
+    throw new ConfigError(`the server is not ready: ${findings.refusals.join('; ')}`);
+}

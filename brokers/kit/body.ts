@@ -1,0 +1,67 @@
+import type { IncomingMessage } from 'node:http';
+import { ServiceError } from './errors.ts';
+import { parseStrictJson, StrictJsonError } from './json.ts';
+
+const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*(?:utf-8|"utf-8")[ \t]*)?$/i;
+
+/** Throws unless the head announces a JSON body of at most `limit` bytes; reads nothing. */
+export function checkBodyHead(request: IncomingMessage, limit: number): void {
+  if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) {
+    throw new ServiceError('unsupported_media_type', 'not application/json');
+  }
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new ServiceError('unsupported_media_type', 'encoded body');
+  }
+  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
+}
+
+/** The request's body as one JSON object. */
+export async function readJsonObject(
+  request: IncomingMessage,
+  limit: number,
+): Promise<Readonly<Record<string, unknown>>> {
+  const value = parse(await readBytes(request, limit));
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ServiceError('invalid_request', 'not a JSON object');
+  }
+  return value as Record<string, unknown>;
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return parseStrictJson(bytes);
+  } catch (error) {
+    if (error instanceof StrictJsonError) throw new ServiceError('invalid_request', error.message);
+    throw error;
+  }
+}
+
+function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const settle = (end: () => void) => {
+      request.off('data', onData).off('end', onEnd).off('error', onLost).off('close', onLost);
+      // A late error of a body that nobody wants any more must not crash the process.
+      request.on('error', () => undefined);
+      end();
+    };
+    const onData = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > limit) {
+        request.pause();
+        settle(() => reject(tooLarge()));
+      } else {
+        chunks.push(chunk);
+      }
+    };
+    const onEnd = () => settle(() => resolve(Buffer.concat(chunks)));
+    const onLost = () => settle(() => reject(new ServiceError('invalid_request', 'body cut short')));
+    request.on('data', onData).on('end', onEnd).on('error', onLost).on('close', onLost);
+  });
+}
+
+function tooLarge(): ServiceError {
+  return new ServiceError('too_large', 'body over the limit');
+}

@@ -1,0 +1,59 @@
+/** The closed catalogue of error codes on every wire of ours, with their HTTP status. */
+export const STATUS = {
+  invalid_request: 400,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  stale_generation: 409,
+  already_exists: 409,
+  credential_selected: 409,
+  stale_grant: 409,
+  length_required: 411,
+  precondition_failed: 412,
+  too_large: 413,
+  unsupported_media_type: 415,
+  range_not_satisfiable: 416,
+  verification_failed: 422,
+  rate_limited: 429,
+  internal: 500,
+  upstream_failed: 502,
+  unavailable: 503,
+  custody_unavailable: 503,
+  custody_rollback: 503,
+  upstream_timeout: 504,
+  quota_exceeded: 507,
+} as const;
+
+export type ErrorCode = keyof typeof STATUS;
+
+/**
+ * The only error whose code reaches a caller; everything else becomes `internal`. The message and the cause are
+ * for our log and must hold no secret; nothing of them is ever sent.
+ */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  /** Seconds, for the codes that ask the caller to come back. */
+  readonly retryAfter: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ServiceError';
+    this.code = code;
+    this.retryAfter = options.retryAfter;
+  }
+
+  get status(): number {
+    return STATUS[this.code];
+  }
+}
+
+/** The one refusal: whatever is wrong with a credential, the caller sees the same bytes. */
+export function refusal(): ServiceError {
+  return new ServiceError('forbidden', 'credential refused');
+}
+
+/** What is sent for an error. Keys in this order, so that two refusals differ only in the trace id. */
+export function errorBody(code: ErrorCode, traceId: string): string {
+  return JSON.stringify({ error: { code }, trace_id: traceId });
+}

@@ -1,0 +1,11 @@
+export { createEdge, type Edge, type EdgeRoute, type Exchange } from './edge.ts';
+export { type ErrorCode, refusal, ServiceError, STATUS } from './errors.ts';
+export { parseStrictJson } from './json.ts';
+export { ConcurrencyLimit, RateLimit } from './limits.ts';
+export { type Listener, listen, type TlsMaterial } from './listener.ts';
+export { createLogger, type Logger, type LogLevel } from './log.ts';
+export { createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
+export { Secret } from './secret.ts';
+export { shutDown, stopSignal } from './shutdown.ts';
+export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
+export { type Watched, watchFile } from './watched.ts';

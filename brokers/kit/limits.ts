@@ -1,0 +1,71 @@
+/** A token bucket for each key, filled by the clock; keys whose bucket is full again are forgotten. */
+export class RateLimit {
+  readonly #perSecond: number;
+  readonly #burst: number;
+  readonly #now: () => number;
+  readonly #buckets = new Map<string, { tokens: number; at: number }>();
+
+  constructor(options: { perSecond: number; burst: number; now?: () => number }) {
+    this.#perSecond = options.perSecond;
+    this.#burst = options.burst;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  /** Takes one token; returns the seconds to wait when there is none. */
+  take(key: string): number | undefined {
+    const now = this.#now();
+    if (this.#buckets.size > 10_000) this.#forget(now);
+    const bucket = this.#buckets.get(key) ?? { tokens: this.#burst, at: now };
+    const tokens = this.#tokens(bucket, now);
+    const taken = tokens >= 1;
+    this.#buckets.set(key, { tokens: taken ? tokens - 1 : tokens, at: now });
+    return taken ? undefined : Math.max(1, Math.ceil((1 - tokens) / this.#perSecond));
+  }
+
+  #tokens(bucket: { tokens: number; at: number }, now: number): number {
+    return Math.min(this.#burst, bucket.tokens + ((now - bucket.at) / 1000) * this.#perSecond);
+  }
+
+  #forget(now: number): void {
+    for (const [key, bucket] of this.#buckets) {
+      if (this.#tokens(bucket, now) >= this.#burst) this.#buckets.delete(key);
+    }
+    // An attacker with very many addresses: losing his count is better than losing our memory.
+    if (this.#buckets.size > 10_000) this.#buckets.clear();
+  }
+}
+
+/** At most `active` at once and `queued` waiting, in order; more are turned away by `undefined`. */
+export class ConcurrencyLimit {
+  readonly #active: number;
+  readonly #queued: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(options: { active: number; queued: number }) {
+    this.#active = options.active;
+    this.#queued = options.queued;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Runs the work when its turn comes; `undefined` when the queue is full. */
+  async run<T>(work: () => Promise<T>): Promise<{ value: T } | undefined> {
+    if (this.#running >= this.#active) {
+      if (this.#waiting.length >= this.#queued) return undefined;
+      // The one who leaves hands its place over, so `#running` does not change here.
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else {
+      this.#running += 1;
+    }
+    try {
+      return { value: await work() };
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { createServer, type Server, STATUS_CODES } from 'node:http';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { Duplex } from 'node:stream';
+import type { Edge } from './edge.ts';
+import { type ErrorCode, errorBody, STATUS } from './errors.ts';
+import type { Logger } from './log.ts';
+import type { Secret } from './secret.ts';
+import { traceIdOf } from './trace.ts';
+
+/** A certificate chain and its key, PEM. */
+export interface TlsMaterial {
+  readonly cert: string;
+  readonly key: Secret<string>;
+}
+
+export interface Listener {
+  readonly server: Server | TlsServer;
+  /** Serves new connections with another certificate. */
+  useTls(material: TlsMaterial): void;
+  /** Takes no new work, lets what runs end, and closes. */
+  close(): Promise<void>;
+}
+
+const LIMITS = {
+  maxHeaderSize: 8 * 1024,
+  headersTimeout: 5_000,
+  requestTimeout: 10_000,
+  keepAliveTimeout: 30_000,
+  connectionsCheckingInterval: 500,
+  // Node would answer these itself, with a body that is not ours.
+  requireHostHeader: false,
+};
+
+/** Listens for the edge; what the HTTP parser finds is answered with our error body too. */
+export async function listen(
+  edge: Pick<Edge<never>, 'listener' | 'drain'>,
+  options: { host: string; port: number; tls?: TlsMaterial; log: Logger },
+): Promise<Listener> {
+  const server =
+    options.tls === undefined
+      ? createServer(LIMITS, edge.listener)
+      : createTlsServer({ ...LIMITS, ...tlsOptions(options.tls) }, edge.listener);
+  server.on('checkContinue', edge.listener);
+  server.on('checkExpectation', edge.listener);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    answerParserError(error, socket, options.log),
+  );
+  server.maxRequestsPerSocket = 0;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+
+  return {
+    server,
+    useTls: (material) => {
+      if (server instanceof TlsServer) server.setSecureContext(tlsOptions(material));
+    },
+    close: () => {
+      edge.drain();
+      return new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeIdleConnections();
+      });
+    },
+  };
+}
+
+function tlsOptions({ cert, key }: TlsMaterial) {
+  return { cert, key: key.reveal(), minVersion: 'TLSv1.3' as const };
+}
+
+function answerParserError(error: NodeJS.ErrnoException, socket: Duplex, log: Logger): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+  const code: ErrorCode = 'invalid_request';
+  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : STATUS[code];
+  const traceId = traceIdOf(undefined);
+  const body = errorBody(code, traceId);
+  log.info({ trace_id: traceId, operation: 'none', status, code, parser: error.code }, 'request');
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

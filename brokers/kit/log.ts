@@ -1,0 +1,40 @@
+import { pino } from 'pino';
+
+export type Logger = pino.Logger;
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+
+/** One JSON object a line, on standard output unless told otherwise. */
+export function createLogger(options: {
+  service: string;
+  level: LogLevel;
+  destination?: pino.DestinationStream;
+}): Logger {
+  const settings: pino.LoggerOptions = {
+    level: options.level,
+    base: { service: options.service },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    // Errors are logged as the few fields of `errorFields`; the default would print everything an error carries.
+    serializers: { err: errorFields },
+  };
+  return options.destination === undefined ? pino(settings) : pino(settings, options.destination);
+}
+
+/** What may be said of an error: class, code, and our own step names; messages of foreign errors may quote data. */
+export function errorFields(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  const own = error.name === 'ServiceError' || error.name === 'StepError' || error.name === 'ConfigError';
+  return {
+    type: error.name,
+    ...(code === undefined ? {} : { code }),
+    ...(own ? { message: error.message } : {}),
+    ...(error.cause === undefined ? {} : { cause: errorFields(error.cause) }),
+    at: firstFrame(error),
+  };
+}
+
+function firstFrame(error: Error): string | undefined {
+  const frame = error.stack?.split('\n').find((line) => line.startsWith('    at '));
+  return frame?.replace(/^ +at /, '').replace(/\(?(?:file:\/\/)?\/[^)]*\//, '(');
+}

@@ -1,0 +1,51 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+
+export interface ServiceMetrics {
+  readonly registry: Registry;
+  readonly requests: Histogram<'operation' | 'status' | 'code'>;
+}
+
+/** A registry with the process metrics and the one request histogram that every service has. */
+export function createMetrics(): ServiceMetrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const requests = new Histogram({
+    name: 'space_http_request_seconds',
+    help: 'Time from the head of a request to the end of its answer.',
+    labelNames: ['operation', 'status', 'code'] as const,
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30],
+    registers: [registry],
+  });
+  return { registry, requests };
+}
+
+/** Serves `/metrics` on a port of its own, which a NetworkPolicy opens to monitoring alone. */
+export async function serveMetrics(
+  registry: Registry,
+  address: { host: string; port: number },
+): Promise<Server> {
+  const server = createServer((request, response) => {
+    if (request.method !== 'GET' || request.url !== '/metrics') {
+      response.writeHead(404).end();
+      return;
+    }
+    registry.metrics().then(
+      (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
+      () => response.writeHead(500).end(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address.port, address.host, resolve);
+  });
+  return server;
+}
+
+/** The port that a listening server got. */
+export function portOf(server: { address(): AddressInfo | string | null }): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('not listening on a port');
+  return address.port;
+}

@@ -1,0 +1,32 @@
+import { inspect } from 'node:util';
+
+const HIDDEN = '[secret]';
+
+/** A value that cannot be printed, serialised or inspected by accident; `reveal` is the one way out. */
+export class Secret<T> {
+  readonly #value: T;
+
+  constructor(value: T) {
+    this.#value = value;
+  }
+
+  reveal(): T {
+    return this.#value;
+  }
+
+  toString(): string {
+    return HIDDEN;
+  }
+
+  toJSON(): string {
+    return HIDDEN;
+  }
+
+  [Symbol.toPrimitive](): string {
+    return HIDDEN;
+  }
+
+  [inspect.custom](): string {
+    return HIDDEN;
+  }
+}
