@@ -17,6 +17,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['e2e/suites/**/*.test.ts'],
+          globalSetup: 'e2e/suites/setup.ts',
           testTimeout: 300_000,
           hookTimeout: 300_000,
           fileParallelism: false,

@@ -1,27 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { inject } from 'vitest';
 import { openCluster } from '../../cluster/index.ts';
-import { createKube, finish, type Kube, type KubeObject } from './kube.ts';
+import { createKube, finish, type Kube, type KubeObject } from '../../space/kube.ts';
+import type { Installed } from './installed.ts';
 import { until } from './until.ts';
 
-/** What `setup.ts` hands to every suite. */
-export interface Installed {
-  readonly cluster: string;
-  readonly kubectl: string;
-  readonly kubeconfig: string;
-  readonly space: string;
-  readonly namespace: string;
-  /** Reference of the example Assistant's image on this cluster. */
-  readonly image: string;
-}
-
-declare module 'vitest' {
-  export interface ProvidedContext {
-    installed: Installed;
-  }
-}
-
-export const installed = inject('installed');
+export const installed: Installed = inject('installed');
 export const services = `${installed.space}-services`;
 export const kube: Kube = createKube(installed.kubectl, installed.kubeconfig);
 

@@ -16,6 +16,7 @@ export interface KubeObject {
     readonly namespace?: string;
     readonly uid?: string;
     readonly labels?: Readonly<Record<string, string>>;
+    readonly generation?: number;
     readonly deletionTimestamp?: string;
   };
   // biome-ignore lint/suspicious/noExplicitAny: tests read what they assert on

@@ -1,0 +1,33 @@
+import { resolve } from 'node:path';
+import { type BundleName, bundle } from '../../scripts/bundle.ts';
+import type { ImageSource } from '../cluster/index.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+const bundled = (name: BundleName, dockerfile: string): ImageSource => ({
+  name: `space/${name}`,
+  dockerfile: resolve(ROOT, dockerfile),
+  context: resolve(ROOT, 'dist', name),
+  buildContext: async () => void (await bundle(name)),
+});
+
+/** Our images, each an ordinary Dockerfile; the key is the chart value that names it, where there is one. */
+export const IMAGES = {
+  'operator.image': bundled('operator', 'operator/Dockerfile'),
+  'dbBroker.image': bundled('db-broker', 'brokers/db/Dockerfile'),
+  'postgres.image': {
+    name: 'space/postgres',
+    dockerfile: resolve(ROOT, 'brokers/db/postgres/Dockerfile'),
+    context: resolve(ROOT, 'brokers/db/postgres'),
+  },
+  ledger: bundled('ledger', 'manifests/examples/ledger/Dockerfile'),
+} as const satisfies Record<string, ImageSource>;
+
+export const IMAGE_SOURCES: readonly ImageSource[] = Object.values(IMAGES);
+
+/** The reference under which the cluster knows an image. */
+export function referenceOf(references: ReadonlyMap<string, string>, image: keyof typeof IMAGES): string {
+  const reference = references.get(IMAGES[image].name);
+  if (reference === undefined) throw new Error(`the cluster has no image ${IMAGES[image].name}`);
+  return reference;
+}
