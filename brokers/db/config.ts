@@ -15,7 +15,7 @@ const path = (fallback: string) => z.string().min(1).default(fallback);
 
 const schema = z
   .object({
-    SPACE_NAME: z.string().regex(/^[a-z](?:[a-z0-9]|-(?=[a-z0-9])){0,52}$/, 'not the name of a Helm release'),
+    SPACE_NAME: z.string().regex(/^[a-z0-9](?:[-.a-z0-9]{0,51}[a-z0-9])?$/, 'not the name of a Helm release'),
     LISTEN_HOST: z.string().min(1).default('0.0.0.0'),
     LISTEN_PORT: port(8080),
     METRICS_PORT: port(9090),
