@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 
 /** Nobody ever reads half a file. */
 export async function replaceFile(file: string, content: string, mode = 0o644): Promise<void> {
-  const draft = `${file}.${process.pid}`;
+  const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, content, { mode });
   await rename(draft, file);
 }

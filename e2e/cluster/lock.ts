@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -26,7 +27,7 @@ export async function locked<T>(file: string, waiting: () => void, work: () => P
 
 /** A link appears whole or not at all, and only when there is none. */
 async function take(file: string, own: string): Promise<boolean> {
-  const draft = `${file}.${process.pid}`;
+  const draft = `${file}.${randomUUID()}`;
   await writeFile(draft, own);
   try {
     await link(draft, file);
@@ -43,7 +44,7 @@ async function take(file: string, own: string): Promise<boolean> {
 async function clearStale(file: string): Promise<void> {
   const text = await readFile(file, 'utf8').catch(() => undefined);
   if (text === undefined || isHeld(text)) return;
-  const aside = `${file}.stale-${process.pid}`;
+  const aside = `${file}.${randomUUID()}`;
   await rename(file, aside).catch(() => undefined);
   // Somebody was faster, and what was moved is a lock that holds: it goes back.
   const moved = await readFile(aside, 'utf8').catch(() => text);

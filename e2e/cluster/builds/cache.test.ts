@@ -1,0 +1,67 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { cacheRoot, ensureEntry, findEntry } from './cache.ts';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'cache-'));
+});
+
+const fill = (content: string) => async (draft: string) => {
+  await mkdir(join(draft, 'cni'));
+  await writeFile(join(draft, 'cni', 'plugin'), content);
+};
+
+const never = async () => {
+  throw new Error('filled again');
+};
+
+test('an entry is filled once and found afterwards', async () => {
+  const directory = await ensureEntry(root, 'cni-1', fill('plugin'));
+  expect(readFileSync(join(directory, 'cni', 'plugin'), 'utf8')).toBe('plugin');
+  expect(await ensureEntry(root, 'cni-1', never)).toBe(directory);
+});
+
+test('a filling that fails leaves nothing behind', async () => {
+  await expect(ensureEntry(root, 'cni-1', never)).rejects.toThrow('filled again');
+  expect(readdirSync(root)).toEqual([]);
+});
+
+test('an entry whose file was cut short is not used, but filled anew', async () => {
+  const directory = await ensureEntry(root, 'cni-1', fill('plugin'));
+  truncateSync(join(directory, 'cni', 'plugin'), 3);
+  expect(await findEntry(root, 'cni-1')).toBeUndefined();
+  expect(existsSync(directory)).toBe(false);
+  await ensureEntry(root, 'cni-1', fill('plugin'));
+  expect(readFileSync(join(directory, 'cni', 'plugin'), 'utf8')).toBe('plugin');
+});
+
+test('an entry with other bytes of the same length is not used', async () => {
+  const directory = await ensureEntry(root, 'cni-1', fill('plugin'));
+  writeFileSync(join(directory, 'cni', 'plugin'), 'nigulp');
+  expect(await findEntry(root, 'cni-1')).toBeUndefined();
+});
+
+test('a directory without its list of files is no entry', async () => {
+  await mkdir(join(root, 'cni-1'));
+  expect(await findEntry(root, 'cni-1')).toBeUndefined();
+});
+
+test('of two that fill one entry at once, both get the same whole one', async () => {
+  const both = await Promise.all([
+    ensureEntry(root, 'cni-1', fill('plugin')),
+    ensureEntry(root, 'cni-1', fill('plugin')),
+  ]);
+  expect(new Set(both).size).toBe(1);
+  expect(await findEntry(root, 'cni-1')).toBe(both[0]);
+  expect(readdirSync(root)).toEqual(['cni-1']);
+});
+
+test('the cache is where the user wants caches', () => {
+  expect(cacheRoot({ XDG_CACHE_HOME: '/caches' }, '/home/ada')).toBe('/caches/space');
+  expect(cacheRoot({ XDG_CACHE_HOME: '' }, '/home/ada')).toBe('/home/ada/.cache/space');
+  expect(cacheRoot({}, '/home/ada')).toBe('/home/ada/.cache/space');
+});

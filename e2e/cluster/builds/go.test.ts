@@ -1,0 +1,45 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { builtName, compilerFlags, entryName } from './go.ts';
+import { BUILDS, type Build } from './pins.ts';
+
+const etcd: Build = { component: 'etcd', programs: { 'go.etcd.io/etcd/server/v3': 'etcd' } };
+
+test('a program is named by the last part of its package that is no version', () => {
+  expect(builtName('x', 'go.etcd.io/etcd/server/v3')).toBe('server');
+  expect(builtName('x', 'gvisor.dev/gvisor/runsc')).toBe('runsc');
+  expect(builtName('x', './coredns')).toBe('coredns');
+  expect(builtName('kubernetes', '.')).toBe('kubernetes');
+});
+
+test('programs have no symbols, no paths of the machine, and the versions that they tell', () => {
+  expect(compilerFlags({ ...etcd, variables: { 'a/b.version': 'v1' }, tags: ['seccomp'] })).toEqual([
+    '-trimpath',
+    '-ldflags=-s -w -X a/b.version=v1',
+    '-tags=seccomp',
+  ]);
+});
+
+describe('the name of a cache entry', () => {
+  test('is the same for the same build', async () => {
+    const [build] = BUILDS;
+    expect(await entryName(build!)).toBe(await entryName({ ...build! }));
+  });
+
+  test('changes with flags, patches and pins', async () => {
+    const [build, other] = BUILDS;
+    const names = await Promise.all([
+      entryName(build!),
+      entryName({ ...build!, tags: ['other'] }),
+      entryName({ ...build!, patches: [{ file: 'a.go', find: 'a', replace: 'b', times: 1 }] }),
+      entryName({ ...build!, component: other!.component }),
+    ]);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});
+
+test.each(BUILDS.map((build) => [build.component]))('%s has its pins and checksums', (component) => {
+  for (const file of ['go.mod', 'go.sum'])
+    expect(existsSync(join(import.meta.dirname, '..', 'modules', component, file))).toBe(true);
+});

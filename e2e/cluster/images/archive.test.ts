@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { createWriteStream, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { expect, test } from 'vitest';
+import { archiveOf } from './archive.ts';
+
+test('an archive holds what images share once, and tells which image is made of what', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'archive-'));
+  const blobs = { base: 'x'.repeat(1000), one: 'y'.repeat(512), 'config-1': '{}', 'config-2': '{"a":1}' };
+  for (const [name, content] of Object.entries(blobs)) writeFileSync(join(directory, name), content);
+  const images = [
+    { reference: 'space/base:1', config: 'config-1', layers: ['base'] },
+    { reference: 'space/one:1', config: 'config-2', layers: ['base', 'one'] },
+  ];
+  const file = join(directory, 'archive.tar');
+  await pipeline(
+    archiveOf(images, (digest) => join(directory, digest)),
+    createWriteStream(file),
+  );
+
+  const tar = (...args: string[]) => execFileSync('tar', [...args, '--file', file], { encoding: 'utf8' });
+  expect(tar('--list').trim().split('\n').sort()).toEqual(
+    ['base', 'config-1', 'config-2', 'manifest.json', 'one'].sort(),
+  );
+  const content = execFileSync('tar', ['--extract', '--to-stdout', '--file', file, 'base', 'one'], {
+    encoding: 'utf8',
+  });
+  expect([...content].sort().join('')).toBe(blobs.base + blobs.one);
+  const manifest = execFileSync('tar', ['--extract', '--to-stdout', '--file', file, 'manifest.json']);
+  expect(JSON.parse(String(manifest))).toEqual([
+    { Config: 'config-1', RepoTags: ['space/base:1'], Layers: ['base'] },
+    { Config: 'config-2', RepoTags: ['space/one:1'], Layers: ['base', 'one'] },
+  ]);
+});

@@ -1,0 +1,44 @@
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { basesOf, imageKey } from './key.ts';
+
+test.each([
+  ['FROM node:26-trixie-slim\nCOPY a /a', ['node:26-trixie-slim']],
+  ['FROM scratch\nADD root.tar /', []],
+  ['FROM --platform=linux/amd64 debian:trixie-slim AS build\nFROM build\n', ['debian:trixie-slim']],
+  [
+    'from debian:trixie-slim as a\nFROM node:26-trixie-slim as b\nFROM a',
+    ['debian:trixie-slim', 'node:26-trixie-slim'],
+  ],
+])('the bases of %j are %j', (dockerfile, bases) => {
+  expect(basesOf(dockerfile)).toEqual(bases);
+});
+
+describe('the key of an image', () => {
+  let context: string;
+  const key = (dockerfile = 'FROM scratch', bases: string[] = []) => imageKey(dockerfile, context, bases);
+
+  beforeEach(() => {
+    context = mkdtempSync(join(tmpdir(), 'key-'));
+    mkdirSync(join(context, 'app'));
+    writeFileSync(join(context, 'app', 'main.mjs'), 'console.log(1)');
+  });
+
+  test('is the same for the same content', async () => {
+    expect(await key()).toBe(await key());
+  });
+
+  test('changes with the Dockerfile, a base, a file, its name and its mode', async () => {
+    const keys = [await key(), await key('FROM scratch\nUSER 1'), await key('FROM scratch', ['base'])];
+    const file = join(context, 'app', 'main.mjs');
+    chmodSync(file, 0o755);
+    keys.push(await key());
+    writeFileSync(file, 'console.log(2)');
+    keys.push(await key());
+    renameSync(file, join(context, 'app', 'other.mjs'));
+    keys.push(await key());
+    expect(new Set(keys).size).toBe(keys.length);
+  });
+});

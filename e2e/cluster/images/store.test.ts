@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, truncateSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { type ImageStore, imageStore } from './store.ts';
+
+let store: ImageStore;
+beforeEach(() => {
+  store = imageStore(mkdtempSync(join(tmpdir(), 'store-')));
+});
+
+const digestOf = (content: string) => createHash('sha256').update(content).digest('hex');
+
+const exported = (config: string, layers: readonly string[]) => async (directory: string) => {
+  for (const blob of [config, ...layers]) await writeFile(join(directory, digestOf(blob)), blob);
+  const described = (blob: string) => ({ digest: `sha256:${digestOf(blob)}` });
+  const manifest = { config: described(config), layers: layers.map(described) };
+  await writeFile(join(directory, 'manifest.json'), JSON.stringify(manifest));
+};
+
+test('an image is found as it was added', async () => {
+  const image = await store.add('space/operator:1', exported('{}', ['base', 'top']));
+  expect(image.layers).toEqual([digestOf('base'), digestOf('top')]);
+  expect(await store.find('space/operator:1')).toEqual(image);
+  expect(await store.find('space/operator:2')).toBeUndefined();
+});
+
+test('images share the layers that they have in common', async () => {
+  await store.add('space/a:1', exported('{"a":1}', ['base', 'a']));
+  await store.add('space/b:1', exported('{"b":1}', ['base', 'b']));
+  expect(readdirSync(join(store.root, 'blobs'))).toHaveLength(5);
+});
+
+test('an image with a layer that was cut short is not found', async () => {
+  const image = await store.add('space/operator:1', exported('{}', ['base', 'top']));
+  truncateSync(store.blobPath(image.layers[0]!), 1);
+  expect(await store.find('space/operator:1')).toBeUndefined();
+});
+
+test('an export that fails adds nothing', async () => {
+  const failing = async () => {
+    throw new Error('no space left');
+  };
+  await expect(store.add('space/operator:1', failing)).rejects.toThrow('no space left');
+  expect(await store.find('space/operator:1')).toBeUndefined();
+});

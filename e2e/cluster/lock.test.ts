@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { locked } from './lock.ts';
+import { identityOf } from './native/identity.ts';
+
+let directory: string;
+let file: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'lock-'));
+  file = join(directory, 'lock');
+});
+
+test('two never work at once, and the second is told that it waits', async () => {
+  let inside = 0;
+  let most = 0;
+  let waited = 0;
+  const release = Promise.withResolvers<void>();
+  const work = async () => {
+    inside += 1;
+    most = Math.max(most, inside);
+    await release.promise;
+    inside -= 1;
+  };
+  const first = locked(file, () => undefined, work);
+  const second = locked(
+    file,
+    () => {
+      waited += 1;
+      release.resolve();
+    },
+    work,
+  );
+  await Promise.all([first, second]);
+  expect(most).toBe(1);
+  expect(waited).toBe(1);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('a failure lets go', async () => {
+  const failing = locked(
+    file,
+    () => undefined,
+    async () => {
+      throw new Error('no');
+    },
+  );
+  await expect(failing).rejects.toThrow('no');
+  expect(existsSync(file)).toBe(false);
+});
+
+test.each([
+  ['of a process that ended', () => JSON.stringify({ ...identityOf(process.pid)!, pid: ended() })],
+  [
+    'of another process that had this pid',
+    () => JSON.stringify({ ...identityOf(process.pid)!, started: '1' }),
+  ],
+  ['that is no lock at all', () => 'x'],
+])('a lock %s does not hold', async (_, content) => {
+  writeFileSync(file, content());
+  await expect(
+    locked(
+      file,
+      () => undefined,
+      async () => 'done',
+    ),
+  ).resolves.toBe('done');
+});
+
+const ended = () => spawnSync('true').pid;

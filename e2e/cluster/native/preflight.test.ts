@@ -1,0 +1,88 @@
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { type Facts, isEnough, listenerOn, missingPackages, PACKAGES, problemsOf } from './preflight.ts';
+
+const fine: Facts = {
+  uid: 0,
+  platform: 'linux',
+  arch: 'x64',
+  go: 'go version go1.26.8 linux/amd64',
+  mustBuild: true,
+  missingPackages: [],
+  hasApt: true,
+  freeBytes: 50 * 1024 ** 3,
+  stateRoot: '/var/lib/space/space',
+  port: 17_443,
+  portHolder: undefined,
+  cgroups: 'v1',
+};
+
+test('a machine that has all is in order', () => {
+  expect(problemsOf(fine)).toEqual([]);
+});
+
+test.each<[string, Partial<Facts>, RegExp, RegExp]>([
+  ['no root', { uid: 1000 }, /needs root/, /as root/],
+  ['another architecture', { arch: 'arm64' }, /this is linux on arm64/, /Docker engine/],
+  ['another system', { platform: 'darwin' }, /this is darwin/, /--kubeconfig/],
+  ['no Go', { go: undefined }, /Go is missing/, /Install Go 1\.26\.6 or later/],
+  ['an old Go', { go: 'go version go1.22.1 linux/amd64' }, /too old: go version go1\.22\.1/, /1\.26\.6/],
+  [
+    'no apt for missing programs',
+    { hasApt: false, missingPackages: ['ipset', 'tini'] },
+    /missing/,
+    /ipset, tini/,
+  ],
+  ['a full disk', { freeBytes: 3 * 1024 ** 3 }, /3\.0 GiB are free, 10 are needed/, /Free some/],
+  [
+    'a port in use',
+    { portHolder: 'nginx (process 12)' },
+    /17443 .* in use by nginx \(process 12\)/,
+    /--api-port/,
+  ],
+  ['no cgroups', { cgroups: 'none' }, /cgroup controllers/, /Mount them/],
+])('%s is told with the way to mend it', (_, facts, wrong, mend) => {
+  const [problem, ...others] = problemsOf({ ...fine, ...facts });
+  expect(others).toEqual([]);
+  expect(problem?.wrong).toMatch(wrong);
+  expect(problem?.mend).toMatch(mend);
+});
+
+test('every problem is told at once', () => {
+  expect(problemsOf({ ...fine, uid: 1, go: undefined, freeBytes: 0 })).toHaveLength(3);
+});
+
+test('Go is not asked for when nothing has to be built', () => {
+  expect(problemsOf({ ...fine, go: undefined, mustBuild: false })).toEqual([]);
+});
+
+test('programs that apt can bring are no problem', () => {
+  expect(problemsOf({ ...fine, missingPackages: ['buildah'] })).toEqual([]);
+});
+
+test.each([
+  ['go version go1.26.6 linux/amd64', true],
+  ['go version go1.27 linux/amd64', true],
+  ['go version go2.0 linux/amd64', true],
+  ['go version go1.26.5 linux/amd64', false],
+  ['go version go1.26 linux/amd64', false],
+  ['go version devel linux/amd64', false],
+])('%s is enough: %s', (version, enough) => {
+  expect(isEnough(version)).toBe(enough);
+});
+
+test('a missing program is found by the package that has it', () => {
+  expect(missingPackages(() => true)).toEqual([]);
+  expect(missingPackages((path) => !path.endsWith('/buildah'))).toEqual(['buildah']);
+  expect(missingPackages(() => false)).toHaveLength(PACKAGES.length);
+});
+
+test.runIf(process.platform === 'linux')('who listens on a port is told by name and pid', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  expect(listenerOn(port)).toContain(`(process ${process.pid})`);
+  await new Promise((resolve) => server.close(resolve));
+  expect(listenerOn(port)).toBeUndefined();
+});
