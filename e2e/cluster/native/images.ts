@@ -17,21 +17,34 @@ export interface OwnImages {
   readonly versitygw: Promise<Image>;
 }
 
-/** `program` answers the directory that a component was built into. */
-export function ownImages(builder: ImageBuilder, program: (component: string) => Promise<string>): OwnImages {
+/** `program` answers the directory that a component was built into; `packages` are what building an image needs. */
+export function ownImages(
+  builder: ImageBuilder,
+  packages: Promise<void>,
+  program: (component: string) => Promise<string>,
+): OwnImages {
   const copy = (component: string) => async (context: string) =>
     copyFile(join(await program(component), component), join(context, component));
-  return {
-    pause: filled(builder, 'pause', { name: 'space/pause' }, compilePause),
-    coredns: filled(builder, 'coredns', { name: 'space/coredns' }, copy('coredns')),
-    versitygw: filled(builder, 'versitygw', { name: 'versity/versitygw', tag: 'v1.8.0' }, copy('versitygw')),
+  const image = async (recipe: string, naming: Naming, fill: (context: string) => Promise<unknown>) => {
+    await packages;
+    return filled(builder, recipe, naming, fill);
   };
+  const images: OwnImages = {
+    pause: image('pause', { name: 'space/pause' }, compilePause),
+    coredns: image('coredns', { name: 'space/coredns' }, copy('coredns')),
+    versitygw: image('versitygw', { name: 'versity/versitygw', tag: 'v1.8.0' }, copy('versitygw')),
+  };
+  // They are awaited later, and one that fails before is no unhandled failure.
+  for (const one of Object.values(images)) one.catch(() => undefined);
+  return images;
 }
+
+type Naming = Pick<NamedImage, 'name' | 'tag'>;
 
 async function filled(
   builder: ImageBuilder,
   recipe: string,
-  naming: Pick<NamedImage, 'name' | 'tag'>,
+  naming: Naming,
   fill: (context: string) => Promise<unknown>,
 ): Promise<Image> {
   const context = await mkdtemp(join(tmpdir(), `space-${recipe}-`));

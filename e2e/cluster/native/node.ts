@@ -91,13 +91,23 @@ function apiReady(): Promise<boolean> {
   });
 }
 
+/** `up` hands the listener over once it has written down who we are; should it end before, so do we. */
+function receiveListener(): Promise<Server> {
+  return new Promise((resolve) => {
+    const orphaned = () => process.exit(1);
+    process.once('disconnect', orphaned);
+    process.once('message', (_message, listener) => {
+      process.off('disconnect', orphaned);
+      resolve(listener as Server);
+    });
+  });
+}
+
 async function run(): Promise<void> {
+  const listener = await receiveListener();
   makeMounts(layout);
   makeNetwork();
-  process.once('message', (_message, listener) => {
-    forward(listener as Server);
-    process.send?.('up');
-  });
+  forward(listener);
   const start = createSupervisor({
     log: layout.log,
     status: layout.componentStatus,
@@ -109,6 +119,7 @@ async function run(): Promise<void> {
   });
   const all = components(name, layout);
   for (const component of all) if (component.needsApi !== true) start(component);
+  if (process.connected) process.send?.('up');
   while (!(await apiReady())) await new Promise((resolve) => setTimeout(resolve, 100));
   for (const component of all) if (component.needsApi === true) start(component);
   recycleVolumes(layout);

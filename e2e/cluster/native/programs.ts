@@ -18,8 +18,15 @@ export interface Programs {
   all(): Promise<ReadonlyMap<string, string>>;
 }
 
+interface Building {
+  readonly logs: string;
+  /** Resolved when Debian's packages are there: what uses cgo needs a C compiler. */
+  readonly packages: Promise<void>;
+  readonly signal: AbortSignal;
+}
+
 /** Builds what the cache lacks, the biggest first; each component is a step, and has its own log. */
-export function buildPrograms(step: Step, logs: string, signal: AbortSignal): Programs {
+export function buildPrograms(step: Step, { logs, packages, signal }: Building): Programs {
   const waiting = [...BUILDS];
   const results = new Map<string, PromiseWithResolvers<string>>();
   for (const build of BUILDS) {
@@ -43,6 +50,7 @@ export function buildPrograms(step: Step, logs: string, signal: AbortSignal): Pr
   async function one(build: Build): Promise<string> {
     const found = await findBuilt(build);
     if (found !== undefined) return found;
+    if (build.cgo === true) await packages;
     return step.run(build.component, async (inner) => {
       const log = join(logs, `build-${build.component}.log`);
       inner.explain(log);

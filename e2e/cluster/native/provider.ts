@@ -1,6 +1,6 @@
+import { existsSync } from 'node:fs';
 import { copyFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Step } from '../../progress/index.ts';
 import { readJson, replaceFile } from '../files.ts';
 import type { Image } from '../images/archive.ts';
@@ -9,113 +9,128 @@ import { locked } from '../lock.ts';
 import type { BringUp, Cluster, ImageSource, TakeDown } from '../model.ts';
 import { ClusterProblem } from '../problem.ts';
 import { clusterDirectory, kubeconfigPath, removeRecord } from '../record.ts';
-import { run } from '../run.ts';
-import { callApi } from './api.ts';
 import { writeConfiguration } from './configuration.ts';
-import { containerdAnswers, importImages, ownImages } from './images.ts';
+import { containerdAnswers, importImages, type OwnImages, ownImages } from './images.ts';
 import { type Layout, layoutOf } from './layout.ts';
-import { baseObjects } from './objects.ts';
 import { createOutside } from './outside.ts';
 import { installPackages } from './packages.ts';
 import { ensurePki } from './pki.ts';
 import { gatherFacts, problemsOf } from './preflight.ts';
 import { insideNode, runningNode, startNode, stopNode } from './process.ts';
 import { buildPrograms, installPrograms, missingBuilds, type Programs, programsKey } from './programs.ts';
-import type { ComponentStatus } from './supervisor.ts';
+import { becomeReady, waitFor } from './ready.ts';
 
-const API_PORT = 17_443;
+const DEFAULT_API_PORT = 17_443;
 
-/** What a cluster remembers of itself from one command to the next. */
-interface Record {
+/** What a node of ours remembers of itself from one command to the next. */
+interface NodeRecord {
   readonly name: string;
   readonly apiPort: number;
+  /** Which programs it was started with. */
   readonly programs: string;
 }
 
 export async function bringUp(options: BringUp): Promise<Cluster> {
-  const layout = layoutOf(options.name);
-  const record = await readJson<Record>(layout.record);
-  const apiPort = options.apiPort ?? record?.apiPort ?? API_PORT;
-  await options.steps.run('check this machine', (step) => preflight(step, layout, apiPort));
-  return locked(
-    `${layout.state}.lock`,
-    () => {},
-    () =>
-      options.steps.run('Kubernetes on this machine', (step) =>
-        bringUpLocked(options, layout, apiPort, step),
-      ),
+  const { name, steps } = options;
+  const layout = layoutOf(name);
+  const apiPort = await choosePort(options, layout);
+  const packages = await steps.run('check this machine', () => preflight(layout, apiPort));
+  return steps.run('Kubernetes on this machine', (step) =>
+    alone(layout, step, () => bringUpAlone(options, layout, apiPort, packages, step)),
   );
 }
 
-async function preflight(step: Step, layout: Layout, port: number): Promise<void> {
-  const running = runningNode(layout) !== undefined;
-  const mustBuild = (await missingBuilds()).length > 0;
-  const facts = gatherFacts({ stateRoot: layout.state, port, ownPort: running, mustBuild });
+/** One command at a time brings this cluster up or takes it down. */
+const alone = <T>(layout: Layout, step: Step, work: () => Promise<T>): Promise<T> =>
+  locked(`${layout.state}.lock`, () => step.note('another command is at work on it'), work);
+
+async function choosePort({ name, apiPort }: BringUp, layout: Layout): Promise<number> {
+  const record = await readJson<NodeRecord>(layout.record);
+  if (apiPort !== undefined && record !== undefined && apiPort !== record.apiPort && runningNode(layout))
+    throw new ClusterProblem(
+      `The cluster ${name} runs already, with its API on port ${record.apiPort}.`,
+      `Leave out --api-port, or end it first with npm run down.`,
+    );
+  return apiPort ?? record?.apiPort ?? DEFAULT_API_PORT;
+}
+
+/** Changes nothing; answers the Debian packages that are missing and can be had. */
+async function preflight(layout: Layout, port: number): Promise<readonly string[]> {
+  const facts = gatherFacts({
+    stateRoot: layout.state,
+    port,
+    ownPort: runningNode(layout) !== undefined,
+    mustBuild: (await missingBuilds()).length > 0,
+  });
   const problems = problemsOf(facts);
-  if (problems.length > 0) {
-    const [first, ...others] = problems.map(({ wrong, mend }) => `${wrong}\n${mend}`);
-    throw new ClusterProblem(first ?? '', others.join('\n'));
-  }
-  if (facts.missingPackages.length === 0) return;
-  await mkdir(layout.log, { recursive: true });
-  const log = join(layout.log, 'apt.log');
-  step.explain(log);
-  await step.run(`apt install ${facts.missingPackages.join(' ')}`, () =>
-    installPackages(facts.missingPackages, log),
-  );
+  const [first, ...others] = problems.map(({ wrong, mend }) => `${wrong}\n${mend}`);
+  if (first !== undefined) throw new ClusterProblem(first, others.join('\n'));
+  return facts.missingPackages;
 }
 
-async function bringUpLocked(
+async function bringUpAlone(
   options: BringUp,
   layout: Layout,
   apiPort: number,
+  missing: readonly string[],
   step: Step,
 ): Promise<Cluster> {
   const { name } = options;
   await mkdir(layout.log, { recursive: true });
   const abort = new AbortController();
   const builder = imageBuilder(join(layout.log, 'images.log'), (text) => step.note(text));
-  const cluster = nativeCluster(name, layout, apiPort, builder);
   try {
-    const programs = buildPrograms(step, layout.log, abort.signal);
-    const own = ownImages(builder, (component) => programs.built(component));
+    const packages = missing.length === 0 ? Promise.resolve() : bringPackages(missing, layout, step);
+    const programs = buildPrograms(step, { logs: layout.log, packages, signal: abort.signal });
+    const own = ownImages(builder, packages, programs.built);
     const images = step.run('images', async (inner) => {
       inner.explain(join(layout.log, 'images.log'));
+      await packages;
       return buildImages(builder, own, options.images ?? [], inner);
     });
-    images.catch(() => undefined);
-    await ensurePki(layout.pki, name);
-    await programs.all();
+    const needed = [ensurePkiAfter(packages, layout, name), programs.all(), own.pause, own.coredns];
+    await Promise.race([Promise.all(needed), failureOf(images)]);
     const [pause, coredns] = await Promise.all([own.pause, own.coredns]);
     if (runningNode(layout) === undefined)
       await step.run('start the node', () => start({ name, layout, apiPort, programs, pause }));
     else step.note(await ageNote(layout));
     await Promise.all([
-      step.run('node Ready', (inner) => becomeReady(name, layout, apiPort, coredns, inner)),
-      step.run('load images', async (inner) => {
-        await waitFor(() => containerdAnswers(layout), layout, inner, 'containerd');
-        const count = await importImages(
-          layout,
-          builder.store,
-          [pause, coredns],
-          join(layout.log, 'import.log'),
-        );
-        const more = await importImages(layout, builder.store, await images, join(layout.log, 'import.log'));
-        inner.note(count + more === 0 ? 'all there' : `${count + more} images`);
-      }),
+      step.run('node Ready', (inner) =>
+        becomeReady({ name, layout, apiPort, corednsImage: coredns.reference }, inner),
+      ),
+      step.run('load images', (inner) => loadAll(layout, builder, [pause, coredns], images, inner)),
     ]);
     await mkdir(clusterDirectory(name), { recursive: true });
     await copyFile(layout.kubeconfig, kubeconfigPath(name));
-    return cluster;
+    return nativeCluster(name, layout, apiPort, builder);
   } catch (error) {
     abort.abort();
     throw error;
   }
 }
 
+/** Never resolves: whoever races with it fails as soon as `work` does. */
+const failureOf = (work: Promise<unknown>): Promise<never> =>
+  new Promise((_, reject) => {
+    work.catch(reject);
+  });
+
+async function bringPackages(missing: readonly string[], layout: Layout, step: Step): Promise<void> {
+  await step.run(`apt install ${missing.join(' ')}`, async (inner) => {
+    const log = join(layout.log, 'apt.log');
+    inner.explain(log);
+    await installPackages(missing, log);
+  });
+}
+
+async function ensurePkiAfter(packages: Promise<void>, layout: Layout, name: string): Promise<void> {
+  await packages;
+  await ensurePki(layout.pki, name);
+}
+
 async function buildImages(
   builder: ImageBuilder,
-  own: ReturnType<typeof ownImages>,
+  own: OwnImages,
   sources: readonly ImageSource[],
   step: Step,
 ): Promise<readonly Image[]> {
@@ -123,6 +138,23 @@ async function buildImages(
   for (const source of sources) images.push(await step.run(source.name, () => builder.ensure(source)));
   images.push(await own.coredns, await own.versitygw);
   return images;
+}
+
+/** The images that cluster DNS waits for come first. */
+async function loadAll(
+  layout: Layout,
+  builder: ImageBuilder,
+  first: readonly Image[],
+  all: Promise<readonly Image[]>,
+  step: Step,
+): Promise<void> {
+  await waitFor(layout, step, 'containerd', () => containerdAnswers(layout));
+  const log = join(layout.log, 'import.log');
+  step.explain(log);
+  const count =
+    (await importImages(layout, builder.store, first, log)) +
+    (await importImages(layout, builder.store, await all, log));
+  step.note(count === 0 ? 'all there' : `${count} brought in`);
 }
 
 interface Start {
@@ -136,100 +168,21 @@ interface Start {
 async function start({ name, layout, apiPort, programs, pause }: Start): Promise<void> {
   await installPrograms(layout.bin, await programs.all());
   await writeConfiguration(layout, { name, apiPort, pauseImage: pause.reference });
-  const record: Record = { name, apiPort, programs: await programsKey() };
+  const record: NodeRecord = { name, apiPort, programs: await programsKey() };
   await replaceFile(layout.record, JSON.stringify(record));
   await startNode(name, layout, apiPort);
 }
 
 async function ageNote(layout: Layout): Promise<string> {
-  const record = await readJson<Record>(layout.record);
+  const record = await readJson<NodeRecord>(layout.record);
   return record?.programs === (await programsKey())
     ? 'runs already'
     : 'runs already, in other versions than this checkout has (npm run down, then up, renews it)';
 }
 
-async function becomeReady(
-  name: string,
-  layout: Layout,
-  port: number,
-  coredns: Image,
-  step: Step,
-): Promise<void> {
-  const api = { port, pki: layout.pki };
-  const kubectl = (input: string | undefined, ...args: readonly string[]) =>
-    run([join(layout.bin, 'kubectl'), `--kubeconfig=${layout.kubeconfig}`, ...args], {
-      ...(input === undefined ? {} : { input }),
-      log: join(layout.log, 'apply.log'),
-    });
-  await waitFor(() => succeeds(callApi(api, '/readyz')), layout, step, 'kube-apiserver');
-  const apply = ['apply', '--server-side', '--force-conflicts', '--filename'];
-  const crds = join(layout.bin, 'crds');
-  if (!(await succeeds(callApi(api, '/apis/crd.projectcalico.org/v1/felixconfigurations'))))
-    await kubectl(undefined, ...apply, crds);
-  const objects = await baseObjects(name, layout, coredns.reference);
-  // A new kind of object is known a moment after its definition.
-  await waitFor(() => succeeds(kubectl(objects, ...apply, '-')), layout, step, 'kube-apiserver');
-  await waitFor(() => isTrue(callApi(api, `/api/v1/nodes/${name}`), 'Ready'), layout, step, 'kubelet');
-  const deployment = '/apis/apps/v1/namespaces/kube-system/deployments/coredns';
-  await waitFor(() => isTrue(callApi(api, deployment), 'Available'), layout, step, 'kubelet');
-  await waitFor(() => felixReady(layout), layout, step, 'calico-felix');
-}
-
-const succeeds = (work: Promise<unknown>): Promise<boolean> =>
-  work.then(
-    () => true,
-    () => false,
-  );
-
-interface WithConditions {
-  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
-}
-
-async function isTrue(object: Promise<unknown>, type: string): Promise<boolean> {
-  const found = (await object.catch(() => ({}))) as WithConditions;
-  return found.status?.conditions?.some((one) => one.type === type && one.status === 'True') ?? false;
-}
-
-/** NetworkPolicies are enforced from here on. Felix listens inside the node only. */
-const felixReady = (layout: Layout): Promise<boolean> =>
-  succeeds(run(insideNode(layout, [process.execPath, '-e', ASK_FELIX])));
-const ASK_FELIX = "fetch('http://127.0.0.1:9099/readiness').then((r) => process.exit(r.ok ? 0 : 1))";
-
-const READY_WITHIN_MS = 180_000;
-
-/** Waits for a condition; says what it waits for, and shows that component's log when it never comes. */
-async function waitFor(
-  condition: () => Promise<boolean>,
-  layout: Layout,
-  step: Step,
-  component: string,
-): Promise<void> {
-  const deadline = Date.now() + READY_WITHIN_MS;
-  step.note(`waiting for ${component}`);
-  step.explain(join(layout.log, `${component}.log`));
-  while (!(await condition())) {
-    if (runningNode(layout) === undefined) {
-      step.explain(join(layout.log, 'node.log'));
-      throw new Error('the node ended');
-    }
-    if (Date.now() > deadline)
-      throw new Error(`${component} is not ready after 3 minutes${await restarts(layout)}`);
-    await delay(100);
-  }
-  step.note('');
-}
-
-async function restarts(layout: Layout): Promise<string> {
-  const statuses = (await readJson<{ [name: string]: ComponentStatus }>(layout.componentStatus)) ?? {};
-  const unsteady = Object.entries(statuses).filter(([, status]) => status.restarts > 2);
-  return unsteady
-    .map(([name, { restarts: times, ended }]) => `; ${name} was restarted ${times} times (${ended})`)
-    .join('');
-}
-
 export async function open(name: string): Promise<Cluster | undefined> {
   const layout = layoutOf(name);
-  const record = await readJson<Record>(layout.record);
+  const record = await readJson<NodeRecord>(layout.record);
   if (record === undefined || runningNode(layout) === undefined) return undefined;
   return nativeCluster(name, layout, record.apiPort, imageBuilder(join(layout.log, 'images.log')));
 }
@@ -240,8 +193,8 @@ function nativeCluster(name: string, layout: Layout, apiPort: number, builder: I
     provider: 'native',
     kubeconfig: layout.kubeconfig,
     tool: async (tool) => join(layout.bin, tool),
-    async loadImages(sources, steps) {
-      return steps.run('load images', async (step) => {
+    loadImages: (sources, steps) =>
+      steps.run('load images', async (step) => {
         step.explain(join(layout.log, 'images.log'));
         const images = new Map<string, Image>();
         for (const source of sources)
@@ -250,8 +203,7 @@ function nativeCluster(name: string, layout: Layout, apiPort: number, builder: I
         const count = await importImages(layout, builder.store, [...images.values()], log);
         step.note(count === 0 ? 'all there' : `${count} brought in`);
         return new Map([...images].map(([source, image]) => [source, image.reference]));
-      });
-    },
+      }),
     node: {
       name,
       apiPort,
@@ -263,20 +215,20 @@ function nativeCluster(name: string, layout: Layout, apiPort: number, builder: I
 
 export async function takeDown(name: string, { keep = false, steps }: TakeDown): Promise<void> {
   const layout = layoutOf(name);
-  await locked(
-    `${layout.state}.lock`,
-    () => {},
-    async () => {
-      await steps.run('end the node', async (step) => {
-        if (runningNode(layout) === undefined) step.note('it was not running');
+  await steps.run(`take ${name} down`, async (step) => {
+    if (!existsSync(layout.state)) {
+      step.note('it is not up');
+      return;
+    }
+    if (process.getuid?.() !== 0)
+      throw new ClusterProblem(`The cluster ${name} is root's.`, 'Run the command as root.');
+    await alone(layout, step, async () => {
+      await step.run('end the node', async (inner) => {
+        if (runningNode(layout) === undefined) inner.note('it was not running');
         await stopNode(name, layout);
       });
       await removeRecord(name);
-      if (!keep) await steps.run('remove its state', () => removeState(layout));
-    },
-  );
-}
-
-async function removeState({ state }: Layout): Promise<void> {
-  await rm(state, { recursive: true, force: true });
+      if (!keep) await step.run('remove its state', () => rm(layout.state, { recursive: true, force: true }));
+    });
+  });
 }
