@@ -34,7 +34,7 @@ const LIMITS = {
 /** Listens for the edge; what the HTTP parser finds is answered with our error body too. */
 export async function listen(
   edge: Pick<Edge<never>, 'listener' | 'drain'>,
-  options: { host: string; port: number; tls?: TlsMaterial; log: Logger },
+  options: { host: string; port: number; tls?: TlsMaterial | undefined; log: Logger },
 ): Promise<Listener> {
   const server =
     options.tls === undefined

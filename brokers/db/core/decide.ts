@@ -20,6 +20,8 @@ export interface DatabaseRow {
   readonly keyId: string;
   /** An administrator asked for a new password; the next create gives it. */
   readonly rotationDue: boolean;
+  /** An administrator closed it: it is kept, and nobody comes in. */
+  readonly closed: boolean;
 }
 
 export type ProvisionDecision = 'first life' | 'same life' | 'next life' | 'conflict';
@@ -38,7 +40,7 @@ export type CreateDecision =
 export function decideCreate(row: DatabaseRow | undefined): CreateDecision {
   if (row === undefined) return { kind: 'create', generation: 1 };
   if (row.state === 'dropped') return { kind: 'create', generation: row.generation + 1 };
-  if (row.state === 'dropping') return { kind: 'conflict' };
+  if (row.state === 'dropping' || row.closed) return { kind: 'conflict' };
   return row.rotationDue ? { kind: 'rotate', generation: row.generation + 1 } : { kind: 'existing' };
 }
 

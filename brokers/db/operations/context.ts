@@ -1,6 +1,7 @@
 import type { Logger, Secret, TokenDigest } from '@space/broker-kit';
 import type { IssuedAddress } from '../core/credentials.ts';
 import type { Keyring } from '../keys.ts';
+import type { BrokerMetrics } from '../metrics.ts';
 import type { Connections } from '../server/connections.ts';
 import type { SpareNames } from '../spares/names.ts';
 
@@ -14,6 +15,7 @@ export interface Context {
   readonly issued: IssuedAddress;
   readonly connectionLimit: number;
   readonly log: Logger;
+  readonly metrics: BrokerMetrics;
   /** Asks the upkeep to look now: a spare was taken, or a drop left something behind. */
   readonly nudge: () => void;
   /** A place where a test may end the process; does nothing in service. */

@@ -67,7 +67,8 @@ export async function ensureDatabase(
   for (;;) {
     const row = await lockDatabase(session, workload);
     const decision = decideCreate(row);
-    if (decision.kind === 'conflict') throw new ServiceError('conflict', 'the database is being dropped');
+    if (decision.kind === 'conflict')
+      throw new ServiceError('conflict', 'the database is being dropped, or closed');
     if (decision.kind === 'create') {
       const made = await create(
         context,

@@ -38,6 +38,7 @@ const MIGRATIONS: readonly string[] = [
     generation integer NOT NULL CHECK (generation > 0),
     key_id text NOT NULL,
     rotation_due boolean NOT NULL DEFAULT false,
+    closed boolean NOT NULL DEFAULT false,
     dropped_with_capsule boolean NOT NULL DEFAULT false,
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (capsule_id, app_id)

@@ -85,7 +85,7 @@ export async function moveCapsule(
   expectOne(rows);
 }
 
-const DATABASE_COLUMNS = 'state, name, generation, key_id AS "keyId", rotation_due AS "rotationDue"';
+const DATABASE_COLUMNS = 'state, name, generation, key_id AS "keyId", rotation_due AS "rotationDue", closed';
 
 export async function lockDatabase(session: Session, workload: Workload): Promise<DatabaseRow | undefined> {
   const [row] = await session.run<DatabaseRow>(
@@ -129,7 +129,7 @@ export async function advanceDatabase(
   const rows = await session.run(
     'advance database',
     `UPDATE broker.database SET state = 'ready', life = $5, name = $6, generation = $7, key_id = $8,
-       rotation_due = false, dropped_with_capsule = false, changed_at = clock_timestamp()
+       rotation_due = false, closed = false, dropped_with_capsule = false, changed_at = clock_timestamp()
      WHERE capsule_id = $1 AND app_id = $2 AND state = $3 AND generation = $4 RETURNING 1`,
     [workload.capsule, workload.app, from.state, from.generation, to.life, to.name, to.generation, to.keyId],
   );
@@ -210,4 +210,13 @@ export async function audit(session: Session, entry: AuditEntry): Promise<void> 
 
 function expectOne(rows: readonly unknown[]): void {
   if (rows.length !== 1) throw new Error('a locked row did not have the expected state');
+}
+
+/** The derivation keys that issued passwords depend on. */
+export async function keyIdsInUse(session: Session): Promise<string[]> {
+  const rows = await session.run<{ id: string }>(
+    'list keys in use',
+    "SELECT DISTINCT key_id AS id FROM broker.database WHERE state = 'ready' ORDER BY 1",
+  );
+  return rows.map(({ id }) => id);
 }

@@ -1,0 +1,47 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+/** What the broker counts beside its requests. */
+export interface BrokerMetrics {
+  readonly repaired: Counter<'kind'>;
+  readonly unrepaired: Gauge<'kind'>;
+  readonly spares: Gauge;
+  readonly dropsPending: Gauge;
+  readonly openDatabases: Gauge;
+}
+
+export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
+  const registers = [registry];
+  new Gauge({
+    name: 'space_db_server_connections',
+    help: 'Connections that this replica holds to the server.',
+    registers,
+    collect() {
+      this.set(connections());
+    },
+  });
+  return {
+    repaired: new Counter({
+      name: 'space_db_drift_repaired_total',
+      help: 'Differences from the registry that were mended.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    unrepaired: new Gauge({
+      name: 'space_db_drift_unrepaired',
+      help: 'Differences from the registry that the last check could not mend.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    spares: new Gauge({ name: 'space_db_spares', help: 'Sealed databases ready to be given.', registers }),
+    dropsPending: new Gauge({
+      name: 'space_db_drops_pending',
+      help: 'Databases whose drop was begun and has not ended: access is cut, something may block the rest.',
+      registers,
+    }),
+    openDatabases: new Gauge({
+      name: 'space_db_open_databases',
+      help: 'Databases of the server that every role may connect to.',
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,88 @@
+import pg from 'pg';
+import { type EmbeddedServer, startEmbeddedServer } from '../embedded/server.ts';
+import { type Mounts, mountFiles, startTestBroker, type TestBroker } from './broker.ts';
+
+/** Runs one statement, or several, in a session of its own. */
+export async function query<Row extends pg.QueryResultRow>(
+  url: string,
+  text: string,
+  values?: unknown[],
+): Promise<Row[]> {
+  const client = await connect(url);
+  try {
+    return (await client.query<Row>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+export async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+/** The SQLSTATE with which connecting, or the statement, is refused; 'ok' when it is not. */
+export async function sqlstate(url: string, text = 'SELECT 1'): Promise<string> {
+  try {
+    await query(url, text);
+    return 'ok';
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+  }
+}
+
+/** The same URL, into another database. */
+export function intoDatabase(url: string, database: string): string {
+  const other = new URL(url);
+  other.pathname = `/${database}`;
+  return other.href;
+}
+
+/** Waits for a condition, with a generous limit. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+export interface Stage {
+  readonly server: EmbeddedServer;
+  readonly mounts: Mounts;
+  readonly broker: TestBroker;
+  /** As superuser, in the `postgres` database. */
+  sql<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** As superuser, in the registry. */
+  registry<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/** A server and a broker on it, for one test file. */
+export async function setStage(
+  server: Parameters<typeof startEmbeddedServer>[0] = {},
+  broker: Parameters<typeof startTestBroker>[1] = {},
+): Promise<Stage> {
+  const running = await startEmbeddedServer({ durable: false, ...server });
+  try {
+    const mounts = mountFiles(running);
+    const started = await startTestBroker(mounts, broker);
+    return {
+      server: running,
+      mounts,
+      broker: started,
+      sql: (text, values) => query(running.superuserUrl, text, values),
+      registry: (text, values) => query(intoDatabase(running.superuserUrl, 'space_registry'), text, values),
+      close: async () => {
+        await started.stop();
+        await running.remove();
+        mounts.remove();
+      },
+    };
+  } catch (error) {
+    await running.remove();
+    throw error;
+  }
+}

@@ -1,0 +1,53 @@
+import { createPublicKey, X509Certificate } from 'node:crypto';
+import { Secret, type TlsMaterial, type Watched, watchFile } from '@space/broker-kit';
+import { ConfigError } from './config.ts';
+
+/** The listener's certificate and key, which follow their files. */
+export interface WatchedTls {
+  current(): TlsMaterial;
+  close(): void;
+}
+
+/** Reads both files; `onChange` is called with a pair that belongs together, never with half of an exchange. */
+export async function watchTls(
+  paths: { cert: string; key: string },
+  onChange: (material: TlsMaterial) => void,
+  intervalMs?: number,
+): Promise<WatchedTls> {
+  const files: { cert?: Watched<string>; key?: Watched<Secret<string>> } = {};
+  let served: TlsMaterial | undefined;
+  const changed = () => {
+    const next = pairOf(files);
+    if (next === undefined || next.cert === served?.cert) return;
+    served = next;
+    onChange(next);
+  };
+  const options = { onChange: changed, ...(intervalMs === undefined ? {} : { intervalMs }) };
+  files.cert = await watchFile(paths.cert, { ...options, parse: (text) => text });
+  files.key = await watchFile(paths.key, { ...options, parse: (text) => new Secret(text) });
+  served = pairOf(files);
+  if (served === undefined) {
+    close();
+    throw new ConfigError('TLS_CERT_FILE and TLS_KEY_FILE: not a certificate and its key');
+  }
+  const first = served;
+
+  function close(): void {
+    files.cert?.close();
+    files.key?.close();
+  }
+  return { current: () => served ?? first, close };
+}
+
+function pairOf(files: { cert?: Watched<string>; key?: Watched<Secret<string>> }): TlsMaterial | undefined {
+  const cert = files.cert?.current();
+  const key = files.key?.current();
+  if (cert === undefined || key === undefined) return undefined;
+  try {
+    const certified = new X509Certificate(cert).publicKey.export({ type: 'spki', format: 'der' });
+    const held = createPublicKey(key.reveal()).export({ type: 'spki', format: 'der' });
+    return certified.equals(held) ? { cert, key } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto';
+import type { Context } from '../operations/context.ts';
+import { audit, lockDatabase } from '../registry/rows.ts';
+import { decideRepairs, type Repair, type Walls } from '../walls/drift.ts';
+import { closeRegistry, judge, readServerFacts } from '../walls/preflight.ts';
+import { surveyWalls } from '../walls/survey.ts';
+import type { Round } from './loop.ts';
+
+type Surveyed = Walls & { readonly capsule: string; readonly app: string };
+
+/** Puts back roles, grants and limits that somebody changed by hand, and counts what it cannot put back. */
+export function repairDrift(context: Context, acceptedOpen: readonly string[]): Round {
+  const { connections, metrics, connectionLimit, log } = context;
+  return {
+    name: 'drift',
+    gapMs: 60_000,
+    run: async (stopping) => {
+      await closeRegistry(connections);
+      const facts = await readServerFacts(connections);
+      metrics.openDatabases.set(facts.openDatabases.length);
+      for (const finding of judge(facts, acceptedOpen).refusals) {
+        log.error({ finding }, 'the server is no longer safe');
+      }
+      metrics.unrepaired.reset();
+      for (const walls of await connections.session((session) => surveyWalls(session))) {
+        for (const { kind } of decideRepairs(walls, connectionLimit)) {
+          if (stopping.aborted) return;
+          const mended = await tryToMend(context, walls, kind);
+          if (mended) metrics.repaired.labels(kind).inc();
+          else metrics.unrepaired.labels(kind).inc();
+        }
+      }
+    },
+  };
+}
+
+/** One difference, one transaction: what cannot be mended does not keep the rest. */
+async function tryToMend(context: Context, walls: Surveyed, kind: Repair['kind']): Promise<boolean> {
+  const { capsule, app } = walls;
+  const traceId = randomBytes(16).toString('hex');
+  const about = { trace_id: traceId, capsule, app, kind };
+  try {
+    const mended = await mend(context, walls, kind, traceId);
+    context.log.warn(about, mended ? 'drift mended' : 'drift cannot be mended');
+    return mended;
+  } catch (error) {
+    context.log.error({ ...about, err: error }, 'drift cannot be mended');
+    return false;
+  }
+}
+
+function mend(context: Context, workload: Surveyed, kind: Repair['kind'], traceId: string): Promise<boolean> {
+  const { capsule, app, name } = workload;
+  return context.connections.transaction(async (session) => {
+    const row = await lockDatabase(session, { capsule, app });
+    if (row?.state !== 'ready' || row.name !== name) return true;
+    // Looked at again under the lock: the survey was of a moment ago.
+    const [walls] = await surveyWalls(session, name);
+    const repair = walls && decideRepairs(walls, context.connectionLimit).find((one) => one.kind === kind);
+    if (repair === undefined) return true;
+    if (repair.statements.length === 0) return false;
+    await session.run(`mend ${kind}`, repair.statements.join(';\n'));
+    await audit(session, {
+      traceId,
+      operation: 'upkeep.repair',
+      authority: 'broker',
+      capsule,
+      app,
+      outcome: kind,
+    });
+    return true;
+  });
+}
