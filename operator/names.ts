@@ -19,6 +19,8 @@ export const ANNOTATION = {
   applied: `${GROUP}/applied`,
   /** UID of the Capsule or Assistant that an object belongs to, where an ownerReference cannot say it. */
   owner: `${GROUP}/owner-uid`,
+  /** On a principal: the broker has dropped and finalized all that it opened. */
+  finalized: `${GROUP}/finalized`,
   /** Digest of a pod template and of all that it mounts. */
   revision: `${GROUP}/revision`,
 } as const;

@@ -65,6 +65,7 @@ export function newPrincipal(): Secret {
 
 export function databaseBroker(options: DatabaseBrokerOptions): DatabaseBroker {
   const { url, provisionerToken, driver, onCall = () => {} } = options;
+  let seenOurs = Number.NEGATIVE_INFINITY;
 
   async function send(
     operation: string,

@@ -39,6 +39,14 @@ export class Writer {
     this.#options = options;
   }
 
+  /** A desired object with the mark by which a later look knows that it was wished just so. */
+  wish(desired: Desired): Desired {
+    const { uid: _, ...metadata } = desired.metadata;
+    const digest = digestOf({ ...desired, metadata }).slice(0, 16);
+    const annotations = { ...desired.metadata.annotations, [this.#options.digestAnnotation]: digest };
+    return { ...desired, metadata: { ...desired.metadata, annotations } };
+  }
+
   /** Server-side apply of a whole object over what the caller last saw of it. */
   async apply(
     resource: Resource,
@@ -47,14 +55,8 @@ export class Writer {
     signal?: AbortSignal,
   ): Promise<Applied> {
     const { digestAnnotation } = this.#options;
-    const digest = digestOf(desired).slice(0, 16);
-    const wish: Desired = {
-      ...desired,
-      metadata: {
-        ...desired.metadata,
-        annotations: { ...desired.metadata.annotations, [digestAnnotation]: digest },
-      },
-    };
+    const wish = this.wish(desired);
+    const digest = wish.metadata.annotations?.[digestAnnotation] ?? '';
     const { name, namespace } = desired.metadata;
     const path = pathOf(resource, namespace, name);
     if (live && (covers(wish, live) || this.#isSettled(path, digest, wish, live))) return 'unchanged';

@@ -1,4 +1,4 @@
-import { type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { Connection } from './connection.ts';
 import { ApiError, TransportError } from './errors.ts';
 
@@ -31,9 +31,11 @@ const HEADERS_TIMEOUT_MS = 15_000;
 export function apiClient(connection: Connection, observe: Observe = () => {}): ApiClient {
   async function send(asked: ApiRequest, signal: AbortSignal | undefined, bodyTimeout: number) {
     const { dispatcher, headers } = await connection.prepare();
-    const options: Dispatcher.RequestOptions & { dispatcher: Dispatcher } = {
-      dispatcher,
-      path: '',
+    const url = new URL(connection.server + asked.path);
+    for (const [name, value] of Object.entries(asked.query ?? {})) url.searchParams.set(name, value);
+    const options: Dispatcher.RequestOptions = {
+      origin: url.origin,
+      path: url.pathname + url.search,
       method: asked.method,
       headers: {
         ...headers,
@@ -45,10 +47,8 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
       bodyTimeout,
       ...(signal ? { signal } : {}),
     };
-    const url = new URL(connection.server + asked.path);
-    for (const [name, value] of Object.entries(asked.query ?? {})) url.searchParams.set(name, value);
     try {
-      const answer = await request(url, options);
+      const answer = await dispatcher.request(options);
       observe(asked.method, String(answer.statusCode), asked.path);
       return answer;
     } catch (cause) {

@@ -1,0 +1,142 @@
+import { type Finding, isTrue, no } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { ASSISTANT, DEPLOYMENT, SERVICE } from '../kinds.ts';
+import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
+import type { Result } from '../runtime/controller.ts';
+import { ApiError } from '../runtime/errors.ts';
+import { addFinalizer } from '../runtime/finalizer.ts';
+import { type Key, makeKey } from '../runtime/objects.ts';
+import { ensureDatabase } from './database.ts';
+import { ensureDocuments, sweepDocuments } from './documents.ts';
+import { finalizeAssistant } from './finalize.ts';
+import { type Gathered, gather } from './gather.ts';
+import { decideWorkload } from './health.ts';
+import { checkManifest } from './manifest.ts';
+import { planAssistant } from './plan.ts';
+import { reportAssistant } from './status.ts';
+import {
+  deploymentObject,
+  manifestDigest,
+  serviceObject,
+  type Workload,
+  workloadNamespace,
+} from './workload.ts';
+
+/** The order of an Assistant: understood, finalizer, database, workload, Ready. Nothing runs before its plan says so. */
+export async function reconcileAssistant(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
+  const assistant = context.stores.assistants.get(key);
+  if (!assistant) return {};
+  const check = checkManifest(assistant.spec.manifest);
+  if (assistant.metadata.deletionTimestamp !== undefined) {
+    return finalizeAssistant(context, assistant, check, signal);
+  }
+  const facts = await gather(context, assistant, check, signal);
+  const plan = planAssistant(facts);
+  if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
+
+  let acted: Acted = {};
+  if (plan.suspended) await scaleToZero(context, facts, signal);
+  else if (!plan.run) acted = { workload: standing(facts) };
+  else if (check.ok)
+    acted = await run(context, facts, { names: context.names, assistant, manifest: check.manifest }, signal);
+
+  const findings = { ...plan.findings };
+  if (acted.database) findings['DatabaseReady'] = acted.database;
+  if (acted.workload) findings['WorkloadReady'] = acted.workload;
+  const manifest = check.ok
+    ? {
+        id: check.manifest.platform.id,
+        version: check.manifest.platform.version,
+        digest: `sha256:${manifestDigest(check.manifest)}`,
+      }
+    : undefined;
+  await reportAssistant(context, assistant, manifest, findings, signal);
+  if (acted.retry) throw acted.retry;
+  return { requeueAfterMs: context.sweepMs() };
+}
+
+interface Acted {
+  readonly database?: Finding;
+  readonly workload?: Finding | undefined;
+  readonly retry?: unknown;
+}
+
+async function run(
+  context: Context,
+  facts: Gathered,
+  workload: Workload,
+  signal: AbortSignal,
+): Promise<Acted> {
+  const { stores, writer } = context;
+  const id = workload.manifest.platform.id;
+  const key = makeKey(workloadNamespace(workload), id);
+  const [database] = await Promise.all([
+    ensureDatabase(context, workload, facts.secret, signal),
+    ensureDocuments(context, workload, signal),
+    writer.apply(SERVICE, serviceObject(workload), stores.services.get(key), signal),
+  ]);
+  if (!database.urlDigest) {
+    return {
+      database: database.finding,
+      workload: standing(facts) ?? noPods('DatabaseReady'),
+      retry: database.retry,
+    };
+  }
+  if (!facts.postgresAddress) return { database: database.finding, workload: NO_SERVICE };
+  const { desired, revision } = deploymentObject(workload, {
+    databaseUrlDigest: database.urlDigest,
+    postgresAddress: facts.postgresAddress,
+  });
+  try {
+    const applied = await writer.apply(DEPLOYMENT, desired, stores.deployments.get(key), signal);
+    if (applied === 'restored') tellRestored(context, facts);
+  } catch (error) {
+    if (!(error instanceof ApiError) || (error.status !== 422 && error.status !== 400)) throw error;
+    return {
+      database: database.finding,
+      workload: no('PodsRefused', `The Deployment is not accepted: ${error.message.slice(0, 400)}`),
+    };
+  }
+  const { image, replicas = 1 } = workload.assistant.spec;
+  const { pods } = facts;
+  const finding = decideWorkload({
+    image,
+    replicas,
+    revision,
+    deployment: stores.deployments.get(key),
+    pods,
+  });
+  if (isTrue(finding)) await sweepDocuments(context, workload, signal);
+  return { database: database.finding, workload: finding };
+}
+
+/** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */
+function standing({ assistant, deployment, pods }: Gathered): Finding | undefined {
+  const revision = deployment?.spec?.template.metadata?.annotations?.[ANNOTATION.revision];
+  if (!deployment || revision === undefined) return undefined;
+  const replicas = deployment.spec?.replicas ?? 1;
+  return decideWorkload({ image: assistant.spec.image, replicas, revision, deployment, pods });
+}
+
+/** Works while the gate is closed too, as it starts nothing. */
+async function scaleToZero(context: Context, { deployment }: Gathered, signal: AbortSignal): Promise<void> {
+  if (!deployment || deployment.spec?.replicas === 0) return;
+  await context.writer.merge(DEPLOYMENT, deployment, { spec: { replicas: 0 } }, signal);
+}
+
+function tellRestored(context: Context, { assistant }: Gathered): void {
+  const note = 'Somebody had changed the Deployment of this Assistant; it was put back.';
+  context.events.record(ASSISTANT, assistant, {
+    type: 'Warning',
+    reason: 'WorkloadRestored',
+    action: 'Restore',
+    note,
+  });
+}
+
+const noPods = (condition: string): Finding => no('Waiting', `Waits for ${condition}.`);
+
+const NO_SERVICE = no(
+  'ServiceNotFound',
+  'The services namespace has no Service labelled platform.space/component=postgres with an address, so its database cannot be reached. Repair the release with helm upgrade.',
+);

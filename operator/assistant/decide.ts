@@ -1,0 +1,164 @@
+import type { AssistantSpec, CapsuleSpec, Manifest, ManifestCheck } from '../api.ts';
+import { type Finding, no, unknown, yes } from '../conditions.ts';
+import type { Assistant, Capsule } from '../kinds.ts';
+import { claimedId } from '../stores.ts';
+
+/** What the platform gives by these names, or will: an Assistant's own env cannot say them. */
+const RESERVED_ENV = new Set([
+  'DATABASE_URL',
+  'CAPSULE_ID',
+  'ASSISTANT_ID',
+  'PORT',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'ALL_PROXY',
+]);
+const MOST_PROBLEMS = 10;
+
+/** Of those with one id, who it belongs to. */
+export interface Claim {
+  /** UID in the workload Secret, when there is one. */
+  readonly registered: string | undefined;
+  /** All Assistants of the Capsule with this id, this one too. */
+  readonly rivals: readonly Assistant[];
+}
+
+/** Whether the manifest and its references are understood. */
+export function decideAccepted(spec: AssistantSpec, check: ManifestCheck): Finding {
+  if (!check.ok) {
+    const shown = check.errors
+      .slice(0, MOST_PROBLEMS)
+      .map(({ pointer, message }) => `${pointer || '/'}: ${message}`);
+    const more = check.errors.length - shown.length;
+    return no(
+      'ManifestInvalid',
+      `The manifest is not valid. ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`,
+    );
+  }
+  const names = (spec.env ?? []).map(({ name }) => name);
+  const reserved = names.find((name) => RESERVED_ENV.has(name.toUpperCase()));
+  if (reserved !== undefined) {
+    return no('EnvironmentReserved', `spec.env names ${reserved}, which the platform sets. Take it out.`);
+  }
+  const declared = check.manifest.stored_inputs ?? {};
+  const unasked = Object.keys(spec.storedInputs ?? {}).find((key) => !Object.hasOwn(declared, key));
+  if (unasked !== undefined) {
+    return no(
+      'StoredInputUnknown',
+      `spec.storedInputs names "${unasked}", which the manifest does not ask for. Take it out.`,
+    );
+  }
+  return yes('Ready', 'The manifest is valid and its references are understood.');
+}
+
+/** Whether the Capsule's own number of Assistants has room: the older come first. */
+export function decidePlace(
+  assistant: Assistant,
+  capsule: Capsule | undefined,
+  all: readonly Assistant[],
+): Finding | undefined {
+  const most = capsule?.spec.quota?.assistants;
+  if (most === undefined) return undefined;
+  const older = all.filter((other) => isOlder(other, assistant)).length;
+  if (older < most) return undefined;
+  return no(
+    'QuotaExceeded',
+    `The Capsule takes ${most} Assistants and has older ones. Delete one, or raise spec.quota.assistants.`,
+  );
+}
+
+/** The registered owner keeps its id; before one is registered, the oldest is to be it. */
+export function decideOwner(assistant: Assistant, { registered, rivals }: Claim): Finding | undefined {
+  const { uid } = assistant.metadata;
+  if (registered === uid) return undefined;
+  const id = claimedId(assistant);
+  if (registered !== undefined) {
+    const owner = rivals.find((rival) => rival.metadata.uid === registered);
+    return no(
+      'DuplicateIdentifier',
+      owner
+        ? `The id "${id}" belongs to Assistant "${owner.metadata.name}" of this Capsule. Give this one another id, or delete that one.`
+        : `The id "${id}" is registered to an Assistant that went without cleaning up. Delete Secret "${id}-database" in the Capsule's namespace to hand its database on to this one.`,
+    );
+  }
+  const first = rivals.find((rival) => isOlder(rival, assistant));
+  return first
+    ? no(
+        'DuplicateIdentifier',
+        `The id "${id}" belongs to Assistant "${first.metadata.name}" of this Capsule, which is older. Give this one another id, or delete that one.`,
+      )
+    : undefined;
+}
+
+function isOlder(a: Assistant, than: Assistant): boolean {
+  const [at, bt] = [a, than].map(({ metadata }) => metadata.creationTimestamp ?? '');
+  if (at !== bt) return (at ?? '') < (bt ?? '');
+  return (a.metadata.uid ?? '') < (than.metadata.uid ?? '');
+}
+
+const CAPSULE_NEEDS = ['NamespaceReady', 'NetworkReady', 'DatabaseReady'];
+
+export function decideCapsule(name: string, capsule: Capsule | undefined): Finding {
+  if (!capsule)
+    return no(
+      'CapsuleNotFound',
+      `There is no Capsule "${name}" in this namespace. Create it, and this one goes on by itself.`,
+    );
+  if (capsule.metadata.deletionTimestamp !== undefined) {
+    return no('Deleting', `Capsule "${name}" is being deleted and takes no Assistants.`);
+  }
+  const conditions = capsule.status?.conditions ?? [];
+  const missing = CAPSULE_NEEDS.find(
+    (need) => !conditions.some(({ type, status }) => type === need && status === 'True'),
+  );
+  if (missing === undefined) return yes('Ready', `Capsule "${name}" is in place.`);
+  const reason = conditions.find(({ type }) => type === missing)?.reason;
+  return no(
+    'CapsuleNotReady',
+    `Capsule "${name}" is not in place: ${missing}${reason ? ` is ${reason}` : ' is not known yet'}.`,
+  );
+}
+
+/** Every scope that the manifest asks for must be granted by the Capsule's administrator. */
+export function decideIntegrations(manifest: Manifest, granted: CapsuleSpec['integrations']): Finding {
+  const missing = Object.entries(manifest.integrations ?? {}).flatMap(([name, { scopes }]) => {
+    const given = new Set(granted?.[name]?.scopes ?? []);
+    const without = scopes.filter((scope) => !given.has(scope));
+    return without.length > 0 ? [`${name} (${without.join(', ')})`] : [];
+  });
+  return missing.length === 0
+    ? yes('Ready', 'All scopes that it asks for are granted.')
+    : no(
+        'ScopesNotGranted',
+        `Not granted: ${missing.join('; ')}. An administrator grants them in the Capsule's spec.integrations.`,
+      );
+}
+
+export function decideInputs(manifest: Manifest, bound: AssistantSpec['storedInputs']): Finding {
+  const missing = Object.keys(manifest.stored_inputs ?? {}).filter((key) => !bound?.[key]);
+  return missing.length === 0
+    ? yes('Ready', 'All stored inputs are bound.')
+    : no(
+        'InputsMissing',
+        `No Secret is bound for: ${missing.join(', ')}. Name one for each in spec.storedInputs.`,
+      );
+}
+
+/** Nothing is promised that is not kept: without a gateway, what asks for the outside does not start. */
+export function decideEgress(manifest: Manifest): Finding {
+  const hosts = manifest.network.allowed_hosts.length;
+  const inputs = Object.keys(manifest.stored_inputs ?? {}).length;
+  if (hosts === 0 && inputs === 0) return yes('NotNeeded', 'It asks for no host outside.');
+  return no(
+    'NoGateway',
+    `It asks for ${hosts} allowed host(s) and ${inputs} stored input(s), and this Space has no egress gateway. It is not scheduled; without both it would be.`,
+  );
+}
+
+/** Of steps in their order, the name of the first that stands in the way of the next. */
+export function firstUnmet(findings: Readonly<Record<string, Finding>>): string | undefined {
+  return Object.entries(findings).find(([, finding]) => finding.status !== 'True')?.[0];
+}
+
+export const waitsFor = (condition: string): Finding => unknown('Waiting', `Waits for ${condition}.`);

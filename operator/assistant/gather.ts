@@ -1,0 +1,82 @@
+import type { ManifestCheck } from '../api.ts';
+import { type Context, readSecret } from '../context.ts';
+import type { Assistant, Deployment, Pod, SecretObject } from '../kinds.ts';
+import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
+import { makeKey } from '../runtime/objects.ts';
+import { pair } from '../stores.ts';
+import { registeredOwner } from './database.ts';
+import type { Facts } from './plan.ts';
+
+export interface Gathered extends Facts {
+  readonly secret: SecretObject | undefined;
+  /** This Assistant's own; another's under the same id is not seen. */
+  readonly deployment: Deployment | undefined;
+  readonly pods: readonly Pod[];
+  readonly postgresAddress: string | undefined;
+}
+
+/** All reads of a reconcile. Only Secrets need the API server. */
+export async function gather(
+  context: Context,
+  assistant: Assistant,
+  check: ManifestCheck,
+  signal: AbortSignal,
+): Promise<Gathered> {
+  const { names, stores } = context;
+  const { capsule: capsuleName } = assistant.spec;
+  const capsule = stores.capsules.get(makeKey(names.namespace, capsuleName));
+  const id = check.ok ? check.manifest.platform.id : undefined;
+  const namespace = capsuleNamespace(names.space, capsuleName);
+  const secret = id === undefined ? undefined : await readWorkloadSecret(context, namespace, id, signal);
+  const owner = registeredOwner(secret);
+  const { uid } = assistant.metadata;
+  return {
+    assistant,
+    check,
+    capsule,
+    sandbox: context.gate(),
+    neighbours: stores.assistants.by('capsule', capsuleName),
+    claim: {
+      registered: owner,
+      rivals: id === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, id)),
+    },
+    provisioned: owner === uid && secret?.data?.['DATABASE_URL'] !== undefined,
+    secret,
+    deployment: id === undefined ? undefined : ownedBy(uid, stores.deployments.get(makeKey(namespace, id))),
+    pods:
+      id === undefined
+        ? []
+        : stores.pods.by('assistant', pair(capsuleName, id)).filter((pod) => ownedBy(uid, pod)),
+    postgresAddress: postgresAddress(context),
+  };
+}
+
+/** A namespace that is not there yet holds no Secret, and asking would be refused. */
+export async function readWorkloadSecret(
+  context: Context,
+  namespace: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<SecretObject | undefined> {
+  if (!context.stores.roleBindings.get(makeKey(namespace, 'space-operator'))) return undefined;
+  return readSecret(context, namespace, workloadSecretName(id), signal);
+}
+
+export function ownedBy<T extends Deployment | Pod>(
+  uid: string | undefined,
+  object: T | undefined,
+): T | undefined {
+  return object?.metadata.annotations?.[ANNOTATION.owner] === uid ? object : undefined;
+}
+
+function postgresAddress(context: Context): string | undefined {
+  const { names, stores } = context;
+  const service = stores.services
+    .by('component', 'postgres')
+    .find(
+      ({ metadata }) =>
+        metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
+    );
+  const address = service?.spec?.clusterIP;
+  return address === 'None' ? undefined : address;
+}

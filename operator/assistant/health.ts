@@ -1,0 +1,102 @@
+import { type Finding, no, yes } from '../conditions.ts';
+import type { Deployment, Pod } from '../kinds.ts';
+import { ANNOTATION } from '../names.ts';
+
+export interface WorkloadView {
+  readonly image: string;
+  readonly replicas: number;
+  /** The revision that is wished; pods of others are on their way out. */
+  readonly revision: string;
+  readonly deployment: Deployment | undefined;
+  readonly pods: readonly Pod[];
+}
+
+const PULL_FAILURES = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'RegistryUnavailable',
+]);
+const CONFIG_FAILURES = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
+
+/** Whether the workload works, and if not, what a person can do about it. Read from the pods, which know it first. */
+export function decideWorkload(view: WorkloadView): Finding {
+  const pods = view.pods.filter(
+    ({ metadata }) =>
+      metadata.deletionTimestamp === undefined &&
+      metadata.annotations?.[ANNOTATION.revision] === view.revision,
+  );
+  const ready = pods.filter(isPodReady).length;
+  if (ready >= view.replicas)
+    return yes('Ready', view.replicas === 1 ? 'Its pod is ready.' : `Its ${view.replicas} pods are ready.`);
+  return (
+    first(pods, (pod) => containerProblem(pod, view.image)) ??
+    refusal(view.deployment) ??
+    first(pods, unschedulable) ??
+    no('Starting', `${ready} of ${view.replicas} pods are ready; the others are starting.`)
+  );
+}
+
+export function isPodReady(pod: Pod): boolean {
+  return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+}
+
+/** Messages of the kubelet count seconds and tries; only what is stable is told on. */
+function containerProblem(pod: Pod, image: string): Finding | undefined {
+  for (const { state, lastState, restartCount = 0 } of pod.status?.containerStatuses ?? []) {
+    const reason = state?.waiting?.reason ?? '';
+    if (PULL_FAILURES.has(reason)) {
+      return no(
+        'ImagePullFailed',
+        `Image "${image}" cannot be pulled. Look for a misspelt name or tag, a registry that the nodes cannot reach, or one that asks for credentials.`,
+      );
+    }
+    if (CONFIG_FAILURES.has(reason)) {
+      const what = state?.waiting?.message ?? reason;
+      return no(
+        'PodsRefused',
+        `The container cannot be made: ${what.slice(0, 300)}. The image must run as a numeric user other than 0.`,
+      );
+    }
+    const ended = state?.terminated ?? lastState?.terminated;
+    if (ended && (restartCount > 0 || state?.terminated)) {
+      const how =
+        ended.reason === 'OOMKilled'
+          ? 'ran out of memory (raise spec.resources.limits.memory)'
+          : `ended with exit code ${ended.exitCode ?? 'unknown'}`;
+      return no(
+        'CrashLooping',
+        `The container ${how} and is started again with growing waits. Its log says more.`,
+      );
+    }
+  }
+  return undefined;
+}
+
+/** Quota or Pod Security refuse the pod itself, and only the Deployment can tell. */
+function refusal(deployment: Deployment | undefined): Finding | undefined {
+  const failure = deployment?.status?.conditions?.find(
+    ({ type, status }) => type === 'ReplicaFailure' && status === 'True',
+  );
+  return failure
+    ? no('PodsRefused', `Its pod is not admitted: ${(failure.message ?? failure.reason ?? '').slice(0, 400)}`)
+    : undefined;
+}
+
+function unschedulable(pod: Pod): Finding | undefined {
+  const failure = pod.status?.conditions?.find(
+    ({ type, status }) => type === 'PodScheduled' && status === 'False',
+  );
+  return failure
+    ? no('Unschedulable', `No node takes its pod: ${(failure.message ?? '').slice(0, 400)}`)
+    : undefined;
+}
+
+function first<T>(pods: readonly Pod[], look: (pod: Pod) => T | undefined): T | undefined {
+  for (const pod of pods) {
+    const found = look(pod);
+    if (found) return found;
+  }
+  return undefined;
+}

@@ -1,0 +1,80 @@
+import type { ManifestCheck } from '../api.ts';
+import { type Finding, isTrue, no, yes } from '../conditions.ts';
+import type { Assistant, Capsule } from '../kinds.ts';
+import * as decide from './decide.ts';
+
+/** All that decides over an Assistant, gathered before anything is done. */
+export interface Facts {
+  readonly assistant: Assistant;
+  readonly check: ManifestCheck;
+  readonly capsule: Capsule | undefined;
+  readonly sandbox: Finding;
+  readonly neighbours: readonly Assistant[];
+  readonly claim: decide.Claim;
+  /** Whether the workload Secret, when it is this Assistant's, already has its URL. */
+  readonly provisioned: boolean;
+}
+
+/** What the Assistant's conditions say before anything is done, and what may be done. */
+export interface Plan {
+  readonly findings: Readonly<Record<string, Finding>>;
+  /** Whether its cleaning up must be waited for from now on. */
+  readonly accepted: boolean;
+  readonly suspended: boolean;
+  /** Nothing stands in the way of provisioning and scheduling. */
+  readonly run: boolean;
+  /** What does. */
+  readonly blockedBy: string | undefined;
+}
+
+/** The order of an Assistant, as a table of conditions. */
+export function planAssistant(facts: Facts): Plan {
+  const { assistant, check, capsule, sandbox, neighbours, claim, provisioned } = facts;
+  const { spec } = assistant;
+  const understood = decide.decideAccepted(spec, check);
+  const accepted =
+    [
+      understood,
+      decide.decideOwner(assistant, claim),
+      decide.decidePlace(assistant, capsule, neighbours),
+    ].find((finding) => finding && !isTrue(finding)) ?? understood;
+  const suspended = spec.suspend === true || capsule?.spec.suspend === true;
+  const before = {
+    Accepted: accepted,
+    CapsuleReady:
+      suspended && capsule ? suspendedCapsule(capsule) : decide.decideCapsule(spec.capsule, capsule),
+    SandboxReady: sandbox,
+  };
+  const needs = check.ok
+    ? {
+        IntegrationsGranted: decide.decideIntegrations(check.manifest, capsule?.spec.integrations),
+        InputsBound: decide.decideInputs(check.manifest, spec.storedInputs),
+        EgressReady: decide.decideEgress(check.manifest),
+      }
+    : unreadable();
+  const blockedBy = decide.firstUnmet({ ...before, ...needs });
+  const waiting = suspended ? SUSPENDED : decide.waitsFor(blockedBy ?? 'DatabaseReady');
+  const database = provisioned ? yes('Ready', 'It has a database of its own.') : waiting;
+  const { EgressReady, ...others } = needs;
+  return {
+    findings: { ...before, ...others, DatabaseReady: database, EgressReady, WorkloadReady: waiting },
+    accepted: isTrue(accepted),
+    suspended,
+    run: blockedBy === undefined && !suspended,
+    blockedBy,
+  };
+}
+
+const SUSPENDED = no('Suspended', 'It, or its Capsule, has spec.suspend: true. Set it to false to go on.');
+
+/** A suspended Capsule may never have been provisioned, and is in place for what is suspended with it. */
+function suspendedCapsule(capsule: Capsule): Finding {
+  return capsule.metadata.deletionTimestamp === undefined && capsule.spec.suspend
+    ? yes('Ready', `Capsule "${capsule.metadata.name}" is suspended.`)
+    : decide.decideCapsule(capsule.metadata.name, capsule);
+}
+
+function unreadable() {
+  const waiting = decide.waitsFor('Accepted');
+  return { IntegrationsGranted: waiting, InputsBound: waiting, EgressReady: waiting };
+}

@@ -1,0 +1,66 @@
+import type { AssistantStatus } from '../api.ts';
+import { type Condition, type Finding, toConditions } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { ASSISTANT, type Assistant } from '../kinds.ts';
+import { covers } from '../runtime/covers.ts';
+
+/** Writes the status when it says something new, and tells in Events what changed. */
+export async function reportAssistant(
+  context: Context,
+  assistant: Assistant,
+  manifest: AssistantStatus['manifest'],
+  findings: Readonly<Record<string, Finding>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = assistant.status?.conditions;
+  const conditions = toConditions(findings, before, assistant.metadata.generation, context.now);
+  const status = {
+    observedGeneration: assistant.metadata.generation,
+    ...(manifest ? { manifest } : {}),
+    conditions,
+  };
+  if (covers(status, assistant.status ?? {})) return;
+  await context.writer.applyStatus(ASSISTANT, assistant, status, signal);
+  tell(context, assistant, before ?? [], conditions);
+}
+
+/** Unmet conditions of these types are worth an Event; others are on their way, or follow from these. */
+const TOLD = new Set([
+  'Accepted',
+  'IntegrationsGranted',
+  'InputsBound',
+  'DatabaseReady',
+  'EgressReady',
+  'SandboxReady',
+]);
+const TOLD_REASONS = new Set(['ImagePullFailed', 'CrashLooping', 'PodsRefused', 'Unschedulable']);
+
+function tell(
+  context: Context,
+  assistant: Assistant,
+  before: readonly Condition[],
+  now: readonly Condition[],
+): void {
+  for (const { type, status, reason, message } of now) {
+    const old = before.find((condition) => condition.type === type);
+    if (old?.status === status && old.reason === reason) continue;
+    if (type === 'Ready' && status === 'True') {
+      const note = 'The Assistant is ready.';
+      context.events.record(ASSISTANT, assistant, {
+        type: 'Normal',
+        reason: 'AssistantReady',
+        action: 'Start',
+        note,
+      });
+    }
+    if (status === 'False' && (TOLD.has(type) || TOLD_REASONS.has(reason)) && reason !== 'Waiting') {
+      const told = type === 'SandboxReady' ? 'SandboxRefused' : reason;
+      context.events.record(ASSISTANT, assistant, {
+        type: 'Warning',
+        reason: told,
+        action: 'Reconcile',
+        note: message,
+      });
+    }
+  }
+}

@@ -1,0 +1,201 @@
+import type { Manifest } from '../api.ts';
+import type { SpaceNames } from '../context.ts';
+import type { Assistant } from '../kinds.ts';
+import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
+import type { Desired } from '../runtime/apply.ts';
+import { canonicalJson, digestOf, sha256 } from '../runtime/digest.ts';
+
+export const CONTAINER = 'assistant';
+const DEFAULT_PORT = 8080;
+const TEMPORARY_BYTES = '64Mi';
+/** Read by everybody in the pod, written by nobody: the image's user is not known here. */
+const READ_ONLY_MODE = 0o444;
+/** Nothing listens there, so a look-up fails at once instead of after seconds. */
+const DEAD_NAMESERVER = '127.0.0.1';
+
+/** What a valid Assistant's objects are made of. */
+export interface Workload {
+  readonly names: SpaceNames;
+  readonly assistant: Assistant;
+  readonly manifest: Manifest;
+}
+
+export interface Document {
+  readonly name: string;
+  readonly key: string;
+  readonly text: string;
+}
+
+const idOf = ({ manifest }: Workload) => manifest.platform.id;
+const portOf = ({ assistant }: Workload) => assistant.spec.port ?? DEFAULT_PORT;
+
+export function workloadNamespace({ names, assistant }: Workload): string {
+  return capsuleNamespace(names.space, assistant.spec.capsule);
+}
+
+export function workloadLabels(workload: Workload): Record<string, string> {
+  const { names, assistant } = workload;
+  return {
+    [LABEL.space]: names.space,
+    [LABEL.capsule]: assistant.spec.capsule,
+    [LABEL.assistant]: idOf(workload),
+  };
+}
+
+function metadata(workload: Workload, name: string) {
+  return {
+    name,
+    namespace: workloadNamespace(workload),
+    labels: workloadLabels(workload),
+    annotations: { [ANNOTATION.owner]: workload.assistant.metadata.uid ?? '' },
+  };
+}
+
+export function manifestDigest(manifest: Manifest): string {
+  return digestOf(manifest);
+}
+
+/** The manifest, canonical and whole, and its genesis, each named by what it says. */
+export function documents(workload: Workload): { readonly manifest: Document; readonly genesis: Document } {
+  const { manifest } = workload;
+  const id = idOf(workload);
+  const { genesis } = manifest.platform;
+  return {
+    manifest: {
+      name: `${id}-manifest-${manifestDigest(manifest).slice(0, 10)}`,
+      key: 'manifest.json',
+      text: canonicalJson(manifest),
+    },
+    genesis: { name: `${id}-genesis-${sha256(genesis).slice(0, 10)}`, key: 'genesis.txt', text: genesis },
+  };
+}
+
+export function documentObject(workload: Workload, document: Document): Desired {
+  return {
+    metadata: metadata(workload, document.name),
+    immutable: true,
+    data: { [document.key]: document.text },
+  };
+}
+
+export function serviceObject(workload: Workload): Desired {
+  const port = portOf(workload);
+  return {
+    metadata: metadata(workload, idOf(workload)),
+    spec: {
+      type: 'ClusterIP',
+      selector: workloadLabels(workload),
+      ports: [{ name: 'http', protocol: 'TCP', port, targetPort: port }],
+    },
+  };
+}
+
+/** Credentials and addresses that are not in the spec and are part of the pod all the same. */
+export interface Bindings {
+  readonly databaseUrlDigest: string;
+  readonly postgresAddress: string;
+}
+
+export function deploymentObject(
+  workload: Workload,
+  bindings: Bindings,
+): { desired: Desired; revision: string } {
+  const labels = workloadLabels(workload);
+  const { annotations, ...rest } = metadata(workload, idOf(workload));
+  const spec = podSpec(workload, bindings.postgresAddress);
+  // Names of ConfigMaps say what is in them; a Secret's name does not.
+  const revision = digestOf([labels, spec, bindings.databaseUrlDigest]).slice(0, 16);
+  return {
+    revision,
+    desired: {
+      metadata: { ...rest, annotations },
+      spec: {
+        replicas: workload.assistant.spec.replicas ?? 1,
+        revisionHistoryLimit: 1,
+        strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels, annotations: { ...annotations, [ANNOTATION.revision]: revision } },
+          spec,
+        },
+      },
+    },
+  };
+}
+
+function podSpec(workload: Workload, postgresAddress: string) {
+  const { names, assistant } = workload;
+  const { image, command, args, env = [], resources } = assistant.spec;
+  const id = idOf(workload);
+  const port = portOf(workload);
+  const secret = workloadSecretName(id);
+  const { manifest, genesis } = documents(workload);
+  const file = (path: string) => [{ key: path.slice(path.indexOf('/') + 1), path }];
+  return {
+    runtimeClassName: names.runtimeClass,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    dnsPolicy: 'None',
+    dnsConfig: {
+      nameservers: [DEAD_NAMESERVER],
+      options: [
+        { name: 'ndots', value: '0' },
+        { name: 'attempts', value: '1' },
+        { name: 'timeout', value: '1' },
+      ],
+    },
+    hostAliases: [{ ip: postgresAddress, hostnames: ['postgres'] }],
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    containers: [
+      {
+        name: CONTAINER,
+        image,
+        ...(command ? { command } : {}),
+        ...(args ? { args } : {}),
+        env: [
+          ...env.map(({ name, value = '' }) => ({ name, value })),
+          { name: 'CAPSULE_ID', value: assistant.spec.capsule },
+          { name: 'ASSISTANT_ID', value: id },
+          { name: 'PORT', value: String(port) },
+          { name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: secret, key: 'DATABASE_URL' } } },
+        ],
+        ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
+        ...(resources ? { resources: asTexts(resources) } : {}),
+        readinessProbe: { tcpSocket: { port }, periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 3 },
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        },
+        volumeMounts: [
+          { name: 'space', mountPath: '/etc/space', readOnly: true },
+          { name: 'tmp', mountPath: '/tmp' },
+        ],
+      },
+    ],
+    volumes: [
+      {
+        name: 'space',
+        projected: {
+          defaultMode: READ_ONLY_MODE,
+          sources: [
+            { configMap: { name: manifest.name, items: file('manifest/manifest.json') } },
+            { configMap: { name: genesis.name, items: file('genesis/genesis.txt') } },
+            { secret: { name: secret, items: file('credentials/DATABASE_URL') } },
+          ],
+        },
+      },
+      { name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: TEMPORARY_BYTES } },
+    ],
+  };
+}
+
+/** Quantities may be numbers in YAML, and the server keeps them as text. */
+function asTexts(resources: NonNullable<Assistant['spec']['resources']>) {
+  return Object.fromEntries(
+    Object.entries(resources).map(([part, quantities = {}]) => [
+      part,
+      Object.fromEntries(Object.entries(quantities).map(([name, quantity]) => [name, String(quantity)])),
+    ]),
+  );
+}

@@ -1,0 +1,76 @@
+import { type Finding, isTrue, type Reason } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { CAPSULE } from '../kinds.ts';
+import { CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
+import type { Result } from '../runtime/controller.ts';
+import { addFinalizer } from '../runtime/finalizer.ts';
+import type { Key } from '../runtime/objects.ts';
+import { ensureDatabase } from './database.ts';
+import { decideName, SUSPENDED, waitsFor } from './decide.ts';
+import { finalizeCapsule } from './finalize.ts';
+import { ensureGuardrails } from './namespace.ts';
+import { reportCapsule } from './status.ts';
+
+const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
+const LOOK_AGAIN_MS = 15_000;
+
+/** The order of a Capsule: finalizer, guardrails, gate, principal, provision, Ready. */
+export async function reconcileCapsule(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
+  const capsule = context.stores.capsules.get(key);
+  if (!capsule) return {};
+  if (capsule.metadata.deletionTimestamp !== undefined) return finalizeCapsule(context, capsule, signal);
+
+  const sandbox = context.gate();
+  const name = decideName(capsule.metadata.name);
+  if (!isTrue(name)) {
+    const waiting = waitsFor('NamespaceReady');
+    const findings = {
+      SandboxReady: sandbox,
+      NamespaceReady: name,
+      NetworkReady: waiting,
+      DatabaseReady: waiting,
+    };
+    await reportCapsule(context, capsule, undefined, findings, signal);
+    return {};
+  }
+
+  await addFinalizer(context.writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal);
+  const guardrails = await ensureGuardrails(context, capsule, signal);
+  for (const kind of guardrails.restored) {
+    const note = `Somebody had changed or deleted the ${kind} of this Capsule; it was put back.`;
+    context.events.record(CAPSULE, capsule, {
+      type: 'Warning',
+      reason: 'GuardrailRestored',
+      action: 'Restore',
+      note,
+    });
+  }
+  const before: Record<string, Finding> = {
+    SandboxReady: sandbox,
+    NamespaceReady: guardrails.namespace,
+    NetworkReady: guardrails.network,
+  };
+  const blocked = Object.entries(before).find(([, finding]) => !isTrue(finding))?.[0];
+  const known = capsule.status?.conditions?.some(
+    ({ type, status }) => type === 'DatabaseReady' && status === 'True',
+  );
+  const { finding: database, retry }: { finding: Finding; retry?: unknown } =
+    blocked === undefined && (known || !capsule.spec.suspend)
+      ? await ensureDatabase(context, capsule, signal)
+      : { finding: capsule.spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
+
+  const findings = { ...before, DatabaseReady: database };
+  await reportCapsule(
+    context,
+    capsule,
+    capsuleNamespace(context.names.space, capsule.metadata.name),
+    findings,
+    signal,
+  );
+  if (retry) throw retry;
+  // A foreign namespace or Secret in the way is not watched: look again soon.
+  const stuck = Object.values(findings).some(
+    ({ status, reason }) => status === 'False' && UNWATCHED.has(reason),
+  );
+  return { requeueAfterMs: stuck ? LOOK_AGAIN_MS : context.sweepMs() };
+}

@@ -1,0 +1,98 @@
+import { newPrincipal } from '../brokers/database.ts';
+import { brokerFinding } from '../brokers/findings.ts';
+import { type Finding, yes } from '../conditions.ts';
+import { type Context, readSecret } from '../context.ts';
+import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
+import { ANNOTATION, LABEL, principalSecretName } from '../names.ts';
+import { Secret } from '../secret.ts';
+import { decidePrincipal } from './decide.ts';
+import { capsuleLabels } from './guardrails.ts';
+
+export interface DatabaseStep {
+  readonly finding: Finding;
+  /** A broker's failure: told in the condition, and tried again. */
+  readonly retry?: unknown;
+}
+
+const PROVISIONED = yes('Ready', 'The Capsule is known to the database broker.');
+
+/**
+ * The principal is in its Secret before any broker hears of it, so that a crash at any line keeps it; the URL that
+ * `provision` answers joins it there and is never mounted.
+ */
+export async function ensureDatabase(
+  context: Context,
+  capsule: Capsule,
+  signal: AbortSignal,
+): Promise<DatabaseStep> {
+  const { namespace, name } = {
+    namespace: context.names.namespace,
+    name: principalSecretName(capsule.metadata.name),
+  };
+  let secret = await readSecret(context, namespace, name, signal);
+  let verdict = decidePrincipal(capsule, secret);
+  if (verdict.act === 'create') secret = await createPrincipal(context, capsule, signal);
+  if (verdict.act === 'adopt' && secret) secret = await adoptPrincipal(context, capsule, secret, signal);
+  verdict = decidePrincipal(capsule, secret);
+  if (verdict.act === 'refuse') return { finding: verdict.finding };
+  if (verdict.act === 'keep' || !secret) return { finding: PROVISIONED };
+  try {
+    const url = await context.database.provision(capsule.metadata.name, principalOf(secret), signal);
+    await context.writer.merge(SECRET, secret, { data: { 'database-url': encode(url) } }, signal);
+    return { finding: PROVISIONED };
+  } catch (error) {
+    const finding = brokerFinding(error);
+    if (!finding) throw error;
+    return { finding, retry: error };
+  }
+}
+
+/** Reads the Capsule's principal for a call on its behalf. */
+export function principalOf(secret: SecretObject): Secret {
+  return new Secret(Buffer.from(secret.data?.['principal'] ?? '', 'base64').toString('utf8'));
+}
+
+function createPrincipal(context: Context, capsule: Capsule, signal: AbortSignal): Promise<SecretObject> {
+  const { name, uid = '' } = capsule.metadata;
+  return context.writer.create<SecretObject>(
+    SECRET,
+    {
+      metadata: {
+        name: principalSecretName(name),
+        namespace: context.names.namespace,
+        labels: capsuleLabels(context.names, name),
+        annotations: { [ANNOTATION.owner]: uid },
+      },
+      type: 'Opaque',
+      data: { principal: encode(newPrincipal()) },
+    },
+    signal,
+  );
+}
+
+/** A retained principal goes over to the new Capsule of its name, in one write. */
+function adoptPrincipal(
+  context: Context,
+  capsule: Capsule,
+  secret: SecretObject,
+  signal: AbortSignal,
+): Promise<SecretObject> {
+  return context.writer.merge<SecretObject>(
+    SECRET,
+    secret,
+    {
+      metadata: {
+        resourceVersion: secret.metadata.resourceVersion,
+        labels: { [LABEL.retained]: null },
+        annotations: { [ANNOTATION.owner]: capsule.metadata.uid },
+      },
+      // It is asked for again, which proves that the broker still takes this principal.
+      data: { 'database-url': null },
+    },
+    signal,
+  );
+}
+
+export function encode(secret: Secret): string {
+  return Buffer.from(secret.reveal(), 'utf8').toString('base64');
+}

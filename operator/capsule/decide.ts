@@ -1,0 +1,91 @@
+import { type Finding, no, unknown, yes } from '../conditions.ts';
+import type { Capsule, Namespace, SecretObject } from '../kinds.ts';
+import { ANNOTATION, isId, LABEL } from '../names.ts';
+
+/** Whether a Capsule's name can be the `capsule_id` that it becomes on the wire. */
+export function decideName(name: string): Finding {
+  if (isId(name)) return yes('Ready', 'The name is valid.');
+  return no(
+    'InvalidName',
+    `"${name.slice(0, 80)}" cannot be a Capsule's name. Use 1 to 40 characters: a lowercase letter, then lowercase letters and digits, in segments joined by single hyphens; postgres, assistant-egress and platform-assistant-egress are taken. A name cannot be changed: create the Capsule anew.`,
+  );
+}
+
+/** What to do about the Capsule's namespace. It is never adopted: only one that this very Capsule made is ours. */
+export type NamespaceVerdict =
+  | { readonly act: 'create' }
+  | { readonly act: 'keep' }
+  | { readonly act: 'refuse'; readonly finding: Finding };
+
+export function decideNamespace(
+  capsule: Capsule,
+  name: string,
+  live: Namespace | undefined,
+): NamespaceVerdict {
+  if (!live) return { act: 'create' };
+  if (!ownsNamespace(capsule, live)) {
+    return {
+      act: 'refuse',
+      finding: no(
+        'NamespaceConflict',
+        `Namespace "${name}" exists and was not made for this Capsule. It is never taken over: delete it, or choose another name for the Capsule.`,
+      ),
+    };
+  }
+  if (live.metadata.deletionTimestamp !== undefined) {
+    return {
+      act: 'refuse',
+      finding: no(
+        'NamespaceTerminating',
+        `Namespace "${name}" is being deleted; it is made again when it is gone.`,
+      ),
+    };
+  }
+  return { act: 'keep' };
+}
+
+export function ownsNamespace(capsule: Capsule, namespace: Namespace): boolean {
+  return (
+    namespace.metadata.annotations?.[ANNOTATION.owner] === capsule.metadata.uid &&
+    namespace.metadata.labels?.[LABEL.capsule] === capsule.metadata.name
+  );
+}
+
+/** What to do about the Secret with the Capsule's principal. */
+export type PrincipalVerdict =
+  | { readonly act: 'create' }
+  | { readonly act: 'adopt' }
+  | { readonly act: 'provision' }
+  | { readonly act: 'keep' }
+  | { readonly act: 'refuse'; readonly finding: Finding };
+
+export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefined): PrincipalVerdict {
+  if (!secret) return { act: 'create' };
+  const { name, annotations, labels } = secret.metadata;
+  if (annotations?.[ANNOTATION.owner] !== capsule.metadata.uid) {
+    if (labels?.[LABEL.retained] === 'true' && labels[LABEL.capsule] === capsule.metadata.name)
+      return { act: 'adopt' };
+    return {
+      act: 'refuse',
+      finding: no(
+        'PrincipalConflict',
+        `Secret "${name}" holds the principal of an earlier Capsule of this name that went without cleaning up. To take its databases up, label the Secret ${LABEL.retained}=true.`,
+      ),
+    };
+  }
+  if (!secret.data?.['principal']) {
+    return {
+      act: 'refuse',
+      finding: no(
+        'PrincipalLost',
+        `Secret "${name}" has no key "principal". Put the Capsule's principal back from a backup.`,
+      ),
+    };
+  }
+  return secret.data['database-url'] ? { act: 'keep' } : { act: 'provision' };
+}
+
+/** Of a step that is not taken yet, the step that it waits for. */
+export const waitsFor = (condition: string): Finding => unknown('Waiting', `Waits for ${condition}.`);
+
+export const SUSPENDED = no('Suspended', 'spec.suspend is true. Set it to false to go on.');

@@ -1,0 +1,109 @@
+import { type Finding, no, yes } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import {
+  type Capsule,
+  LIMIT_RANGE,
+  NAMESPACE,
+  NETWORK_POLICY,
+  RESOURCE_QUOTA,
+  ROLE_BINDING,
+} from '../kinds.ts';
+import { capsuleNamespace } from '../names.ts';
+import type { Applied, Desired } from '../runtime/apply.ts';
+import { ApiError, isAlreadyExists } from '../runtime/errors.ts';
+import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
+import type { Store } from '../runtime/store.ts';
+import { decideNamespace, waitsFor } from './decide.ts';
+import {
+  assistantsPolicyObject,
+  defaultDenyObject,
+  limitRangeObject,
+  namespaceObject,
+  quotaObject,
+  secretsBindingObject,
+} from './guardrails.ts';
+
+export interface Guardrails {
+  readonly namespace: Finding;
+  readonly network: Finding;
+  /** Kinds of the objects that somebody had changed and that were put back. */
+  readonly restored: readonly string[];
+}
+
+/** The namespace and all that bounds it, put back when touched, whatever else is refused. */
+export async function ensureGuardrails(
+  context: Context,
+  capsule: Capsule,
+  signal: AbortSignal,
+): Promise<Guardrails> {
+  const { names, identity, stores } = context;
+  const namespace = await ensureNamespace(context, capsule, signal);
+  if (namespace.finding.status !== 'True') {
+    return { namespace: namespace.finding, network: waitsFor('NamespaceReady'), restored: [] };
+  }
+  const apply = async <T extends KubeObject>(resource: Resource, store: Store<T>, desired: Desired) => {
+    const live = store.get(makeKey(desired.metadata.namespace, desired.metadata.name));
+    return { kind: resource.kind, applied: await context.writer.apply(resource, desired, live, signal) };
+  };
+  const [bounds, ...others] = await Promise.all([
+    Promise.all([
+      apply(RESOURCE_QUOTA, stores.resourceQuotas, quotaObject(names, capsule)),
+      apply(LIMIT_RANGE, stores.limitRanges, limitRangeObject(names, capsule)),
+    ]).catch(invalidQuota),
+    apply(NETWORK_POLICY, stores.networkPolicies, defaultDenyObject(names, capsule)),
+    apply(NETWORK_POLICY, stores.networkPolicies, assistantsPolicyObject(names, capsule)),
+    apply(ROLE_BINDING, stores.roleBindings, secretsBindingObject(names, capsule, identity)),
+  ]);
+  const results = [...('status' in bounds ? [] : bounds), ...others];
+  return {
+    namespace: 'status' in bounds ? bounds : namespace.finding,
+    network: yes('Ready', 'Everything is denied but what an Assistant needs.'),
+    restored: [{ kind: 'Namespace', applied: namespace.applied }, ...results]
+      .filter(({ applied }) => applied === 'restored')
+      .map(({ kind }) => kind),
+  };
+}
+
+async function ensureNamespace(
+  context: Context,
+  capsule: Capsule,
+  signal: AbortSignal,
+): Promise<{ readonly finding: Finding; readonly applied: Applied }> {
+  const { names, stores, writer } = context;
+  const name = capsuleNamespace(names.space, capsule.metadata.name);
+  const live = stores.namespaces.get(name);
+  const verdict = decideNamespace(capsule, name, live);
+  const desired = namespaceObject(names, capsule);
+  const ready = yes('Ready', `Namespace "${name}" has its quota, limits and Pod Security.`);
+  switch (verdict.act) {
+    case 'refuse':
+      return { finding: verdict.finding, applied: 'unchanged' };
+    case 'keep': {
+      // With the UID in it, an apply cannot touch a namespace of another life.
+      const uid = live?.metadata.uid;
+      const wish = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
+      return { finding: ready, applied: await writer.apply(NAMESPACE, wish, live, signal) };
+    }
+    case 'create':
+      try {
+        await writer.create(NAMESPACE, writer.wish(desired), signal);
+        return { finding: ready, applied: 'created' };
+      } catch (error) {
+        if (!isAlreadyExists(error)) throw error;
+        return { finding: conflict(name), applied: 'unchanged' };
+      }
+  }
+}
+
+/** Not among the Space's namespaces and yet there: somebody else's, or ours until the watch tells. */
+const conflict = (name: string): Finding =>
+  no(
+    'NamespaceConflict',
+    `Namespace "${name}" exists and was not made for this Capsule. It is never taken over: delete it, or choose another name for the Capsule.`,
+  );
+
+/** A quota that the API server does not take is the user's to mend; everything else is ours to try again. */
+function invalidQuota(error: unknown): Finding {
+  if (!(error instanceof ApiError) || (error.status !== 422 && error.status !== 400)) throw error;
+  return no('QuotaInvalid', `spec.quota is not accepted: ${error.message.slice(0, 400)}`);
+}

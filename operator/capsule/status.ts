@@ -1,0 +1,58 @@
+import { type Condition, type Finding, toConditions } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { type Assistant, CAPSULE, type Capsule } from '../kinds.ts';
+import { covers } from '../runtime/covers.ts';
+
+/** Writes the status when it says something new, and tells in Events what changed. */
+export async function reportCapsule(
+  context: Context,
+  capsule: Capsule,
+  namespace: string | undefined,
+  findings: Readonly<Record<string, Finding>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = capsule.status?.conditions;
+  const assistants = context.stores.assistants.by('capsule', capsule.metadata.name);
+  const conditions = toConditions(findings, before, capsule.metadata.generation, context.now);
+  const status = {
+    observedGeneration: capsule.metadata.generation,
+    ...(namespace === undefined ? {} : { namespace }),
+    assistants: { total: assistants.length, ready: assistants.filter(isReady).length },
+    conditions,
+  };
+  if (covers(status, capsule.status ?? {})) return;
+  await context.writer.applyStatus(CAPSULE, capsule, status, signal);
+  tellCapsule(context, capsule, before ?? [], conditions);
+}
+
+export function isReady(object: Capsule | Assistant): boolean {
+  return (
+    object.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+  );
+}
+
+/** `Ready` only sums up, and a deletion that goes on is no news. */
+const QUIET = new Set(['Ready', 'Finalized']);
+
+function tellCapsule(
+  context: Context,
+  capsule: Capsule,
+  before: readonly Condition[],
+  now: readonly Condition[],
+): void {
+  const tell = (type: 'Normal' | 'Warning', reason: string, action: string, note: string) =>
+    context.events.record(CAPSULE, capsule, { type, reason, action, note });
+  for (const condition of now) {
+    const old = before.find(({ type }) => type === condition.type);
+    if (old?.status === condition.status && old.reason === condition.reason) continue;
+    if (condition.type === 'SandboxReady' && condition.status !== 'True') {
+      tell('Warning', 'SandboxRefused', 'Gate', condition.message);
+    } else if (condition.type === 'SandboxReady' && old) {
+      tell('Normal', 'SandboxRestored', 'Gate', condition.message);
+    } else if (condition.type === 'DatabaseReady' && condition.status === 'True') {
+      tell('Normal', 'DatabaseProvisioned', 'Provision', condition.message);
+    } else if (condition.status === 'False' && !QUIET.has(condition.type)) {
+      tell('Warning', condition.reason, 'Reconcile', condition.message);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { Logger } from 'pino';
+import type { DatabaseBroker } from './brokers/database.ts';
+import type { Finding } from './conditions.ts';
+import type { SecretObject } from './kinds.ts';
+import { SECRET } from './kinds.ts';
+import type { Writer } from './runtime/apply.ts';
+import type { ApiClient } from './runtime/client.ts';
+import { isNotFound } from './runtime/errors.ts';
+import type { EventRecorder } from './runtime/events.ts';
+import { pathOf } from './runtime/objects.ts';
+import type { Stores } from './stores.ts';
+
+/** Who the operator is to the API server: the subject of the RoleBindings that it makes for itself. */
+export interface Identity {
+  readonly kind: 'ServiceAccount' | 'User';
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+/** The names that decide everything else. */
+export interface SpaceNames {
+  readonly space: string;
+  readonly namespace: string;
+  readonly servicesNamespace: string;
+  readonly runtimeClass: string;
+  readonly handler: string;
+}
+
+/** What every reconcile works with. */
+export interface Context {
+  readonly names: SpaceNames;
+  readonly identity: Identity;
+  readonly stores: Stores;
+  readonly client: ApiClient;
+  readonly writer: Writer;
+  readonly events: EventRecorder;
+  readonly database: DatabaseBroker;
+  readonly gate: () => Finding;
+  readonly now: () => string;
+  readonly log: Logger;
+  /** Between two reconciles of an object that nothing has touched. */
+  readonly sweepMs: () => number;
+}
+
+/** Secrets are read by name and never watched: a watch would need the right to list them all. */
+export async function readSecret(
+  context: Pick<Context, 'client'>,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<SecretObject | undefined> {
+  try {
+    return await context.client.call<SecretObject>({
+      method: 'GET',
+      path: pathOf(SECRET, namespace, name),
+      signal,
+    });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises';
+import { KubeConfig } from '@kubernetes/client-node';
+import { pino } from 'pino';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { databaseBroker } from './brokers/database.ts';
+import { readConfig } from './config.ts';
+import { serveHealth, serveMetrics } from './health.ts';
+import { startOperator } from './operator.ts';
+import { Secret } from './secret.ts';
+
+const config = readConfig(process.env);
+const log = pino({ name: 'operator', level: config.logLevel, base: { space: config.space } });
+const registry = new Registry();
+collectDefaultMetrics({ register: registry });
+
+/** Beside the bundle in an image; in the sources, in the room that it belongs to. */
+async function driverDocument(): Promise<Buffer> {
+  const here = (path: string) => readFile(new URL(path, import.meta.url));
+  return here('driver/postgres.json').catch(() => here('../manifests/driver/postgres.json'));
+}
+
+const kubeConfig = new KubeConfig();
+kubeConfig.loadFromDefault();
+
+const database = databaseBroker({
+  url: config.dbBrokerUrl,
+  driver: await driverDocument(),
+  async provisionerToken() {
+    const text = await readFile(config.dbProvisionerTokenFile, 'utf8');
+    // While it is rotated the file holds two, the new one first.
+    return new Secret(text.split('\n')[0]?.trim() ?? '');
+  },
+});
+
+const health = { live: () => true, ready: () => false };
+const servers = [
+  await serveHealth(config.healthPort, health),
+  await serveMetrics(config.metricsPort, registry),
+];
+const manager = startOperator({ kubeConfig, names: config, database, log, registry });
+health.ready = () => manager.ready;
+await manager.started;
+log.info({ sinceStartMs: Math.round(performance.now()) }, 'leading');
+
+async function stop(signal: NodeJS.Signals): Promise<void> {
+  log.info({ signal }, 'stopping');
+  health.ready = () => false;
+  const forced = setTimeout(() => process.exit(1), 20_000);
+  await manager.stop();
+  for (const server of servers) server.close();
+  clearTimeout(forced);
+  log.info('stopped');
+}
+process.once('SIGTERM', stop);
+process.once('SIGINT', stop);

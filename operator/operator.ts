@@ -1,0 +1,150 @@
+import type { KubeConfig } from '@kubernetes/client-node';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import { reconcileAssistant } from './assistant/controller.ts';
+import type { DatabaseBroker } from './brokers/database.ts';
+import { reconcileCapsule } from './capsule/controller.ts';
+import { wireTime } from './conditions.ts';
+import type { Context, Identity, SpaceNames } from './context.ts';
+import { identify } from './identity.ts';
+import { ANNOTATION, FIELD_MANAGER } from './names.ts';
+import { Writer } from './runtime/apply.ts';
+import { apiClient } from './runtime/client.ts';
+import { systemClock } from './runtime/clock.ts';
+import { connect } from './runtime/connection.ts';
+import type { ControllerOptions, Result } from './runtime/controller.ts';
+import { EventRecorder } from './runtime/events.ts';
+import { type Manager, startManager } from './runtime/manager.ts';
+import { runtimeMetrics } from './runtime/metrics.ts';
+import type { Key } from './runtime/objects.ts';
+import { Queue } from './runtime/queue.ts';
+import { watchGate } from './sandbox/watch.ts';
+import { makeStores } from './stores.ts';
+import { connectTriggers } from './triggers.ts';
+import { makeReflectors } from './watches.ts';
+import { keepWritten } from './written.ts';
+
+export interface OperatorOptions {
+  readonly kubeConfig: KubeConfig;
+  readonly names: SpaceNames;
+  readonly database: DatabaseBroker;
+  readonly log: Logger;
+  readonly registry: Registry;
+  /** Called before every write to the API server; a test may end the process there. */
+  readonly beforeWrite?: (verb: string, kind: string) => void | Promise<void>;
+}
+
+const CAPSULE_WORKERS = 8;
+const ASSISTANT_WORKERS = 16;
+/** Longer than the longest call of a broker. */
+const RECONCILE_DEADLINE_MS = 90_000;
+const SWEEP_MS = 10 * 60_000;
+
+/** Wires stores, watches, queues and controllers, and starts them. */
+export function startOperator(options: OperatorOptions): Manager {
+  const { names, log, registry } = options;
+  const clock = systemClock;
+  const metrics = runtimeMetrics(registry);
+  const connection = connect(options.kubeConfig);
+  const client = apiClient(connection, metrics.observeCall);
+  const stores = makeStores();
+  const queues = {
+    capsules: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('capsule') }),
+    assistants: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('assistant') }),
+  };
+  metrics.watchQueues({ capsule: queues.capsules, assistant: queues.assistants });
+
+  const triggers = connectTriggers(names.namespace, stores, queues);
+  const reflectors = makeReflectors({
+    client,
+    clock,
+    names,
+    stores,
+    onProblem: (kind, error, retryInMs) =>
+      log.warn({ err: error, kind, retryInMs: Math.round(retryInMs) }, 'watch failed'),
+    onHealth: () => gate.check(),
+  });
+  const gate = watchGate(names, stores, reflectors, (finding) => {
+    log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
+    triggers.everything();
+  });
+
+  const events = new EventRecorder({
+    client,
+    clock,
+    controller: 'platform.space/operator',
+    instance: process.env['HOSTNAME'] ?? names.space,
+    onProblem: (error) => log.warn({ err: error }, 'an Event was not recorded'),
+  });
+  const writer = new Writer({
+    client,
+    fieldManager: FIELD_MANAGER,
+    digestAnnotation: ANNOTATION.applied,
+    beforeWrite: (verb, kind) => {
+      metrics.observeWrite(verb, kind);
+      return options.beforeWrite?.(verb, kind);
+    },
+    onWritten: keepWritten(stores),
+  });
+  let identity: Identity | undefined;
+  const context: Context = {
+    names,
+    get identity() {
+      if (!identity) throw new Error('who the operator is was not asked yet');
+      return identity;
+    },
+    stores,
+    client,
+    writer,
+    events,
+    database: options.database,
+    gate: gate.now,
+    now: () => wireTime(),
+    log,
+    sweepMs: () => SWEEP_MS * (0.8 + 0.4 * clock.random()),
+  };
+
+  const controller = (
+    name: string,
+    queue: Queue,
+    workers: number,
+    reconcile: (context: Context, key: Key, signal: AbortSignal) => Promise<Result>,
+  ): ControllerOptions => {
+    const observer = metrics.controller(name, workers);
+    return {
+      name,
+      queue,
+      workers,
+      deadlineMs: RECONCILE_DEADLINE_MS,
+      reconcile: (key, signal) => reconcile(context, key, signal),
+      onActive: observer.onActive,
+      onOutcome(key, outcome, tookMs, error) {
+        observer.onOutcome(outcome, tookMs);
+        if (error && outcome !== 'requeue')
+          log.warn({ err: error, controller: name, key, outcome }, 'reconcile failed');
+        else log.debug({ controller: name, key, outcome, tookMs: Math.round(tookMs) }, 'reconciled');
+      },
+    };
+  };
+  const manager = startManager({
+    reflectors: reflectors.all,
+    async lead(signal) {
+      identity = await identify(client, clock, signal);
+    },
+    controllers: [
+      controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsule),
+      controller('assistant', queues.assistants, ASSISTANT_WORKERS, reconcileAssistant),
+    ],
+  });
+  return {
+    ...manager,
+    get ready() {
+      return manager.ready;
+    },
+    async stop() {
+      await manager.stop();
+      await events.flush();
+      await connection.close();
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import type {
+  Assistant,
+  Capsule,
+  ConfigMap,
+  Deployment,
+  LimitRange,
+  Namespace,
+  NetworkPolicy,
+  Node,
+  Pod,
+  ResourceQuota,
+  RoleBinding,
+  RuntimeClass,
+  Service,
+} from './kinds.ts';
+import { LABEL } from './names.ts';
+import type { KubeObject } from './runtime/objects.ts';
+import { Store } from './runtime/store.ts';
+
+/** Two ids as one index value; a slash is in neither. */
+export const pair = (capsule: string, id: string) => `${capsule}/${id}`;
+
+const label = (object: KubeObject, name: string): string | undefined => object.metadata.labels?.[name];
+
+function byCapsule(object: KubeObject): string[] {
+  const capsule = label(object, LABEL.capsule);
+  return capsule === undefined ? [] : [capsule];
+}
+
+function byAssistant(object: KubeObject): string[] {
+  const [capsule, id] = [label(object, LABEL.capsule), label(object, LABEL.assistant)];
+  return capsule === undefined || id === undefined ? [] : [pair(capsule, id)];
+}
+
+function byComponent(object: KubeObject): string[] {
+  const component = label(object, LABEL.component);
+  return component === undefined ? [] : [component];
+}
+
+/** The id that an Assistant asks for, valid or not. */
+export function claimedId(assistant: Assistant): string | undefined {
+  const { manifest } = assistant.spec;
+  if (typeof manifest !== 'object' || manifest === null) return undefined;
+  const { platform } = manifest as { platform?: unknown };
+  if (typeof platform !== 'object' || platform === null) return undefined;
+  const { id } = platform as { id?: unknown };
+  return typeof id === 'string' ? id : undefined;
+}
+
+export function makeStores() {
+  return {
+    capsules: new Store<Capsule>(),
+    assistants: new Store<Assistant>({
+      capsule: (assistant) => [assistant.spec.capsule],
+      claim: (assistant) => {
+        const id = claimedId(assistant);
+        return id === undefined ? [] : [pair(assistant.spec.capsule, id)];
+      },
+    }),
+    namespaces: new Store<Namespace>({ capsule: byCapsule }),
+    nodes: new Store<Node>(),
+    runtimeClasses: new Store<RuntimeClass>(),
+    deployments: new Store<Deployment>({ assistant: byAssistant }),
+    pods: new Store<Pod>({ assistant: byAssistant }),
+    services: new Store<Service>({ assistant: byAssistant, component: byComponent }),
+    configMaps: new Store<ConfigMap>({ assistant: byAssistant }),
+    resourceQuotas: new Store<ResourceQuota>(),
+    limitRanges: new Store<LimitRange>(),
+    networkPolicies: new Store<NetworkPolicy>(),
+    roleBindings: new Store<RoleBinding>(),
+  };
+}
+
+export type Stores = ReturnType<typeof makeStores>;

@@ -1,0 +1,103 @@
+import { isReady } from './capsule/status.ts';
+import type { Assistant, Capsule } from './kinds.ts';
+import { LABEL } from './names.ts';
+import { type Key, type KubeObject, keyOf, makeKey } from './runtime/objects.ts';
+import type { Priority, Queue } from './runtime/queue.ts';
+import type { Change, Store } from './runtime/store.ts';
+import { claimedId, pair, type Stores } from './stores.ts';
+
+export interface Triggers {
+  /** Puts every Capsule and Assistant to work again: the gate has changed. */
+  readonly everything: () => void;
+}
+
+/** Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. */
+export function connectTriggers(
+  namespace: string,
+  stores: Stores,
+  queues: { readonly capsules: Queue; readonly assistants: Queue },
+): Triggers {
+  const addCapsule = (name: string, priority: Priority) =>
+    queues.capsules.add(makeKey(namespace, name), priority);
+  const addAssistants = (assistants: readonly Assistant[], priority: Priority, but?: Key) => {
+    for (const key of assistants.map(keyOf)) if (key !== but) queues.assistants.add(key, priority);
+  };
+
+  stores.capsules.onChange((change) => {
+    const priority = priorityOf(change);
+    queues.capsules.add(change.key, priority);
+    if (concernsAssistants(change)) addAssistants(stores.assistants.by('capsule', nameOf(change)), priority);
+  });
+
+  stores.assistants.onChange((change) => {
+    const priority = priorityOf(change);
+    queues.assistants.add(change.key, priority);
+    const assistant = change.now ?? change.before;
+    if (!assistant || !concernsOthers(change)) return;
+    addCapsule(assistant.spec.capsule, priority);
+    if (change.before && change.now) return;
+    // One that went frees its id, and its place in the Capsule.
+    const id = claimedId(assistant);
+    if (id !== undefined)
+      addAssistants(stores.assistants.by('claim', pair(assistant.spec.capsule, id)), priority, change.key);
+    const capsule = stores.capsules.get(makeKey(namespace, assistant.spec.capsule));
+    if (!change.now && capsule?.spec.quota?.assistants !== undefined) {
+      addAssistants(stores.assistants.by('capsule', assistant.spec.capsule), priority, change.key);
+    }
+  });
+
+  const owned = [
+    stores.namespaces,
+    stores.deployments,
+    stores.pods,
+    stores.services,
+    stores.configMaps,
+    stores.resourceQuotas,
+    stores.limitRanges,
+    stores.networkPolicies,
+    stores.roleBindings,
+  ] as readonly Store<KubeObject>[];
+  for (const store of owned) store.onChange(ownerOfChange);
+
+  function ownerOfChange(change: Change<KubeObject>): void {
+    // Somebody may have taken the labels off: the object as it was still says whose it is.
+    for (const object of [change.before, change.now]) {
+      const { [LABEL.capsule]: capsule, [LABEL.assistant]: id } = object?.metadata.labels ?? {};
+      if (capsule === undefined) continue;
+      if (id === undefined) addCapsule(capsule, priorityOf(change));
+      else addAssistants(stores.assistants.by('claim', pair(capsule, id)), priorityOf(change));
+    }
+  }
+
+  stores.services.onChange((change) => {
+    const component = (change.now ?? change.before)?.metadata.labels?.[LABEL.component];
+    const moved = change.before?.spec?.clusterIP !== change.now?.spec?.clusterIP;
+    if (component === 'postgres' && moved) addAssistants(stores.assistants.list(), priorityOf(change));
+  });
+
+  return {
+    everything() {
+      for (const capsule of stores.capsules.list()) queues.capsules.add(keyOf(capsule));
+      addAssistants(stores.assistants.list(), 'live');
+    },
+  };
+}
+
+const priorityOf = (change: Change<KubeObject>): Priority => (change.initial ? 'low' : 'live');
+
+const nameOf = ({ now, before }: Change<Capsule>): string => (now ?? before)?.metadata.name ?? '';
+
+/** A Capsule's counts are nobody else's business; its spec, its end and its conditions are. */
+function concernsAssistants({ before, now }: Change<Capsule>): boolean {
+  return !before || !now || gist(before) !== gist(now);
+}
+
+function gist({ metadata, status }: Capsule): string {
+  const conditions = status?.conditions?.map(({ type, status: value, reason }) => [type, value, reason]);
+  return JSON.stringify([metadata.generation, metadata.deletionTimestamp, conditions]);
+}
+
+/** A Capsule counts its Assistants, and its deletion waits for them. */
+function concernsOthers({ before, now }: Change<Assistant>): boolean {
+  return !before || !now || isReady(before) !== isReady(now);
+}

@@ -1,0 +1,77 @@
+import { trimConfigMap } from './assistant/documents.ts';
+import type { SpaceNames } from './context.ts';
+import * as kinds from './kinds.ts';
+import { LABEL } from './names.ts';
+import type { ApiClient } from './runtime/client.ts';
+import type { Clock } from './runtime/clock.ts';
+import type { KubeObject, Resource } from './runtime/objects.ts';
+import { Reflector } from './runtime/reflector.ts';
+import type { Store } from './runtime/store.ts';
+import { trimNode } from './sandbox/node.ts';
+import type { Stores } from './stores.ts';
+
+export interface WatchOptions {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly names: SpaceNames;
+  readonly stores: Stores;
+  readonly onProblem: (kind: string, error: unknown, retryInMs: number) => void;
+  readonly onHealth: () => void;
+}
+
+interface Selection<T> {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly trim?: (object: T) => T;
+}
+
+/** One watch a kind: of Secrets none, of everything else what carries this Space's label. */
+export function makeReflectors(options: WatchOptions) {
+  const { names, stores } = options;
+  const ours = { labelSelector: `${LABEL.space}=${names.space}` };
+  const all: Record<string, Reflector<KubeObject>> = {};
+
+  function watch<T extends KubeObject>(
+    resource: Resource,
+    store: Store<T>,
+    selection: Selection<T>,
+  ): Reflector<T> {
+    const { trim = (object: T) => object, ...where } = selection;
+    const reflector = new Reflector<T>({
+      client: options.client,
+      clock: options.clock,
+      resource,
+      store,
+      ...where,
+      trim: (object) => withoutManagedFields(trim(object)),
+      onProblem: (error, retryInMs) => options.onProblem(resource.kind, error, retryInMs),
+      onHealth: options.onHealth,
+    });
+    all[resource.kind] = reflector as unknown as Reflector<KubeObject>;
+    return reflector;
+  }
+
+  watch(kinds.CAPSULE, stores.capsules, { namespace: names.namespace });
+  watch(kinds.ASSISTANT, stores.assistants, { namespace: names.namespace });
+  watch(kinds.NAMESPACE, stores.namespaces, ours);
+  watch(kinds.DEPLOYMENT, stores.deployments, ours);
+  watch(kinds.POD, stores.pods, ours);
+  watch(kinds.SERVICE, stores.services, ours);
+  watch(kinds.CONFIG_MAP, stores.configMaps, { ...ours, trim: trimConfigMap });
+  watch(kinds.RESOURCE_QUOTA, stores.resourceQuotas, ours);
+  watch(kinds.LIMIT_RANGE, stores.limitRanges, ours);
+  watch(kinds.NETWORK_POLICY, stores.networkPolicies, ours);
+  watch(kinds.ROLE_BINDING, stores.roleBindings, ours);
+  const nodes = watch(kinds.NODE, stores.nodes, { trim: trimNode });
+  const runtimeClasses = watch(kinds.RUNTIME_CLASS, stores.runtimeClasses, {
+    fieldSelector: `metadata.name=${names.runtimeClass}`,
+  });
+  return { all, nodes, runtimeClasses };
+}
+
+/** Forty hundredths of an object, and nobody here reads them. */
+export function withoutManagedFields<T extends KubeObject>(object: T): T {
+  const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown };
+  return { ...object, metadata };
+}

@@ -1,0 +1,26 @@
+import { trimConfigMap } from './assistant/documents.ts';
+import * as kinds from './kinds.ts';
+import type { KubeObject, Resource } from './runtime/objects.ts';
+import type { Store } from './runtime/store.ts';
+import type { Stores } from './stores.ts';
+import { withoutManagedFields } from './watches.ts';
+
+/** Puts what the server answered to a write into the store of its kind, ahead of the watch. Secrets have none. */
+export function keepWritten(stores: Stores): (resource: Resource, object: KubeObject) => void {
+  const keep = <T extends KubeObject>(store: Store<T>, trim = (object: T) => object) => {
+    return (object: KubeObject) => store.set(withoutManagedFields(trim(object as T)));
+  };
+  const keepers = new Map<string, (object: KubeObject) => void>([
+    [kinds.CAPSULE.kind, keep(stores.capsules)],
+    [kinds.ASSISTANT.kind, keep(stores.assistants)],
+    [kinds.NAMESPACE.kind, keep(stores.namespaces)],
+    [kinds.DEPLOYMENT.kind, keep(stores.deployments)],
+    [kinds.SERVICE.kind, keep(stores.services)],
+    [kinds.CONFIG_MAP.kind, keep(stores.configMaps, trimConfigMap)],
+    [kinds.RESOURCE_QUOTA.kind, keep(stores.resourceQuotas)],
+    [kinds.LIMIT_RANGE.kind, keep(stores.limitRanges)],
+    [kinds.NETWORK_POLICY.kind, keep(stores.networkPolicies)],
+    [kinds.ROLE_BINDING.kind, keep(stores.roleBindings)],
+  ]);
+  return (resource, object) => keepers.get(resource.kind)?.(object);
+}
