@@ -1,21 +1,19 @@
-import { isToken } from '@space/broker-kit';
 import { z } from 'zod';
 
 /** The wire of the database broker: one schema for each request and answer, closed. */
 
-const RESERVED = new Set(['postgres', 'assistant-egress', 'platform-assistant-egress']);
+const RESERVED = ['postgres', 'assistant-egress', 'platform-assistant-egress'];
 
 /** `capsule_id` and `app_id` have the shape of a manifest's id. */
 const id = z
   .string()
+  .min(1)
   .max(40)
   .regex(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/)
-  .refine((value) => !RESERVED.has(value), 'reserved');
+  .refine((value) => !RESERVED.includes(value), 'reserved')
+  .meta({ not: { enum: RESERVED } });
 
-const principalToken = z
-  .string()
-  .max(64)
-  .refine((value) => isToken(value, 'dbp'), 'not a database principal');
+const principalToken = z.string().regex(/^spc_dbp_[A-Za-z0-9_-]{43}$/);
 
 const traceId = z.string().regex(/^[0-9a-f]{32}$/);
 const databaseName = z.string().regex(/^[a-z0-9_]{1,63}$/);

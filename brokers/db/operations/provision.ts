@@ -1,6 +1,6 @@
 import { refusal, ServiceError, sameDigest, type TokenDigest } from '@space/broker-kit';
 import { decideProvision, mayAct } from '../core/decide.ts';
-import { audit, insertCapsule, isRetired, lockCapsule, moveCapsule } from '../registry/rows.ts';
+import { audit, insertCapsule, isRetired, lockCapsule, reviveCapsule } from '../registry/rows.ts';
 import type { Session } from '../server/connections.ts';
 import { SQLSTATE, StepError } from '../server/errors.ts';
 import type { Call, Context } from './context.ts';
@@ -40,7 +40,7 @@ async function registerCapsule(session: Session, capsule: string, principal: Tok
     if (await isRetired(session, principal)) throw new ServiceError('conflict', 'the principal is retired');
     if (decision === 'next life' && row !== undefined) {
       const life = row.life + 1;
-      await moveCapsule(session, capsule, 'finalized', { state: 'active', life, principal });
+      await reviveCapsule(session, capsule, life, principal);
       return life;
     }
     if (await insertCapsule(session, capsule, principal)) return 1;

@@ -69,18 +69,50 @@ export async function retirePrincipal(
   );
 }
 
-/** Compare-and-swap of a Capsule's state. */
+/** Compare-and-swap of a Capsule's state. A Capsule that is no longer one keeps no principal. */
 export async function moveCapsule(
   session: Session,
   capsule: string,
   from: CapsuleState,
-  to: { readonly state: CapsuleState; readonly life: number; readonly principal: TokenDigest | null },
+  to: 'dropping' | 'retired' | 'finalized',
 ): Promise<void> {
   const rows = await session.run(
-    `capsule ${from} to ${to.state}`,
-    `UPDATE broker.capsule SET state = $3, life = $4, principal = $5, changed_at = clock_timestamp()
+    `capsule ${from} to ${to}`,
+    `UPDATE broker.capsule SET state = $3, changed_at = clock_timestamp(),
+       principal = CASE WHEN $3 = 'dropping' THEN principal END
      WHERE capsule_id = $1 AND state = $2 RETURNING 1`,
-    [capsule, from, to.state, to.life, to.principal],
+    [capsule, from, to],
+  );
+  expectOne(rows);
+}
+
+/** A finalized id lives again, with a new principal. */
+export async function reviveCapsule(
+  session: Session,
+  capsule: string,
+  life: number,
+  principal: TokenDigest,
+): Promise<void> {
+  const rows = await session.run(
+    'revive capsule',
+    `UPDATE broker.capsule SET state = 'active', life = $2, principal = $3, changed_at = clock_timestamp()
+     WHERE capsule_id = $1 AND state = 'finalized' AND life = $2 - 1 RETURNING 1`,
+    [capsule, life, principal],
+  );
+  expectOne(rows);
+}
+
+/** Compare-and-swap of a living Capsule's principal. */
+export async function replacePrincipal(
+  session: Session,
+  capsule: string,
+  from: TokenDigest,
+  to: TokenDigest,
+): Promise<void> {
+  const rows = await session.run(
+    'replace principal',
+    'UPDATE broker.capsule SET principal = $3 WHERE capsule_id = $1 AND principal = $2 RETURNING 1',
+    [capsule, from, to],
   );
   expectOne(rows);
 }

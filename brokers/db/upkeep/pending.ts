@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Context } from '../operations/context.ts';
-import { finishDrop } from '../operations/drop.ts';
+import { finishDrop } from '../operations/finish.ts';
 import type { Round } from './loop.ts';
 
 /** Takes up drops that nobody is finishing: their caller gave up, or the broker that ran them died. */

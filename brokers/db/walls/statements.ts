@@ -46,7 +46,13 @@ export function closingStatements(
   ];
 }
 
-export function checkedVerifier(verifier: string): string {
+/** Undoes the closing of a database that was kept. */
+export function reopeningStatements(name: string): string {
+  const own = checkedName(name);
+  return `ALTER ROLE ${own} LOGIN;\nALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`;
+}
+
+function checkedVerifier(verifier: string): string {
   if (!VERIFIER.test(verifier)) throw new Error('not a SCRAM verifier');
   return verifier;
 }

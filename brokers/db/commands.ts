@@ -1,0 +1,160 @@
+import { digestOf, isToken, newToken, Secret, ServiceError } from '@space/broker-kit';
+import type { Context } from './operations/context.ts';
+import { dropForAdministrator } from './operations/drop.ts';
+import { audit, lockCapsule, retirePrincipal, replacePrincipal as swapPrincipal } from './registry/rows.ts';
+import type { Session } from './server/connections.ts';
+import { observe } from './walls/observe.ts';
+import { closingStatements, reopeningStatements } from './walls/statements.ts';
+
+/** What an administrator may do in the broker's container; no route leads here. */
+export interface Command {
+  readonly usage: string;
+  readonly about: string;
+  run(
+    context: Context,
+    traceId: string,
+    args: readonly string[],
+    input: () => Promise<string>,
+  ): Promise<unknown>;
+}
+
+export class UsageError extends Error {}
+
+const entry = (traceId: string, operation: string, capsule: string, outcome: string) => ({
+  traceId,
+  operation: `administrator.${operation}`,
+  authority: 'administrator',
+  capsule,
+  outcome,
+});
+
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  list: {
+    usage: 'list',
+    about: 'every Capsule with its state and databases, one JSON object a line',
+    run: (context) => context.connections.session(list),
+  },
+  close: {
+    usage: 'close CAPSULE',
+    about: "let nobody into the Capsule's databases and keep what is in them",
+    run: (context, traceId, args) => setClosed(context, traceId, only(args), true),
+  },
+  open: {
+    usage: 'open CAPSULE',
+    about: 'undo close',
+    run: (context, traceId, args) => setClosed(context, traceId, only(args), false),
+  },
+  drop: {
+    usage: 'drop CAPSULE',
+    about: "drop the Capsule's databases, retire its principal and release its id; this cannot be undone",
+    run: async (context, traceId, args) => ({
+      dropped: await dropForAdministrator(context, traceId, only(args)),
+    }),
+  },
+  'replace-principal': {
+    usage: 'replace-principal CAPSULE < TOKEN',
+    about: 'a new principal, read from standard input, for one that was lost; the old one is retired',
+    run: async (context, traceId, args, input) =>
+      replacePrincipal(context, traceId, only(args), await input()),
+  },
+  'new-principal': {
+    usage: 'new-principal',
+    about: 'print a new principal token, registered nowhere',
+    run: async () => newToken('dbp').reveal(),
+  },
+  rotate: {
+    usage: 'rotate CAPSULE [APP] | rotate --all',
+    about: 'mark the next password: the next create (or provision) of each workload switches to it',
+    run: (context, traceId, args) => rotate(context, traceId, args),
+  },
+};
+
+function only(args: readonly string[]): string {
+  const [capsule, ...more] = args;
+  if (capsule === undefined || more.length > 0) throw new UsageError('exactly one Capsule is needed');
+  return capsule;
+}
+
+async function list(session: Session): Promise<string> {
+  const rows = await session.run(
+    'list capsules',
+    `SELECT c.capsule_id AS capsule, c.state, c.life, c.changed_at AS since,
+            coalesce(json_agg(json_build_object('app', d.app_id, 'name', d.name, 'state', d.state,
+              'generation', d.generation, 'closed', d.closed, 'rotation_due', d.rotation_due) ORDER BY d.app_id)
+              FILTER (WHERE d.state <> 'dropped'), '[]') AS databases
+     FROM broker.capsule c LEFT JOIN broker.database d USING (capsule_id)
+     GROUP BY c.capsule_id ORDER BY c.capsule_id`,
+  );
+  return rows.map((row) => JSON.stringify(row)).join('\n');
+}
+
+function setClosed(context: Context, traceId: string, capsule: string, closed: boolean) {
+  return context.connections.transaction(async (session) => {
+    if ((await lockCapsule(session, capsule, 'UPDATE')) === undefined) throw unknown();
+    const rows = await session.run<{ name: string }>(
+      closed ? 'close databases' : 'open databases',
+      `UPDATE broker.database SET closed = $2, changed_at = clock_timestamp()
+       WHERE capsule_id = $1 AND state = 'ready' RETURNING name`,
+      [capsule, closed],
+    );
+    for (const { name } of rows) {
+      const { database, role } = await observe(session, name);
+      if (closed) {
+        const statements = closingStatements(name, database, role);
+        if (statements.length > 0) await session.run('cut access', statements.join(';\n'));
+        await session.run(
+          'end sessions',
+          'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1',
+          [name],
+        );
+      } else if (database === 'valid' && role) {
+        await session.run('open database', reopeningStatements(name));
+      }
+    }
+    await audit(session, entry(traceId, closed ? 'close' : 'open', capsule, closed ? 'closed' : 'opened'));
+    return { [closed ? 'closed' : 'opened']: rows.map(({ name }) => name).sort() };
+  });
+}
+
+function replacePrincipal(context: Context, traceId: string, capsule: string, input: string) {
+  const token = input.trim();
+  if (!isToken(token, 'dbp'))
+    throw new UsageError('standard input must hold one token spc_dbp_<43 characters>');
+  const principal = digestOf(new Secret(token));
+  return context.connections.transaction(async (session) => {
+    const row = await lockCapsule(session, capsule, 'UPDATE');
+    if (row === undefined) throw unknown();
+    if (row.principal === null)
+      throw new ServiceError('conflict', `the Capsule is ${row.state}: it has no principal`);
+    if (row.principal.equals(principal)) return { replaced: false };
+    await retirePrincipal(session, capsule, row.principal);
+    await swapPrincipal(session, capsule, row.principal, principal);
+    await audit(session, entry(traceId, 'replace-principal', capsule, 'replaced'));
+    return { replaced: true };
+  });
+}
+
+function rotate(context: Context, traceId: string, args: readonly string[]) {
+  const all = args.length === 1 && args[0] === '--all';
+  const [capsule, app] = all ? [] : args;
+  if (!all && (capsule === undefined || args.length > 2))
+    throw new UsageError('rotate CAPSULE [APP], or --all');
+  return context.connections.transaction(async (session) => {
+    const rows = await session.run<{ capsule: string; app: string }>(
+      'mark rotation',
+      `UPDATE broker.database SET rotation_due = true
+       WHERE state = 'ready' AND ($1::text IS NULL OR capsule_id = $1) AND ($2::text IS NULL OR app_id = $2)
+       RETURNING capsule_id AS capsule, app_id AS app`,
+      [capsule ?? null, app ?? null],
+    );
+    for (const row of rows) {
+      await audit(session, { ...entry(traceId, 'rotate', row.capsule, 'marked'), app: row.app });
+    }
+    if (rows.length === 0) throw unknown();
+    return { marked: rows.length };
+  });
+}
+
+function unknown(): ServiceError {
+  return new ServiceError('not_found', 'no such Capsule or database');
+}

@@ -1,0 +1,57 @@
+import { checkedName, type Workload } from '../core/names.ts';
+import { audit, lockDatabase, markDropped } from '../registry/rows.ts';
+import type { Session } from '../server/connections.ts';
+import { isRace } from '../server/errors.ts';
+import { observe } from '../walls/observe.ts';
+import { closingStatements } from '../walls/statements.ts';
+import type { Context } from './context.ts';
+
+/** Nobody comes in any more; for the transaction that notes the intent to drop. */
+export async function cutAccess(session: Session, name: string): Promise<void> {
+  const { database, role } = await observe(session, name);
+  const statements = closingStatements(name, database, role);
+  if (statements.length > 0) await session.run('cut access', statements.join(';\n'));
+}
+
+/**
+ * Ends sessions, drops database and role, and leaves the tombstone. Safe to run twice, and side by side: the name
+ * belongs to one generation, so it can never meet a newer database.
+ */
+export async function finishDrop(
+  context: Context,
+  entry: { traceId: string; operation: string; authority: string },
+  workload: Workload,
+  name: string,
+): Promise<void> {
+  await dropDatabase(context, name);
+  context.failpoint('drop:after-database');
+  await context.connections.transaction(async (session) => {
+    const row = await lockDatabase(session, workload);
+    if (row?.state !== 'dropping' || row.name !== name) return;
+    await session.run('drop role', `DROP ROLE IF EXISTS ${checkedName(name)}`);
+    context.failpoint('drop:after-role');
+    await markDropped(session, workload, name);
+    await audit(session, { ...entry, ...workload, outcome: 'dropped' });
+    context.failpoint('drop:before-commit');
+  });
+}
+
+async function dropDatabase(context: Context, name: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await context.connections.session(async (session) => {
+        // FORCE ends sessions only once nothing else blocks the drop; a cut must not wait for that.
+        await session.run(
+          'end sessions',
+          'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()',
+          [name],
+        );
+        context.failpoint('drop:after-sessions');
+        await session.run('drop database', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`);
+      });
+      return;
+    } catch (error) {
+      if (attempt >= 5 || !isRace(error)) throw error;
+    }
+  }
+}
