@@ -35,7 +35,7 @@ const CONTEXTS = {
 export type BundleName = keyof typeof CONTEXTS;
 const NAMES = Object.keys(CONTEXTS) as BundleName[];
 
-export const contextOf = (name: BundleName): string => join(ROOT, 'dist', name);
+const contextOf = (name: BundleName): string => join(ROOT, 'dist', name);
 
 /** Dependencies that are CommonJS call `require`, which an ES module does not have. */
 const REQUIRE = `import { createRequire as __createRequire } from 'node:module';
