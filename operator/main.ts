@@ -6,6 +6,9 @@ import { databaseBroker } from './brokers/database.ts';
 import { readConfig } from './config.ts';
 import { serveHealth, serveMetrics } from './health.ts';
 import { startOperator } from './operator.ts';
+import { apiClient } from './runtime/client.ts';
+import { connect } from './runtime/connection.ts';
+import { runtimeMetrics } from './runtime/metrics.ts';
 import { Secret } from './secret.ts';
 
 const config = readConfig(process.env);
@@ -37,7 +40,10 @@ const servers = [
   await serveHealth(config.healthPort, health),
   await serveMetrics(config.metricsPort, registry),
 ];
-const manager = startOperator({ kubeConfig, names: config, database, log, registry });
+const metrics = runtimeMetrics(registry);
+const connection = connect(kubeConfig);
+const client = apiClient(connection, metrics.observeCall);
+const manager = startOperator({ client, names: config, database, log, metrics });
 health.ready = () => manager.ready;
 await manager.started;
 log.info({ sinceStartMs: Math.round(performance.now()) }, 'leading');
@@ -47,6 +53,7 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
   health.ready = () => false;
   const forced = setTimeout(() => process.exit(1), 20_000);
   await manager.stop();
+  await connection.close();
   for (const server of servers) server.close();
   clearTimeout(forced);
   log.info('stopped');

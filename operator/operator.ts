@@ -1,6 +1,4 @@
-import type { KubeConfig } from '@kubernetes/client-node';
 import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
 import { reconcileAssistant } from './assistant/controller.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
 import { reconcileCapsule } from './capsule/controller.ts';
@@ -9,13 +7,12 @@ import type { Context, Identity, SpaceNames } from './context.ts';
 import { identify } from './identity.ts';
 import { ANNOTATION, FIELD_MANAGER } from './names.ts';
 import { Writer } from './runtime/apply.ts';
-import { apiClient } from './runtime/client.ts';
+import type { ApiClient } from './runtime/client.ts';
 import { systemClock } from './runtime/clock.ts';
-import { connect } from './runtime/connection.ts';
 import type { ControllerOptions, Result } from './runtime/controller.ts';
 import { EventRecorder } from './runtime/events.ts';
 import { type Manager, startManager } from './runtime/manager.ts';
-import { runtimeMetrics } from './runtime/metrics.ts';
+import type { RuntimeMetrics } from './runtime/metrics.ts';
 import type { Key } from './runtime/objects.ts';
 import { Queue } from './runtime/queue.ts';
 import { watchGate } from './sandbox/watch.ts';
@@ -25,13 +22,13 @@ import { makeReflectors } from './watches.ts';
 import { keepWritten } from './written.ts';
 
 export interface OperatorOptions {
-  readonly kubeConfig: KubeConfig;
+  readonly client: ApiClient;
   readonly names: SpaceNames;
   readonly database: DatabaseBroker;
   readonly log: Logger;
-  readonly registry: Registry;
-  /** Called before every write to the API server; a test may end the process there. */
-  readonly beforeWrite?: (verb: string, kind: string) => void | Promise<void>;
+  readonly metrics: RuntimeMetrics;
+  /** Called before every write to the API server. */
+  readonly beforeWrite?: (verb: string, kind: string) => void;
 }
 
 const CAPSULE_WORKERS = 8;
@@ -42,11 +39,8 @@ const SWEEP_MS = 10 * 60_000;
 
 /** Wires stores, watches, queues and controllers, and starts them. */
 export function startOperator(options: OperatorOptions): Manager {
-  const { names, log, registry } = options;
+  const { client, names, log, metrics } = options;
   const clock = systemClock;
-  const metrics = runtimeMetrics(registry);
-  const connection = connect(options.kubeConfig);
-  const client = apiClient(connection, metrics.observeCall);
   const stores = makeStores();
   const queues = {
     capsules: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('capsule') }),
@@ -82,7 +76,7 @@ export function startOperator(options: OperatorOptions): Manager {
     digestAnnotation: ANNOTATION.applied,
     beforeWrite: (verb, kind) => {
       metrics.observeWrite(verb, kind);
-      return options.beforeWrite?.(verb, kind);
+      options.beforeWrite?.(verb, kind);
     },
     onWritten: keepWritten(stores),
   });
@@ -144,7 +138,6 @@ export function startOperator(options: OperatorOptions): Manager {
     async stop() {
       await manager.stop();
       await events.flush();
-      await connection.close();
     },
   };
 }

@@ -23,8 +23,7 @@ export interface ApplyOptions {
   readonly fieldManager: string;
   /** The annotation that remembers the digest of the last wish, so that a field taken out of it is noticed. */
   readonly digestAnnotation: string;
-  /** Called before every write: counts it, and is where a test may make the process die. */
-  readonly beforeWrite?: (verb: string, kind: string) => void | Promise<void>;
+  readonly beforeWrite?: (verb: string, kind: string) => void;
   /** Called with the object that a write left behind, so that stores need not wait for the watch. */
   readonly onWritten?: (resource: Resource, object: KubeObject) => void;
 }
@@ -107,7 +106,7 @@ export class Writer {
 
   /** Creates, and fails with AlreadyExists where it exists: nothing is ever adopted by accident. */
   async create<T extends KubeObject>(resource: Resource, object: Desired, signal?: AbortSignal): Promise<T> {
-    await this.#options.beforeWrite?.('create', resource.kind);
+    this.#options.beforeWrite?.('create', resource.kind);
     const created = await this.#options.client.call<T>({
       method: 'POST',
       path: pathOf(resource, object.metadata.namespace),
@@ -122,7 +121,7 @@ export class Writer {
   /** Deletes exactly the object that was seen; that it is gone already is as good. */
   async remove(resource: Resource, object: KubeObject, signal?: AbortSignal): Promise<void> {
     const { name, namespace, uid } = object.metadata;
-    await this.#options.beforeWrite?.('delete', resource.kind);
+    this.#options.beforeWrite?.('delete', resource.kind);
     try {
       await this.#options.client.call({
         method: 'DELETE',
@@ -142,7 +141,7 @@ export class Writer {
     body: unknown,
     signal?: AbortSignal,
   ): Promise<T> {
-    await this.#options.beforeWrite?.('patch', resource.kind);
+    this.#options.beforeWrite?.('patch', resource.kind);
     const force: Record<string, string> = contentType.startsWith('application/apply')
       ? { force: 'true' }
       : {};
@@ -173,7 +172,7 @@ export class Writer {
     live: KubeObject,
     signal?: AbortSignal,
   ): Promise<KubeObject> {
-    await this.#options.beforeWrite?.('update', resource.kind);
+    this.#options.beforeWrite?.('update', resource.kind);
     const replaced = await this.#options.client.call<KubeObject>({
       method: 'PUT',
       path,

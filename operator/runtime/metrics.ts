@@ -132,3 +132,5 @@ export function runtimeMetrics(registry: Registry) {
     },
   };
 }
+
+export type RuntimeMetrics = ReturnType<typeof runtimeMetrics>;
