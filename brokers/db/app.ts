@@ -12,6 +12,7 @@ import {
   Secret,
   ServiceError,
   type ServiceMetrics,
+  sendJson,
 } from '@space/broker-kit';
 import express, { type Request, type Response } from 'express';
 import type { Authenticate, Caller } from './authorities.ts';
@@ -88,11 +89,8 @@ export function createBrokerApp(options: AppOptions): Edge<Caller> {
     next: (request, response) => app(request, response),
   });
 
-  app.get('/healthz', (_request, response) => send(response, { status: 'ok' }));
-  app.get('/v1/driver', (_request, response) => {
-    response.setHeader('content-type', 'application/json');
-    response.end(options.driver);
-  });
+  app.get('/healthz', (_request, response) => sendJson(response, 200, '{"status":"ok"}'));
+  app.get('/v1/driver', (_request, response) => sendJson(response, 200, options.driver));
   const operations = handlers(options.context);
   for (const name of OPERATIONS)
     app.post(CONTRACT[name].path, operate(edge, operations, name, options.mutations));
@@ -146,7 +144,7 @@ function operate<Name extends OperationName>(
       };
       const turn = await mutations.run(() => operations[name](call, input));
       if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
-      send(response, { ...turn.value, trace_id: exchange.traceId });
+      sendJson(response, 200, JSON.stringify({ ...turn.value, trace_id: exchange.traceId }));
     } catch (error) {
       edge.fail(request, response, toServiceError(error));
     }
@@ -160,9 +158,4 @@ function permitted({ caller, body }: Exchange<Caller>): Caller {
   if (caller.authority === 'capsule' && typeof named === 'string' && named !== caller.capsule)
     throw refusal();
   return caller;
-}
-
-function send(response: ServerResponse, body: object): void {
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify(body));
 }

@@ -132,8 +132,7 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
     // A body that nobody will read: do not wait for it, whatever it claims to be.
     if (!request.complete && hasLargeBody(request, options.bodyLimit))
       response.setHeader('connection', 'close');
-    response.writeHead(known.status, { 'content-type': 'application/json' });
-    response.end(errorBody(known.code, line?.traceId ?? ''));
+    sendJson(response, known.status, errorBody(known.code, line?.traceId ?? ''));
   }
 
   function listener(request: IncomingMessage, response: ServerResponse): void {
@@ -182,6 +181,15 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
       draining = true;
     },
   };
+}
+
+/** Ends the answer with a body of known length. */
+export function sendJson(response: ServerResponse, status: number, body: string | Buffer): void {
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  });
+  response.end(body);
 }
 
 function hasLargeBody(request: IncomingMessage, limit: number): boolean {

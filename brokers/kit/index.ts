@@ -1,4 +1,4 @@
-export { createEdge, type Edge, type EdgeRoute, type Exchange } from './edge.ts';
+export { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from './edge.ts';
 export { type ErrorCode, refusal, ServiceError, STATUS } from './errors.ts';
 export { parseStrictJson } from './json.ts';
 export { ConcurrencyLimit, RateLimit } from './limits.ts';

@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { databaseUrl, derivationKey, passwordOf, scramVerifier } from './credentials.ts';
+
+const key = derivationKey(Buffer.alloc(32, 1));
+const other = derivationKey(Buffer.alloc(32, 2));
+const workload = { capsule: 'home', app: 'ledger' };
+
+it('a password is the same for ever, and another for every other key, space, workload and generation', () => {
+  const password = passwordOf(key, 'space', workload, 1).reveal();
+  expect(passwordOf(key, 'space', workload, 1).reveal()).toBe(password);
+  const others = [
+    passwordOf(other, 'space', workload, 1),
+    passwordOf(key, 'spac', { capsule: 'ehome', app: 'ledger' }, 1),
+    passwordOf(key, 'space', { ...workload, app: '' }, 1),
+    passwordOf(key, 'space', workload, 11),
+  ];
+  expect(new Set([password, ...others.map((one) => one.reveal())]).size).toBe(5);
+  expect(password).toMatch(/^[A-Za-z0-9_-]{43}$/);
+});
+
+it('a verifier repeats and does not hold the password', async () => {
+  const password = passwordOf(key, 'space', workload, 1);
+  const verifier = await scramVerifier(key, password);
+  expect(await scramVerifier(key, password)).toBe(verifier);
+  expect(verifier).toMatch(
+    /^SCRAM-SHA-256\$4096:[A-Za-z0-9+/]{22}==\$[A-Za-z0-9+/]{43}=:[A-Za-z0-9+/]{43}=$/,
+  );
+  expect(verifier).not.toContain(password.reveal());
+});
+
+it('the name of a key tells nothing of it', () => {
+  expect(key.id).toMatch(/^[0-9a-f]{16}$/);
+  expect(key.id).not.toBe(other.id);
+});
+
+it('a URL opens what it was made of', () => {
+  fc.assert(
+    fc.property(fc.nat(65_535), fc.constantFrom('postgres', '10.0.0.1', '::1'), (port, host) => {
+      const url = new URL(
+        databaseUrl('spc_a', passwordOf(key, 's', workload, 1), { host, port, sslmode: 'verify-full' }),
+      );
+      expect(url.hostname.replace(/^\[|\]$/g, '')).toBe(host);
+      expect(url.username).toBe('spc_a');
+      expect(url.pathname).toBe('/spc_a');
+      expect(url.search).toBe('?sslmode=verify-full');
+    }),
+  );
+});

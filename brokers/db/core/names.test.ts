@@ -1,0 +1,42 @@
+import { Secret } from '@space/broker-kit';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { checkedName, databaseName, lengthPrefixed } from './names.ts';
+
+const key = new Secret(Buffer.alloc(32, 7));
+const id = fc.stringMatching(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/).filter((text) => text.length <= 40);
+
+it('no two lists of parts are encoded alike', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string()), fc.array(fc.string()), (a, b) => {
+      const same = a.length === b.length && a.every((part, i) => part === b[i]);
+      expect(lengthPrefixed(a).equals(lengthPrefixed(b))).toBe(same);
+    }),
+  );
+});
+
+it('names are short, safe, without ids in them, and differ wherever a part does', () => {
+  const seen = new Map<string, string>();
+  fc.assert(
+    fc.property(id, id, id, fc.nat(5), (space, capsule, app, generation) => {
+      const name = databaseName(key, space, { capsule, app }, generation);
+      expect(checkedName(name)).toMatch(/^spc_[0-9a-f]{40}$/);
+      const what = JSON.stringify([space, capsule, app, generation]);
+      expect(seen.get(name) ?? what).toBe(what);
+      seen.set(name, what);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+it('a-b with c is not a with b-c', () => {
+  const one = databaseName(key, 's', { capsule: 'a-b', app: 'c' }, 1);
+  expect(databaseName(key, 's', { capsule: 'a', app: 'b-c' }, 1)).not.toBe(one);
+});
+
+it.each(['postgres', 'spc_"', 'spc_A', 'spc_', `spc_${'a'.repeat(60)}`, 'spc_a;b', 'spc_ä'])(
+  'the name %j enters no statement',
+  (name) => {
+    expect(() => checkedName(name)).toThrow();
+  },
+);

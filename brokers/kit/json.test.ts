@@ -1,0 +1,62 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseStrictJson, StrictJsonError } from './json.ts';
+
+const bytes = (text: string) => Buffer.from(text, 'utf8');
+
+describe('strict JSON', () => {
+  it('reads every JSON value that JSON.stringify can write', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 8, noUnicodeString: false }), (value) => {
+        const text = JSON.stringify(value);
+        if (text.includes('__proto__')) return;
+        expect(parseStrictJson(bytes(text))).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+
+  it('finds a duplicate key wherever it is and however it is written', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 1 }),
+        fc.array(fc.constantFrom('[', '{"x":'), { maxLength: 8 }),
+        (key, path) => {
+          if (key === '__proto__') return;
+          const escaped = `"${[...key].map((c) => [...Array(c.length).keys()].map((i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, '0')}`).join('')).join('')}"`;
+          const close = path.map((part) => (part === '[' ? ']' : '}')).toReversed();
+          const text = `${path.join('')}{${JSON.stringify(key)} : 1, "y":{"x":[]} ,${escaped}\n:2}${close.join('')}`;
+          if (key !== 'y') expect(() => parseStrictJson(bytes(text))).toThrow(StrictJsonError);
+        },
+      ),
+    );
+  });
+
+  it.each([
+    ['a key that reaches the prototype', '{"__proto__":{}}'],
+    ['the same, escaped and deep', '[{"a":{"\\u005f_proto__":1}}]'],
+    ['text after the value', '{} {}'],
+    ['nothing', ''],
+    ['a byte order mark', '\uFEFF{}'],
+    ['UTF-16', '{\u0000}\u0000'],
+    ['ten thousand levels', '['.repeat(10_000) + ']'.repeat(10_000)],
+    ['seventeen levels', '['.repeat(17) + ']'.repeat(17)],
+    ['a NUL in a string', '{"a":"\u0000"}'],
+    ['a comment', '{/**/}'],
+  ])('refuses %s', (_, text) => {
+    expect(() => parseStrictJson(bytes(text))).toThrow(StrictJsonError);
+  });
+
+  it('refuses what is not UTF-8', () => {
+    expect(() => parseStrictJson(Buffer.from([0x22, 0xff, 0x22]))).toThrow(StrictJsonError);
+  });
+
+  it('lets equal keys of different objects and equal strings be', () => {
+    const text = '[{"a":"a","b":"a"},{"a":{"a":["a","a"]}}]';
+    expect(parseStrictJson(bytes(text))).toEqual(JSON.parse(text));
+  });
+
+  it('quotes nothing of the text in its message', () => {
+    const attempt = () => parseStrictJson(bytes('{"token":"canary"'));
+    expect(attempt).toThrow(expect.objectContaining({ message: expect.not.stringContaining('canary') }));
+  });
+});

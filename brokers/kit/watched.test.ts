@@ -1,0 +1,56 @@
+import { mkdtempSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { watchFile } from './watched.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'watched-'));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const parse = (text: string) => {
+  if (text.startsWith('bad')) throw new Error('bad');
+  return text.toUpperCase();
+};
+
+it('follows a file that is exchanged as Kubernetes exchanges Secrets, and keeps the last good content', async () => {
+  const path = join(directory, 'current');
+  const point = (text: string) => {
+    const file = join(directory, text);
+    writeFileSync(file, text);
+    try {
+      unlinkSync(path);
+    } catch {
+      // The first time there is nothing to replace.
+    }
+    symlinkSync(file, path);
+  };
+  point('one');
+  const seen: boolean[] = [];
+  const watched = await watchFile(path, { parse, intervalMs: 60_000, onChange: ({ ok }) => seen.push(ok) });
+  expect(watched.current()).toBe('ONE');
+  await watched.refresh();
+  expect(seen).toEqual([]);
+  point('two');
+  await watched.refresh();
+  expect(watched.current()).toBe('TWO');
+  point('bad');
+  await watched.refresh();
+  await watched.refresh();
+  unlinkSync(path);
+  await watched.refresh();
+  expect(watched.current()).toBe('TWO');
+  point('three');
+  await watched.refresh();
+  expect(watched.current()).toBe('THREE');
+  expect(seen).toEqual([true, false, false, true]);
+  watched.close();
+});
+
+it('does not start with content that is bad', async () => {
+  const path = join(directory, 'file');
+  writeFileSync(path, 'bad');
+  await expect(watchFile(path, { parse })).rejects.toThrow('bad');
+});
