@@ -2,6 +2,16 @@
 {{ .Release.Name }}-services
 {{- end }}
 
+{{/* The Space is named after the release, and its services' namespace after both: what cannot be named is refused here. */}}
+{{- define "space.validate" -}}
+{{- if not (and (regexMatch "^[a-z][a-z0-9]*(-[a-z0-9]+)*$" .Release.Name) (le (len .Release.Name) 40)) }}
+{{- fail (printf "the release name %q cannot name a Space: use a lowercase letter, then letters, digits and single hyphens, 40 at most" .Release.Name) }}
+{{- end }}
+{{- if eq .Release.Namespace (include "space.services" .) }}
+{{- fail (printf "the namespace %s is made for the services of the Space; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
+{{- end }}
+{{- end }}
+
 {{- define "space.labels" -}}
 app.kubernetes.io/part-of: space
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -53,10 +63,17 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- define "space.secret.dbProvisioner" -}}{{ .Values.existingSecrets.dbProvisioner | default "db-provisioner" }}{{- end }}
 {{- define "space.secret.s3Root" -}}{{ .Values.existingSecrets.s3Root | default "s3-root" }}{{- end }}
 
+{{/* What outlives an uninstallation: without it a Space that is installed again could not open its own databases. */}}
+{{- define "space.keep" -}}
+{{- if .Values.keepOnUninstall }}
+annotations: { helm.sh/resource-policy: keep }
+{{- end }}
+{{- end }}
+
 {{/* Egress to the cluster's DNS, for platform services only; Assistants have none. */}}
 {{- define "space.dns" -}}
 - to:
-    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: kube-system } }
-      podSelector: { matchLabels: { k8s-app: kube-dns } }
+    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .Values.network.dns.namespace }} } }
+      podSelector: { matchLabels: {{ .Values.network.dns.podLabels | toJson }} }
   ports: [{ port: 53, protocol: UDP }, { port: 53, protocol: TCP }]
 {{- end }}
