@@ -26,10 +26,11 @@ export async function findTool(name: Tool, directory: string): Promise<string> {
   if (own !== undefined) return own;
   const log = join(directory, `build-${name}.log`);
   await mkdir(directory, { recursive: true });
-  if (name === 'helm') return join(await built('helm', log), 'helm');
+  const kubernetes = await built('kubernetes', log);
+  if (name === 'helm') return join(kubernetes, 'helm');
   // The combined Kubernetes program is kubectl when it is called so.
   const kubectl = join(directory, 'kubectl');
-  await symlink(join(await built('kubernetes', log), 'kubernetes'), kubectl).catch(() => undefined);
+  await symlink(join(kubernetes, 'kubernetes'), kubectl).catch(() => undefined);
   return kubectl;
 }
 

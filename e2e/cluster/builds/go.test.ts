@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { builtName, compilerFlags, entryName } from './go.ts';
 import { BUILDS, type Build } from './pins.ts';
 
-const etcd: Build = { component: 'etcd', programs: { 'go.etcd.io/etcd/server/v3': 'etcd' } };
+const runc: Build = { component: 'runc', programs: { 'github.com/opencontainers/runc': 'runc' } };
 
 test('a program is named by the last part of its package that is no version', () => {
   expect(builtName('x', 'go.etcd.io/etcd/server/v3')).toBe('server');
@@ -14,7 +14,7 @@ test('a program is named by the last part of its package that is no version', ()
 });
 
 test('programs have no symbols, no paths of the machine, and the versions that they tell', () => {
-  expect(compilerFlags({ ...etcd, variables: { 'a/b.version': 'v1' }, tags: ['seccomp'] })).toEqual([
+  expect(compilerFlags({ ...runc, variables: { 'a/b.version': 'v1' }, tags: ['seccomp'] })).toEqual([
     '-trimpath',
     '-ldflags=-s -w -X a/b.version=v1',
     '-tags=seccomp',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { run } from '../run.ts';
 import { cacheRoot, ensureEntry, findEntry } from './cache.ts';
 import type { Build, Patch } from './pins.ts';
@@ -12,8 +12,10 @@ const MODULES = join(import.meta.dirname, '..', 'modules');
 export async function entryName(build: Build): Promise<string> {
   const directory = join(MODULES, build.component);
   const hash = createHash('sha256').update(JSON.stringify([process.arch, build]));
-  for (const file of (await readdir(directory)).sort())
-    hash.update(`\0${file}\0`).update(await readFile(join(directory, file)));
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  for (const file of files.sort())
+    hash.update(`\0${relative(directory, file)}\0`).update(await readFile(file));
   return `${build.component}-${hash.digest('hex').slice(0, 16)}`;
 }
 

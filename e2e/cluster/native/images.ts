@@ -23,16 +23,20 @@ export function ownImages(
   packages: Promise<void>,
   program: (component: string) => Promise<string>,
 ): OwnImages {
-  const copy = (component: string) => async (context: string) =>
-    copyFile(join(await program(component), component), join(context, component));
+  const copy = (component: string, file: string) => async (context: string) =>
+    copyFile(join(await program(component), file), join(context, file));
   const image = async (recipe: string, naming: Naming, fill: (context: string) => Promise<unknown>) => {
     await packages;
     return filled(builder, recipe, naming, fill);
   };
   const images: OwnImages = {
     pause: image('pause', { name: 'space/pause' }, compilePause),
-    coredns: image('coredns', { name: 'space/coredns' }, copy('coredns')),
-    versitygw: image('versitygw', { name: 'versity/versitygw', tag: 'v1.8.0' }, copy('versitygw')),
+    coredns: image('coredns', { name: 'space/coredns' }, copy('kubernetes', 'coredns')),
+    versitygw: image(
+      'versitygw',
+      { name: 'versity/versitygw', tag: 'v1.8.0' },
+      copy('versitygw', 'versitygw'),
+    ),
   };
   // They are awaited later, and one that fails before is no unhandled failure.
   for (const one of Object.values(images)) one.catch(() => undefined);

@@ -85,12 +85,12 @@ export function buildPrograms(step: Step, { logs, packages, signal }: Building):
 export async function installPrograms(bin: string, built: ReadonlyMap<string, string>): Promise<void> {
   await mkdir(join(bin, '..'), { recursive: true });
   const draft = await mkdtemp(`${bin}.`);
-  for (const [component, directory] of built) {
+  for (const directory of built.values()) {
     for (const file of await readdir(directory, { recursive: true, withFileTypes: true })) {
       if (!file.isFile() || file.name === 'entry.json') continue;
       const path = join(file.parentPath, file.name);
       const below = path.slice(directory.length + 1);
-      const names = component === 'kubernetes' ? KUBERNETES_PROGRAMS : [below];
+      const names = below === 'kubernetes' ? KUBERNETES_PROGRAMS : [below];
       for (const name of names) {
         await mkdir(join(draft, name, '..'), { recursive: true });
         await link(path, join(draft, name)).catch(() => cp(path, join(draft, name)));

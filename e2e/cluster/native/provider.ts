@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, mkdir, readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { Step } from '../../progress/index.ts';
 import { readJson, replaceFile } from '../files.ts';
 import type { Image } from '../images/archive.ts';
@@ -77,6 +77,7 @@ async function bringUpAlone(
 ): Promise<Cluster> {
   const { name } = options;
   await mkdir(layout.log, { recursive: true });
+  await removeDrafts(layout);
   const abort = new AbortController();
   const builder = imageBuilder(join(layout.log, 'images.log'), (text) => step.note(text));
   try {
@@ -107,6 +108,14 @@ async function bringUpAlone(
     abort.abort();
     throw error;
   }
+}
+
+/** What a command that was killed had not finished; nobody else is at work on this cluster now. */
+async function removeDrafts({ state, pki, bin }: Layout): Promise<void> {
+  const drafts = (await readdir(state)).filter((file) =>
+    [pki, bin].some((whole) => file.startsWith(`${basename(whole)}.`)),
+  );
+  await Promise.all(drafts.map((file) => rm(join(state, file), { recursive: true })));
 }
 
 /** Never resolves: whoever races with it fails as soon as `work` does. */
