@@ -2,7 +2,9 @@
  * `npm run generate` writes every generated file; with `--check` it writes nothing and fails when one is stale.
  * A room that generates files exports them as `Generated` and is listed here.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { generatedFiles as manifests } from '../manifests/derive/generated.ts';
 
 /** A file made from another source: its path from the repository's root, and what it must hold. */
 export interface Generated {
@@ -10,7 +12,7 @@ export interface Generated {
   readonly text: string;
 }
 
-const sources: readonly (() => readonly Generated[])[] = [];
+const sources: readonly (() => readonly Generated[])[] = [manifests];
 
 const checking = process.argv.includes('--check');
 const stale: string[] = [];
@@ -18,7 +20,9 @@ for (const { path, text } of sources.flatMap((source) => source())) {
   const current = await readFile(path, 'utf8').catch(() => undefined);
   if (current === text) continue;
   stale.push(path);
-  if (!checking) await writeFile(path, text);
+  if (checking) continue;
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, text);
 }
 for (const path of stale) console.log(checking ? `stale: ${path} (npm run generate)` : `wrote ${path}`);
 if (checking && stale.length > 0) process.exitCode = 1;

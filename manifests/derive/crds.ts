@@ -1,0 +1,153 @@
+import { assistantSpec } from '../rules/assistant.ts';
+import { capsuleSpec } from '../rules/capsule.ts';
+import type { ObjectRule } from '../rules/rule.ts';
+import { type Structural, structural } from './structural.ts';
+
+export const GROUP = 'platform.space';
+
+const integer: Structural = { type: 'integer', format: 'int64' };
+const text: Structural = { type: 'string' };
+
+/** As the Kubernetes API conventions have it. */
+const conditions: Structural = {
+  type: 'array',
+  'x-kubernetes-list-type': 'map',
+  'x-kubernetes-list-map-keys': ['type'],
+  items: {
+    type: 'object',
+    required: ['type', 'status', 'reason', 'message', 'lastTransitionTime'],
+    properties: {
+      type: { type: 'string', maxLength: 316 },
+      status: { type: 'string', enum: ['True', 'False', 'Unknown'] },
+      observedGeneration: { ...integer, minimum: 0 },
+      lastTransitionTime: { type: 'string', format: 'date-time' },
+      reason: { type: 'string', minLength: 1, maxLength: 1024 },
+      message: { type: 'string', maxLength: 32_768 },
+    },
+  },
+};
+
+const capsuleStatus: Structural = {
+  type: 'object',
+  properties: {
+    observedGeneration: integer,
+    namespace: text,
+    assistants: { type: 'object', properties: { total: integer, ready: integer } },
+    conditions,
+  },
+};
+
+const assistantStatus: Structural = {
+  type: 'object',
+  properties: {
+    observedGeneration: integer,
+    manifest: { type: 'object', properties: { id: text, version: text, digest: text } },
+    sandbox: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    replicas: { type: 'object', properties: { wanted: integer, ready: integer } },
+    conditions,
+  },
+};
+
+interface Column {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'date';
+  readonly jsonPath: string;
+  readonly priority?: 1;
+}
+
+const condition = (name: string, type: string, field: 'status' | 'reason', wide = false): Column => ({
+  name,
+  type: 'string',
+  jsonPath: `.status.conditions[?(@.type=="${type}")].${field}`,
+  ...(wide ? { priority: 1 } : {}),
+});
+const age: Column = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
+
+interface Kind {
+  readonly kind: string;
+  readonly plural: string;
+  readonly short: string;
+  readonly spec: ObjectRule;
+  readonly status: Structural;
+  readonly columns: readonly Column[];
+}
+
+/** The two kinds of resource that people apply. */
+export const KINDS: readonly Kind[] = [
+  {
+    kind: 'Capsule',
+    plural: 'capsules',
+    short: 'cap',
+    spec: capsuleSpec,
+    status: capsuleStatus,
+    columns: [
+      condition('Ready', 'Ready', 'status'),
+      condition('Reason', 'Ready', 'reason'),
+      { name: 'Namespace', type: 'string', jsonPath: '.status.namespace' },
+      { name: 'Assistants', type: 'integer', jsonPath: '.status.assistants.total' },
+      condition('Sandbox', 'SandboxReady', 'status', true),
+      condition('Database', 'DatabaseReady', 'status', true),
+      age,
+    ],
+  },
+  {
+    kind: 'Assistant',
+    plural: 'assistants',
+    short: 'asst',
+    spec: assistantSpec,
+    status: assistantStatus,
+    columns: [
+      { name: 'Capsule', type: 'string', jsonPath: '.spec.capsule' },
+      condition('Ready', 'Ready', 'status'),
+      condition('Reason', 'Ready', 'reason'),
+      { name: 'Id', type: 'string', jsonPath: '.spec.manifest.platform.id' },
+      { name: 'Version', type: 'string', jsonPath: '.spec.manifest.platform.version' },
+      age,
+    ],
+  },
+];
+
+/** The CustomResourceDefinition of a kind. */
+export function definition({ kind, plural, short, spec, status, columns }: Kind): object {
+  const required = Object.keys(spec.required).length > 0 ? { required: ['spec'] } : {};
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      scope: 'Namespaced',
+      names: {
+        kind,
+        listKind: `${kind}List`,
+        plural,
+        singular: kind.toLowerCase(),
+        shortNames: [short],
+        categories: ['space'],
+      },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          additionalPrinterColumns: columns,
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              description: spec.description,
+              ...required,
+              properties: {
+                apiVersion: text,
+                kind: text,
+                metadata: { type: 'object' },
+                spec: structural(spec),
+                status,
+              },
+            },
+          },
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** One thing that is wrong with a manifest or a resource. */
+export interface ManifestError {
+  /** Where: a JSON pointer (RFC 6901); empty for the whole document. */
+  readonly pointer: string;
+  /** Which rule: a short name that does not change. */
+  readonly rule: string;
+  /** What is wrong, what is allowed, and what was found; safe to print. */
+  readonly message: string;
+}
+
+export type ErrorReport = (pointer: string, rule: string, message: string) => void;
+
+/** Nobody mends more than this at once, and hostile input shall not cost more. */
+const MOST_ERRORS = 1000;
+
+/** Collects errors up to a bound; the last one says when there are more. */
+export function errorList(): {
+  readonly errors: ManifestError[];
+  readonly report: ErrorReport;
+  full(): boolean;
+} {
+  const errors: ManifestError[] = [];
+  const full = () => errors.length > MOST_ERRORS;
+  const report: ErrorReport = (pointer, rule, message) => {
+    if (full()) return;
+    if (errors.length < MOST_ERRORS) errors.push({ pointer, rule, message });
+    else
+      errors.push({
+        pointer: '',
+        rule: 'too-many-errors',
+        message: `has more than ${MOST_ERRORS} errors; mend these first`,
+      });
+  };
+  return { errors, report, full };
+}
+
+/** The pointer to a property or an item of what `pointer` points to. */
+export function under(pointer: string, key: string | number): string {
+  const token = typeof key === 'number' ? String(key) : key.replaceAll('~', '~0').replaceAll('/', '~1');
+  return `${pointer}/${token}`;
+}
+
+/** Errors as one line of text: the first few, and how many more. */
+export function summarize(errors: readonly ManifestError[], most = 10): string {
+  const shown = errors
+    .slice(0, most)
+    .map(({ pointer, message }) => `${printable(pointer) || '/'}: ${message}`);
+  const more = errors.length - shown.length;
+  return shown.join('; ') + (more > 0 ? `; and ${more} more` : '');
+}
+
+/** Control, formatting, separator, private and unassigned characters: what changes or hides a line of text. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+const NOT_ASCII = /[^ -~]/gu;
+const numbered = (char: string) => `\\u{${char.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}}`;
+
+/** Text with everything escaped that a terminal or a reader could be misled by. */
+export const printable = (text: string): string => text.replace(UNPRINTABLE, numbered);
+
+/** As `printable`, and letters that look like ASCII but are not are shown for what they are. */
+export const printableAscii = (text: string): string => text.replace(NOT_ASCII, numbered);

@@ -1,0 +1,79 @@
+import { canonicalJson } from '../canonical.ts';
+import { STORAGE_LIMIT } from '../rules/manifest.ts';
+import type { Rule } from '../rules/rule.ts';
+import type { ErrorReport, ManifestError } from './error.ts';
+import { errorList } from './error.ts';
+import { explain } from './explain.ts';
+import { guard, mostValues } from './guard.ts';
+import { decode, isReadable, readJson } from './json.ts';
+import { zodOf } from './zod.ts';
+
+/** What a value turned out to be: accepted and frozen, or everything that is wrong with it. */
+export type Judgement<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly errors: readonly ManifestError[] };
+
+export interface Parser<T> {
+  /** A parsed value, such as the API server hands out. */
+  check(value: unknown): Judgement<T>;
+  /** JSON text, or the bytes of it. */
+  parse(text: string | Uint8Array): Judgement<T>;
+}
+
+/**
+ * The parser of a rule, whose accepted values are `T`. zod decides and copies; a refused value is walked a second time for the sake of its
+ * messages, and a walk that found nothing to say would still not make it accepted.
+ */
+export function parserOf<T>(rule: Rule): Parser<T> {
+  const schema = zodOf(rule);
+  const most = mostValues(rule);
+
+  function check(input: unknown): Judgement<T> {
+    const { errors, report } = errorList();
+    const measure = guard(input, most, report);
+    if (measure === undefined) return { ok: false, errors };
+    const outcome = schema.safeParse(input);
+    if (!outcome.success) {
+      const reasons = explain(rule, input);
+      return {
+        ok: false,
+        errors: reasons.length > 0 ? reasons : [unexplained(outcome.error.issues[0]?.path)],
+      };
+    }
+    if (measure.bytes > STORAGE_LIMIT && !fits(outcome.data, report)) return { ok: false, errors };
+    return { ok: true, value: deepFreeze(outcome.data as T) };
+  }
+
+  function parse(input: string | Uint8Array): Judgement<T> {
+    const { errors, report } = errorList();
+    const text = typeof input === 'string' ? input : decode(input, report);
+    if (text === undefined || !isReadable(text, report)) return { ok: false, errors };
+    const document = readJson(text, report);
+    if (document === undefined) return { ok: false, errors };
+    const judgement = check(document.value);
+    if (errors.length === 0) return judgement;
+    return { ok: false, errors: judgement.ok ? errors : [...errors, ...judgement.errors] };
+  }
+
+  return { check, parse };
+}
+
+function fits(value: unknown, report: ErrorReport): boolean {
+  const bytes = Buffer.byteLength(canonicalJson(value));
+  if (bytes <= STORAGE_LIMIT) return true;
+  const limit = `must be at most ${STORAGE_LIMIT} bytes of canonical JSON, which is what can be stored`;
+  report('', 'storage-size', `${limit}; found ${bytes}`);
+  return false;
+}
+
+const unexplained = (path: readonly PropertyKey[] | undefined): ManifestError => ({
+  pointer: (path ?? []).map((key) => `/${String(key)}`).join(''),
+  rule: 'refused',
+  message: 'is refused by the schema',
+});
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const member of Object.values(value)) deepFreeze(member);
+  return Object.freeze(value);
+}
