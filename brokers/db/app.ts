@@ -92,8 +92,7 @@ export function createBrokerApp(options: AppOptions): Edge<Caller> {
   app.get('/healthz', (_request, response) => sendJson(response, 200, '{"status":"ok"}'));
   app.get('/v1/driver', (_request, response) => sendJson(response, 200, options.driver));
   const operations = handlers(options.context);
-  for (const name of OPERATIONS)
-    app.post(CONTRACT[name].path, operate(edge, operations, name, options.mutations));
+  for (const name of OPERATIONS) app.post(CONTRACT[name].path, operate(edge, operations, name, options));
   // Nothing falls through to express's own pages: the edge admits only listed routes, and errors end here.
   app.use((request: Request, response: Response) =>
     edge.fail(request, response, new Error('route without handler')),
@@ -127,7 +126,7 @@ function operate<Name extends OperationName>(
   edge: Edge<Caller>,
   operations: Handlers,
   name: Name,
-  mutations: ConcurrencyLimit,
+  { mutations, context }: AppOptions,
 ) {
   return async (request: Request, response: Response): Promise<void> => {
     const exchange = edge.exchangeOf(request);
@@ -144,6 +143,7 @@ function operate<Name extends OperationName>(
       };
       const turn = await mutations.run(() => operations[name](call, input));
       if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
+      context.failpoint('answer');
       sendJson(response, 200, JSON.stringify({ ...turn.value, trace_id: exchange.traceId }));
     } catch (error) {
       edge.fail(request, response, toServiceError(error));
