@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { copyFile, cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -28,10 +28,21 @@ const SLIMMED = [
   ...['var/lib/apt/lists', 'var/cache/apt', 'var/log/apt'],
 ];
 
+/** As in Debian's own image: apt keeps no copies of what it downloads, and dpkg leaves out documentation. */
+const APT = `APT::Keep-Downloaded-Packages "false";
+Binary::apt-get::APT::Keep-Downloaded-Packages "false";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+Acquire::Languages "none";
+`;
+const DPKG = ['doc', 'man', 'info', 'locale', 'lintian']
+  .map((name) => `path-exclude /usr/share/${name}/*\n`)
+  .join('');
+
 const debian: Base = {
   reference: `debian:${SUITE}-slim`,
   from: [],
-  key: async () => hashOf(await readFile(recipe('debian'), 'utf8'), SUITE, ...SLIMMED),
+  key: async () => hashOf(await readFile(recipe('debian'), 'utf8'), SUITE, APT, DPKG, ...SLIMMED),
   async fill(context, { cache, log }) {
     const entry = await ensureEntry(join(cache, 'bases'), `debian-${await debian.key()}`, (draft) =>
       bootstrap(draft, log),
@@ -49,6 +60,8 @@ async function bootstrap(draft: string, log: string): Promise<void> {
     const ownNumbers = ['--numeric-owner', '--directory', root];
     for (const path of ['lib/apt/lists/partial', 'cache/apt/archives/partial', 'log/apt'])
       await mkdir(join(root, 'var', path), { recursive: true });
+    await writeFile(join(root, 'etc/apt/apt.conf.d/slim'), APT);
+    await writeFile(join(root, 'etc/dpkg/dpkg.cfg.d/slim'), DPKG);
     await run(['tar', ...ownNumbers, '--create', '--file', join(draft, 'root.tar'), '.'], { log });
   } finally {
     await rm(root, { recursive: true, force: true });
