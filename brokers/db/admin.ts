@@ -8,11 +8,11 @@ import { createLogger, ServiceError } from '@space/broker-kit';
 import pino from 'pino';
 import { COMMANDS, UsageError } from './commands.ts';
 import { readConfig } from './config.ts';
-import { type Closer, closeAll, openContext } from './open.ts';
+import { closeAll, type Held, openContext } from './open.ts';
 
 const [name = '', ...args] = process.argv.slice(2);
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-const closers: Closer[] = [];
+const held: Held = { closers: [], files: [] };
 
 if (command === undefined) {
   console.error('usage: node /app/admin.mjs COMMAND\n');
@@ -22,7 +22,7 @@ if (command === undefined) {
   const traceId = randomBytes(16).toString('hex');
   const log = createLogger({ service: 'db-broker-admin', level: 'warn', destination: pino.destination(2) });
   try {
-    const { context } = await openContext(readConfig(process.env), log, closers);
+    const { context } = await openContext(readConfig(process.env), log, held);
     const result = await command.run(context, traceId, args, () => text(process.stdin));
     console.log(typeof result === 'string' ? result : JSON.stringify(result));
   } catch (error) {
@@ -31,6 +31,6 @@ if (command === undefined) {
     if (!said) log.error({ trace_id: traceId, err: error }, 'command failed');
     process.exitCode = error instanceof UsageError ? 2 : 1;
   } finally {
-    await closeAll(closers);
+    await closeAll(held);
   }
 }

@@ -12,7 +12,7 @@ import { createBrokerApp } from './app.ts';
 import { createAuthorities, parseProvisionerTokens } from './authorities.ts';
 import type { Config } from './config.ts';
 import { loadDriverDocument } from './driver.ts';
-import { type Closer, CONNECTIONS, closeAll, openContext, watched } from './open.ts';
+import { CONNECTIONS, closeAll, type Held, hold, openContext, watched } from './open.ts';
 import type { Context } from './operations/context.ts';
 import { ensureTemplate } from './spares/template.ts';
 import { watchTls } from './tls.ts';
@@ -33,6 +33,10 @@ export interface Broker {
   /** The upkeep's rounds, to be run by hand where nobody wants to wait for them. */
   readonly rounds: readonly Round[];
   readonly context: Context;
+  /** Looks at the mounted files now instead of in a moment. */
+  refreshFiles(): Promise<void>;
+  /** Mutations that run now. */
+  inFlight(): number;
   stop(): Promise<boolean>;
 }
 
@@ -45,13 +49,16 @@ export interface BrokerOptions {
 
 /** Starts a broker, fail-closed and in this order: driver document, keys, server, registry, listener. */
 export async function startBroker({ config, driverPath, log, failpoint }: BrokerOptions): Promise<Broker> {
-  const closers: Closer[] = [];
+  const held: Held = { closers: [], files: [] };
   try {
     const driver = loadDriverDocument(driverPath);
-    const opened = await openContext(config, log, closers, failpoint);
+    const opened = await openContext(config, log, held, failpoint);
     const { context, acceptedOpen, registry } = opened;
-    const provisioners = await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log);
-    closers.push(provisioners.close);
+    const provisioners = hold(
+      held,
+      await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log),
+    );
+    const mutations = new ConcurrencyLimit(MUTATIONS);
     await ensureTemplate(context.connections, opened.address, context.spares);
 
     const edge = createBrokerApp({
@@ -62,20 +69,22 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
         caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
         refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
       },
-      mutations: new ConcurrencyLimit(MUTATIONS),
+      mutations,
       log,
       metrics: registry,
     });
     const host = config.LISTEN_HOST;
     const metricsServer = await serveMetrics(registry.registry, { host, port: config.METRICS_PORT });
-    closers.push(() => closeNow(metricsServer));
+    held.closers.push(() => closeNow(metricsServer));
     let listener: Listener | undefined;
     const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
     const tls =
       cert && key ? await watchTls({ cert, key }, (material) => listener?.useTls(material)) : undefined;
-    if (tls !== undefined) closers.push(tls.close);
+    if (tls !== undefined) hold(held, tls);
     const serving = await listen(edge, { host, port: config.LISTEN_PORT, log, tls: tls?.current() });
     listener = serving;
+    // It may have been exchanged while the listener was being opened.
+    if (tls !== undefined) serving.useTls(tls.current());
 
     const rounds = [
       refill(context, config.SPARE_DATABASES),
@@ -91,18 +100,22 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       metricsPort: portOf(metricsServer),
       rounds,
       context,
+      refreshFiles: async () => {
+        for (const file of held.files) await file.refresh();
+      },
+      inFlight: () => mutations.running,
       stop: () =>
         shutDown(
           [
             { name: 'requests', timeoutMs: 60_000, run: () => serving.close() },
             { name: 'upkeep', timeoutMs: 20_000, run: () => upkeep.stop() },
-            { name: 'files and connections', timeoutMs: 5_000, run: () => closeAll(closers) },
+            { name: 'files and connections', timeoutMs: 5_000, run: () => closeAll(held) },
           ],
           log,
         ),
     };
   } catch (error) {
-    await closeAll(closers);
+    await closeAll(held);
     throw error;
   }
 }

@@ -15,27 +15,32 @@ import { closeRegistry, judge, readServerFacts, requireSafe } from './walls/pref
 
 /** Connections to the server: two to look principals up, the rest to work; below ten in all. */
 export const CONNECTIONS = { lookup: 2, work: 6 };
-/** Something to close at the end; what was opened last is closed first. */
-export type Closer = () => unknown;
+
+/** What a process holds until its end, which is closed in reverse, and the mounted files among it. */
+export interface Held {
+  readonly closers: (() => unknown)[];
+  readonly files: { refresh(): Promise<void> }[];
+}
+
+export function hold<File extends { refresh(): Promise<void>; close(): void }>(held: Held, file: File): File {
+  held.closers.push(() => file.close());
+  held.files.push(file);
+  return file;
+}
 
 /** What operations need, whether a request or an administrator's command asks for them. */
 export async function openContext(
   config: Config,
   log: Logger,
-  closers: Closer[],
+  held: Held,
   failpoint?: (name: string) => void,
 ) {
-  const keyring = await watched(config.DERIVATION_KEY_FILE, parseKeyring, log);
-  closers.push(keyring.close);
+  const keyring = hold(held, await watched(config.DERIVATION_KEY_FILE, parseKeyring, log));
   const nameKey = parseNameKey(await readFile(config.NAME_KEY_FILE, 'utf8'));
-  const address = await watched(
-    config.ADMIN_DATABASE_URL_FILE,
-    (text) => parseAdminUrl(text, (path) => readFileSync(path, 'utf8')),
-    log,
-  );
-  closers.push(address.close);
+  const parse = (text: string) => parseAdminUrl(text, (path) => readFileSync(path, 'utf8'));
+  const address = hold(held, await watched(config.ADMIN_DATABASE_URL_FILE, parse, log));
   const connections = openConnections(address, log, CONNECTIONS);
-  closers.push(() => connections.close());
+  held.closers.push(() => connections.close());
   await untilReachable(connections, log);
   await closeRegistry(connections);
   const acceptedOpen = config.ACCEPT_OPEN_DATABASES.split(',').map((name) => name.trim());
@@ -108,7 +113,7 @@ async function untilReachable(connections: Connections, log: Logger): Promise<vo
 }
 
 /** What fails to close must not keep the rest open. */
-export async function closeAll(closers: readonly Closer[]): Promise<void> {
+export async function closeAll({ closers }: Held): Promise<void> {
   for (const close of closers.toReversed()) {
     try {
       await close();

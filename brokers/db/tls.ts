@@ -5,6 +5,7 @@ import { ConfigError } from './config.ts';
 /** The listener's certificate and key, which follow their files. */
 export interface WatchedTls {
   current(): TlsMaterial;
+  refresh(): Promise<void>;
   close(): void;
 }
 
@@ -36,7 +37,11 @@ export async function watchTls(
     files.cert?.close();
     files.key?.close();
   }
-  return { current: () => served ?? first, close };
+  const refresh = async () => {
+    await files.cert?.refresh();
+    await files.key?.refresh();
+  };
+  return { current: () => served ?? first, refresh, close };
 }
 
 function pairOf(files: { cert?: Watched<string>; key?: Watched<Secret<string>> }): TlsMaterial | undefined {

@@ -53,6 +53,8 @@ export interface Stage {
   readonly server: EmbeddedServer;
   readonly mounts: Mounts;
   readonly broker: TestBroker;
+  /** Another broker on the same server and files. */
+  replica(options?: Parameters<typeof startTestBroker>[1]): Promise<TestBroker>;
   /** As superuser, in the `postgres` database. */
   sql<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
   /** As superuser, in the registry. */
@@ -73,6 +75,7 @@ export async function setStage(
       server: running,
       mounts,
       broker: started,
+      replica: (options) => startTestBroker(mounts, options),
       sql: (text, values) => query(running.superuserUrl, text, values),
       registry: (text, values) => query(intoDatabase(running.superuserUrl, 'space_registry'), text, values),
       close: async () => {

@@ -1,0 +1,156 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { newToken } from '@space/broker-kit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { COMMANDS } from './commands.ts';
+import { census } from './testing/census.ts';
+import { connect, type Stage, setStage, sqlstate } from './testing/postgres.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await setStage();
+});
+afterAll(() => stage.close());
+
+const trace = 'a'.repeat(32);
+const command = (name: string, args: string[] = [], input = '') =>
+  COMMANDS[name]!.run(stage.broker.context, trace, args, async () => input);
+
+describe('rotation', () => {
+  it('gives the new URL at the next create and the same one ever after; the old one opens nothing', async () => {
+    const capsule = await stage.broker.capsule('rotating');
+    const before: string = (await capsule.create('rotating', 'app')).json.database_url;
+    expect(await command('rotate', ['rotating', 'app'])).toEqual({ marked: 1 });
+    expect(await sqlstate(before)).toBe('ok');
+    const after = await capsule.create('rotating', 'app');
+    expect(after.json.created).toBe(false);
+    expect(after.json.database_url).not.toBe(before);
+    expect(new URL(after.json.database_url).pathname).toBe(new URL(before).pathname);
+    expect(await sqlstate(before)).toBe('28P01');
+    expect(await sqlstate(after.json.database_url)).toBe('ok');
+    expect((await capsule.create('rotating', 'app')).json.database_url).toBe(after.json.database_url);
+  });
+
+  it("reaches the Capsule's own database by provision", async () => {
+    const principal = newToken('dbp').reveal();
+    const first = await stage.broker.provisioner.provision('own', principal);
+    await command('rotate', ['own']);
+    const second = await stage.broker.provisioner.provision('own', principal);
+    expect(second.json.database_url).not.toBe(first.json.database_url);
+    expect(await sqlstate(second.json.database_url)).toBe('ok');
+  });
+
+  it('moves everything to a new derivation key, after which the old one may go', async () => {
+    const capsule = await stage.broker.capsule('keyring');
+    const before: string = (await capsule.create('keyring', 'app')).json.database_url;
+    const path = join(stage.mounts.directory, 'derivation');
+    const fresh = randomBytes(32).toString('base64url');
+    const old = readFileSync(path, 'utf8').trim();
+    stage.mounts.write('derivation', `${fresh}\n${old}`);
+    await stage.broker.refreshFiles();
+    expect((await capsule.create('keyring', 'app')).json.database_url).toBe(before);
+    await command('rotate', ['--all']);
+    const after: string = (await capsule.create('keyring', 'app')).json.database_url;
+    expect(await sqlstate(after)).toBe('ok');
+    const keys = await stage.registry<{ keys: number }>(
+      "SELECT count(DISTINCT key_id)::int AS keys FROM broker.database WHERE state = 'ready'",
+    );
+    expect(keys).toEqual([{ keys: 2 }]);
+    stage.mounts.write('derivation', fresh);
+    await expect(stage.replica()).rejects.toThrow(/keys that databases depend on are missing/);
+    stage.mounts.write('derivation', `${fresh}\n${old}`);
+  });
+});
+
+describe('an administrator', () => {
+  it('lists Capsules and databases without a credential in them', async () => {
+    const capsule = await stage.broker.capsule('listed');
+    const { password } = new URL((await capsule.create('listed', 'app')).json.database_url);
+    const lines = String(await command('list'))
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines.find((line) => line.capsule === 'listed')).toMatchObject({
+      state: 'active',
+      databases: [{ app: '' }, { app: 'app', state: 'ready', generation: 1, closed: false }],
+    });
+    expect(JSON.stringify(lines)).not.toContain(password);
+  });
+
+  it('closes what is retained, which then stays closed, and opens it again', async () => {
+    const capsule = await stage.broker.capsule('kept');
+    const url: string = (await capsule.create('kept', 'app')).json.database_url;
+    const session = await connect(url);
+    await session.query("CREATE TABLE t AS SELECT 'kept' AS word");
+    await command('close', ['kept']);
+    await expect(session.query('SELECT 1')).rejects.toThrow();
+    expect(await sqlstate(url)).not.toBe('ok');
+    expect((await capsule.create('kept', 'app')).status).toBe(409);
+    await stage.broker.round('drift');
+    expect(await sqlstate(url)).not.toBe('ok');
+    await command('open', ['kept']);
+    expect(await sqlstate(url, "SELECT 1 / (word = 'kept')::int FROM t")).toBe('ok');
+    expect((await capsule.create('kept', 'app')).json.database_url).toBe(url);
+  });
+
+  it('drops what is retained, and its id is free', async () => {
+    const capsule = await stage.broker.capsule('doomed');
+    await capsule.create('doomed', 'app');
+    await command('close', ['doomed']);
+    expect(await command('drop', ['doomed'])).toEqual({ dropped: [expect.any(String), expect.any(String)] });
+    expect((await capsule.create('doomed', 'app')).status).toBe(403);
+    expect((await stage.broker.provisioner.provision('doomed', newToken('dbp').reveal())).json.created).toBe(
+      true,
+    );
+    expect(await census(stage.server.superuserUrl)).toEqual([]);
+  });
+
+  it('replaces a lost principal, which never works again', async () => {
+    const lost = await stage.broker.capsule('lost');
+    const found = newToken('dbp').reveal();
+    expect(await command('replace-principal', ['lost'], `${found}\n`)).toEqual({ replaced: true });
+    expect((await lost.create('lost', 'app')).status).toBe(403);
+    expect((await stage.broker.as(found).create('lost', 'app')).status).toBe(200);
+    expect((await stage.broker.provisioner.provision('other', lost.token ?? '')).status).toBe(409);
+    await expect(command('replace-principal', ['lost'], 'short')).rejects.toThrow(/one token/);
+  });
+
+  it('leaves an audit row for every act, which nobody changes', async () => {
+    const rows = await stage.registry<{ operation: string }>(
+      "SELECT DISTINCT operation FROM broker.audit WHERE authority = 'administrator' AND trace_id = $1 ORDER BY 1",
+      [trace],
+    );
+    expect(rows.map(({ operation }) => operation)).toEqual([
+      'administrator.close',
+      'administrator.drop',
+      'administrator.open',
+      'administrator.replace-principal',
+      'administrator.rotate',
+    ]);
+    for (const change of [
+      'DELETE FROM broker.audit',
+      'UPDATE broker.audit SET outcome = outcome',
+      'TRUNCATE broker.audit',
+    ]) {
+      await expect(stage.registry(change)).rejects.toThrow(/append-only/);
+    }
+  });
+
+  it('runs commands in the container, and is told how', async () => {
+    const run = (...args: string[]) =>
+      new Promise<{ code: number | string | null | undefined; out: string; err: string }>((resolve) => {
+        const env = { PATH: process.env['PATH'], ...stage.mounts.environment };
+        execFile(
+          process.execPath,
+          [join(import.meta.dirname, 'admin.ts'), ...args],
+          { env },
+          (error, out, err) => resolve({ code: error === null ? 0 : error.code, out, err }),
+        );
+      });
+    expect(await run('list')).toMatchObject({ code: 0, out: expect.stringContaining('"capsule":"listed"') });
+    expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining('replace-principal CAPSULE') });
+    expect(await run('drop', 'nobody')).toMatchObject({ code: 1, err: 'no such Capsule\n' });
+    expect(await run('drop')).toMatchObject({ code: 2 });
+  });
+});

@@ -1,0 +1,301 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { TLSSocket } from 'node:tls';
+import { newToken } from '@space/broker-kit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadDriverDocument } from './driver.ts';
+import { client, DRIVER_PATH, startTestBroker } from './testing/broker.ts';
+import { connect, query, type Stage, setStage, sqlstate, until } from './testing/postgres.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await setStage();
+});
+afterAll(() => stage.close());
+
+describe('start-up refuses to listen', () => {
+  it.each([
+    [
+      'when any role may enter postgres',
+      'GRANT CONNECT ON DATABASE postgres TO PUBLIC',
+      'REVOKE CONNECT ON DATABASE postgres FROM PUBLIC',
+      /PUBLIC may connect to postgres/,
+    ],
+    [
+      'when any role may enter template1',
+      'GRANT CONNECT ON DATABASE template1 TO PUBLIC',
+      'REVOKE CONNECT ON DATABASE template1 FROM PUBLIC',
+      /template1/,
+    ],
+    [
+      'without pg_signal_backend',
+      'REVOKE pg_signal_backend FROM space_broker',
+      'GRANT pg_signal_backend TO space_broker',
+      /pg_signal_backend/,
+    ],
+    ['as superuser', 'ALTER ROLE space_broker SUPERUSER', 'ALTER ROLE space_broker NOSUPERUSER', /superuser/],
+    [
+      'without CREATEROLE',
+      'ALTER ROLE space_broker NOCREATEROLE',
+      'ALTER ROLE space_broker CREATEROLE',
+      /CREATEROLE/,
+    ],
+    [
+      'without CREATEDB',
+      'ALTER ROLE space_broker NOCREATEDB',
+      'ALTER ROLE space_broker CREATEDB',
+      /CREATEDB/,
+    ],
+  ])('%s', async (_, open, close, reason) => {
+    await stage.sql(open);
+    await expect(startTestBroker(stage.mounts)).rejects.toThrow(reason);
+    await stage.sql(close);
+  });
+
+  it('unless the open database was accepted by name', async () => {
+    await stage.sql('GRANT CONNECT ON DATABASE postgres TO PUBLIC');
+    const broker = await stage.replica({ environment: { ACCEPT_OPEN_DATABASES: 'postgres' } });
+    expect(broker.log.join('')).toContain('accepted although open to PUBLIC: postgres');
+    await broker.stop();
+    await stage.sql('REVOKE CONNECT ON DATABASE postgres FROM PUBLIC');
+  });
+
+  it('in a registry of another Space', async () => {
+    await expect(stage.replica({ environment: { SPACE_NAME: 'other' } })).rejects.toThrow(/another Space/);
+  });
+
+  it.each([
+    ['malformed', '{"spec":1,'],
+    ['with a duplicate key', readFileSync(DRIVER_PATH, 'utf8').replace('"spec": 1', '"spec": 1, "spec": 1')],
+    ['incomplete', '{"spec":1,"service":"postgres","scope":"space"}'],
+    ['unknown', readFileSync(DRIVER_PATH, 'utf8').replace('"spec": 1', '"spec": 1, "extra": true')],
+    ['Capsule-scoped', readFileSync(DRIVER_PATH, 'utf8').replace('"scope": "space"', '"scope": "capsule"')],
+    [
+      'requiring credentials',
+      readFileSync(DRIVER_PATH, 'utf8').replace('"spec": 1', '"spec": 1, "credential_policy": "byok"'),
+    ],
+    ['of another version', readFileSync(DRIVER_PATH, 'utf8').replace('"spec": 1', '"spec": 2')],
+    ['that names another route', readFileSync(DRIVER_PATH, 'utf8').replace('apps/drop', 'apps/remove')],
+  ])('with a driver document that is %s', (_, text) => {
+    const path = join(stage.mounts.directory, 'driver.json');
+    writeFileSync(path, text);
+    expect(() => loadDriverDocument(path)).toThrow(/driver document/);
+  });
+
+  it('and names a bad setting without quoting it', async () => {
+    const attempt = startTestBroker(stage.mounts, { environment: { LISTEN_PORT: 'canary' } });
+    await expect(attempt).rejects.toThrow(/LISTEN_PORT/);
+    await attempt.catch((error: Error) => expect(error.message).not.toContain('canary'));
+  });
+});
+
+describe('while it runs', () => {
+  it('takes a new administrator password and two provisioner tokens from their files', async () => {
+    const capsule = await stage.broker.capsule('files');
+    await stage.sql("ALTER ROLE space_broker PASSWORD 'rotated-password'");
+    const url = new URL(stage.server.brokerUrl);
+    url.password = 'rotated-password';
+    stage.mounts.write('url', url.href);
+    await stage.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'space_broker'");
+    await until(
+      async () => (await capsule.create('files', 'app')).status === 200,
+      'the new password to be used',
+    );
+
+    const next = newToken('prv').reveal();
+    stage.mounts.write('token', `${stage.mounts.provisioner}\n${next}`);
+    await stage.broker.refreshFiles();
+    for (const token of [next, stage.mounts.provisioner]) {
+      expect((await stage.broker.as(token).finalize('unknown')).status).toBe(404);
+    }
+    stage.mounts.write('token', 'nonsense');
+    await stage.broker.refreshFiles();
+    expect((await stage.broker.as(next).finalize('unknown')).status).toBe(404);
+    stage.mounts.write('token', stage.mounts.provisioner);
+    await stage.broker.refreshFiles();
+    expect((await stage.broker.as(next).finalize('unknown')).status).toBe(403);
+  });
+
+  it('shares its work with a replica: one of 64 creates makes the database', async () => {
+    const replica = await stage.replica();
+    const capsule = await stage.broker.capsule('pair');
+    const callers = [capsule, replica.as(capsule.token)];
+    const replies = await Promise.all(
+      Array.from({ length: 64 }, (_, i) => callers[i % 2]!.create('pair', 'one')),
+    );
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(replies.filter(({ json }) => json.created)).toHaveLength(1);
+    expect(new Set(replies.map(({ json }) => json.database_url)).size).toBe(1);
+    await replica.stop();
+  });
+
+  it('says that it cannot now when the server has no connection left, and lives on', async () => {
+    const capsule = await stage.broker.capsule('full');
+    const held = [];
+    for (;;) {
+      try {
+        held.push(await connect(stage.server.superuserUrl.replace('/postgres', '/template1')));
+      } catch {
+        break;
+      }
+    }
+    const replica = startTestBroker(stage.mounts);
+    expect((await fetch(`${stage.broker.url}/healthz`)).status).toBe(200);
+    const reply = await capsule.create('full', 'app');
+    expect([200, 503]).toContain(reply.status);
+    await Promise.all(held.map((one) => one.end()));
+    await (await replica).stop();
+    expect((await capsule.create('full', 'app')).status).toBe(200);
+  });
+
+  it('keeps within ten connections', async () => {
+    const capsule = await stage.broker.capsule('many');
+    await Promise.all(Array.from({ length: 40 }, (_, i) => capsule.create('many', `app${i % 12}`)));
+    const [row] = await stage.sql<{ n: number }>(
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE usename = 'space_broker'",
+    );
+    expect(row!.n).toBeLessThanOrEqual(10);
+  });
+
+  it('limits a Capsule that asks too often, and says when to come back', async () => {
+    const environment = {
+      CAPSULE_REQUESTS_PER_SECOND: '1',
+      CAPSULE_REQUESTS_BURST: '3',
+      REFUSALS_PER_SECOND: '1',
+      REFUSALS_BURST: '3',
+    };
+    const limited = await stage.replica({ environment });
+    const capsule = await stage.broker.capsule('eager');
+    const caller = limited.as(capsule.token);
+    const replies = await Promise.all(Array.from({ length: 10 }, () => caller.create('eager', 'app')));
+    const late = replies.filter(({ status }) => status === 429);
+    expect(late.length).toBeGreaterThanOrEqual(5);
+    for (const { headers, json } of late) {
+      expect(headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+      expect(json.error).toEqual({ code: 'rate_limited' });
+    }
+    const refused = await Promise.all(Array.from({ length: 6 }, () => limited.as(undefined).finalize('x')));
+    expect(refused.map(({ status }) => status).sort()).toEqual([403, 403, 403, 429, 429, 429]);
+    await limited.stop();
+  });
+
+  it('ends what it has begun when it is told to stop, and takes nothing new', async () => {
+    const replica = await stage.replica();
+    const capsule = await stage.broker.capsule('drain');
+    const caller = replica.as(capsule.token);
+    const running = Array.from({ length: 8 }, (_, i) => caller.create('drain', `app${i}`));
+    await until(() => replica.inFlight() > 0, 'work to begin');
+    const stopped = replica.stop();
+    const replies = await Promise.allSettled(running);
+    for (const reply of replies) {
+      if (reply.status === 'fulfilled') expect(reply.value.status).toBe(200);
+    }
+    expect(replies.some(({ status }) => status === 'fulfilled')).toBe(true);
+    expect(await stopped).toBe(true);
+    await expect(fetch(`${replica.url}/healthz`)).rejects.toThrow();
+  });
+});
+
+describe('its certificate', () => {
+  const make = (name: string) => {
+    const path = (end: string) => join(stage.mounts.directory, `${name}.${end}`);
+    const args = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '1',
+      '-subj',
+      `/CN=${name}`,
+    ];
+    execFileSync('openssl', [...args, '-keyout', path('key'), '-out', path('crt')], { stdio: 'ignore' });
+    return { cert: path('crt'), key: path('key') };
+  };
+  const subjectAt = (port: number) =>
+    new Promise<string>((resolve, reject) => {
+      const call = request(
+        { host: '127.0.0.1', port, path: '/healthz', rejectUnauthorized: false, agent: false },
+        (response) => {
+          resolve((response.socket as TLSSocket).getPeerCertificate().subject.CN?.toString() ?? '');
+          response.resume();
+        },
+      );
+      call.once('error', reject);
+      call.end();
+    });
+
+  it('follows its files, both or not at all, and the health check speaks to it', async () => {
+    const [one, two, served] = [make('one'), make('two'), make('served')];
+    const use = (from: { cert: string; key: string }, what: ('cert' | 'key')[]) => {
+      for (const file of what) copyFileSync(from[file], served[file]);
+    };
+    use(one, ['cert', 'key']);
+    const broker = await stage.replica({
+      environment: { TLS_CERT_FILE: served.cert, TLS_KEY_FILE: served.key },
+    });
+    expect(await subjectAt(broker.port)).toBe('one');
+    use(two, ['cert']);
+    await broker.refreshFiles();
+    expect(await subjectAt(broker.port)).toBe('one');
+    use(two, ['key']);
+    await broker.refreshFiles();
+    expect(await subjectAt(broker.port)).toBe('two');
+    expect(new X509Certificate(readFileSync(served.cert)).subject).toBe('CN=two');
+    const env = { PATH: process.env['PATH'], LISTEN_PORT: String(broker.port) };
+    const health = (environment: Record<string, string>) => {
+      const child = spawn(process.execPath, [join(import.meta.dirname, 'health.ts')], {
+        env: { ...env, ...environment },
+        stdio: 'ignore',
+      });
+      return once(child, 'exit').then(([code]) => code as number);
+    };
+    expect(await health({ TLS_CERT_FILE: served.cert })).toBe(0);
+    expect(await health({})).toBe(1);
+    expect(await health({ LISTEN_PORT: String(broker.metricsPort) })).toBe(1);
+    await broker.stop();
+  });
+});
+
+describe('npm run dev:db', () => {
+  it('prints one line, works, and leaves nothing', async () => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'dev.ts')], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const exited = once(child, 'exit');
+    const lines: string[] = [];
+    const reader = createInterface({ input: child.stdout });
+    reader.on('line', (line) => lines.push(line));
+    await until(() => lines.length > 0, 'the line');
+    const ready = JSON.parse(lines[0]!);
+    expect(ready).toEqual({
+      service: 'db-broker',
+      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      provisioner_token: expect.stringMatching(/^spc_prv_/),
+      admin_database_url: expect.stringMatching(/^postgresql:/),
+    });
+    const reply = await client(ready.url, ready.provisioner_token).provision(
+      'home',
+      newToken('dbp').reveal(),
+    );
+    expect(await sqlstate(reply.json.database_url)).toBe('ok');
+    const [{ data_directory: data } = { data_directory: '' }] = await query<{ data_directory: string }>(
+      ready.admin_database_url,
+      'SHOW data_directory',
+    );
+    expect(statSync(data).isDirectory()).toBe(true);
+    child.kill('SIGTERM');
+    expect(await exited).toEqual([0, null]);
+    expect(existsSync(data)).toBe(false);
+    expect(lines).toHaveLength(1);
+    await expect(fetch(ready.url)).rejects.toThrow();
+  });
+});
