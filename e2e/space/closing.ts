@@ -1,41 +1,69 @@
+import { relative } from 'node:path';
+import type { Cluster } from '../cluster/index.ts';
 import type { StepSummary } from '../progress/index.ts';
-import type { Story } from './example.ts';
+import type { Line, Story } from './example.ts';
+import type { Release } from './release.ts';
 
-/** How long each part took: the outermost steps, and what came of them. */
-export function closingTable(summary: readonly StepSummary[]): string {
-  const rows = summary.filter((step) => step.depth === 0);
-  const width = Math.max(...rows.map((row) => row.title.length));
-  const lines = rows.map(({ title, seconds, note }) => {
-    const remark = note === '' ? '' : `  ${note}`;
-    return `  ${title.padEnd(width)}  ${seconds.toFixed(1).padStart(6)} s${remark}`;
-  });
-  return ['', 'What came up, and how long it took', ...lines].join('\n');
+type Place = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> & Release;
+
+const WIDTH = 11;
+const row = (name: string, text: string) => `  ${name.padEnd(WIDTH)} ${text}`;
+const money = ({ account, currency, amount }: Line) => `${account} ${amount} ${currency}`;
+
+/** What came up, what the example told, how long each part took and what to try next. */
+export function closing(place: Place, story: Story | undefined, summary: readonly StepSummary[]): string {
+  const parts = [cameUp(place, story), ...(story === undefined ? [] : [told(story)]), took(summary)];
+  return [...parts, next(place, story)].map((lines) => `\n${lines.join('\n')}`).join('\n');
 }
 
-export function nextSteps(namespace: string, story: Story | undefined): string {
-  const lines: string[] = [];
-  if (story !== undefined) {
-    lines.push(
-      '',
-      'The Assistant ledger, through its Service',
-      `  posted    ${JSON.stringify(story.entry)}`,
-      `  balances  ${JSON.stringify(story.balances)}`,
-      `  kernel    ${story.kernel}`,
-    );
-  }
-  lines.push(
-    '',
-    'What to try next',
-    `  npm run kubectl -- -n ${namespace} get capsules,assistants`,
-    `  npm run kubectl -- -n ${namespace} describe assistant ledger`,
-  );
+function cameUp({ name, provider, kubeconfig, space, namespace }: Place, story: Story | undefined) {
+  return [
+    'What came up',
+    row('cluster', `${name} (${provider}), ${relative(process.cwd(), kubeconfig)}`),
+    row('Space', `${space}: the operator in ${namespace}, broker, PostgreSQL and S3 in ${space}-services`),
+    ...(story === undefined
+      ? []
+      : [
+          row('Capsule', `household, in namespace ${story.namespace}`),
+          row('Assistant', 'ledger, Ready, with a database of its own'),
+        ]),
+  ];
+}
+
+function told({ entry, balances, kernel }: Story): string[] {
+  const lines = balances.map(({ balance, ...rest }) => money({ ...rest, amount: balance }));
+  return [
+    'What the Assistant ledger answers through its Service',
+    row('posted', `${entry.description}: ${entry.lines.map(money).join(', ')}`),
+    row('balances', lines.join(', ')),
+    row('its kernel', kernel),
+  ];
+}
+
+function took(summary: readonly StepSummary[]): string[] {
+  const rows = summary.filter(({ depth }) => depth === 0);
+  const width = Math.max(WIDTH, ...rows.map(({ title }) => title.length));
+  return [
+    'How long it took',
+    ...rows.map(({ title, seconds, note }) => {
+      const remark = note === '' ? '' : `  ${note}`;
+      return `  ${title.padEnd(width)} ${seconds.toFixed(1).padStart(6)} s${remark}`;
+    }),
+  ];
+}
+
+function next({ name, namespace }: Place, story: Story | undefined): string[] {
+  const kubectl = `npm run -s kubectl --${name === 'space' ? '' : ` --cluster ${name}`}`;
+  const down = `npm run down${name === 'space' ? '' : ` -- --cluster ${name}`}`;
+  const lines = ['What to try next', `  ${kubectl} -n ${namespace} get capsules,assistants`];
   if (story !== undefined) {
     const service = `/api/v1/namespaces/${story.namespace}/services/ledger:8080/proxy`;
-    lines.push(`  npm run kubectl -- get --raw ${service}/balances`);
+    lines.push(
+      `  ${kubectl} -n ${namespace} describe assistant ledger`,
+      `  ${kubectl} get --raw ${service}/`,
+      `  ${kubectl} get --raw ${service}/trial-balance`,
+      `  ${kubectl} -n ${story.namespace} exec deploy/ledger -- cat /proc/version`,
+    );
   }
-  lines.push(
-    '  npm run kubectl -- delete runtimeclass gvisor     # and watch the gate close',
-    '  npm run down',
-  );
-  return lines.join('\n');
+  return [...lines, `  ${down}`];
 }

@@ -4,9 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parse } from 'yaml';
 import type { Step } from '../progress/index.ts';
 import type { Kube, KubeObject } from './kube.ts';
+import { symptoms } from './rollout.ts';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../manifests/examples');
 const READY_WITHIN_MS = 180_000;
+const ANSWER_WITHIN_MS = 20_000;
 
 async function example(file: string): Promise<KubeObject> {
   return parse(await readFile(resolve(EXAMPLES, file), 'utf8')) as KubeObject;
@@ -23,7 +25,7 @@ export async function applyExamples(kube: Kube, namespace: string, image: string
 /** Waits until the object says that it is Ready, telling meanwhile what it says instead. */
 export async function waitReady(
   kube: Kube,
-  kind: string,
+  kind: 'capsule' | 'assistant',
   name: string,
   namespace: string,
   step: Step,
@@ -34,26 +36,37 @@ export async function waitReady(
     const ready = object?.['status']?.conditions?.find(
       (condition: { type: string }) => condition.type === 'Ready',
     );
-    if (
-      object !== undefined &&
-      ready?.status === 'True' &&
-      object['status'].observedGeneration === object.metadata.generation
-    ) {
+    const current = object?.['status']?.observedGeneration === object?.metadata.generation;
+    if (object !== undefined && ready?.status === 'True' && current) {
       step.note('');
       return object;
     }
     const saying = ready === undefined ? 'nothing yet' : `${ready.reason}: ${ready.message}`;
     step.note(saying);
-    if (performance.now() > deadline) throw new Error(`${kind} ${name} says ${saying}`);
+    if (performance.now() > deadline) {
+      const places = [namespace, ...(await capsuleNamespaces(kube, namespace))];
+      throw new Error([`${kind} ${name} says ${saying}`, ...(await symptoms(kube, places))].join('\n'));
+    }
     await pause(200);
   }
+}
+
+async function capsuleNamespaces(kube: Kube, namespace: string): Promise<readonly string[]> {
+  const capsules = await kube.list('capsules', namespace);
+  return capsules.flatMap((capsule) => capsule['status']?.namespace ?? []);
+}
+
+export interface Line {
+  readonly account: string;
+  readonly currency: string;
+  readonly amount: string;
 }
 
 /** What the ledger told through its Service. */
 export interface Story {
   readonly namespace: string;
-  readonly entry: unknown;
-  readonly balances: unknown;
+  readonly entry: { readonly description: string; readonly lines: readonly Line[] };
+  readonly balances: readonly (Omit<Line, 'amount'> & { readonly balance: string })[];
   readonly kernel: string;
 }
 
@@ -67,8 +80,21 @@ export async function tellStory(kube: Kube, namespace: string): Promise<Story> {
       { account: 'assets:bank', currency: 'EUR', amount: '-42.50' },
     ],
   };
-  await kube.proxy(namespace, 'ledger:8080', '/entries', entry);
-  const { balances } = (await kube.proxy(namespace, 'ledger:8080', '/balances')) as { balances: unknown };
-  const about = (await kube.proxy(namespace, 'ledger:8080', '/')) as { kernel: string };
-  return { namespace, entry, balances, kernel: about.kernel };
+  await answered(() => kube.proxy(namespace, 'ledger:8080', '/entries', entry));
+  const { balances } = (await kube.proxy(namespace, 'ledger:8080', '/balances')) as Pick<Story, 'balances'>;
+  const { kernel } = (await kube.proxy(namespace, 'ledger:8080', '/')) as Pick<Story, 'kernel'>;
+  return { namespace, entry, balances, kernel };
+}
+
+/** The API server's proxy learns of a ready pod a moment after everybody else does. */
+async function answered<T>(ask: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + ANSWER_WITHIN_MS;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await pause(200);
+    }
+  }
 }

@@ -4,12 +4,19 @@ import type { ImageSource } from '../cluster/index.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-const bundled = (name: BundleName, dockerfile: string): ImageSource => ({
-  name: `space/${name}`,
-  dockerfile: resolve(ROOT, dockerfile),
-  context: resolve(ROOT, 'dist', name),
-  buildContext: async () => void (await bundle(name)),
-});
+/** An image around a bundle. The cluster asks for its context when it comes up and when it loads; one bundle does. */
+function bundled(name: BundleName, dockerfile: string): ImageSource {
+  let written: Promise<void> | undefined;
+  return {
+    name: `space/${name}`,
+    dockerfile: resolve(ROOT, dockerfile),
+    context: resolve(ROOT, 'dist', name),
+    buildContext() {
+      written ??= bundle(name);
+      return written;
+    },
+  };
+}
 
 /** Our images, each an ordinary Dockerfile; the key is the chart value that names it, where there is one. */
 export const IMAGES = {

@@ -4,10 +4,10 @@ import { IMAGE_SOURCES, referenceOf } from './images.ts';
 import { createKube, type Kube } from './kube.ts';
 import { installRelease, type Release } from './release.ts';
 
-export { applyExamples, type Story, tellStory, waitReady } from './example.ts';
-export { createKube, type Kube, type KubeObject } from './kube.ts';
+export { closing } from './closing.ts';
+export { applyExamples, tellStory, waitReady } from './example.ts';
 
-export interface RunningSpace extends Release {
+interface RunningSpace extends Release {
   readonly cluster: Cluster;
   readonly kube: Kube;
   readonly kubectl: string;

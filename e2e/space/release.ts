@@ -1,15 +1,13 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { join, relative, resolve } from 'node:path';
 import type { Cluster } from '../cluster/index.ts';
 import type { Step } from '../progress/index.ts';
 import { referenceOf } from './images.ts';
-import { finish, type Kube, type KubeObject } from './kube.ts';
+import { type Finished, finish, type Kube } from './kube.ts';
+import { rolledOut } from './rollout.ts';
 
 const CHART = resolve(import.meta.dirname, '../../charts/space');
-const WORKLOADS = 'deployments,statefulsets';
-const READY_WITHIN_MS = 180_000;
 
 /** One Space on a cluster. */
 export interface Release {
@@ -21,120 +19,74 @@ export interface Release {
 export async function installRelease(
   cluster: Cluster,
   kube: Kube,
-  { space, namespace }: Release,
+  release: Release,
   references: ReadonlyMap<string, string>,
   step: Step,
 ): Promise<void> {
-  const helm = await cluster.tool('helm');
+  const { space, namespace } = release;
+  const program = await cluster.tool('helm');
+  const helm = (...args: string[]) =>
+    finish(program, ['--kubeconfig', cluster.kubeconfig, '--namespace', namespace, ...args]);
+
   const values = (['operator.image', 'dbBroker.image', 'postgres.image'] as const).map(
     (value) => `${value}=${referenceOf(references, value)}`,
   );
-  const digest = await digestOf(values);
-  const run = (...args: string[]) =>
-    finish(helm, ['--kubeconfig', cluster.kubeconfig, '-n', namespace, ...args]);
-
-  const status = await run('status', space, '-o', 'json');
-  const installed =
-    status.code === 0
-      ? (JSON.parse(status.stdout) as { info: { status: string; description: string } })
-      : undefined;
-  if (installed?.info.status === 'deployed' && installed.info.description === digest)
+  const description = await descriptionOf(values);
+  const installed = await installedRelease(helm, space);
+  if (installed?.status === 'deployed' && installed.description === description)
     step.note('installed already');
   else {
-    // Helm leaves definitions alone that exist already; a newer checkout may have newer ones.
-    const definitions = await kube.run([
-      'apply',
-      '--server-side',
-      '--force-conflicts',
-      '-f',
-      `${CHART}/crds`,
-    ]);
-    if (definitions.code !== 0) throw new Error(definitions.stderr);
+    step.note('installing the chart');
+    await endHalfDone(helm, space, installed?.status);
+    await prepare(kube, release);
     const set = values.flatMap((value) => ['--set-string', value]);
-    const args = [
-      'upgrade',
-      '--install',
-      space,
-      CHART,
-      '--create-namespace',
-      '--skip-crds',
-      '--description',
-      digest,
-      ...set,
-    ];
-    const upgrade = await run(...args);
-    if (upgrade.code !== 0) throw new Error(upgrade.stderr.trim());
-    await kube.run([
-      'label',
-      '--overwrite',
-      'namespace',
-      namespace,
-      'pod-security.kubernetes.io/enforce=restricted',
-    ]);
+    must(
+      await helm('upgrade', '--install', space, CHART, '--skip-crds', '--description', description, ...set),
+    );
   }
-  for (const place of [`${space}-services`, namespace]) await rolledOut(kube, place, step);
+  await rolledOut(kube, [`${space}-services`, namespace], step);
 }
 
-async function digestOf(values: readonly string[]): Promise<string> {
+interface Installed {
+  readonly status: string;
+  readonly description: string;
+}
+
+type Helm = (...args: string[]) => Promise<Finished>;
+
+async function installedRelease(helm: Helm, space: string): Promise<Installed | undefined> {
+  const { code, stdout } = await helm('status', space, '--output', 'json');
+  return code === 0 ? (JSON.parse(stdout) as { info: Installed }).info : undefined;
+}
+
+/** A command that was killed in the middle leaves a release that Helm takes for being worked on. */
+async function endHalfDone(helm: Helm, space: string, status: string | undefined): Promise<void> {
+  if (status === 'pending-install') must(await helm('uninstall', space, '--no-hooks'));
+  else if (status?.startsWith('pending-') === true) must(await helm('rollback', space));
+}
+
+/** What the chart leaves to whoever installs it: definitions that are newer than the cluster's, and its namespace. */
+async function prepare(kube: Kube, { space, namespace }: Release): Promise<void> {
+  must(await kube.run(['apply', '--server-side', '--force-conflicts', '-f', join(CHART, 'crds')]));
+  await kube.apply({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: {
+      name: namespace,
+      labels: { 'platform.space/space': space, 'pod-security.kubernetes.io/enforce': 'restricted' },
+    },
+  });
+}
+
+function must({ code, stdout, stderr }: Finished): void {
+  if (code !== 0) throw new Error((stderr || stdout).trim());
+}
+
+/** Names what is installed by its content: chart and values. It is the description of the release's revision. */
+async function descriptionOf(values: readonly string[]): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(values));
-  for (const entry of (await readdir(CHART, { recursive: true, withFileTypes: true }))
-    .filter((e) => e.isFile())
-    .sort(byPath)) {
-    hash.update(entry.name).update(await readFile(resolve(entry.parentPath, entry.name)));
-  }
+  const entries = await readdir(CHART, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  for (const file of files.sort()) hash.update(`\0${relative(CHART, file)}\0`).update(await readFile(file));
   return `development, ${hash.digest('hex').slice(0, 16)}`;
 }
-
-const byPath = (a: { parentPath: string; name: string }, b: { parentPath: string; name: string }) =>
-  `${a.parentPath}/${a.name}` < `${b.parentPath}/${b.name}` ? -1 : 1;
-
-const isReady = ({ metadata, spec, status }: KubeObject) =>
-  (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0) &&
-  (status?.updatedReplicas ?? 0) >= spec.replicas &&
-  (status?.readyReplicas ?? 0) >= spec.replicas;
-
-async function rolledOut(kube: Kube, namespace: string, step: Step): Promise<void> {
-  const deadline = performance.now() + READY_WITHIN_MS;
-  for (;;) {
-    const late = (await kube.list(WORKLOADS, namespace)).filter((workload) => !isReady(workload));
-    if (late.length === 0) return;
-    const names = late.map((workload) => workload.metadata.name).join(', ');
-    step.note(`waiting for ${names}`);
-    if (performance.now() > deadline) throw new Error(await whyNotReady(kube, namespace, names));
-    await pause(300);
-  }
-}
-
-/** What a person would look at first: events that warn, and the end of the logs of pods that are not ready. */
-async function whyNotReady(kube: Kube, namespace: string, names: string): Promise<string> {
-  const events = await kube.run([
-    'get',
-    'events',
-    '-n',
-    namespace,
-    '--field-selector',
-    'type=Warning',
-    '--sort-by',
-    '.lastTimestamp',
-  ]);
-  const lines = [
-    `${names} in ${namespace} not ready after ${READY_WITHIN_MS / 1000} s`,
-    ...tail(events.stdout, 8),
-  ];
-  for (const pod of await kube.list('pods', namespace)) {
-    const ready = pod.status.conditions?.some(
-      (c: { type: string; status: string }) => c.type === 'Ready' && c.status === 'True',
-    );
-    if (ready === true) continue;
-    const logs = await kube.run(['logs', '-n', namespace, pod.metadata.name, '--tail=10']);
-    lines.push(`the end of the log of ${pod.metadata.name}:`, ...tail(logs.stdout || logs.stderr, 10));
-  }
-  return lines.join('\n');
-}
-
-const tail = (text: string, count: number) =>
-  text
-    .trimEnd()
-    .split('\n')
-    .slice(-count)
-    .map((line) => `  ${line}`);

@@ -17,7 +17,7 @@ export interface Entry {
 }
 
 /** Where in the request something is wrong, and what. */
-export interface Problem {
+interface Problem {
   readonly at: string;
   readonly message: string;
 }

@@ -7,18 +7,18 @@ export interface Posted extends Entry {
   readonly postedAt: Date;
 }
 
-export interface Balance {
+interface Balance {
   readonly account: string;
   readonly currency: string;
   readonly minor: bigint;
 }
 
-export interface Totals extends Omit<Balance, 'minor'> {
+interface Totals extends Omit<Balance, 'minor'> {
   readonly debits: bigint;
   readonly credits: bigint;
 }
 
-export interface Page {
+interface Page {
   /** Entries older than this one; undefined is from the newest on. */
   readonly before: string | undefined;
   readonly limit: number;
