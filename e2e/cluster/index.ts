@@ -13,14 +13,9 @@ export type {
   BringUp,
   Cluster,
   ImageSource,
-  NodeAccess,
-  OutsideConnection,
-  OutsideHost,
-  Provider,
   TakeDown,
   Tool,
 } from './model.ts';
-export { ClusterProblem } from './problem.ts';
 export { DEFAULT_CLUSTER } from './record.ts';
 
 const providers = { kubeconfig: yours, kind, native };

@@ -47,7 +47,7 @@ export interface Cluster {
   readonly node?: NodeAccess;
 }
 
-export interface NodeAccess {
+interface NodeAccess {
   readonly name: string;
   /** Loopback port of the API server on this machine. */
   readonly apiPort: number;

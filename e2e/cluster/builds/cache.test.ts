@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { cacheRoot, ensureEntry, findEntry } from './cache.ts';
+import { cacheRoot, ensureEntry, findEntry, pruneEntries, touch } from './cache.ts';
 
 let root: string;
 beforeEach(() => {
@@ -58,6 +58,18 @@ test('of two that fill one entry at once, both get the same whole one', async ()
   expect(new Set(both).size).toBe(1);
   expect(await findEntry(root, 'cni-1')).toBe(both[0]);
   expect(readdirSync(root)).toEqual(['cni-1']);
+});
+
+test('what nobody used for a week is removed, drafts of killed commands too', async () => {
+  const inDays = (days: number) => new Date(Date.now() + days * 24 * 60 * 60 * 1000);
+  await ensureEntry(root, 'cni-1', fill('old'));
+  await ensureEntry(root, 'cni-2', fill('new'));
+  await mkdir(join(root, '.draft-abc'));
+  await pruneEntries(root, inDays(6));
+  expect(readdirSync(root).sort()).toEqual(['.draft-abc', 'cni-1', 'cni-2']);
+  await touch(join(root, 'cni-2', 'entry.json'), inDays(5));
+  await pruneEntries(root, inDays(8));
+  expect(readdirSync(root)).toEqual(['cni-2']);
 });
 
 test('the cache is where the user wants caches', () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -21,9 +21,31 @@ export async function findEntry(root: string, name: string): Promise<string | un
   const directory = join(root, name);
   const text = await readFile(join(directory, MANIFEST), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
-  if (await isWhole(directory, text)) return directory;
+  if (await isWhole(directory, text)) {
+    await touch(join(directory, MANIFEST));
+    return directory;
+  }
   await rm(directory, { recursive: true, force: true });
   return undefined;
+}
+
+/** Says that a file of the cache is in use: what nobody used for long is removed. */
+export async function touch(file: string, now: Date = new Date()): Promise<void> {
+  await utimes(file, now, now);
+}
+
+const UNUSED_DAYS = 7;
+
+export const isUnused = (lastUsed: Date, now: Date = new Date()): boolean =>
+  now.getTime() - lastUsed.getTime() > UNUSED_DAYS * 24 * 60 * 60 * 1000;
+
+/** Removes entries that nobody used for a week: those of pins and patches that are no more. */
+export async function pruneEntries(root: string, now: Date = new Date()): Promise<void> {
+  for (const name of await readdir(root)) {
+    // A draft has no list of files yet: its directory tells its age.
+    const used = (await stat(join(root, name, MANIFEST)).catch(() => stat(join(root, name)))).mtime;
+    if (isUnused(used, now)) await rm(join(root, name), { recursive: true, force: true });
+  }
 }
 
 /**
@@ -48,6 +70,7 @@ export async function ensureEntry(
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
+  await pruneEntries(root);
   return join(root, name);
 }
 

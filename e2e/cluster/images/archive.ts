@@ -47,7 +47,7 @@ const BLOCK = 512;
 const padding = (size: number) => Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK);
 
 /** A POSIX ustar header of an ordinary file. */
-export function tarHeader(name: string, size: number): Buffer {
+function tarHeader(name: string, size: number): Buffer {
   const header = Buffer.alloc(BLOCK);
   const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`;
   header.write(name, 0, 100);

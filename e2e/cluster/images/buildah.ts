@@ -8,6 +8,8 @@ export interface Buildah {
   build(options: { dockerfile: string; context: string; references: readonly string[] }): Promise<void>;
   /** Writes manifest.json and uncompressed blobs. */
   exportTo(reference: string, directory: string): Promise<void>;
+  /** Forgets images, and what only they needed. */
+  remove(references: readonly string[]): Promise<void>;
   push(reference: string, destination: string): Promise<void>;
 }
 
@@ -31,6 +33,10 @@ export function buildah(root: string, log: string): Buildah {
         ...references.flatMap((reference) => ['--tag', reference]),
         context,
       );
+    },
+    async remove(references) {
+      await call('rmi', '--force', ...references);
+      await call('rmi', '--prune');
     },
     async push(reference, destination) {
       await call('push', reference, `docker://${destination}`);

@@ -64,7 +64,10 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
         (await alone(async () => {
           for (const base of bases) await ensureBase(base);
           await tool.build({ dockerfile: source.dockerfile, context: source.context, references: [built] });
-          return store.add(built, (directory) => tool.exportTo(built, directory));
+          const added = await store.add(built, (directory) => tool.exportTo(built, directory));
+          const unused = await store.prune();
+          if (unused.length > 0) await tool.remove(unused).catch(() => undefined); // only disk space is at stake
+          return added;
         }));
       return source.tag === undefined ? image : { ...image, reference: `${source.name}:${source.tag}` };
     },

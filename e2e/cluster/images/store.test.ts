@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
+import { touch } from '../builds/cache.ts';
 import { type ImageStore, imageStore } from './store.ts';
 
 let store: ImageStore;
@@ -45,4 +46,15 @@ test('an export that fails adds nothing', async () => {
   };
   await expect(store.add('space/operator:1', failing)).rejects.toThrow('no space left');
   expect(await store.find('space/operator:1')).toBeUndefined();
+});
+
+test('an image that nobody used for a week goes, with the layers that no other has', async () => {
+  const inDays = (days: number) => new Date(Date.now() + days * 24 * 60 * 60 * 1000);
+  await store.add('space/old:1', exported('{"old":1}', ['base', 'old']));
+  const image = await store.add('space/new:1', exported('{"new":1}', ['base', 'new']));
+  expect(await store.prune(inDays(6))).toEqual([]);
+  await touch(join(store.root, 'records', 'space_new:1.json'), inDays(5));
+  expect(await store.prune(inDays(8))).toEqual(['space/old:1']);
+  expect(await store.find('space/new:1')).toEqual(image);
+  expect(readdirSync(join(store.root, 'blobs')).sort()).toEqual([image.config, ...image.layers].sort());
 });

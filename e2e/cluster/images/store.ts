@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sha256Of } from '../builds/cache.ts';
-import { replaceFile } from '../files.ts';
+import { isUnused, sha256Of, touch } from '../builds/cache.ts';
+import { readJson, replaceFile } from '../files.ts';
 import type { Image } from './archive.ts';
 
 /** Built images outside the repository: blobs named by content, and one record an image. */
@@ -12,6 +12,8 @@ export interface ImageStore {
   find(reference: string): Promise<Image | undefined>;
   /** Takes in what `write` leaves in a directory of the `dir:` kind (manifest.json and blobs). */
   add(reference: string, write: (directory: string) => Promise<void>): Promise<Image>;
+  /** Removes images that nobody used for a week, and blobs that no image has; answers the references. */
+  prune(now?: Date): Promise<readonly string[]>;
 }
 
 interface Manifest {
@@ -41,7 +43,9 @@ export function imageStore(root: string): ImageStore {
       try {
         const image = JSON.parse(text) as Image;
         const whole = await Promise.all([image.config, ...image.layers].map(isWhole));
-        return whole.every(Boolean) ? image : undefined;
+        if (!whole.every(Boolean)) return undefined;
+        await touch(recordPath(reference));
+        return image;
       } catch {
         return undefined; // harmed: to be built again
       }
@@ -66,6 +70,24 @@ export function imageStore(root: string): ImageStore {
       } finally {
         await rm(draft, { recursive: true, force: true });
       }
+    },
+
+    async prune(now = new Date()) {
+      const removed: string[] = [];
+      const kept = new Set<string>();
+      for (const file of await readdir(join(root, 'records'))) {
+        const path = join(root, 'records', file);
+        const image = await readJson<Image>(path);
+        if (image !== undefined && !isUnused((await stat(path)).mtime, now)) {
+          for (const digest of [image.config, ...image.layers]) kept.add(digest);
+          continue;
+        }
+        if (image !== undefined) removed.push(image.reference);
+        await rm(path, { force: true });
+      }
+      for (const digest of await readdir(join(root, 'blobs')))
+        if (!kept.has(digest)) await rm(blobPath(digest), { force: true });
+      return removed;
     },
   };
 }

@@ -7,7 +7,7 @@ export interface Api {
 }
 
 /** The API server refused, or answered nothing that can be used. */
-export class ApiRefused extends Error {
+class ApiRefused extends Error {
   override readonly name = 'ApiRefused';
 }
 

@@ -100,7 +100,7 @@ export async function stopNode(name: string, layout: Layout): Promise<void> {
 }
 
 /** PID 1 of the node, seen from here. */
-export function firstProcess(node: Identity): Identity | undefined {
+function firstProcess(node: Identity): Identity | undefined {
   try {
     const children = readFileSync(`/proc/${node.pid}/task/${node.pid}/children`, 'utf8').trim().split(' ');
     return identityOf(Number(children[0]));

@@ -6,7 +6,7 @@ import { type Layout, NETWORK, VOLUMES } from './layout.ts';
 
 const LABEL = 'platform.space/local-volume';
 
-export const volumeNames: readonly string[] = Array.from(
+const volumeNames: readonly string[] = Array.from(
   { length: VOLUMES },
   (_, index) => `local-${String(index + 1).padStart(2, '0')}`,
 );
