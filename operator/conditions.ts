@@ -1,12 +1,4 @@
-/** A condition as the API conventions have it. */
-export interface Condition {
-  readonly type: string;
-  readonly status: 'True' | 'False' | 'Unknown';
-  readonly reason: string;
-  readonly message: string;
-  readonly observedGeneration?: number;
-  readonly lastTransitionTime: string;
-}
+import type { StatusCondition } from '@space/manifests';
 
 /** What a step found out: a condition without its type and its times. */
 export interface Finding {
@@ -42,7 +34,7 @@ export type Reason =
   | 'ServiceNotFound'
   // an Assistant
   | 'ManifestInvalid'
-  | 'EnvironmentReserved'
+  | 'SpecInvalid'
   | 'StoredInputUnknown'
   | 'DuplicateIdentifier'
   | 'QuotaExceeded'
@@ -72,16 +64,17 @@ const LONGEST_MESSAGE = 1000;
 
 /**
  * Findings in their order become conditions, with `Ready` after them: true when all are, else with the reason of
- * the first that is not. A time moves only with its status.
+ * the first that is false, or else unknown. A time moves only with its status.
  */
 export function toConditions(
   findings: Readonly<Record<string, Finding>>,
-  before: readonly Condition[] | undefined,
+  before: readonly StatusCondition[] | undefined,
   generation: number | undefined,
   now: () => string,
-): Condition[] {
+): StatusCondition[] {
   const list = Object.entries(findings);
-  const failed = list.find(([, finding]) => finding.status !== 'True');
+  const failed =
+    list.find(([, { status }]) => status === 'False') ?? list.find(([, { status }]) => status !== 'True');
   const ready = failed
     ? no(failed[1].reason, `${failed[0]}: ${failed[1].message}`)
     : yes('Ready', 'Everything is in place.');

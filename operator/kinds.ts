@@ -9,7 +9,7 @@ import type {
   V1ResourceQuotaSpec,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
-import type { AssistantSpec, AssistantStatus, CapsuleSpec, CapsuleStatus } from './api.ts';
+import type { AssistantSpec, AssistantStatus, CapsuleSpec, CapsuleStatus } from '@space/manifests';
 import { GROUP } from './names.ts';
 import type { KubeObject, Resource } from './runtime/objects.ts';
 

@@ -25,14 +25,6 @@ export const ANNOTATION = {
   revision: `${GROUP}/revision`,
 } as const;
 
-const RESERVED = new Set(['postgres', 'assistant-egress', 'platform-assistant-egress']);
-const IDENTIFIER = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-
-/** Whether a name may be a `capsule_id` or an `app_id`. */
-export function isId(name: string): boolean {
-  return name.length <= 40 && IDENTIFIER.test(name) && !RESERVED.has(name);
-}
-
 /** `<space>-<capsule>-<8 hex>`, at most 63 bytes; the hash is over both, so that no two pairs share a name. */
 export function capsuleNamespace(space: string, capsule: string): string {
   const hash = createHash('sha256').update(`${space}\0${capsule}`).digest('hex').slice(0, 8);

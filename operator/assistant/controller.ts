@@ -1,3 +1,4 @@
+import { checkManifest, manifestDigest } from '@space/manifests';
 import { type Finding, isTrue, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, DEPLOYMENT, SERVICE } from '../kinds.ts';
@@ -7,20 +8,14 @@ import { ApiError } from '../runtime/errors.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import { type Key, makeKey } from '../runtime/objects.ts';
 import { ensureDatabase } from './database.ts';
+import { waitsFor } from './decide.ts';
 import { ensureDocuments, sweepDocuments } from './documents.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Gathered, gather } from './gather.ts';
 import { decideWorkload } from './health.ts';
-import { checkManifest } from './manifest.ts';
 import { planAssistant } from './plan.ts';
 import { reportAssistant } from './status.ts';
-import {
-  deploymentObject,
-  manifestDigest,
-  serviceObject,
-  type Workload,
-  workloadNamespace,
-} from './workload.ts';
+import { deploymentObject, serviceObject, type Workload, workloadNamespace } from './workload.ts';
 
 /** The order of an Assistant: understood, finalizer, database, workload, Ready. Nothing runs before its plan says so. */
 export async function reconcileAssistant(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
@@ -78,7 +73,7 @@ async function run(
   if (!database.urlDigest) {
     return {
       database: database.finding,
-      workload: standing(facts) ?? noPods('DatabaseReady'),
+      workload: standing(facts) ?? waitsFor('DatabaseReady'),
       retry: database.retry,
     };
   }
@@ -133,8 +128,6 @@ function tellRestored(context: Context, { assistant }: Gathered): void {
     note,
   });
 }
-
-const noPods = (condition: string): Finding => no('Waiting', `Waits for ${condition}.`);
 
 const NO_SERVICE = no(
   'ServiceNotFound',

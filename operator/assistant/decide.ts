@@ -1,20 +1,14 @@
-import type { AssistantSpec, CapsuleSpec, Manifest, ManifestCheck } from '../api.ts';
+import {
+  type AssistantSpec,
+  type CapsuleSpec,
+  checkAssistantSpec,
+  type Manifest,
+  type ManifestResult,
+  summarize,
+} from '@space/manifests';
 import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import { claimedId } from '../stores.ts';
-
-/** What the platform gives by these names, or will: an Assistant's own env cannot say them. */
-const RESERVED_ENV = new Set([
-  'DATABASE_URL',
-  'CAPSULE_ID',
-  'ASSISTANT_ID',
-  'PORT',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-  'NO_PROXY',
-  'ALL_PROXY',
-]);
-const MOST_PROBLEMS = 10;
 
 /** Of those with one id, who it belongs to. */
 export interface Claim {
@@ -24,24 +18,12 @@ export interface Claim {
   readonly rivals: readonly Assistant[];
 }
 
-/** Whether the manifest and its references are understood. */
-export function decideAccepted(spec: AssistantSpec, check: ManifestCheck): Finding {
-  if (!check.ok) {
-    const shown = check.errors
-      .slice(0, MOST_PROBLEMS)
-      .map(({ pointer, message }) => `${pointer || '/'}: ${message}`);
-    const more = check.errors.length - shown.length;
-    return no(
-      'ManifestInvalid',
-      `The manifest is not valid. ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`,
-    );
-  }
-  const names = (spec.env ?? []).map(({ name }) => name);
-  const reserved = names.find((name) => RESERVED_ENV.has(name.toUpperCase()));
-  if (reserved !== undefined) {
-    return no('EnvironmentReserved', `spec.env names ${reserved}, which the platform sets. Take it out.`);
-  }
-  const declared = check.manifest.stored_inputs ?? {};
+/** Whether the spec and its manifest are understood: admission has looked, and is trusted in nothing. */
+export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): Finding {
+  if (!manifest.ok) return no('ManifestInvalid', `The manifest is not valid. ${summarize(manifest.errors)}`);
+  const whole = checkAssistantSpec(spec);
+  if (!whole.ok) return no('SpecInvalid', `The spec is not valid. ${summarize(whole.errors)}`);
+  const declared = manifest.manifest.stored_inputs ?? {};
   const unasked = Object.keys(spec.storedInputs ?? {}).find((key) => !Object.hasOwn(declared, key));
   if (unasked !== undefined) {
     return no(
@@ -113,11 +95,9 @@ export function decideCapsule(name: string, capsule: Capsule | undefined): Findi
     (need) => !conditions.some(({ type, status }) => type === need && status === 'True'),
   );
   if (missing === undefined) return yes('Ready', `Capsule "${name}" is in place.`);
-  const reason = conditions.find(({ type }) => type === missing)?.reason;
-  return no(
-    'CapsuleNotReady',
-    `Capsule "${name}" is not in place: ${missing}${reason ? ` is ${reason}` : ' is not known yet'}.`,
-  );
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  const why = ready?.status === 'False' ? ready.message : `${missing} is not known yet.`;
+  return no('CapsuleNotReady', `Capsule "${name}" is not in place. ${why}`);
 }
 
 /** Every scope that the manifest asks for must be granted by the Capsule's administrator. */

@@ -2,7 +2,8 @@ import type { Context } from '../context.ts';
 import { CONFIG_MAP, type ConfigMap } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
 import { digestOf } from '../runtime/digest.ts';
-import { makeKey } from '../runtime/objects.ts';
+import { isAlreadyExists } from '../runtime/errors.ts';
+import { makeKey, pathOf } from '../runtime/objects.ts';
 import { pair } from '../stores.ts';
 import { type Document, documentObject, documents, type Workload, workloadNamespace } from './workload.ts';
 
@@ -40,7 +41,16 @@ async function ensureDocument(
   }
   // It cannot be changed, only made anew.
   if (live) await context.writer.remove(CONFIG_MAP, live, signal);
-  await context.writer.create(CONFIG_MAP, desired, signal);
+  try {
+    await context.writer.create(CONFIG_MAP, desired, signal);
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    // Ours with its labels taken off, or somebody else's: neither stays under this name.
+    const path = pathOf(CONFIG_MAP, workloadNamespace(workload), document.name);
+    const unseen = await context.client.call<ConfigMap>({ method: 'GET', path, signal });
+    await context.writer.remove(CONFIG_MAP, unseen, signal);
+    throw error;
+  }
 }
 
 /** Documents of earlier versions go once the pods that mounted them have gone. */

@@ -1,4 +1,4 @@
-import type { ManifestCheck } from '../api.ts';
+import type { ManifestResult } from '@space/manifests';
 import { BrokerError } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { principalOf } from '../capsule/database.ts';
@@ -21,7 +21,7 @@ import { reportAssistant } from './status.ts';
 export async function finalizeAssistant(
   context: Context,
   assistant: Assistant,
-  check: ManifestCheck,
+  check: ManifestResult,
   signal: AbortSignal,
 ): Promise<Result> {
   if (!assistant.metadata.finalizers?.includes(ASSISTANT_FINALIZER)) return {};

@@ -1,4 +1,4 @@
-import type { ManifestCheck } from '../api.ts';
+import type { ManifestResult } from '@space/manifests';
 import { type Context, readSecret } from '../context.ts';
 import type { Assistant, Deployment, Pod, SecretObject } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
@@ -19,7 +19,7 @@ export interface Gathered extends Facts {
 export async function gather(
   context: Context,
   assistant: Assistant,
-  check: ManifestCheck,
+  check: ManifestResult,
   signal: AbortSignal,
 ): Promise<Gathered> {
   const { names, stores } = context;

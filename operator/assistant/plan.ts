@@ -1,4 +1,4 @@
-import type { ManifestCheck } from '../api.ts';
+import type { ManifestResult } from '@space/manifests';
 import { type Finding, isTrue, no, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import * as decide from './decide.ts';
@@ -6,7 +6,7 @@ import * as decide from './decide.ts';
 /** All that decides over an Assistant, gathered before anything is done. */
 export interface Facts {
   readonly assistant: Assistant;
-  readonly check: ManifestCheck;
+  readonly check: ManifestResult;
   readonly capsule: Capsule | undefined;
   readonly sandbox: Finding;
   readonly neighbours: readonly Assistant[];

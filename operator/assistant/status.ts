@@ -1,5 +1,5 @@
-import type { AssistantStatus } from '../api.ts';
-import { type Condition, type Finding, toConditions } from '../conditions.ts';
+import type { AssistantStatus, StatusCondition } from '@space/manifests';
+import { type Finding, toConditions } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, type Assistant } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
@@ -38,8 +38,8 @@ const TOLD_REASONS = new Set(['ImagePullFailed', 'CrashLooping', 'PodsRefused', 
 function tell(
   context: Context,
   assistant: Assistant,
-  before: readonly Condition[],
-  now: readonly Condition[],
+  before: readonly StatusCondition[],
+  now: readonly StatusCondition[],
 ): void {
   for (const { type, status, reason, message } of now) {
     const old = before.find((condition) => condition.type === type);

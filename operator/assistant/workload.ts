@@ -1,9 +1,9 @@
-import type { Manifest } from '../api.ts';
+import { canonicalJson, type Manifest, manifestDigest } from '@space/manifests';
 import type { SpaceNames } from '../context.ts';
 import type { Assistant } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
-import { canonicalJson, digestOf, sha256 } from '../runtime/digest.ts';
+import { digestOf, sha256 } from '../runtime/digest.ts';
 
 export const CONTAINER = 'assistant';
 const DEFAULT_PORT = 8080;
@@ -49,10 +49,6 @@ function metadata(workload: Workload, name: string) {
     labels: workloadLabels(workload),
     annotations: { [ANNOTATION.owner]: workload.assistant.metadata.uid ?? '' },
   };
-}
-
-export function manifestDigest(manifest: Manifest): string {
-  return digestOf(manifest);
 }
 
 /** The manifest, canonical and whole, and its genesis, each named by what it says. */

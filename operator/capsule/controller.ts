@@ -55,7 +55,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     ({ type, status }) => type === 'DatabaseReady' && status === 'True',
   );
   const { finding: database, retry }: { finding: Finding; retry?: unknown } =
-    blocked === undefined && (known || !capsule.spec.suspend)
+    known || (blocked === undefined && !capsule.spec.suspend)
       ? await ensureDatabase(context, capsule, signal)
       : { finding: capsule.spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
 

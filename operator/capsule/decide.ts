@@ -1,6 +1,7 @@
+import { isId } from '@space/manifests';
 import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Capsule, Namespace, SecretObject } from '../kinds.ts';
-import { ANNOTATION, isId, LABEL } from '../names.ts';
+import { ANNOTATION, LABEL } from '../names.ts';
 
 /** Whether a Capsule's name can be the `capsule_id` that it becomes on the wire. */
 export function decideName(name: string): Finding {

@@ -4,6 +4,7 @@ import {
   type Capsule,
   LIMIT_RANGE,
   NAMESPACE,
+  type Namespace,
   NETWORK_POLICY,
   RESOURCE_QUOTA,
   ROLE_BINDING,
@@ -11,7 +12,7 @@ import {
 import { capsuleNamespace } from '../names.ts';
 import type { Applied, Desired } from '../runtime/apply.ts';
 import { ApiError, isAlreadyExists } from '../runtime/errors.ts';
-import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
 import type { Store } from '../runtime/store.ts';
 import { decideNamespace, waitsFor } from './decide.ts';
 import {
@@ -74,7 +75,7 @@ async function ensureNamespace(
   const live = stores.namespaces.get(name);
   const verdict = decideNamespace(capsule, name, live);
   const desired = namespaceObject(names, capsule);
-  const ready = yes('Ready', `Namespace "${name}" has its quota, limits and Pod Security.`);
+  const ready = inPlace(name);
   switch (verdict.act) {
     case 'refuse':
       return { finding: verdict.finding, applied: 'unchanged' };
@@ -90,17 +91,39 @@ async function ensureNamespace(
         return { finding: ready, applied: 'created' };
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
-        return { finding: conflict(name), applied: 'unchanged' };
+        return unlabelled(context, capsule, name, signal);
       }
   }
 }
 
-/** Not among the Space's namespaces and yet there: somebody else's, or ours until the watch tells. */
-const conflict = (name: string): Finding =>
-  no(
-    'NamespaceConflict',
-    `Namespace "${name}" exists and was not made for this Capsule. It is never taken over: delete it, or choose another name for the Capsule.`,
-  );
+/** Not among the Space's namespaces and yet there: somebody else's, or ours with its labels taken off. */
+async function unlabelled(
+  context: Context,
+  capsule: Capsule,
+  name: string,
+  signal: AbortSignal,
+): Promise<{ readonly finding: Finding; readonly applied: Applied }> {
+  const path = pathOf(NAMESPACE, undefined, name);
+  const live = await context.client.call<Namespace>({ method: 'GET', path, signal });
+  const desired = namespaceObject(context.names, capsule);
+  const { uid, labels } = live.metadata;
+  const named = {
+    ...live,
+    metadata: { ...live.metadata, labels: { ...labels, ...desired.metadata.labels } },
+  };
+  const verdict = decideNamespace(capsule, name, named);
+  if (verdict.act === 'refuse' || uid === undefined) {
+    return {
+      finding: verdict.act === 'refuse' ? verdict.finding : waitsFor('NamespaceReady'),
+      applied: 'unchanged',
+    };
+  }
+  await context.writer.apply(NAMESPACE, { ...desired, metadata: { ...desired.metadata, uid } }, live, signal);
+  return { finding: inPlace(name), applied: 'restored' };
+}
+
+const inPlace = (name: string): Finding =>
+  yes('Ready', `Namespace "${name}" has its quota, limits and Pod Security.`);
 
 /** A quota that the API server does not take is the user's to mend; everything else is ours to try again. */
 function invalidQuota(error: unknown): Finding {

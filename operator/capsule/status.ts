@@ -1,4 +1,5 @@
-import { type Condition, type Finding, toConditions } from '../conditions.ts';
+import type { StatusCondition } from '@space/manifests';
+import { type Finding, toConditions } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { type Assistant, CAPSULE, type Capsule } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
@@ -37,8 +38,8 @@ const QUIET = new Set(['Ready', 'Finalized']);
 function tellCapsule(
   context: Context,
   capsule: Capsule,
-  before: readonly Condition[],
-  now: readonly Condition[],
+  before: readonly StatusCondition[],
+  now: readonly StatusCondition[],
 ): void {
   const tell = (type: 'Normal' | 'Warning', reason: string, action: string, note: string) =>
     context.events.record(CAPSULE, capsule, { type, reason, action, note });

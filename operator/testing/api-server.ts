@@ -1,0 +1,159 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { KubeConfig } from '@kubernetes/client-node';
+import { type ApiClient, apiClient } from '../runtime/client.ts';
+import { connect } from '../runtime/connection.ts';
+import { eventually } from './eventually.ts';
+
+/** A real kube-apiserver on a real etcd, on loopback, with nothing else of a cluster. */
+export interface ApiServer {
+  readonly url: string;
+  /** Of `system:masters`. */
+  readonly kubeConfig: KubeConfig;
+  readonly client: ApiClient;
+  /** Ends the API server as a crash would; etcd goes on. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port, certificate and state. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const HOST = '127.0.0.1';
+const START_MS = 90_000;
+
+/** Where etcd and kube-apiserver are: what `e2e/cluster` builds, named by `SPACE_TEST_BIN`. */
+function program(name: string): string {
+  const directory = process.env['SPACE_TEST_BIN'];
+  if (directory === undefined) {
+    throw new Error(
+      'SPACE_TEST_BIN does not say where etcd and kube-apiserver are; npm test builds them and sets it',
+    );
+  }
+  const path = join(directory, name);
+  if (!existsSync(path)) throw new Error(`${path} does not exist; npm test builds it`);
+  return path;
+}
+
+export async function startApiServer(): Promise<ApiServer> {
+  const programs = { etcd: program('etcd'), server: program('kube-apiserver') };
+  const directory = mkdtempSync(join(tmpdir(), 'space-api-server-'));
+  const token = randomBytes(16).toString('hex');
+  const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const file = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text, { mode: 0o600 });
+    return join(directory, name);
+  };
+  const tokens = file('tokens.csv', `${token},admin,admin,"system:masters"\n`);
+  const signing = file('sa.key', key.privateKey.export({ type: 'sec1', format: 'pem' }).toString());
+  const verifying = file('sa.pub', key.publicKey.export({ type: 'spki', format: 'pem' }).toString());
+  const [clientPort, peerPort, port] = await freePorts();
+  const log = openSync(join(directory, 'log'), 'a');
+  const run = (command: string, args: readonly string[]): ChildProcess =>
+    spawn(command, args, { stdio: ['ignore', log, log], cwd: directory });
+
+  const etcdUrl = `http://${HOST}:${clientPort}`;
+  const peerUrl = `http://${HOST}:${peerPort}`;
+  const etcd = run(programs.etcd, [
+    `--data-dir=${directory}/etcd`,
+    '--unsafe-no-fsync',
+    '--log-level=error',
+    `--listen-client-urls=${etcdUrl}`,
+    `--advertise-client-urls=${etcdUrl}`,
+    `--listen-peer-urls=${peerUrl}`,
+    `--initial-advertise-peer-urls=${peerUrl}`,
+    `--initial-cluster=default=${peerUrl}`,
+  ]);
+  const startServer = () =>
+    run(programs.server, [
+      `--etcd-servers=${etcdUrl}`,
+      `--secure-port=${port}`,
+      `--bind-address=${HOST}`,
+      `--cert-dir=${directory}/certificates`,
+      `--token-auth-file=${tokens}`,
+      '--authorization-mode=RBAC',
+      // Pods of these tests have no ServiceAccount: no controller makes one.
+      '--disable-admission-plugins=ServiceAccount',
+      '--service-cluster-ip-range=10.96.0.0/16',
+      '--service-account-issuer=https://space.test',
+      `--service-account-key-file=${verifying}`,
+      `--service-account-signing-key-file=${signing}`,
+      '--profiling=false',
+      '--v=0',
+    ]);
+  let server = startServer();
+
+  async function stop(): Promise<void> {
+    await Promise.all([end(server), end(etcd)]);
+    rmSync(directory, { recursive: true, force: true });
+  }
+
+  try {
+    const url = `https://${HOST}:${port}`;
+    const certificate = join(directory, 'certificates', 'apiserver.crt');
+    await eventually(() => existsSync(certificate), {
+      within: START_MS,
+      what: 'a certificate of the API server',
+    });
+    const kubeConfig = new KubeConfig();
+    kubeConfig.loadFromClusterAndUser(
+      {
+        name: 'test',
+        server: url,
+        caData: readFileSync(certificate).toString('base64'),
+        skipTLSVerify: false,
+      },
+      { name: 'admin', token },
+    );
+    const client = apiClient(connect(kubeConfig));
+    const ready = () =>
+      eventually(() => client.call({ method: 'GET', path: '/api/v1/namespaces/default' }).then(() => true), {
+        within: START_MS,
+        what: `an API server that answers (its log is ${directory}/log)`,
+      });
+    await ready();
+    return {
+      url,
+      kubeConfig,
+      client,
+      kill: () => end(server),
+      async restart() {
+        server = startServer();
+        await ready();
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await gone;
+}
+
+async function freePorts(): Promise<[number, number, number]> {
+  const servers = [createServer(), createServer(), createServer()] as const;
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve, reject) => {
+          server.once('error', reject);
+          server.listen(0, HOST, () => {
+            const address = server.address();
+            resolve(typeof address === 'object' && address ? address.port : 0);
+          });
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  const [a = 0, b = 0, c = 0] = ports;
+  return [a, b, c];
+}

@@ -1,0 +1,144 @@
+import type { V1PodTemplateSpec } from '@kubernetes/client-node';
+import * as kinds from '../kinds.ts';
+import { ANNOTATION, LABEL } from '../names.ts';
+import type { ApiClient } from '../runtime/client.ts';
+import { systemClock } from '../runtime/clock.ts';
+import { runController } from '../runtime/controller.ts';
+import { isAlreadyExists, isNotFound } from '../runtime/errors.ts';
+import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { Queue } from '../runtime/queue.ts';
+import { Reflector } from '../runtime/reflector.ts';
+import { Store } from '../runtime/store.ts';
+
+/** What becomes of an image's containers. */
+export type Fate = 'ready' | 'pull-fails' | 'crashes' | 'pending';
+
+/**
+ * Stands in for the cluster's own controllers and kubelet, which an API server alone has not: Deployments get pods,
+ * pods get the status that their image's fate has, namespaces that are deleted are emptied.
+ */
+export function startControllers(client: ApiClient, space: string, fateOf: (image: string) => Fate) {
+  const ending = new AbortController();
+  const queue = new Queue({ clock: systemClock });
+  const watch = <T extends KubeObject>(resource: Resource, store: Store<T>) => {
+    store.onChange(({ key }) => queue.add(`${resource.kind}:${key}`));
+    const labelSelector = `${LABEL.space}=${space}`;
+    const reflector = new Reflector<T>({ client, clock: systemClock, resource, store, labelSelector });
+    return reflector.run(ending.signal);
+  };
+  const deployments = new Store<kinds.Deployment>();
+  const namespaces = new Store<kinds.Namespace>();
+  const pods = new Store<kinds.Pod>();
+  const watching = [
+    watch(kinds.DEPLOYMENT, deployments),
+    watch(kinds.NAMESPACE, namespaces),
+    watch(kinds.POD, pods),
+  ];
+
+  async function reconcile(key: string): Promise<Record<string, never>> {
+    const [kind = '', path = ''] = key.split(':');
+    if (kind === 'Namespace') await emptyNamespace(client, namespaces.get(path));
+    else await runPods(path.split('/')[0] ?? '');
+    return {};
+  }
+
+  async function runPods(namespace: string): Promise<void> {
+    const mine = <T extends KubeObject>(store: Store<T>) =>
+      store.list().filter(({ metadata }) => metadata.namespace === namespace);
+    const wanted = new Map<string, V1PodTemplateSpec>();
+    for (const { metadata, spec } of mine(deployments)) {
+      for (let i = 0; i < (spec?.replicas ?? 1) && spec; i++) {
+        const revision = spec.template.metadata?.annotations?.[ANNOTATION.revision] ?? '';
+        wanted.set(`${metadata.name}-${revision}-${i}`, spec.template);
+      }
+    }
+    for (const pod of mine(pods)) {
+      if (!wanted.has(pod.metadata.name)) await deletePod(client, pod);
+    }
+    for (const [name, template] of wanted) {
+      const pod = pods.get(`${namespace}/${name}`);
+      if (!pod) await createPod(client, namespace, name, template);
+      else if (!pod.status?.conditions)
+        await setFate(client, pod, fateOf(template.spec?.containers[0]?.image ?? ''));
+    }
+  }
+
+  const working = runController({ name: 'cluster', queue, workers: 4, deadlineMs: 30_000, reconcile });
+  return {
+    async stop() {
+      queue.close();
+      ending.abort();
+      await Promise.all([working, ...watching]);
+    },
+  };
+}
+
+async function createPod(client: ApiClient, namespace: string, name: string, template: V1PodTemplateSpec) {
+  const { labels, annotations } = template.metadata ?? {};
+  const metadata = { name, namespace, labels, annotations };
+  await client
+    .call({ method: 'POST', path: pathOf(kinds.POD, namespace), body: { metadata, spec: template.spec } })
+    .catch((error) => {
+      if (!isAlreadyExists(error)) throw error;
+    });
+}
+
+async function deletePod(client: ApiClient, { metadata }: KubeObject) {
+  const path = pathOf(kinds.POD, metadata.namespace, metadata.name);
+  await client.call({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } }).catch((error) => {
+    if (!isNotFound(error)) throw error;
+  });
+}
+
+async function setFate(client: ApiClient, { metadata }: KubeObject, fate: Fate) {
+  const state = {
+    ready: { running: {} },
+    'pull-fails': { waiting: { reason: 'ImagePullBackOff', message: 'Back-off 10s' } },
+    crashes: { waiting: { reason: 'CrashLoopBackOff' } },
+    pending: { waiting: { reason: 'ContainerCreating' } },
+  }[fate];
+  const lastState = fate === 'crashes' ? { terminated: { reason: 'Error', exitCode: 3 } } : {};
+  const condition = { type: 'Ready', status: fate === 'ready' ? 'True' : 'False' };
+  const container = {
+    name: 'assistant',
+    image: '',
+    imageID: '',
+    ready: fate === 'ready',
+    restartCount: fate === 'crashes' ? 2 : 0,
+  };
+  await client.call({
+    method: 'PATCH',
+    path: pathOf(kinds.POD, metadata.namespace, metadata.name, 'status'),
+    contentType: 'application/merge-patch+json',
+    body: { status: { conditions: [condition], containerStatuses: [{ ...container, state, lastState }] } },
+  });
+}
+
+const CONTENTS = [
+  kinds.DEPLOYMENT,
+  kinds.POD,
+  kinds.SERVICE,
+  kinds.CONFIG_MAP,
+  kinds.SECRET,
+  kinds.RESOURCE_QUOTA,
+  kinds.LIMIT_RANGE,
+  kinds.NETWORK_POLICY,
+  kinds.ROLE_BINDING,
+];
+
+async function emptyNamespace(client: ApiClient, namespace: kinds.Namespace | undefined) {
+  if (namespace?.metadata.deletionTimestamp === undefined) return;
+  const { name } = namespace.metadata;
+  for (const kind of CONTENTS) {
+    await client.call({ method: 'DELETE', path: pathOf(kind, name), body: { gracePeriodSeconds: 0 } });
+  }
+  await client
+    .call({
+      method: 'PUT',
+      path: pathOf(kinds.NAMESPACE, undefined, name, 'finalize'),
+      body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name }, spec: { finalizers: [] } },
+    })
+    .catch((error) => {
+      if (!isNotFound(error)) throw error;
+    });
+}

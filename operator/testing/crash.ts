@@ -1,0 +1,71 @@
+import type { DatabaseBroker } from '../brokers/database.ts';
+import type { ApiClient } from '../runtime/client.ts';
+
+/** Counts what an operator does to the world, and may let it die right after a given act. */
+export interface Lifeline {
+  /** Writes and broker calls that took effect, Events aside. */
+  readonly acts: readonly string[];
+  readonly dead: boolean;
+  /** Resolves when it has died. */
+  readonly death: Promise<void>;
+}
+
+/**
+ * An operator that ends after its `dieAfter`-th act as by kill -9: the act has taken effect, its answer is never
+ * seen, and nothing is heard or done any more.
+ */
+export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter = Number.POSITIVE_INFINITY) {
+  const acts: string[] = [];
+  const death = Promise.withResolvers<void>();
+  let dead = false;
+
+  const alive = () => {
+    if (dead) throw new Error('this operator is dead');
+  };
+  async function act<T>(name: string, doIt: () => Promise<T>): Promise<T> {
+    alive();
+    const answer = await doIt();
+    alive();
+    acts.push(name);
+    if (acts.length >= dieAfter) {
+      dead = true;
+      death.resolve();
+    }
+    alive();
+    return answer;
+  }
+
+  const mortalClient: ApiClient = {
+    async call(request) {
+      alive();
+      const silent = request.method === 'GET' || /\/(events|selfsubjectreviews)$/.test(request.path);
+      if (silent) return client.call(request);
+      return act(`${request.method} ${request.path}`, () => client.call(request));
+    },
+    async lines(request) {
+      alive();
+      const lines = await client.lines(request);
+      return (async function* () {
+        for await (const line of lines) {
+          alive();
+          yield line;
+        }
+      })();
+    },
+  };
+  const mortalDatabase: DatabaseBroker = {
+    provision: (...args) => act('provision', () => database.provision(...args)),
+    createApp: (...args) => act('createApp', () => database.createApp(...args)),
+    dropApp: (...args) => act('dropApp', () => database.dropApp(...args)),
+    drop: (...args) => act('drop', () => database.drop(...args)),
+    finalize: (...args) => act('finalize', () => database.finalize(...args)),
+  };
+  const life: Lifeline = {
+    acts,
+    get dead() {
+      return dead;
+    },
+    death: death.promise,
+  };
+  return { client: mortalClient, database: mortalDatabase, life };
+}

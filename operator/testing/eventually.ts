@@ -1,0 +1,28 @@
+import { setTimeout as wait } from 'node:timers/promises';
+
+export interface EventuallyOptions {
+  readonly what: string;
+  readonly within?: number;
+}
+
+/** Asks until the answer is truthy and gives it back; an error counts as not yet, and is told at the end. */
+export async function eventually<T>(
+  ask: () => T | Promise<T>,
+  { what, within = 30_000 }: EventuallyOptions,
+): Promise<NonNullable<Exclude<T, false>>> {
+  const until = performance.now() + within;
+  let last: unknown;
+  for (;;) {
+    try {
+      last = await ask();
+      if (last) return last as NonNullable<Exclude<T, false>>;
+    } catch (error) {
+      last = error;
+    }
+    if (performance.now() > until) {
+      const seen = last instanceof Error ? last.message : JSON.stringify(last);
+      throw new Error(`not within ${within / 1000} s: ${what}; last seen: ${seen}`, { cause: last });
+    }
+    await wait(20);
+  }
+}

@@ -1,0 +1,216 @@
+import { readFileSync } from 'node:fs';
+import type { AssistantSpec, CapsuleSpec } from '@space/manifests';
+import { pino } from 'pino';
+import { Registry } from 'prom-client';
+import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
+import type { Stage } from '../../brokers/db/testing/postgres.ts';
+import { databaseBroker } from '../brokers/database.ts';
+import type { SpaceNames } from '../context.ts';
+import * as kinds from '../kinds.ts';
+import { capsuleNamespace, LABEL } from '../names.ts';
+import { startOperator } from '../operator.ts';
+import { isNotFound } from '../runtime/errors.ts';
+import type { Manager } from '../runtime/manager.ts';
+import { runtimeMetrics } from '../runtime/metrics.ts';
+import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { Secret } from '../secret.ts';
+import type { ApiServer } from './api-server.ts';
+import { type Fate, startControllers } from './controllers.ts';
+import { type Lifeline, lifeline } from './crash.ts';
+import { eventually } from './eventually.ts';
+
+export const IMAGE = 'registry.test/assistant:1';
+
+/** A Space of its own on a shared API server and broker, with an operator that can be ended and started. */
+export interface TestSpace {
+  readonly names: SpaceNames;
+  /** Of the running operator, or of the last. */
+  readonly life: Lifeline;
+  readonly logs: readonly string[];
+  readonly fates: Map<string, Fate>;
+  start(options?: { readonly dieAfter?: number; readonly brokerUrl?: string }): Promise<void>;
+  stop(): Promise<void>;
+  /** Ends all and takes the cluster-wide objects away. */
+  close(): Promise<void>;
+  capsule(name: string, spec?: CapsuleSpec): Promise<void>;
+  assistant(name: string, spec: Partial<AssistantSpec> & { readonly capsule: string }): Promise<void>;
+  get<T extends KubeObject>(resource: Resource, name: string, namespace?: string): Promise<T | undefined>;
+  list<T extends KubeObject>(resource: Resource, namespace?: string): Promise<T[]>;
+  patch(resource: Resource, name: string, patch: unknown, namespace?: string): Promise<void>;
+  delete(resource: Resource, name: string, namespace?: string): Promise<void>;
+  /** `status reason` of a condition. */
+  condition(resource: Resource, name: string, type: string): Promise<string>;
+  message(resource: Resource, name: string, type: string): Promise<string>;
+  becomes(resource: Resource, name: string, type: string, wanted: string): Promise<void>;
+  goes(resource: Resource, name: string, namespace?: string): Promise<void>;
+  namespaceOf(capsule: string): string;
+}
+
+let spaces = 0;
+
+export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSpace> {
+  spaces += 1;
+  const space = `t${process.pid}x${spaces}`;
+  const names: SpaceNames = {
+    space,
+    namespace: space,
+    servicesNamespace: `${space}-services`,
+    runtimeClass: `gvisor-${space}`,
+    handler: 'runsc',
+  };
+  const { client } = server;
+  const create = (resource: Resource, body: unknown, namespace?: string) =>
+    client.call({ method: 'POST', path: pathOf(resource, namespace), body });
+  await create(kinds.NAMESPACE, { metadata: { name: names.namespace } });
+  await create(kinds.NAMESPACE, { metadata: { name: names.servicesNamespace } });
+  const labels = { [LABEL.space]: space, [LABEL.component]: 'postgres' };
+  const service = { metadata: { name: 'postgres', labels }, spec: { ports: [{ port: 5432 }] } };
+  await create(kinds.SERVICE, service, names.servicesNamespace);
+  await create(kinds.RUNTIME_CLASS, { metadata: { name: names.runtimeClass }, handler: names.handler });
+
+  const fates = new Map<string, Fate>();
+  const controllers = startControllers(client, space, (image) => fates.get(image) ?? 'ready');
+  const logs: string[] = [];
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
+  const driver = readFileSync(DRIVER_PATH);
+  let manager: Manager | undefined;
+  let life: Lifeline = { acts: [], dead: false, death: new Promise(() => {}) };
+
+  const test: TestSpace = {
+    names,
+    get life() {
+      return life;
+    },
+    logs,
+    fates,
+    async start({ dieAfter, brokerUrl = stage.broker.url } = {}) {
+      const provisionerToken = async () => new Secret(stage.mounts.provisioner);
+      const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
+      const mortal = lifeline(client, database, dieAfter);
+      life = mortal.life;
+      const metrics = runtimeMetrics(new Registry());
+      manager = startOperator({ client: mortal.client, database: mortal.database, names, log, metrics });
+      await manager.started;
+    },
+    async stop() {
+      await manager?.stop();
+      manager = undefined;
+    },
+    async close() {
+      await test.stop();
+      await controllers.stop();
+      const left = await test.get(kinds.RUNTIME_CLASS, names.runtimeClass);
+      if (left) await test.delete(kinds.RUNTIME_CLASS, names.runtimeClass);
+    },
+    async capsule(name, spec = {}) {
+      await create(kinds.CAPSULE, custom('Capsule', name, spec), space);
+    },
+    async assistant(name, spec) {
+      const full = { image: IMAGE, manifest: manifest(name), ...spec };
+      await create(kinds.ASSISTANT, custom('Assistant', name, full), space);
+    },
+    async get<T extends KubeObject>(resource: Resource, name: string, namespace = space) {
+      try {
+        return await client.call<T>({ method: 'GET', path: pathOf(resource, namespace, name) });
+      } catch (error) {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      }
+    },
+    async list<T extends KubeObject>(resource: Resource, namespace = space) {
+      const { items } = await client.call<{ items: T[] }>({
+        method: 'GET',
+        path: pathOf(resource, namespace),
+      });
+      return items;
+    },
+    async patch(resource, name, body, namespace = space) {
+      const contentType = Array.isArray(body)
+        ? 'application/json-patch+json'
+        : 'application/merge-patch+json';
+      await client.call({ method: 'PATCH', path: pathOf(resource, namespace, name), contentType, body });
+    },
+    async delete(resource, name, namespace = space) {
+      await client.call({ method: 'DELETE', path: pathOf(resource, namespace, name), body: {} });
+    },
+    async condition(resource, name, type) {
+      const found = await find(resource, name, type);
+      return found ? `${found.status} ${found.reason}` : 'none';
+    },
+    async message(resource, name, type) {
+      return (await find(resource, name, type))?.message ?? '';
+    },
+    async becomes(resource, name, type, wanted) {
+      const ask = async () => {
+        const seen = await test.condition(resource, name, type);
+        if (seen === wanted) return true;
+        throw new Error(
+          `${resource.kind} ${name}: ${type} is ${seen}: ${await test.message(resource, name, 'Ready')}`,
+        );
+      };
+      await eventually(ask, { what: `${resource.kind} ${name} has ${type} ${wanted}` });
+    },
+    async goes(resource, name, namespace = space) {
+      const ask = async () => (await test.get(resource, name, namespace)) === undefined;
+      await eventually(ask, { what: `${resource.kind} ${name} is gone` });
+    },
+    namespaceOf: (capsule) => capsuleNamespace(space, capsule),
+  };
+
+  async function find(resource: Resource, name: string, type: string) {
+    const object = await test.get<kinds.Capsule | kinds.Assistant>(resource, name);
+    return object?.status?.conditions?.find((condition) => condition.type === type);
+  }
+  return test;
+}
+
+function custom(kind: string, name: string, spec: unknown) {
+  return { apiVersion: 'platform.space/v1', kind, metadata: { name }, spec };
+}
+
+/** A valid manifest; `changes` go over its root properties. */
+export function manifest(id: string, changes: Readonly<Record<string, unknown>> = {}) {
+  return {
+    platform: {
+      spec: 1,
+      id,
+      version: '1.0.0',
+      name: 'Test',
+      summary: 'An Assistant of a test',
+      description: 'It does nothing, well.',
+      creators: ['@test-er'],
+      github: 'https://github.com/space/test',
+      genesis: 'You do nothing, well.',
+    },
+    network: { allowed_hosts: [] },
+    ...changes,
+  };
+}
+
+/** What an API server needs before Spaces can be on it: the two kinds, and a node that reports the handler. */
+export async function prepareCluster({ client }: ApiServer, crds: readonly unknown[]): Promise<void> {
+  const root = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  for (const body of crds) await client.call({ method: 'POST', path: root, body });
+  await client.call({ method: 'POST', path: pathOf(kinds.NODE), body: { metadata: { name: 'node' } } });
+  // Admission taints a new node as not ready, and the controller that would take that away is not here.
+  await client.call({
+    method: 'PATCH',
+    path: pathOf(kinds.NODE, undefined, 'node'),
+    contentType: 'application/merge-patch+json',
+    body: { spec: { taints: null } },
+  });
+  await client.call({
+    method: 'PATCH',
+    path: pathOf(kinds.NODE, undefined, 'node', 'status'),
+    contentType: 'application/merge-patch+json',
+    body: {
+      status: {
+        conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: '' }],
+        runtimeHandlers: [{ name: 'runc' }, { name: 'runsc' }],
+      },
+    },
+  });
+  const served = () =>
+    client.call({ method: 'GET', path: '/apis/platform.space/v1/assistants' }).then(() => true);
+  await eventually(served, { what: 'both kinds are served' });
+}

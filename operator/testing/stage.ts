@@ -1,0 +1,63 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { type Stage, setStage } from '../../brokers/db/testing/postgres.ts';
+import { type ApiServer, startApiServer } from './api-server.ts';
+import { makeSpace, prepareCluster, type TestSpace } from './space.ts';
+
+/** An API server with both kinds, a PostgreSQL and a broker: what the stories of one file are told on. */
+export interface Theatre {
+  readonly server: ApiServer;
+  readonly stage: Stage;
+  space(): Promise<TestSpace>;
+  /** Names of all databases that somebody may open, and of all roles that may log in. */
+  databases(): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+const CRDS = join(import.meta.dirname, '../../crds');
+
+export async function openTheatre(): Promise<Theatre> {
+  const [server, stage] = await bothOrNone(startApiServer(), setStage());
+  await prepareCluster(server, readCrds());
+  const spaces: TestSpace[] = [];
+  return {
+    server,
+    stage,
+    async space() {
+      const space = await makeSpace(server, stage);
+      spaces.push(space);
+      return space;
+    },
+    async databases() {
+      const rows = await stage.sql<{ name: string }>(
+        `SELECT 'database ' || datname AS name FROM pg_database WHERE datallowconn
+         UNION SELECT 'role ' || rolname FROM pg_roles WHERE rolcanlogin ORDER BY name`,
+      );
+      return rows.map(({ name }) => name);
+    },
+    async close() {
+      await Promise.all(spaces.map((space) => space.close()));
+      await Promise.all([server.stop(), stage.close()]);
+    },
+  };
+}
+
+function readCrds(): unknown[] {
+  return readdirSync(CRDS)
+    .filter((file) => file.endsWith('.yaml'))
+    .flatMap((file) =>
+      parseAllDocuments(readFileSync(join(CRDS, file), 'utf8')).map((document) => document.toJS()),
+    );
+}
+
+/** What did start is ended when the other did not. */
+async function bothOrNone(server: Promise<ApiServer>, stage: Promise<Stage>): Promise<[ApiServer, Stage]> {
+  try {
+    return await Promise.all([server, stage]);
+  } catch (error) {
+    await server.then(({ stop }) => stop()).catch(() => undefined);
+    await stage.then(({ close }) => close()).catch(() => undefined);
+    throw error;
+  }
+}
