@@ -1,38 +1,27 @@
 /** Brings a Space up for the suites, on a cluster of their own, and takes it down after them (SPACE_KEEP=1 keeps it). */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { takeDown } from '../cluster/index.ts';
-import { createSteps } from '../progress/index.ts';
-import { applyExamples, bringUpSpace } from '../space/index.ts';
 import type { Installed } from './support/installed.ts';
 
-const CLUSTER = 'space-test';
-/** Beside the port of `npm run up`, so that tests and a running Space do not meet. */
-const API_PORT = 17_444;
-
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const steps = createSteps();
-  const running = await bringUpSpace({
-    name: CLUSTER,
-    apiPort: API_PORT,
-    space: 'home',
-    namespace: 'home',
-    steps,
-  });
-  const { kube, namespace, ledgerImage } = running;
-  await applyExamples(kube, namespace, ledgerImage);
-  steps.close();
-  project.provide('installed', {
-    cluster: CLUSTER,
-    kubectl: running.kubectl,
-    kubeconfig: running.cluster.kubeconfig,
-    space: running.space,
-    namespace,
-    image: ledgerImage,
-  } satisfies Installed);
+  project.provide('installed', JSON.parse(await cluster('up')) as Installed);
   return async () => {
-    if (process.env['SPACE_KEEP'] === '1') return;
-    const ending = createSteps();
-    await takeDown(CLUSTER, { steps: ending });
-    ending.close();
+    if (process.env['SPACE_KEEP'] !== '1') await cluster('down');
   };
+}
+
+/** A process of its own: the code of `npm run up` as it is, outside vitest's module runner. */
+async function cluster(act: 'up' | 'down'): Promise<string> {
+  const child = spawn(process.execPath, [resolve(import.meta.dirname, 'cluster.ts'), act], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text;
+  });
+  const [code] = await once(child, 'close');
+  if (code !== 0) throw new Error(`the suites’ cluster did not go ${act}`);
+  return output;
 }

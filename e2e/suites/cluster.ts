@@ -1,0 +1,33 @@
+/** `node e2e/suites/cluster.ts up|down`: the suites' own cluster with a Space on it; `up` prints what `setup.ts` needs. */
+import { takeDown } from '../cluster/index.ts';
+import { createSteps } from '../progress/index.ts';
+import { applyExamples, bringUpSpace } from '../space/index.ts';
+import type { Installed } from './support/installed.ts';
+
+const CLUSTER = 'space-test';
+/** Beside the port of `npm run up`, so that tests and a running Space do not meet. */
+const API_PORT = 17_444;
+
+const steps = createSteps();
+try {
+  if (process.argv[2] === 'down') await takeDown(CLUSTER, { steps });
+  else {
+    const release = { space: 'home', namespace: 'home' };
+    const running = await bringUpSpace({ name: CLUSTER, apiPort: API_PORT, ...release, steps });
+    const { kube, namespace, ledgerImage } = running;
+    await steps.run('examples', () => applyExamples(kube, namespace, ledgerImage));
+    const installed: Installed = {
+      cluster: CLUSTER,
+      kubectl: running.kubectl,
+      kubeconfig: running.cluster.kubeconfig,
+      space: running.space,
+      namespace,
+      image: ledgerImage,
+    };
+    console.log(JSON.stringify(installed));
+  }
+} catch {
+  process.exitCode = 1; // the step that failed has told why
+} finally {
+  steps.close();
+}
