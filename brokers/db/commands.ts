@@ -18,6 +18,7 @@ export interface Command {
   ): Promise<unknown>;
 }
 
+/** The command was not given as it must be; its message says how. */
 export class UsageError extends Error {}
 
 const entry = (traceId: string, operation: string, capsule: string, outcome: string) => ({

@@ -1,17 +1,19 @@
+import { isId } from '@space/manifests';
 import { z } from 'zod';
+import { capsuleName } from '../../manifests/rules/capsule.ts';
 
 /** The wire of the database broker: one schema for each request and answer, closed. */
-
-const RESERVED = ['postgres', 'assistant-egress', 'platform-assistant-egress'];
 
 /** `capsule_id` and `app_id` have the shape of a manifest's id. */
 const id = z
   .string()
-  .min(1)
   .max(40)
-  .regex(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/)
-  .refine((value) => !RESERVED.includes(value), 'reserved')
-  .meta({ not: { enum: RESERVED } });
+  .refine(isId, 'not an id')
+  .meta({
+    minLength: capsuleName.min,
+    pattern: (capsuleName.checks ?? []).map(({ pattern }) => pattern).join(''),
+    not: { enum: capsuleName.except },
+  });
 
 const principalToken = z.string().regex(/^spc_dbp_[A-Za-z0-9_-]{43}$/);
 

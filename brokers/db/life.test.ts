@@ -12,6 +12,8 @@ import { loadDriverDocument } from './driver.ts';
 import { client, DRIVER_PATH, startTestBroker } from './testing/broker.ts';
 import { connect, query, type Stage, setStage, sqlstate, until } from './testing/postgres.ts';
 
+const OPENSSL = 'openssl';
+
 let stage: Stage;
 beforeAll(async () => {
   stage = await setStage();
@@ -217,7 +219,7 @@ describe('its certificate', () => {
       '-subj',
       `/CN=${name}`,
     ];
-    execFileSync('openssl', [...args, '-keyout', path('key'), '-out', path('crt')], { stdio: 'ignore' });
+    execFileSync(OPENSSL, [...args, '-keyout', path('key'), '-out', path('crt')], { stdio: 'ignore' });
     return { cert: path('crt'), key: path('key') };
   };
   const subjectAt = (port: number) =>

@@ -26,8 +26,6 @@ export const driverDocument = z.strictObject({
     .refine((operations) => isUnique(operations.map(({ name }) => name)), 'operations repeat'),
 });
 
-export type DriverDocument = z.infer<typeof driverDocument>;
-
 function isUnique(values: readonly string[]): boolean {
   return new Set(values).size === values.length;
 }

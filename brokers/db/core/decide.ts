@@ -3,7 +3,7 @@
 export type CapsuleState = 'active' | 'dropping' | 'retired' | 'finalized';
 
 /** `creating` exists only inside the transaction that makes a database, so no row ever shows it. */
-export type DatabaseState = 'ready' | 'dropping' | 'dropped';
+type DatabaseState = 'ready' | 'dropping' | 'dropped';
 
 export interface CapsuleRow {
   readonly state: CapsuleState;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 /** Raise it when what a new database holds changes; spares of another version are dropped, never issued. */
-export const TEMPLATE_VERSION = 1;
+const TEMPLATE_VERSION = 1;
 
 /** Names of what belongs to one installation, of which several can share a server. */
 export function spareNames(installation: string) {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { DRIVER_PATH } from './broker.ts';
 
@@ -26,7 +27,7 @@ export async function bundleBroker(): Promise<BrokerProgram> {
   const directory = mkdtempSync(join(tmpdir(), 'space-broker-'));
   const outfile = join(directory, 'child.mjs');
   await build({
-    entryPoints: [join(import.meta.dirname, 'child.ts')],
+    entryPoints: [fileURLToPath(new URL('./child.ts', import.meta.url))],
     outfile,
     bundle: true,
     platform: 'node',
