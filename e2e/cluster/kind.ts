@@ -51,10 +51,10 @@ export const KIND_RUNSC = '[runsc_config]\n  platform = "systrap"\n  systemd-cgr
 
 /** kind's own network enforces NetworkPolicies and its default StorageClass provisions volumes. */
 export async function bringUp({ name, steps }: BringUp): Promise<Cluster> {
-  const kind = program();
-  if (!(await dockerAnswers()))
-    throw new ClusterProblem('No Docker engine answers.', 'Start it, or choose another provider.');
-  await steps.run('kind cluster', async (step) => {
+  return steps.run('kind cluster', async (step) => {
+    const kind = program();
+    if (!(await dockerAnswers()))
+      throw new ClusterProblem('No Docker engine answers.', 'Start it, or choose another provider.');
     const directory = clusterDirectory(name);
     const log = join(directory, 'kind.log');
     await mkdir(directory, { recursive: true });
@@ -83,8 +83,8 @@ export async function bringUp({ name, steps }: BringUp): Promise<Cluster> {
       log,
     });
     await writeRecord(name, { provider: 'kind', kubeconfig: kubeconfigPath(name) });
+    return cluster(name, kind);
   });
-  return cluster(name, kind);
 }
 
 export async function open(name: string): Promise<Cluster | undefined> {

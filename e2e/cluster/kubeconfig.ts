@@ -11,10 +11,10 @@ import { findTool } from './tools.ts';
 
 /** A cluster of yours: it must answer, and nothing of it is made or removed here. */
 export async function bringUp({ name, kubeconfig, imageRegistry, steps }: BringUp): Promise<Cluster> {
-  if (kubeconfig === undefined)
-    throw new ClusterProblem('No kubeconfig is given.', 'Say which with --kubeconfig FILE.');
-  const file = resolve(kubeconfig);
   await steps.run('your cluster', async (step) => {
+    if (kubeconfig === undefined)
+      throw new ClusterProblem('No kubeconfig is given.', 'Say which with --kubeconfig FILE.');
+    const file = resolve(kubeconfig);
     const kubectl = await findTool('kubectl', clusterDirectory(name));
     step.note(`asking ${file}`);
     const ask = (...args: readonly string[]) => run([kubectl, `--kubeconfig=${file}`, ...args]);

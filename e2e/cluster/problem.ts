@@ -3,6 +3,6 @@ export class ClusterProblem extends Error {
   override readonly name = 'ClusterProblem';
 
   constructor(wrong: string, mend: string, options?: ErrorOptions) {
-    super(`${wrong}\n${mend}`, options);
+    super([wrong, mend].filter((part) => part !== '').join('\n'), options);
   }
 }

@@ -1,4 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -43,6 +51,12 @@ test('an entry with other bytes of the same length is not used', async () => {
   const directory = await ensureEntry(root, 'cni-1', fill('plugin'));
   writeFileSync(join(directory, 'cni', 'plugin'), 'nigulp');
   expect(await findEntry(root, 'cni-1')).toBeUndefined();
+});
+
+test('an entry whose files were copied is used: their content is what counts', async () => {
+  const directory = await ensureEntry(root, 'cni-1', fill('plugin'));
+  utimesSync(join(directory, 'cni', 'plugin'), 0, 0);
+  expect(await findEntry(root, 'cni-1')).toBe(directory);
 });
 
 test('a directory without its list of files is no entry', async () => {

@@ -1,6 +1,17 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -13,8 +24,15 @@ export function cacheRoot(env: NodeJS.ProcessEnv = process.env, home: string = h
 
 const MANIFEST = 'entry.json';
 
-/** Path → size and SHA-256 of every file in the entry. */
-type Manifest = Readonly<Record<string, { readonly size: number; readonly sha256: string }>>;
+/** What every file of the entry was when it was published, by path. */
+type Manifest = Readonly<Record<string, FileMark>>;
+
+interface FileMark {
+  readonly size: number;
+  /** Of the last change, in milliseconds: while it is the same, the content need not be read. */
+  readonly changed: number;
+  readonly sha256: string;
+}
 
 /** The directory of a whole, unharmed entry; undefined when it is not there (or was harmed, and is gone now). */
 export async function findEntry(root: string, name: string): Promise<string | undefined> {
@@ -76,25 +94,38 @@ export async function ensureEntry(
 
 async function isWhole(directory: string, manifest: string): Promise<boolean> {
   try {
-    const expected = JSON.parse(manifest) as Manifest;
-    const checks = Object.entries(expected).map(async ([path, { size, sha256 }]) => {
-      const file = join(directory, path);
-      return (await stat(file)).size === size && (await sha256Of(file)) === sha256;
-    });
-    return (await Promise.all(checks)).every(Boolean);
+    const expected = Object.entries(JSON.parse(manifest) as Manifest);
+    return (await Promise.all(expected.map(([path, mark]) => isUnharmed(join(directory, path), mark)))).every(
+      Boolean,
+    );
   } catch {
     return false; // not readable, so not to be used
   }
 }
 
+async function isUnharmed(file: string, { size, changed, sha256 }: FileMark): Promise<boolean> {
+  const now = await stat(file);
+  if (now.size !== size) return false;
+  return now.mtimeMs === changed || (await sha256Of(file)) === sha256;
+}
+
 async function manifestOf(directory: string): Promise<Manifest> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const described = files.map(async (file) => {
-    const { size } = await stat(file);
-    return [relative(directory, file), { size, sha256: await sha256Of(file) }] as const;
-  });
+  const described = files.map(async (file) => [relative(directory, file), await markOf(file)] as const);
   return Object.fromEntries(await Promise.all(described));
+}
+
+/** On the disk before it is told of: after a power cut there is no entry with empty files. */
+async function markOf(file: string): Promise<FileMark> {
+  const handle = await open(file);
+  try {
+    await handle.sync();
+    const { size, mtimeMs } = await handle.stat();
+    return { size, changed: mtimeMs, sha256: await sha256Of(file) };
+  } finally {
+    await handle.close();
+  }
 }
 
 export async function sha256Of(file: string): Promise<string> {

@@ -10,9 +10,10 @@ test('an archive holds what images share once, and tells which image is made of 
   const directory = mkdtempSync(join(tmpdir(), 'archive-'));
   const blobs = { base: 'x'.repeat(1000), one: 'y'.repeat(512), 'config-1': '{}', 'config-2': '{"a":1}' };
   for (const [name, content] of Object.entries(blobs)) writeFileSync(join(directory, name), content);
+  const blob = (digest: keyof typeof blobs) => ({ digest, size: blobs[digest].length });
   const images = [
-    { reference: 'space/base:1', config: 'config-1', layers: ['base'] },
-    { reference: 'space/one:1', config: 'config-2', layers: ['base', 'one'] },
+    { reference: 'space/base:1', config: blob('config-1'), layers: [blob('base')] },
+    { reference: 'space/one:1', config: blob('config-2'), layers: [blob('base'), blob('one')] },
   ];
   const file = join(directory, 'archive.tar');
   await pipeline(

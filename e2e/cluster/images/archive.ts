@@ -1,14 +1,21 @@
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 
-/** An image on disk: its configuration and layers are blobs, named by their SHA-256. */
+/** An image on disk: its configuration and layers are blobs. */
 export interface Image {
   /** Name and tag, for example `space/operator:0123456789ab`. */
   readonly reference: string;
-  readonly config: string;
-  readonly layers: readonly string[];
+  readonly config: Blob;
+  readonly layers: readonly Blob[];
 }
+
+export interface Blob {
+  /** SHA-256, and the name of its file. */
+  readonly digest: string;
+  readonly size: number;
+}
+
+export const blobsOf = ({ config, layers }: Image): readonly Blob[] => [config, ...layers];
 
 /** A docker archive of all `images` in one: what they share is in it once. */
 export function archiveOf(images: readonly Image[], blobPath: (digest: string) => string): Readable {
@@ -19,20 +26,18 @@ async function* entries(
   images: readonly Image[],
   blobPath: (digest: string) => string,
 ): AsyncGenerator<Buffer> {
-  const digests = new Set(images.flatMap((image) => [image.config, ...image.layers]));
-  for (const digest of digests) {
-    const path = blobPath(digest);
-    const { size } = await stat(path);
+  const blobs = new Map(images.flatMap(blobsOf).map(({ digest, size }) => [digest, size]));
+  for (const [digest, size] of blobs) {
     yield tarHeader(digest, size);
-    yield* createReadStream(path, { highWaterMark: 1024 * 1024 });
+    yield* createReadStream(blobPath(digest), { highWaterMark: 1024 * 1024 });
     yield padding(size);
   }
   const manifest = Buffer.from(
     JSON.stringify(
       images.map(({ reference, config, layers }) => ({
-        Config: config,
+        Config: config.digest,
         RepoTags: [reference],
-        Layers: layers,
+        Layers: layers.map(({ digest }) => digest),
       })),
     ),
   );

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { touch } from '../builds/cache.ts';
+import { blobsOf } from './archive.ts';
 import { type ImageStore, imageStore } from './store.ts';
 
 let store: ImageStore;
@@ -16,14 +17,14 @@ const digestOf = (content: string) => createHash('sha256').update(content).diges
 
 const exported = (config: string, layers: readonly string[]) => async (directory: string) => {
   for (const blob of [config, ...layers]) await writeFile(join(directory, digestOf(blob)), blob);
-  const described = (blob: string) => ({ digest: `sha256:${digestOf(blob)}` });
+  const described = (blob: string) => ({ digest: `sha256:${digestOf(blob)}`, size: blob.length });
   const manifest = { config: described(config), layers: layers.map(described) };
   await writeFile(join(directory, 'manifest.json'), JSON.stringify(manifest));
 };
 
 test('an image is found as it was added', async () => {
   const image = await store.add('space/operator:1', exported('{}', ['base', 'top']));
-  expect(image.layers).toEqual([digestOf('base'), digestOf('top')]);
+  expect(image.layers.map(({ digest }) => digest)).toEqual([digestOf('base'), digestOf('top')]);
   expect(await store.find('space/operator:1')).toEqual(image);
   expect(await store.find('space/operator:2')).toBeUndefined();
 });
@@ -36,7 +37,14 @@ test('images share the layers that they have in common', async () => {
 
 test('an image with a layer that was cut short is not found', async () => {
   const image = await store.add('space/operator:1', exported('{}', ['base', 'top']));
-  truncateSync(store.blobPath(image.layers[0]!), 1);
+  truncateSync(store.blobPath(image.layers[0]!.digest), 1);
+  expect(await store.find('space/operator:1')).toBeUndefined();
+});
+
+test('a layer with other bytes of the same length is found out when it is asked for', async () => {
+  const image = await store.add('space/operator:1', exported('{}', ['base', 'top']));
+  await writeFile(store.blobPath(image.layers[0]!.digest), 'esab');
+  await store.discardHarmed([image]);
   expect(await store.find('space/operator:1')).toBeUndefined();
 });
 
@@ -56,5 +64,9 @@ test('an image that nobody used for a week goes, with the layers that no other h
   await touch(join(store.root, 'records', 'space_new:1.json'), inDays(5));
   expect(await store.prune(inDays(8))).toEqual(['space/old:1']);
   expect(await store.find('space/new:1')).toEqual(image);
-  expect(readdirSync(join(store.root, 'blobs')).sort()).toEqual([image.config, ...image.layers].sort());
+  expect(readdirSync(join(store.root, 'blobs')).sort()).toEqual(
+    blobsOf(image)
+      .map(({ digest }) => digest)
+      .sort(),
+  );
 });

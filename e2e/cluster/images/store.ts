@@ -2,36 +2,33 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/pro
 import { join } from 'node:path';
 import { isUnused, sha256Of, touch } from '../builds/cache.ts';
 import { readJson, replaceFile } from '../files.ts';
-import type { Image } from './archive.ts';
+import { type Blob, blobsOf, type Image } from './archive.ts';
 
 /** Built images outside the repository: blobs named by content, and one record an image. */
 export interface ImageStore {
   readonly root: string;
   blobPath(digest: string): string;
-  /** The image when it is there, with every blob whole. */
+  /** The image when it is there, and no blob of it was cut short. */
   find(reference: string): Promise<Image | undefined>;
   /** Takes in what `write` leaves in a directory of the `dir:` kind (manifest.json and blobs). */
   add(reference: string, write: (directory: string) => Promise<void>): Promise<Image>;
+  /** Reads every blob of `images` and removes those that are not what their names say. */
+  discardHarmed(images: readonly Image[]): Promise<void>;
   /** Removes images that nobody used for a week, and blobs that no image has; answers the references. */
   prune(now?: Date): Promise<readonly string[]>;
 }
 
 interface Manifest {
-  readonly config: { readonly digest: string };
-  readonly layers: readonly { readonly digest: string }[];
+  readonly config: Blob;
+  readonly layers: readonly Blob[];
 }
 
 export function imageStore(root: string): ImageStore {
   const blobPath = (digest: string) => join(root, 'blobs', digest);
   const recordPath = (reference: string) => join(root, 'records', `${reference.replaceAll('/', '_')}.json`);
 
-  async function isWhole(digest: string): Promise<boolean> {
-    const path = blobPath(digest);
-    if (!(await stat(path).catch(() => undefined))) return false;
-    if ((await sha256Of(path)) === digest) return true;
-    await rm(path, { force: true });
-    return false;
-  }
+  const isWhole = async ({ digest, size }: Blob) =>
+    (await stat(blobPath(digest)).catch(() => undefined))?.size === size;
 
   return {
     root,
@@ -42,7 +39,7 @@ export function imageStore(root: string): ImageStore {
       if (text === undefined) return undefined;
       try {
         const image = JSON.parse(text) as Image;
-        const whole = await Promise.all([image.config, ...image.layers].map(isWhole));
+        const whole = await Promise.all(blobsOf(image).map(isWhole));
         if (!whole.every(Boolean)) return undefined;
         await touch(recordPath(reference));
         return image;
@@ -60,15 +57,23 @@ export function imageStore(root: string): ImageStore {
         const manifest = JSON.parse(await readFile(join(draft, 'manifest.json'), 'utf8')) as Manifest;
         const image: Image = {
           reference,
-          config: plain(manifest.config.digest),
-          layers: manifest.layers.map(({ digest }) => plain(digest)),
+          config: plain(manifest.config),
+          layers: manifest.layers.map(plain),
         };
-        for (const digest of new Set([image.config, ...image.layers]))
+        for (const digest of new Set(blobsOf(image).map((blob) => blob.digest)))
           await rename(join(draft, digest), blobPath(digest));
         await replaceFile(recordPath(reference), JSON.stringify(image));
         return image;
       } finally {
         await rm(draft, { recursive: true, force: true });
+      }
+    },
+
+    async discardHarmed(images) {
+      for (const { digest } of images.flatMap(blobsOf)) {
+        const path = blobPath(digest);
+        const found = await sha256Of(path).catch(() => undefined);
+        if (found !== digest) await rm(path, { force: true });
       }
     },
 
@@ -79,7 +84,7 @@ export function imageStore(root: string): ImageStore {
         const path = join(root, 'records', file);
         const image = await readJson<Image>(path);
         if (image !== undefined && !isUnused((await stat(path)).mtime, now)) {
-          for (const digest of [image.config, ...image.layers]) kept.add(digest);
+          for (const { digest } of blobsOf(image)) kept.add(digest);
           continue;
         }
         if (image !== undefined) removed.push(image.reference);
@@ -92,4 +97,4 @@ export function imageStore(root: string): ImageStore {
   };
 }
 
-const plain = (digest: string) => digest.replace(/^sha256:/, '');
+const plain = ({ digest, size }: Blob): Blob => ({ digest: digest.replace(/^sha256:/, ''), size });

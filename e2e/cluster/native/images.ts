@@ -89,6 +89,10 @@ export async function importImages(
   const missing = images.filter(({ reference }) => !have.some((name) => name.endsWith(`/${reference}`)));
   if (missing.length === 0) return 0;
   const input = archiveOf(missing, store.blobPath);
-  await run([...ctr(layout), 'images', 'import', '-'], { input, log });
+  await run([...ctr(layout), 'images', 'import', '-'], { input, log }).catch(async (error: unknown) => {
+    // A layer that is not what its name says is refused; the next command builds its image again.
+    await store.discardHarmed(missing);
+    throw error;
+  });
   return missing.length;
 }

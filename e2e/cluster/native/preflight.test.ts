@@ -3,6 +3,8 @@ import { expect, test } from 'vitest';
 import { type Facts, isEnough, listenerOn, missingPackages, PACKAGES, problemsOf } from './preflight.ts';
 
 const fine: Facts = {
+  name: 'space',
+  runningOn: undefined,
   uid: 0,
   platform: 'linux',
   arch: 'x64',
@@ -36,10 +38,12 @@ test.each<[string, Partial<Facts>, RegExp, RegExp]>([
   ['a full disk', { freeBytes: 3 * 1024 ** 3 }, /3\.0 GiB are free, 10 are needed/, /Free some/],
   [
     'a port in use',
-    { portHolder: 'nginx (process 12)' },
-    /17443 .* in use by nginx \(process 12\)/,
+    { portHolder: 'process 12: nginx' },
+    /17443 .* in use by process 12: nginx/,
     /--api-port/,
   ],
+  ['a name that is none', { name: 'La b' }, /"La b" cannot be the name/, /small letters/],
+  ['another port than it has', { runningOn: 17_000 }, /runs already, .* port 17000/, /Leave out --api-port/],
   ['no cgroups', { cgroups: 'none' }, /cgroup controllers/, /Mount them/],
 ])('%s is told with the way to mend it', (_, facts, wrong, mend) => {
   const [problem, ...others] = problemsOf({ ...fine, ...facts });
@@ -54,6 +58,12 @@ test('every problem is told at once', () => {
 
 test('Go is not asked for when nothing has to be built', () => {
   expect(problemsOf({ ...fine, go: undefined, mustBuild: false })).toEqual([]);
+});
+
+test('less space will do when nothing has to be built', () => {
+  const facts = { ...fine, freeBytes: 5 * 1024 ** 3 };
+  expect(problemsOf({ ...facts, mustBuild: true })).toHaveLength(1);
+  expect(problemsOf({ ...facts, mustBuild: false })).toEqual([]);
 });
 
 test('programs that apt can bring are no problem', () => {
@@ -82,7 +92,7 @@ test.runIf(process.platform === 'linux')('who listens on a port is told by name 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
-  expect(listenerOn(port)).toContain(`(process ${process.pid})`);
+  expect(listenerOn(port)).toContain(`process ${process.pid}: `);
   await new Promise((resolve) => server.close(resolve));
   expect(listenerOn(port)).toBeUndefined();
 });

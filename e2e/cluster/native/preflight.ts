@@ -4,6 +4,8 @@ import { dirname } from 'node:path';
 
 /** What must be known of this machine before anything is changed on it. */
 export interface Facts {
+  /** Of the cluster: names directories, cgroups and the node. */
+  readonly name: string;
   readonly uid: number;
   readonly platform: string;
   readonly arch: string;
@@ -18,6 +20,8 @@ export interface Facts {
   /** Who listens on the API's port, when somebody other than this cluster does. */
   readonly port: number;
   readonly portHolder: string | undefined;
+  /** The API's port when this cluster runs already. */
+  readonly runningOn: number | undefined;
   readonly cgroups: 'v1' | 'v2' | 'none';
 }
 
@@ -26,9 +30,12 @@ export interface Problem {
   readonly mend: string;
 }
 
+const NAME = /^[a-z][a-z0-9-]{0,28}[a-z0-9]$/;
 const GO = 'go';
 const GO_NEEDED = [1, 26, 6] as const;
-const SPACE_NEEDED = 10 * 1024 ** 3;
+const GIB = 1024 ** 3;
+/** Go's caches take most of it, when there is something to build. */
+const spaceNeeded = (mustBuild: boolean) => (mustBuild ? 10 : 3);
 
 /** Everything that stands in the way, at once. */
 export function problemsOf(facts: Facts): readonly Problem[] {
@@ -41,6 +48,16 @@ export function problemsOf(facts: Facts): readonly Problem[] {
     );
     return problems; // nothing else that we could say would hold
   }
+  if (!NAME.test(facts.name))
+    say(
+      `${JSON.stringify(facts.name)} cannot be the name of a cluster.`,
+      'Take up to 30 small letters, digits and hyphens, beginning with a letter.',
+    );
+  if (facts.runningOn !== undefined && facts.runningOn !== facts.port)
+    say(
+      `The cluster ${facts.name} runs already, with its API on port ${facts.runningOn}.`,
+      'Leave out --api-port, or end the cluster first with npm run down.',
+    );
   if (facts.uid !== 0)
     say('A native cluster needs root: it makes namespaces, mounts and cgroups.', 'Run the command as root.');
   if (facts.mustBuild && facts.go === undefined)
@@ -55,14 +72,14 @@ export function problemsOf(facts: Facts): readonly Problem[] {
       `Programs are missing, and there is no apt to bring them.`,
       `Install what the Debian packages ${facts.missingPackages.join(', ')} have.`,
     );
-  if (facts.freeBytes < SPACE_NEEDED)
+  if (facts.freeBytes < spaceNeeded(facts.mustBuild) * GIB)
     say(
-      `Too little space in ${facts.stateRoot}: ${gibibytes(facts.freeBytes)} GiB are free, 10 are needed.`,
+      `Too little space in ${facts.stateRoot}: ${gibibytes(facts.freeBytes)} GiB are free, ${spaceNeeded(facts.mustBuild)} are needed.`,
       'Free some, or remove old entries of the cache (~/.cache/space).',
     );
   if (facts.portHolder !== undefined)
     say(
-      `Port ${facts.port} on 127.0.0.1 is in use by ${facts.portHolder}.`,
+      `Port ${facts.port} on 127.0.0.1 is in use by ${facts.portHolder}`,
       'End that program, or choose another port with --api-port.',
     );
   if (facts.cgroups === 'none')
@@ -73,7 +90,7 @@ export function problemsOf(facts: Facts): readonly Problem[] {
   return problems;
 }
 
-const gibibytes = (bytes: number) => (bytes / 1024 ** 3).toFixed(1);
+const gibibytes = (bytes: number) => (bytes / GIB).toFixed(1);
 
 export function isEnough(version: string): boolean {
   const [, major, minor, patch] = /go(\d+)\.(\d+)(?:\.(\d+))?/.exec(version) ?? [];
@@ -114,25 +131,20 @@ export function missingPackages(exists: (path: string) => boolean = existsSync):
   return PACKAGES.filter(({ file }) => !found(file)).map((entry) => entry.package);
 }
 
-export function gatherFacts(options: {
-  stateRoot: string;
-  port: number;
-  ownPort: boolean;
-  mustBuild: boolean;
-}): Facts {
-  const { stateRoot, port } = options;
+type Given = Pick<Facts, 'name' | 'stateRoot' | 'port' | 'runningOn' | 'mustBuild'>;
+
+export function gatherFacts(given: Given): Facts {
+  const { stateRoot, port, runningOn } = given;
   return {
+    ...given,
     uid: process.getuid?.() ?? -1,
     platform: process.platform,
     arch: process.arch,
     go: goVersion(),
-    mustBuild: options.mustBuild,
     missingPackages: process.platform === 'linux' ? missingPackages() : [],
     hasApt: existsSync('/usr/bin/apt-get'),
     freeBytes: freeBytes(stateRoot),
-    stateRoot,
-    port,
-    portHolder: options.ownPort || process.platform !== 'linux' ? undefined : listenerOn(port),
+    portHolder: runningOn !== undefined || process.platform !== 'linux' ? undefined : listenerOn(port),
     cgroups: cgroupVersion(),
   };
 }
@@ -181,7 +193,9 @@ function holderOf(inode: string): string | undefined {
     try {
       const descriptors = readdirSync(`/proc/${pid}/fd`);
       const holds = descriptors.some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`);
-      if (holds) return `${readFileSync(`/proc/${pid}/comm`, 'utf8').trim()} (process ${pid})`;
+      if (!holds) continue;
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+      return `process ${pid}: ${command.slice(0, 100)}`;
     } catch {
       // It ended, or is not ours to look into.
     }

@@ -33,8 +33,7 @@ interface NodeRecord {
 export async function bringUp(options: BringUp): Promise<Cluster> {
   const { name, steps } = options;
   const layout = layoutOf(name);
-  const apiPort = await choosePort(options, layout);
-  const packages = await steps.run('check this machine', () => preflight(layout, apiPort));
+  const { apiPort, packages } = await steps.run('check this machine', () => preflight(options, layout));
   return steps.run('Kubernetes on this machine', (step) =>
     alone(layout, step, () => bringUpAlone(options, layout, apiPort, packages, step)),
   );
@@ -44,28 +43,22 @@ export async function bringUp(options: BringUp): Promise<Cluster> {
 const alone = <T>(layout: Layout, step: Step, work: () => Promise<T>): Promise<T> =>
   locked(`${layout.state}.lock`, () => step.note('another command is at work on it'), work);
 
-async function choosePort({ name, apiPort }: BringUp, layout: Layout): Promise<number> {
+/** Changes nothing; answers the port to use and the Debian packages that are missing and can be had. */
+async function preflight(
+  { name, apiPort: asked }: BringUp,
+  layout: Layout,
+): Promise<{ readonly apiPort: number; readonly packages: readonly string[] }> {
   const record = await readJson<NodeRecord>(layout.record);
-  if (apiPort !== undefined && record !== undefined && apiPort !== record.apiPort && runningNode(layout))
-    throw new ClusterProblem(
-      `The cluster ${name} runs already, with its API on port ${record.apiPort}.`,
-      `Leave out --api-port, or end it first with npm run down.`,
-    );
-  return apiPort ?? record?.apiPort ?? DEFAULT_API_PORT;
-}
-
-/** Changes nothing; answers the Debian packages that are missing and can be had. */
-async function preflight(layout: Layout, port: number): Promise<readonly string[]> {
   const facts = gatherFacts({
+    name,
     stateRoot: layout.state,
-    port,
-    ownPort: runningNode(layout) !== undefined,
+    port: asked ?? record?.apiPort ?? DEFAULT_API_PORT,
+    runningOn: runningNode(layout) && record?.apiPort,
     mustBuild: (await missingBuilds()).length > 0,
   });
-  const problems = problemsOf(facts);
-  const [first, ...others] = problems.map(({ wrong, mend }) => `${wrong}\n${mend}`);
+  const [first, ...others] = problemsOf(facts).map(({ wrong, mend }) => `${wrong}\n${mend}`);
   if (first !== undefined) throw new ClusterProblem(first, others.join('\n'));
-  return facts.missingPackages;
+  return { apiPort: facts.port, packages: facts.missingPackages };
 }
 
 async function bringUpAlone(
