@@ -75,7 +75,8 @@ async function bundleProgram(entry: string, file: string): Promise<void> {
     external: ['pg-native'],
     banner: { js: REQUIRE },
     legalComments: 'none',
-    logLevel: 'warning',
+    // What is wrong is in the error that it throws; on a terminal, steps are drawn at the same time.
+    logLevel: 'silent',
   });
 }
 

@@ -8,6 +8,9 @@ type Place = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> & Release;
 
 const WIDTH = 11;
 const row = (name: string, text: string) => `  ${name.padEnd(WIDTH)} ${text}`;
+/** From where the command runs, when that is not further. */
+const shortest = (path: string) =>
+  [relative(process.cwd(), path), path].filter((one) => !one.startsWith('..'))[0];
 const money = ({ account, currency, amount }: Line) => `${account} ${amount} ${currency}`;
 
 /** What came up, what the example told, how long each part took and what to try next. */
@@ -19,7 +22,7 @@ export function closing(place: Place, story: Story | undefined, summary: readonl
 function cameUp({ name, provider, kubeconfig, space, namespace }: Place, story: Story | undefined) {
   return [
     'What came up',
-    row('cluster', `${name} (${provider}), ${relative(process.cwd(), kubeconfig)}`),
+    row('cluster', `${name} (${provider}), ${shortest(kubeconfig)}`),
     row('Space', `${space}: the operator in ${namespace}, broker, PostgreSQL and S3 in ${space}-services`),
     ...(story === undefined
       ? []
