@@ -1,0 +1,169 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { findTool } from '../cluster/tools.ts';
+import { finish, type KubeObject } from './kube.ts';
+
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+
+let directory: string;
+let helm: string;
+let objects: readonly KubeObject[];
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-chart-'));
+  helm = await findTool('helm', directory);
+  objects = await render();
+}, 600_000);
+
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+const template = (release: string, ...args: readonly string[]) =>
+  finish(helm, ['template', release, CHART, '--namespace', 'home', ...args]);
+
+async function render(...args: readonly string[]): Promise<readonly KubeObject[]> {
+  const { code, stdout, stderr } = await template('home', ...args);
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+}
+
+const ofKind = (...kinds: readonly string[]) => objects.filter(({ kind }) => kinds.includes(kind));
+const named = (kind: string, name: string, namespace?: string) =>
+  objects.find(
+    ({ kind: k, metadata }) =>
+      k === kind && metadata.name === name && (namespace === undefined || metadata.namespace === namespace),
+  );
+const decode = (object: KubeObject | undefined, key: string): string => object?.['stringData'][key];
+
+describe('the chart', () => {
+  it('passes its linter, warnings included', async () => {
+    const { code, stdout, stderr } = await finish(helm, ['lint', '--strict', CHART]);
+    expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' });
+  });
+
+  it('runs every pod under Pod Security restricted, on a root that cannot be written, with bounds', () => {
+    const workloads = ofKind('Deployment', 'StatefulSet', 'Job');
+    expect(workloads.map(({ metadata }) => metadata.name).sort()).toEqual([
+      'db-broker',
+      'home-operator',
+      'home-uninstall-guard',
+      'postgres',
+      's3',
+    ]);
+    for (const { spec } of workloads) {
+      const pod = spec.template.spec;
+      expect(pod.securityContext).toMatchObject({
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+      });
+      expect(pod.hostNetwork ?? pod.hostPID ?? pod.hostIPC).toBeUndefined();
+      for (const container of [...(pod.initContainers ?? []), ...pod.containers]) {
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+        expect(container.resources.limits.memory).toBeTypeOf('string');
+        expect(container.resources.requests.cpu).toBeTypeOf('string');
+      }
+    }
+    expect(named('Namespace', 'home-services')?.metadata.labels).toMatchObject({
+      'pod-security.kubernetes.io/enforce': 'restricted',
+    });
+  });
+
+  it('gives a service account token to nobody but the operator and the guard of its uninstallation', () => {
+    const withToken = ofKind('Deployment', 'StatefulSet', 'Job').filter(
+      ({ spec }) => spec.template.spec.automountServiceAccountToken !== false,
+    );
+    expect(withToken.map(({ metadata }) => metadata.name)).toEqual(['home-operator', 'home-uninstall-guard']);
+  });
+
+  it('gives nobody a role in the services namespace, and no role over every Secret or with a wildcard', () => {
+    for (const role of ofKind('Role', 'RoleBinding')) expect(role.metadata.namespace ?? 'home').toBe('home');
+    const bound = new Set(ofKind('ClusterRoleBinding').map(({ roleRef }) => roleRef.name));
+    expect([...bound]).toEqual(['home-operator']);
+    for (const { kind, metadata, rules } of ofKind('ClusterRole', 'Role')) {
+      for (const rule of rules) {
+        expect([...rule.apiGroups, ...rule.resources, ...rule.verbs]).not.toContain('*');
+        if (!rule.resources.includes('secrets')) continue;
+        if (kind === 'ClusterRole') expect(bound).not.toContain(metadata.name);
+        expect(rule.verbs).not.toEqual(expect.arrayContaining(['list']));
+        expect(rule.verbs).not.toEqual(expect.arrayContaining(['watch']));
+      }
+    }
+    const clusterRole = named('ClusterRole', 'home-operator');
+    for (const { resources } of clusterRole?.['rules'] ?? []) expect(resources).not.toContain('secrets');
+  });
+
+  it('denies everything in the services namespace but what it names', () => {
+    const policies = ofKind('NetworkPolicy').filter(({ metadata }) => metadata.namespace === 'home-services');
+    const denied = policies.find(({ metadata }) => metadata.name === 'default-deny');
+    expect(denied?.['spec']).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
+    const broker = policies.find(({ metadata }) => metadata.name === 'db-broker');
+    expect(broker?.['spec'].ingress).toEqual([
+      {
+        from: [
+          {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'home' } },
+            podSelector: {
+              matchLabels: { 'platform.space/space': 'home', 'platform.space/component': 'operator' },
+            },
+          },
+        ],
+        ports: [{ port: 8080 }],
+      },
+    ]);
+    const reachable = policies.filter(({ spec }) => spec.ingress !== undefined);
+    expect(reachable.map(({ metadata }) => metadata.name)).toEqual(['db-broker', 'postgres']);
+  });
+
+  it('makes the same token for broker and operator, keys of 32 bytes and a URL with the password', () => {
+    const token = decode(named('Secret', 'db-provisioner', 'home'), 'token');
+    expect(token).toMatch(/^spc_prv_[A-Za-z0-9_-]{43}$/);
+    expect(decode(named('Secret', 'db-provisioner', 'home-services'), 'token')).toBe(token);
+    const admin = named('Secret', 'db-admin');
+    const url = new URL(decode(admin, 'url'));
+    expect(url.password).toBe(decode(admin, 'password'));
+    expect(url.host).toBe('postgres.home-services.svc:5432');
+    const keys = ['derivation', 'names'].map((key) => decode(named('Secret', 'db-broker-keys'), key));
+    for (const key of keys) expect(Buffer.from(key, 'base64url')).toHaveLength(32);
+    expect(new Set(keys).size).toBe(2);
+  });
+
+  it('uses Secrets that you name and makes none in their place', async () => {
+    const yours = ['dbAdmin', 'dbBrokerKeys', 'dbProvisioner', 's3Root'];
+    const rendered = await render(
+      ...yours.flatMap((key) => ['--set', `existingSecrets.${key}=${key.toLowerCase()}`]),
+    );
+    expect(rendered.filter(({ kind }) => kind === 'Secret')).toEqual([]);
+    const text = JSON.stringify(rendered);
+    for (const key of yours) expect(text).toContain(`"${key.toLowerCase()}"`);
+  });
+
+  it.each([
+    ['a value that is not known', ['--set', 'dbBroker.replica=2'], /replica/],
+    ['an image without a tag', ['--set', 'operator.image=space/operator'], /operator.image|operator\/image/],
+    ['a word for a number', ['--set-string', 'dbBroker.replicas=two'], /replicas/],
+    [
+      'the services namespace as its own',
+      ['--namespace', 'home-services'],
+      /install the release into another/,
+    ],
+  ])('refuses %s', async (_, args, message) => {
+    const { code, stderr } = await template('home', ...args);
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(message);
+  });
+
+  it.each(['a.b', '1st', 'a--b', 'a'.repeat(41)])(
+    'refuses the name %s, which cannot name a Space',
+    async (name) => {
+      const { code, stderr } = await template(name);
+      expect(code).not.toBe(0);
+      expect(stderr).toMatch(/cannot name a Space/);
+    },
+  );
+});
