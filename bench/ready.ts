@@ -10,7 +10,11 @@ import { type ApiServer, connectApiServer, type Seen } from './apiserver.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
 const NAMESPACE = 'home';
-const COMMAND = ['node', '-e', "require('node:net').createServer((s) => s.end()).listen(process.env.PORT)"];
+const COMMAND = [
+  'node',
+  '-e',
+  "process.on('SIGTERM', () => process.exit()); require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
+];
 const RUNS = { quick: 3, full: 10 };
 const LIMIT_MS = 120_000;
 

@@ -50,11 +50,11 @@ export function manifest(id: string, changes: object = {}) {
   };
 }
 
-/** Listens on its port with nothing but Node. */
+/** Listens on its port with nothing but Node, and ends when told to: as process 1 it would not by itself. */
 export const LISTENER = [
   'node',
   '-e',
-  "require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
+  "process.on('SIGTERM', () => process.exit()); require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
 ];
 
 /** An Assistant of the example's image that only listens. Its object has the name of its id unless told otherwise. */
