@@ -8,12 +8,14 @@ import { ClusterProblem } from '../problem.ts';
 import type { Image } from './archive.ts';
 import { BASES, type Base } from './bases.ts';
 import { buildah } from './buildah.ts';
-import { basesOf, imageKey } from './key.ts';
+import { basesOf, imageKey, keyOf } from './key.ts';
 import { type ImageStore, imageStore } from './store.ts';
 
 /** An image with a name that does not follow its content: one that has a name in the world already. */
 export interface NamedImage extends ImageSource {
   readonly tag?: string;
+  /** What the context will hold, when that is known before it is filled: then it is filled only to be built. */
+  readonly content?: () => Promise<string>;
 }
 
 export interface ImageBuilder {
@@ -31,9 +33,14 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
   const store = imageStore(root);
   const tool = buildah(root, log);
 
-  /** One process builds at a time: two would do the same work twice. */
-  const alone = <T>(work: () => Promise<T>) =>
-    locked(join(root, 'lock'), () => waiting('another command is building images'), work);
+  /** One build at a time, of all processes: two would do the same work twice. Ours queue up here first. */
+  let queue: Promise<unknown> = Promise.resolve();
+  function alone<T>(work: () => Promise<T>): Promise<T> {
+    const lock = join(root, 'lock');
+    const next = queue.then(() => locked(lock, () => waiting('another command is building images'), work));
+    queue = next.catch(() => undefined);
+    return next;
+  }
 
   async function ensureBase(base: Base): Promise<void> {
     const keyed = `space/base-${base.reference.replace(':', '-')}:${await base.key()}`;
@@ -53,16 +60,21 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
         for (const base of BASES) await ensureBase(base);
       }),
     async ensure(source) {
-      await source.buildContext?.();
+      const content = await source.content?.();
+      if (content === undefined) await source.buildContext?.();
       const dockerfile = await readFile(source.dockerfile, 'utf8');
       const bases = basesOf(dockerfile).map((reference) => baseNamed(reference, source.dockerfile));
-      const keys = await Promise.all(bases.map((base) => base.key()));
-      const key = await imageKey(dockerfile, source.context, keys);
+      const baseKeys = await Promise.all(bases.map((base) => base.key()));
+      const key =
+        content === undefined
+          ? await imageKey(dockerfile, source.context, baseKeys)
+          : keyOf(dockerfile, baseKeys, content);
       const built = `${source.name}:${key.slice(0, 12)}`;
       const image =
         (await store.find(built)) ??
         (await alone(async () => {
           for (const base of bases) await ensureBase(base);
+          if (content !== undefined) await source.buildContext?.();
           await tool.build({ dockerfile: source.dockerfile, context: source.context, references: [built] });
           const added = await store.add(built, (directory) => tool.exportTo(built, directory));
           const unused = await store.prune();

@@ -21,7 +21,7 @@ export async function imageKey(
   context: string,
   baseKeys: readonly string[],
 ): Promise<string> {
-  const hash = createHash('sha256').update(JSON.stringify([dockerfile, baseKeys]));
+  const content = createHash('sha256');
   const entries = await readdir(context, { recursive: true, withFileTypes: true });
   const paths = entries
     .filter((entry) => !entry.isDirectory())
@@ -29,7 +29,14 @@ export async function imageKey(
   for (const path of paths.sort()) {
     const link = await readlink(path).catch(() => undefined);
     const mode = link === undefined ? (await stat(path)).mode & 0o777 : 'link';
-    hash.update(`\0${relative(context, path)}\0${mode}\0`).update(link ?? (await readFile(path)));
+    content.update(`\0${relative(context, path)}\0${mode}\0`).update(link ?? (await readFile(path)));
   }
-  return hash.digest('hex').slice(0, 16);
+  return keyOf(dockerfile, baseKeys, content.digest('hex'));
 }
+
+/** The key when it is known what the context holds. */
+export const keyOf = (dockerfile: string, baseKeys: readonly string[], content: string): string =>
+  createHash('sha256')
+    .update(JSON.stringify([dockerfile, baseKeys, content]))
+    .digest('hex')
+    .slice(0, 16);

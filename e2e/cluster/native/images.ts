@@ -1,6 +1,6 @@
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Image } from '../images/archive.ts';
 import { archiveOf } from '../images/archive.ts';
 import type { ImageBuilder, NamedImage } from '../images/builder.ts';
@@ -23,20 +23,21 @@ export function ownImages(
   packages: Promise<void>,
   program: (component: string) => Promise<string>,
 ): OwnImages {
-  const copy = (component: string, file: string) => async (context: string) =>
-    copyFile(join(await program(component), file), join(context, file));
-  const image = async (recipe: string, naming: Naming, fill: (context: string) => Promise<unknown>) => {
+  const image = async (recipe: Recipe): Promise<Image> => {
     await packages;
-    return filled(builder, recipe, naming, fill);
+    return ensureRecipe(builder, recipe);
   };
+  /** An image of one program: the name of the build's cache entry says all that the program is made of. */
+  const ofProgram = (component: string, file: string, naming: Naming): Recipe => ({
+    ...naming,
+    directory: file,
+    content: async () => basename(await program(component)),
+    fill: async (context) => copyFile(join(await program(component), file), join(context, file)),
+  });
   const images: OwnImages = {
-    pause: image('pause', { name: 'space/pause' }, compilePause),
-    coredns: image('coredns', { name: 'space/coredns' }, copy('kubernetes', 'coredns')),
-    versitygw: image(
-      'versitygw',
-      { name: 'versity/versitygw', tag: 'v1.8.0' },
-      copy('versitygw', 'versitygw'),
-    ),
+    pause: image({ name: 'space/pause', directory: 'pause', content: pauseSource, fill: compilePause }),
+    coredns: image(ofProgram('kubernetes', 'coredns', { name: 'space/coredns' })),
+    versitygw: image(ofProgram('versitygw', 'versitygw', { name: 'versity/versitygw', tag: 'v1.8.0' })),
   };
   // They are awaited later, and one that fails before is no unhandled failure.
   for (const one of Object.values(images)) one.catch(() => undefined);
@@ -45,23 +46,31 @@ export function ownImages(
 
 type Naming = Pick<NamedImage, 'name' | 'tag'>;
 
-async function filled(
-  builder: ImageBuilder,
-  recipe: string,
-  naming: Naming,
-  fill: (context: string) => Promise<unknown>,
-): Promise<Image> {
-  const context = await mkdtemp(join(tmpdir(), `space-${recipe}-`));
+interface Recipe extends Naming {
+  /** Of the Dockerfile. */
+  readonly directory: string;
+  readonly content: () => Promise<string>;
+  readonly fill: (context: string) => Promise<unknown>;
+}
+
+async function ensureRecipe(builder: ImageBuilder, { directory, fill, ...image }: Recipe): Promise<Image> {
+  const context = await mkdtemp(join(tmpdir(), `space-${directory}-`));
   try {
-    await fill(context);
-    return await builder.ensure({ ...naming, dockerfile: join(recipes, recipe, 'Dockerfile'), context });
+    return await builder.ensure({
+      ...image,
+      dockerfile: join(recipes, directory, 'Dockerfile'),
+      context,
+      buildContext: async () => void (await fill(context)),
+    });
   } finally {
     await rm(context, { recursive: true, force: true });
   }
 }
 
+const pauseFile = join(recipes, 'pause', 'pause.c');
+const pauseSource = () => readFile(pauseFile, 'utf8');
 const compilePause = (context: string) =>
-  run(['gcc', '-Os', '-static', '-s', '-o', join(context, 'pause'), join(recipes, 'pause', 'pause.c')]);
+  run(['gcc', '-Os', '-static', '-s', '-o', join(context, 'pause'), pauseFile]);
 
 const ctr = ({ bin, containerdSocket }: Layout): readonly [string, ...string[]] => [
   join(bin, 'ctr'),
