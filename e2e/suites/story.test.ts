@@ -31,7 +31,7 @@ describe('the example Assistant', async () => {
     const look = await kube.exec(namespace, pod.metadata.name, [
       'sh',
       '-c',
-      'id -u; touch /probe; ls /var/run/secrets/kubernetes.io; true',
+      'id -u; touch /home/node/probe; ls /var/run/secrets/kubernetes.io; true',
     ]);
     expect(look.stdout.split('\n')[0]).not.toBe('0');
     expect(look.stderr).toMatch(/Read-only file system/);
