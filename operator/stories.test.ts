@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import * as kinds from './kinds.ts';
 import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
 import { eventually } from './testing/eventually.ts';
-import { IMAGE, manifest, type TestSpace } from './testing/space.ts';
+import { manifest } from './testing/manifest.ts';
+import { IMAGE, type TestSpace } from './testing/space.ts';
 import { openTheatre, type Theatre } from './testing/stage.ts';
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, NETWORK_POLICY, POD, SECRET } = kinds;

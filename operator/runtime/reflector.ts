@@ -22,6 +22,9 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly onHealth?: () => void;
 }
 
+/** The server ends a watch after minutes; one that is over sooner has another cause. */
+const SHORTEST_WATCH_MS = 1000;
+
 /** Why a store may not be trusted: it was never filled, or the last attempt to follow the server failed. */
 export type Health = 'current' | 'unsynced' | 'failing';
 
@@ -54,7 +57,11 @@ export class Reflector<T extends KubeObject> {
     while (!signal.aborted) {
       try {
         this.#version ??= await this.#list(signal);
+        const began = this.#options.clock.now();
         await this.#watch(this.#version, signal);
+        // A server that ends every watch at once is not asked in a tight loop.
+        const lasted = this.#options.clock.now() - began;
+        if (lasted < SHORTEST_WATCH_MS) await sleep(this.#options.clock, this.#backoff.next(), signal);
       } catch (error) {
         if (signal.aborted) return;
         if (isGone(error)) this.#version = undefined;

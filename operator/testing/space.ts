@@ -18,6 +18,7 @@ import type { ApiServer } from './api-server.ts';
 import { type Fate, startControllers } from './controllers.ts';
 import { type Lifeline, lifeline } from './crash.ts';
 import { eventually } from './eventually.ts';
+import { manifest } from './manifest.ts';
 
 export const IMAGE = 'registry.test/assistant:1';
 
@@ -166,25 +167,6 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
 
 function custom(kind: string, name: string, spec: unknown) {
   return { apiVersion: 'platform.space/v1', kind, metadata: { name }, spec };
-}
-
-/** A valid manifest; `changes` go over its root properties. */
-export function manifest(id: string, changes: Readonly<Record<string, unknown>> = {}) {
-  return {
-    platform: {
-      spec: 1,
-      id,
-      version: '1.0.0',
-      name: 'Test',
-      summary: 'An Assistant of a test',
-      description: 'It does nothing, well.',
-      creators: ['@test-er'],
-      github: 'https://github.com/space/test',
-      genesis: 'You do nothing, well.',
-    },
-    network: { allowed_hosts: [] },
-    ...changes,
-  };
 }
 
 /** What an API server needs before Spaces can be on it: the two kinds, and a node that reports the handler. */

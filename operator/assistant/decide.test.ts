@@ -1,0 +1,221 @@
+import { type AssistantSpec, checkManifest, type Manifest } from '@space/manifests';
+import { describe, expect, test } from 'vitest';
+import { no, unknown, yes } from '../conditions.ts';
+import type { Assistant, Capsule } from '../kinds.ts';
+import { manifest } from '../testing/manifest.ts';
+import * as decide from './decide.ts';
+import { type Facts, planAssistant } from './plan.ts';
+
+const text = ({ status, reason }: { status: string; reason: string }) => `${status} ${reason}`;
+const valid = checkManifest(manifest('ledger'));
+const parsed = (changes: Record<string, unknown>): Manifest => {
+  const result = checkManifest(manifest('ledger', changes));
+  if (!result.ok) throw new Error(JSON.stringify(result.errors));
+  return result.manifest;
+};
+const storedInput = {
+  kind: 'password',
+  label: 'Key',
+  description: 'A key.',
+  help_url: 'https://docs.github.com/en/keys',
+  host: 'api.github.com',
+  routes: [{ method: 'GET', path: '/user' }],
+  header: 'Authorization',
+};
+const spec = (changes: Partial<AssistantSpec> = {}): AssistantSpec => ({
+  capsule: 'home',
+  image: 'registry.test/ledger:1',
+  manifest: manifest('ledger') as unknown as AssistantSpec['manifest'],
+  ...changes,
+});
+const assistant = (name: string, created: string, changes: Partial<AssistantSpec> = {}): Assistant => ({
+  metadata: { name, uid: name, creationTimestamp: created },
+  spec: spec(changes),
+});
+const capsuleWith = (
+  conditions: Record<string, string>,
+  changes: Partial<Capsule['spec']> = {},
+  metadata = {},
+): Capsule => ({
+  metadata: { name: 'home', ...metadata },
+  spec: changes,
+  status: {
+    conditions: Object.entries(conditions).map(([type, status]) => ({
+      type,
+      status: status as 'True',
+      reason: 'R',
+      message: `${type} message`,
+      lastTransitionTime: '',
+    })),
+  },
+});
+const inPlace = capsuleWith({ NamespaceReady: 'True', NetworkReady: 'True', DatabaseReady: 'True' });
+
+describe('a spec is accepted', () => {
+  test('when it is valid', () => expect(text(decide.decideAccepted(spec(), valid))).toBe('True Ready'));
+  test.each<[string, AssistantSpec, unknown, string, string]>([
+    [
+      'with an unknown property in its manifest',
+      spec(),
+      { ...manifest('ledger'), extra: 1 },
+      'False ManifestInvalid',
+      '/extra',
+    ],
+    ['with a reserved id', spec(), manifest('postgres'), 'False ManifestInvalid', '/platform/id'],
+    [
+      'with a variable that the platform sets',
+      spec({ env: [{ name: 'DATABASE_URL', value: 'x' }] }),
+      manifest('ledger'),
+      'False SpecInvalid',
+      '/env/0/name',
+    ],
+    [
+      'with a stored input that nobody asked for',
+      spec({ storedInputs: { bank: { secretKeyRef: { name: 's', key: 'k' } } } }),
+      manifest('ledger'),
+      'False StoredInputUnknown',
+      '"bank"',
+    ],
+  ])('not %s', (_, given, value, expected, told) => {
+    const finding = decide.decideAccepted(given, checkManifest(value));
+    expect(text(finding)).toBe(expected);
+    expect(finding.message).toContain(told);
+  });
+});
+
+describe('of two with one id', () => {
+  const old = assistant('old', '2026-01-01T00:00:00Z');
+  const young = assistant('young', '2026-01-02T00:00:00Z');
+  const twin = assistant('another', '2026-01-01T00:00:00Z');
+  const owner = (who: Assistant, registered: string | undefined, rivals = [old, young]) =>
+    decide.decideOwner(who, { registered, rivals });
+  test('the older is to own it', () => {
+    expect(owner(old, undefined)).toBeUndefined();
+    expect(owner(young, undefined)?.message).toContain('"old"');
+  });
+  test('of one second, the one with the smaller UID', () => {
+    expect(owner(twin, undefined, [old, twin])).toBeUndefined();
+    expect(owner(old, undefined, [old, twin])?.reason).toBe('DuplicateIdentifier');
+  });
+  test('who is registered stays the owner, older or not', () => {
+    expect(owner(young, 'young')).toBeUndefined();
+    expect(owner(old, 'young')?.message).toContain('"young"');
+  });
+  test('an owner that is gone without cleaning up is not taken over in silence', () => {
+    expect(owner(old, 'ghost')?.message).toContain('Delete Secret "ledger-database"');
+  });
+});
+
+describe('a Capsule', () => {
+  test.each<[string, Capsule | undefined, string]>([
+    ['in place is ready', inPlace, 'True Ready'],
+    ['that is not there', undefined, 'False CapsuleNotFound'],
+    [
+      'that is going takes nobody',
+      { ...inPlace, metadata: { name: 'home', deletionTimestamp: 'now' } },
+      'False Deleting',
+    ],
+    ['that was never looked at', { ...inPlace, status: {} }, 'False CapsuleNotReady'],
+    [
+      'without its database',
+      capsuleWith({ NamespaceReady: 'True', NetworkReady: 'True', DatabaseReady: 'False' }),
+      'False CapsuleNotReady',
+    ],
+    [
+      'in place is ready though the gate is closed',
+      capsuleWith({
+        SandboxReady: 'False',
+        NamespaceReady: 'True',
+        NetworkReady: 'True',
+        DatabaseReady: 'True',
+        Ready: 'False',
+      }),
+      'True Ready',
+    ],
+  ])('%s', (_, given, expected) => expect(text(decide.decideCapsule('home', given))).toBe(expected));
+
+  test('that is not in place says why in the words of its own condition', () => {
+    const finding = decide.decideCapsule('home', capsuleWith({ NamespaceReady: 'True', Ready: 'False' }));
+    expect(finding.message).toBe('Capsule "home" is not in place. Ready message');
+  });
+
+  test('takes as many Assistants as its quota says, the older first', () => {
+    const all = ['1', '2', '3'].map((n) => assistant(`a${n}`, `2026-01-0${n}T00:00:00Z`));
+    const limited = capsuleWith({}, { quota: { assistants: 2 } });
+    expect(all.map((one) => decide.decidePlace(one, limited, all)?.reason)).toEqual([
+      undefined,
+      undefined,
+      'QuotaExceeded',
+    ]);
+    expect(all.map((one) => decide.decidePlace(one, inPlace, all))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+});
+
+test('an integration needs each of its scopes granted by name', () => {
+  const asked = parsed({ integrations: { mail: { scopes: ['read', 'send'] }, files: { scopes: ['list'] } } });
+  const granted = { mail: { scopes: ['read', 'send'] }, files: { scopes: ['list', 'more'] } };
+  expect(text(decide.decideIntegrations(asked, granted))).toBe('True Ready');
+  expect(decide.decideIntegrations(asked, { mail: { scopes: ['read'] } }).message).toContain(
+    'mail (send); files (list)',
+  );
+  expect(text(decide.decideIntegrations(asked, undefined))).toBe('False ScopesNotGranted');
+});
+
+test('a stored input needs a Secret, and what asks for the outside needs a gateway', () => {
+  const asks = parsed({ stored_inputs: { bank: storedInput } });
+  expect(decide.decideInputs(asks, undefined).message).toContain('bank');
+  expect(text(decide.decideInputs(asks, { bank: { secretKeyRef: { name: 's', key: 'k' } } }))).toBe(
+    'True Ready',
+  );
+  expect(text(decide.decideEgress(asks))).toBe('False NoGateway');
+  expect(text(decide.decideEgress(parsed({ network: { allowed_hosts: ['api.github.com'] } })))).toBe(
+    'False NoGateway',
+  );
+  expect(text(decide.decideEgress(parsed({})))).toBe('True NotNeeded');
+});
+
+describe('the plan', () => {
+  const me = assistant('ledger', '2026-01-01T00:00:00Z');
+  const facts: Facts = {
+    assistant: me,
+    check: valid,
+    capsule: inPlace,
+    sandbox: yes('SandboxAvailable', 'There is a sandbox.'),
+    neighbours: [me],
+    claim: { registered: undefined, rivals: [me] },
+    provisioned: false,
+  };
+  test('runs what nothing stands in the way of', () => {
+    const plan = planAssistant(facts);
+    expect(plan).toMatchObject({ accepted: true, suspended: false, run: true });
+    expect(Object.keys(plan.findings)).toEqual([
+      'Accepted',
+      'CapsuleReady',
+      'SandboxReady',
+      'IntegrationsGranted',
+      'InputsBound',
+      'DatabaseReady',
+      'EgressReady',
+      'WorkloadReady',
+    ]);
+  });
+  test.each<[string, Partial<Facts>]>([
+    ['without a Capsule', { capsule: undefined }],
+    ['while the gate is closed', { sandbox: no('RuntimeClassNotFound', 'There is none.') }],
+    ['while the gate is not known', { sandbox: unknown('ClusterUnreadable', 'It cannot be read.') }],
+    ['with an invalid manifest', { check: checkManifest({}) }],
+    ['with an id that is another’s', { claim: { registered: 'other', rivals: [me] } }],
+    ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
+    ['when its Capsule is suspended', { capsule: { ...inPlace, spec: { suspend: true } } }],
+  ])('runs nothing %s', (_, changes) => expect(planAssistant({ ...facts, ...changes }).run).toBe(false));
+  test('accepts what is suspended from birth, in a Capsule that was never provisioned', () => {
+    const capsule = { ...capsuleWith({}), spec: { suspend: true } };
+    const plan = planAssistant({ ...facts, capsule });
+    expect(text(plan.findings['CapsuleReady'] ?? no('Waiting', ''))).toBe('True Ready');
+    expect(plan).toMatchObject({ accepted: true, suspended: true });
+  });
+});

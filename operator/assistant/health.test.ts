@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest';
+import type { ContainerStatus, Deployment, Pod } from '../kinds.ts';
+import { ANNOTATION } from '../names.ts';
+import { decideWorkload, type WorkloadView } from './health.ts';
+
+const pod = (
+  container: Partial<ContainerStatus>,
+  changes: { revision?: string; ready?: boolean; going?: boolean; conditions?: object[] } = {},
+): Pod => ({
+  metadata: {
+    name: 'p',
+    annotations: { [ANNOTATION.revision]: changes.revision ?? 'r1' },
+    ...(changes.going ? { deletionTimestamp: 'now' } : {}),
+  },
+  status: {
+    conditions: [
+      { type: 'Ready', status: changes.ready ? 'True' : 'False' },
+      ...((changes.conditions ?? []) as []),
+    ],
+    containerStatuses: [{ name: 'assistant', ...container }],
+  },
+});
+const waiting = (reason: string, message?: string) => ({
+  state: { waiting: { reason, ...(message ? { message } : {}) } },
+});
+const refusing = (message: string) =>
+  ({
+    metadata: { name: 'd' },
+    status: { conditions: [{ type: 'ReplicaFailure', status: 'True', message }] },
+  }) as Deployment;
+const view = (pods: Pod[], changes: Partial<WorkloadView> = {}): WorkloadView => ({
+  image: 'registry.test/ledger:1',
+  replicas: 1,
+  revision: 'r1',
+  deployment: undefined,
+  pods,
+  ...changes,
+});
+
+test.each<[string, WorkloadView, string, string]>([
+  ['a ready pod of the revision', view([pod({}, { ready: true })]), 'True Ready', ''],
+  ['nothing at all when nothing is wished', view([], { replicas: 0 }), 'True Ready', ''],
+  ['no pod yet', view([]), 'False Starting', '0 of 1'],
+  [
+    'a ready pod of an old revision',
+    view([pod({}, { ready: true, revision: 'r0' })]),
+    'False Starting',
+    '0 of 1',
+  ],
+  ['a ready pod that is going', view([pod({}, { ready: true, going: true })]), 'False Starting', '0 of 1'],
+  [
+    'one ready of two',
+    view([pod({}, { ready: true }), pod({})], { replicas: 2 }),
+    'False Starting',
+    '1 of 2',
+  ],
+  [
+    'an image that cannot be pulled',
+    view([pod(waiting('ErrImagePull'))]),
+    'False ImagePullFailed',
+    '"registry.test/ledger:1"',
+  ],
+  [
+    'an image that is waited for',
+    view([pod(waiting('ImagePullBackOff', 'Back-off 10s'))]),
+    'False ImagePullFailed',
+    'registry',
+  ],
+  [
+    'an image that runs as root',
+    view([pod(waiting('CreateContainerConfigError', 'will run as root'))]),
+    'False PodsRefused',
+    'will run as root',
+  ],
+  [
+    'a crash loop',
+    view([
+      pod({ ...waiting('CrashLoopBackOff'), restartCount: 3, lastState: { terminated: { exitCode: 7 } } }),
+    ]),
+    'False CrashLooping',
+    'exit code 7',
+  ],
+  [
+    'too little memory',
+    view([pod({ restartCount: 1, lastState: { terminated: { reason: 'OOMKilled', exitCode: 137 } } })]),
+    'False CrashLooping',
+    'out of memory',
+  ],
+  ['a container that comes up', view([pod(waiting('ContainerCreating'))]), 'False Starting', ''],
+  [
+    'a pod that is not admitted',
+    view([], { deployment: refusing('exceeded quota: space-quota') }),
+    'False PodsRefused',
+    'exceeded quota',
+  ],
+  [
+    'a pod that no node takes',
+    view([pod({}, { conditions: [{ type: 'PodScheduled', status: 'False', message: 'Insufficient cpu' }] })]),
+    'False Unschedulable',
+    'Insufficient cpu',
+  ],
+])('%s', (_, given, expected, told) => {
+  const { status, reason, message } = decideWorkload(given);
+  expect(`${status} ${reason}`).toBe(expected);
+  expect(message).toContain(told);
+});
+
+test('what the kubelet counts does not change what is told', () => {
+  const after = (seconds: number) =>
+    decideWorkload(view([pod(waiting('ImagePullBackOff', `Back-off ${seconds}s`))]));
+  expect(after(10)).toEqual(after(20));
+});

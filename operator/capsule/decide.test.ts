@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Capsule, SecretObject } from '../kinds.ts';
+import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
+import { decideName, decideNamespace, decidePrincipal } from './decide.ts';
+
+const capsule: Capsule = { metadata: { name: 'home', uid: 'u1' }, spec: {} };
+const mine = { annotations: { [ANNOTATION.owner]: 'u1' }, labels: { [LABEL.capsule]: 'home' } };
+const verdict = ({ act, ...rest }: { act: string; finding?: { reason: string } }) =>
+  rest.finding ? `${act} ${rest.finding.reason}` : act;
+
+test.each<[string, string]>([
+  ['home', 'True'],
+  ['a-1-b', 'True'],
+  ['a'.repeat(40), 'True'],
+  ['a'.repeat(41), 'False'],
+  ['postgres', 'False'],
+  ['assistant-egress', 'False'],
+  ['a.b', 'False'],
+  ['1a', 'False'],
+  ['a--b', 'False'],
+  ['a-', 'False'],
+])('the name %s is valid: %s', (name, status) => expect(decideName(name).status).toBe(status));
+
+describe('the namespace', () => {
+  const live = (metadata: object) => ({ metadata: { name: 'ns', ...metadata } });
+  test.each<[string, ReturnType<typeof live> | undefined, string]>([
+    ['that is not there is made', undefined, 'create'],
+    ['that this Capsule made is kept', live(mine), 'keep'],
+    ['that says nothing of us is refused', live({}), 'refuse NamespaceConflict'],
+    [
+      'of an earlier Capsule of the name is refused',
+      live({ ...mine, annotations: { [ANNOTATION.owner]: 'u0' } }),
+      'refuse NamespaceConflict',
+    ],
+    [
+      'that is going is waited for',
+      live({ ...mine, deletionTimestamp: 'now' }),
+      'refuse NamespaceTerminating',
+    ],
+  ])('%s', (_, found, expected) => expect(verdict(decideNamespace(capsule, 'ns', found))).toBe(expected));
+});
+
+describe('the principal', () => {
+  const secret = (metadata: object, data?: Record<string, string>): SecretObject => ({
+    metadata: { name: 's', ...metadata },
+    ...(data ? { data } : {}),
+  });
+  const other = { ...mine, annotations: { [ANNOTATION.owner]: 'u0' } };
+  const retained = { ...other, labels: { ...mine.labels, [LABEL.retained]: 'true' } };
+  test.each<[string, SecretObject | undefined, string]>([
+    ['that is not there is made', undefined, 'create'],
+    ['that no broker has heard of is provisioned', secret(mine, { principal: 'x' }), 'provision'],
+    ['with its URL is kept', secret(mine, { principal: 'x', 'database-url': 'y' }), 'keep'],
+    ['that was retained is taken up', secret(retained, { principal: 'x', 'database-url': 'y' }), 'adopt'],
+    ['of another life is refused', secret(other, { principal: 'x' }), 'refuse PrincipalConflict'],
+    [
+      'retained for another Capsule is refused',
+      secret({ ...retained, labels: { [LABEL.retained]: 'true' } }),
+      'refuse PrincipalConflict',
+    ],
+    ['that was emptied is refused', secret(mine, {}), 'refuse PrincipalLost'],
+  ])('%s', (_, found, expected) => expect(verdict(decidePrincipal(capsule, found))).toBe(expected));
+});
+
+describe('the name of a namespace', () => {
+  const id = fc
+    .stringMatching(/^[a-z][a-z0-9]{0,10}(-[a-z0-9]{1,10}){0,3}$/)
+    .filter((text) => text.length <= 40);
+  test('fits, and says which two it is of', () => {
+    fc.assert(
+      fc.property(id, id, (space, name) => {
+        const made = capsuleNamespace(space, name);
+        expect(made.length).toBeLessThanOrEqual(63);
+        expect(made).toMatch(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/);
+        expect(made.startsWith(space.slice(0, 40))).toBe(true);
+      }),
+    );
+  });
+  test('is another for another pair, also when both read the same', () => {
+    expect(capsuleNamespace('a-b', 'c')).not.toBe(capsuleNamespace('a', 'b-c'));
+  });
+});

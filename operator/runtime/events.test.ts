@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { fakeClock } from '../testing/fake-clock.ts';
+import type { ApiClient, ApiRequest } from './client.ts';
+import { EventRecorder } from './events.ts';
+import type { Resource } from './objects.ts';
+
+const THING: Resource = { group: 'g', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true };
+const object = { metadata: { name: 'a', namespace: 'n', uid: 'u', resourceVersion: '7' } };
+const happening = (note: string) => ({ type: 'Normal', reason: 'Happened', action: 'Test', note }) as const;
+
+function makeRecorder(send: (request: ApiRequest) => Promise<unknown> = async () => ({})) {
+  const sent: Record<string, unknown>[] = [];
+  const clock = fakeClock();
+  const client = {
+    async call(request: ApiRequest) {
+      const answer = await send(request);
+      sent.push(request.body as Record<string, unknown>);
+      return answer;
+    },
+  } as ApiClient;
+  const recorder = new EventRecorder({ client, clock, controller: 'c', instance: 'i' });
+  return { sent, clock, recorder };
+}
+
+test('what happened is told once, and again when it happens much later', async () => {
+  const { sent, clock, recorder } = makeRecorder();
+  recorder.record(THING, object, happening('x'));
+  recorder.record(THING, object, happening('x'));
+  recorder.record(THING, object, happening('y'));
+  await recorder.flush();
+  expect(sent.map(({ note }) => note)).toEqual(['x', 'y']);
+  expect(sent[0]).toMatchObject({
+    regarding: { apiVersion: 'g/v1', kind: 'Thing', name: 'a', namespace: 'n', uid: 'u' },
+  });
+  clock.advance(11 * 60_000);
+  recorder.record(THING, object, happening('x'));
+  await recorder.flush();
+  expect(sent.length).toBe(3);
+});
+
+test('an object that has much to tell is heard ten times at once, then every ten seconds', async () => {
+  const { sent, clock, recorder } = makeRecorder();
+  for (let i = 0; i < 50; i++) recorder.record(THING, object, happening(String(i)));
+  await recorder.flush();
+  expect(sent.length).toBe(10);
+  clock.advance(10_000);
+  for (let i = 50; i < 60; i++) recorder.record(THING, object, happening(String(i)));
+  await recorder.flush();
+  expect(sent.length).toBe(11);
+});
+
+test('what could not be told fails nobody, and may be told later', async () => {
+  let broken = true;
+  const { sent, recorder } = makeRecorder(async () => {
+    if (broken) throw new Error('away');
+  });
+  recorder.record(THING, object, happening('x'));
+  await recorder.flush();
+  broken = false;
+  recorder.record(THING, object, happening('x'));
+  await recorder.flush();
+  expect(sent.length).toBe(1);
+});

@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
+import { fakeClock } from '../testing/fake-clock.ts';
+import type { ApiClient, ApiRequest } from './client.ts';
+import { ApiError, TransportError } from './errors.ts';
+import type { KubeObject, Resource } from './objects.ts';
+import { Reflector } from './reflector.ts';
+import { Store } from './store.ts';
+
+const THING: Resource = { group: '', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true };
+const thing = (name: string, version: number): KubeObject => ({
+  metadata: { name, uid: name, resourceVersion: String(version) },
+});
+const event = (type: string, object: unknown) => JSON.stringify({ type, object });
+
+type Answer = Error | object | readonly string[];
+
+/** An API server that answers by a script: objects to lists, lines to watches, errors to either. */
+function scripted(answers: readonly Answer[]) {
+  const asked: string[] = [];
+  const clock = fakeClock();
+  const script = [...answers];
+  const forever = Promise.withResolvers<never>();
+  forever.promise.catch(() => undefined);
+  function next(request: ApiRequest): Answer | undefined {
+    const { watch, resourceVersion, continue: page } = request.query ?? {};
+    asked.push(watch ? `watch from ${resourceVersion}` : page ? `page ${page}` : 'list');
+    const answer = script.shift();
+    if (answer instanceof Error) throw answer;
+    return answer;
+  }
+  const client: ApiClient = {
+    call: async <T>(request: ApiRequest) => (next(request) ?? (await forever.promise)) as T,
+    async lines(request) {
+      const lines = (next(request) ?? []) as string[];
+      return (async function* () {
+        yield* lines;
+        if (script.length === 0) await forever.promise;
+        throw new TransportError('the stream broke off');
+      })();
+    },
+  };
+  const store = new Store<KubeObject>();
+  const health: string[] = [];
+  const waits: number[] = [];
+  const ending = new AbortController();
+  const reflector: Reflector<KubeObject> = new Reflector({
+    client,
+    clock,
+    resource: THING,
+    store,
+    onProblem: (_, ms) => waits.push(ms),
+    onHealth: () => health.push(reflector.health),
+  });
+  const running = reflector.run(ending.signal);
+  return {
+    asked,
+    health,
+    waits,
+    store,
+    reflector,
+    names: () => store.list().map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`),
+    /** Lets time pass until the script is used up. */
+    async played() {
+      await eventually(
+        () => {
+          if (script.length > 0) clock.advance(1000);
+          return script.length === 0;
+        },
+        { what: 'the script is played' },
+      );
+    },
+    async end() {
+      ending.abort();
+      forever.reject(new Error('the test is over'));
+      await running;
+    },
+  };
+}
+
+const page = (items: KubeObject[], version: number, next?: string) => ({
+  metadata: { resourceVersion: String(version), ...(next ? { continue: next } : {}) },
+  items,
+});
+
+describe('the reflector', () => {
+  test('lists in pages, then watches from the version of the list, through bookmarks', async () => {
+    const play = scripted([
+      page([thing('a', 1)], 10, 'next'),
+      page([thing('b', 2)], 10),
+      [event('ADDED', thing('c', 11)), event('BOOKMARK', thing('', 50))],
+      [event('DELETED', thing('a', 51))],
+    ]);
+    await play.played();
+    await eventually(() => !play.store.get('a'), { what: 'a is gone' });
+    expect(play.asked).toEqual(['list', 'page next', 'watch from 10', 'watch from 50']);
+    expect(play.names()).toEqual(['b@2', 'c@11']);
+    await play.end();
+  });
+
+  test('keeps the store as it was until a whole list is there', async () => {
+    const play = scripted([
+      page([thing('a', 1)], 1),
+      new ApiError({ status: 410, reason: 'Expired', message: 'too old' }),
+      page([thing('b', 2)], 2, 'next'),
+      new TransportError('broke off'),
+      page([thing('c', 3)], 3),
+      [],
+    ]);
+    await play.played();
+    expect(play.asked).toEqual(['list', 'watch from 1', 'list', 'page next', 'list', 'watch from 3']);
+    expect(play.names()).toEqual(['c@3']);
+    await play.end();
+  });
+
+  test('lists anew when the watch says that its version is too old', async () => {
+    const play = scripted([
+      page([thing('a', 1)], 1),
+      [event('ERROR', { code: 410, reason: 'Expired', message: 'too old resource version' })],
+      page([thing('a', 1), thing('b', 9)], 9),
+      [],
+    ]);
+    await play.played();
+    expect(play.asked).toEqual(['list', 'watch from 1', 'list', 'watch from 9']);
+    expect(play.names()).toEqual(['a@1', 'b@9']);
+    await play.end();
+  });
+
+  test('waits as long as the server asks, and longer with each failure', async () => {
+    const busy = new ApiError({
+      status: 429,
+      reason: 'TooManyRequests',
+      message: 'busy',
+      retryAfterMs: 7000,
+    });
+    const away = new TransportError('no answer');
+    const play = scripted([busy, away, away, away, page([], 1), []]);
+    await play.played();
+    expect(play.waits.slice(0, 4)).toEqual([7000, 150, 300, 600]);
+    await play.end();
+  });
+
+  test('says that it cannot be trusted before the first list, and while the server does not answer', async () => {
+    const play = scripted([
+      new ApiError({ status: 403, reason: 'Forbidden', message: 'no' }),
+      page([thing('a', 1)], 1),
+      new ApiError({ status: 403, reason: 'Forbidden', message: 'no' }),
+      [],
+    ]);
+    expect(play.reflector.health).toBe('unsynced');
+    await play.played();
+    await eventually(() => play.reflector.health === 'current', { what: 'all is well again' });
+    expect(play.health).toEqual(['current', 'failing', 'current']);
+    await play.end();
+  });
+
+  test('half a line is not lost: the next watch begins before it', async () => {
+    const play = scripted([
+      page([], 1),
+      [event('ADDED', thing('a', 2)), '{"type":"ADDED","obj'],
+      [event('ADDED', thing('b', 3))],
+    ]);
+    await play.played();
+    await eventually(() => play.store.size === 2, { what: 'both are there' });
+    expect(play.asked).toEqual(['list', 'watch from 1', 'watch from 2']);
+    await play.end();
+  });
+});

@@ -1,0 +1,72 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { KubeObject } from './objects.ts';
+import { type Change, Store } from './store.ts';
+
+const object = (name: string, version: number, owner = 'x', uid = name): KubeObject => ({
+  metadata: { name, uid, resourceVersion: String(version), labels: { owner } },
+});
+
+function makeStore() {
+  const store = new Store<KubeObject>({ owner: ({ metadata }) => [metadata.labels?.['owner'] ?? ''] });
+  const changes: Change<KubeObject>[] = [];
+  store.onChange((change) => changes.push(change));
+  return { store, changes };
+}
+
+describe('the store', () => {
+  test('tells a change with what was before, and nothing when nothing is newer', () => {
+    const { store, changes } = makeStore();
+    store.set(object('a', 1));
+    store.set(object('a', 2));
+    store.set(object('a', 2));
+    store.set(object('a', 1));
+    expect(changes.map(({ before, now }) => [before, now].map((o) => o?.metadata.resourceVersion))).toEqual([
+      [undefined, '1'],
+      ['1', '2'],
+    ]);
+  });
+
+  test('does not bring a deleted object back with an answer that comes late', () => {
+    const { store } = makeStore();
+    store.set(object('a', 5));
+    store.delete('a', object('a', 9));
+    store.set(object('a', 7));
+    expect(store.get('a')).toBeUndefined();
+    store.set(object('a', 10, 'x', 'another life'));
+    expect(store.get('a')).toBeDefined();
+  });
+
+  test('becomes equal to a list and tells only differences', () => {
+    const { store, changes } = makeStore();
+    store.set(object('kept', 1));
+    store.set(object('gone', 2));
+    changes.length = 0;
+    store.replace([object('kept', 1), object('new', 3)]);
+    expect(changes.map(({ key, initial }) => [key, initial])).toEqual([
+      ['gone', true],
+      ['new', true],
+    ]);
+  });
+
+  test('finds by index what a scan would find', () => {
+    const act = fc.record({
+      name: fc.constantFrom('a', 'b', 'c'),
+      owner: fc.constantFrom('x', 'y'),
+      remove: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(act), (acts) => {
+        const { store } = makeStore();
+        acts.forEach(({ name, owner, remove }, i) => {
+          if (remove) store.delete(name);
+          else store.set(object(name, i + 1, owner));
+        });
+        for (const owner of ['x', 'y']) {
+          const scanned = store.list().filter(({ metadata }) => metadata.labels?.['owner'] === owner);
+          expect(new Set(store.by('owner', owner))).toEqual(new Set(scanned));
+        }
+      }),
+    );
+  });
+});

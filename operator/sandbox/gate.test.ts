@@ -1,0 +1,140 @@
+import { describe, expect, test } from 'vitest';
+import type { Node, RuntimeClass } from '../kinds.ts';
+import { decideGate, type GateInput } from './gate.ts';
+import { trimNode } from './node.ts';
+
+const runtimeClass: RuntimeClass = { metadata: { name: 'gvisor' }, handler: 'runsc' };
+const node: Node = {
+  metadata: { name: 'n', labels: { sandbox: 'yes' } },
+  spec: {},
+  status: {
+    conditions: [{ type: 'Ready', status: 'True' }],
+    runtimeHandlers: [{ name: '' }, { name: 'runc' }, { name: 'runsc' }],
+  },
+};
+const open: GateInput = {
+  className: 'gvisor',
+  handler: 'runsc',
+  classes: { health: 'current', found: runtimeClass },
+  nodes: { health: 'current', all: [node] },
+};
+const withClass = (found: RuntimeClass | undefined): GateInput => ({
+  ...open,
+  classes: { health: 'current', found },
+});
+const withNode = (changes: Partial<Node>): GateInput => ({
+  ...open,
+  nodes: { health: 'current', all: [{ ...node, ...changes }] },
+});
+const selecting = (scheduling: NonNullable<RuntimeClass['scheduling']>) =>
+  withClass({ ...runtimeClass, scheduling });
+const tainted = { spec: { taints: [{ key: 'gpu', effect: 'NoSchedule' }] } };
+const tolerating = (toleration: {
+  key?: string;
+  operator?: string;
+  value?: string;
+  effect?: string;
+}): GateInput => ({
+  ...selecting({ tolerations: [toleration] }),
+  nodes: withNode(tainted).nodes,
+});
+
+describe('the gate is open', () => {
+  test.each<[string, GateInput]>([
+    ['when the class has the handler and a node reports it', open],
+    ['when the node has the labels that the class selects', selecting({ nodeSelector: { sandbox: 'yes' } })],
+    ['when the class tolerates the taint by key', tolerating({ key: 'gpu', operator: 'Exists' })],
+    ['when the class tolerates every taint', tolerating({ operator: 'Exists' })],
+    [
+      'when one of several nodes will do',
+      { ...open, nodes: { health: 'current', all: [{ metadata: { name: 'other' } }, node] } },
+    ],
+    ['when a taint only prefers', withNode({ spec: { taints: [{ key: 'x', effect: 'PreferNoSchedule' }] } })],
+  ])('%s', (_, input) =>
+    expect(decideGate(input)).toMatchObject({ status: 'True', reason: 'SandboxAvailable' }),
+  );
+});
+
+describe('the gate is closed', () => {
+  const ready = { conditions: [{ type: 'Ready', status: 'True' }] };
+  test.each<[string, GateInput, string]>([
+    [
+      'before the classes were read',
+      { ...open, classes: { health: 'unsynced', found: undefined } },
+      'Unknown ClusterUnreadable',
+    ],
+    [
+      'when the classes cannot be read any more, whatever was read before',
+      { ...open, classes: { health: 'failing', found: runtimeClass } },
+      'Unknown ClusterUnreadable',
+    ],
+    [
+      'when the nodes cannot be read any more',
+      { ...open, nodes: { health: 'failing', all: [node] } },
+      'Unknown ClusterUnreadable',
+    ],
+    ['without the class', withClass(undefined), 'False RuntimeClassNotFound'],
+    [
+      'when the class is going',
+      withClass({ ...runtimeClass, metadata: { name: 'gvisor', deletionTimestamp: 'now' } }),
+      'False RuntimeClassNotFound',
+    ],
+    [
+      'when the class names another handler',
+      withClass({ ...runtimeClass, handler: 'runc' }),
+      'False HandlerMismatch',
+    ],
+    ['when there is no node', { ...open, nodes: { health: 'current', all: [] } }, 'False NoNodeWithHandler'],
+    [
+      'when the node has other handlers',
+      withNode({ status: { ...ready, runtimeHandlers: [{ name: 'runc' }] } }),
+      'False NoNodeWithHandler',
+    ],
+    ['when the node reports none at all', withNode({ status: ready }), 'Unknown HandlerUnknown'],
+    [
+      'when the node is not ready',
+      withNode({ status: { ...node.status, conditions: [{ type: 'Ready', status: 'Unknown' }] } }),
+      'False NoNodeWithHandler',
+    ],
+    ['when the node takes no pods', withNode({ spec: { unschedulable: true } }), 'False NoNodeWithHandler'],
+    [
+      'when the node is going',
+      withNode({ metadata: { name: 'n', deletionTimestamp: 'now' } }),
+      'False NoNodeWithHandler',
+    ],
+    [
+      'when the class selects other nodes',
+      selecting({ nodeSelector: { sandbox: 'no' } }),
+      'False NoNodeWithHandler',
+    ],
+    [
+      'when the node has a taint that the class does not tolerate',
+      withNode(tainted),
+      'False NoNodeWithHandler',
+    ],
+    [
+      'when the class tolerates another value',
+      tolerating({ key: 'gpu', value: 'other' }),
+      'False NoNodeWithHandler',
+    ],
+    [
+      'when the class tolerates another effect',
+      tolerating({ key: 'gpu', operator: 'Exists', effect: 'NoExecute' }),
+      'False NoNodeWithHandler',
+    ],
+  ])('%s', (_, input, expected) => {
+    const { status, reason, message } = decideGate(input);
+    expect(`${status} ${reason}`).toBe(expected);
+    expect(message.length).toBeGreaterThan(40);
+  });
+});
+
+test('what is kept of a node decides as the whole node does', () => {
+  const whole = {
+    ...node,
+    spec: { ...node.spec, podCIDR: '10.0.0.0/24', unschedulable: false },
+    status: { ...node.status, images: [{ names: ['x'] }] },
+  } as Node;
+  expect(trimNode(whole)).toEqual({ ...node, spec: {} });
+  expect(trimNode({ metadata: { name: 'n' } }).status?.runtimeHandlers).toBeUndefined();
+});
