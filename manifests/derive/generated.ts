@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { definition, KINDS } from './crds.ts';
 import { policy } from './policy.ts';
+import { schemas } from './schemas.ts';
 
 const HEADER = '# Generated from the rules in manifests/rules (npm run generate).\n';
 const yaml = (documents: readonly object[]) =>
@@ -9,7 +10,11 @@ const yaml = (documents: readonly object[]) =>
 
 /** Every file that is made from the rules, by its path from the repository's root. */
 export function generatedFiles(): readonly { readonly path: string; readonly text: string }[] {
-  return KINDS.flatMap((kind) => {
+  const editors = Object.entries(schemas()).map(([name, schema]) => ({
+    path: `manifests/schema/${name}.generated.json`,
+    text: `${JSON.stringify(schema, null, 2)}\n`,
+  }));
+  const cluster = KINDS.flatMap((kind) => {
     const file = `${kind.plural}.yaml`;
     const crd = yaml([definition(kind)]);
     return [
@@ -18,6 +23,7 @@ export function generatedFiles(): readonly { readonly path: string; readonly tex
       { path: `charts/space/templates/generated/${file}`, text: yaml(policyTemplate(kind)) },
     ];
   });
+  return [...editors, ...cluster];
 }
 
 /** Helm fills in the release and its namespace. */

@@ -8,10 +8,10 @@ export interface ManifestError {
   readonly message: string;
 }
 
-export type ErrorReport = (pointer: string, rule: string, message: string) => void;
+export type ErrorReport = (path: Path, rule: string, message: string) => void;
 
 /** Nobody mends more than this at once, and hostile input shall not cost more. */
-const MOST_ERRORS = 1000;
+export const MOST_ERRORS = 1000;
 
 /** Collects errors up to a bound; the last one says when there are more. */
 export function errorList(): {
@@ -21,9 +21,9 @@ export function errorList(): {
 } {
   const errors: ManifestError[] = [];
   const full = () => errors.length > MOST_ERRORS;
-  const report: ErrorReport = (pointer, rule, message) => {
+  const report: ErrorReport = (path, rule, message) => {
     if (full()) return;
-    if (errors.length < MOST_ERRORS) errors.push({ pointer, rule, message });
+    if (errors.length < MOST_ERRORS) errors.push({ pointer: pointerTo(path), rule, message });
     else
       errors.push({
         pointer: '',
@@ -34,11 +34,14 @@ export function errorList(): {
   return { errors, report, full };
 }
 
-/** The pointer to a property or an item of what `pointer` points to. */
-export function under(pointer: string, key: string | number): string {
-  const token = typeof key === 'number' ? String(key) : key.replaceAll('~', '~0').replaceAll('/', '~1');
-  return `${pointer}/${token}`;
-}
+/** The way from the whole document to a value in it. */
+export type Path = readonly (string | number)[];
+
+/** A path as a JSON pointer. */
+export const pointerTo = (path: Path): string => path.map((key) => `/${token(key)}`).join('');
+
+const token = (key: string | number): string =>
+  typeof key === 'number' ? String(key) : key.replaceAll('~', '~0').replaceAll('/', '~1');
 
 /** Errors as one line of text: the first few, and how many more. */
 export function summarize(errors: readonly ManifestError[], most = 10): string {

@@ -1,35 +1,71 @@
 import type { Rule } from '../rules/rule.ts';
 import type { ErrorReport } from './error.ts';
-import { errorList, type ManifestError, under } from './error.ts';
+import { errorList, type ManifestError } from './error.ts';
 import * as judge from './judge.ts';
 
 /** Every way in which a value breaks a rule, in the order of the document. */
-export function explain(rule: Rule, value: unknown, pointer = ''): readonly ManifestError[] {
+export function explain(rule: Rule, value: unknown): readonly ManifestError[] {
   const { errors, report, full } = errorList();
-  visit(rule, value, pointer, report, full);
+  visit(rule, value, { path: [], report, full });
   return errors;
 }
 
-function visit(rule: Rule, value: unknown, pointer: string, report: ErrorReport, full: () => boolean): void {
-  if (full()) return;
-  const tell = (faults: readonly judge.Fault[]) => {
-    for (const { rule: name, message, at } of faults) {
-      report(at === undefined ? pointer : under(pointer, at), name, message);
-    }
-  };
+interface Walk {
+  /** Where the walk is; a path is made into a pointer only for an error. */
+  readonly path: (string | number)[];
+  readonly report: ErrorReport;
+  full(): boolean;
+}
+
+function visit(rule: Rule, value: unknown, walk: Walk): void {
   const faults = judge.faults(rule, value);
-  const { own, members } = split(faults);
-  tell(own);
+  const members = faults.length === 0 ? undefined : tellOwn(faults, walk);
   if (typeof value !== 'object' || value === null) return;
-  for (const [key, member] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
-    if (full()) return;
-    tell(members.get(key) ?? []);
-    members.delete(key);
-    const inner = memberRule(rule, key);
-    if (inner !== undefined && member !== undefined) visit(inner, member, under(pointer, key), report, full);
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length && !walk.full(); index += 1) {
+      visitMember(rule, index, value[index], members, walk);
+    }
+  } else {
+    for (const key of Object.keys(value)) {
+      if (walk.full()) return;
+      visitMember(rule, key, (value as Record<string, unknown>)[key], members, walk);
+    }
   }
   // What is missing has no place in the document: it comes at the end of its object.
-  for (const missing of members.values()) tell(missing);
+  for (const missing of members?.values() ?? []) tell(missing, walk);
+}
+
+function visitMember(
+  rule: Rule,
+  key: string | number,
+  value: unknown,
+  members: Members | undefined,
+  walk: Walk,
+): void {
+  const faults = members?.get(key);
+  if (faults !== undefined) tell(faults, walk);
+  members?.delete(key);
+  const inner = memberRule(rule, key);
+  if (inner === undefined || value === undefined) return;
+  walk.path.push(key);
+  visit(inner, value, walk);
+  walk.path.pop();
+}
+
+type Members = Map<string | number, judge.Fault[]>;
+
+/** Tells the faults of the value itself; returns those of its members, by key. */
+function tellOwn(faults: readonly judge.Fault[], walk: Walk): Members {
+  const members: Members = new Map();
+  for (const fault of faults) {
+    if (fault.at === undefined) tell([fault], walk);
+    else members.set(fault.at, [...(members.get(fault.at) ?? []), fault]);
+  }
+  return members;
+}
+
+function tell(faults: readonly judge.Fault[], { path, report }: Walk): void {
+  for (const { rule, message, at } of faults) report(at === undefined ? path : [...path, at], rule, message);
 }
 
 /** The rule of a member of a list or an object; none for what should not be there. */
@@ -41,15 +77,4 @@ function memberRule(rule: Rule, key: string | number): Rule | undefined {
   if (rule.kind !== 'object') return undefined;
   if (Object.hasOwn(rule.required, key)) return rule.required[key];
   return Object.hasOwn(rule.optional, key) ? rule.optional[key] : undefined;
-}
-
-/** Faults of the value itself, and those of its members by key. */
-function split(faults: readonly judge.Fault[]) {
-  const own: judge.Fault[] = [];
-  const members = new Map<string | number, judge.Fault[]>();
-  for (const fault of faults) {
-    if (fault.at === undefined) own.push(fault);
-    else members.set(fault.at, [...(members.get(fault.at) ?? []), fault]);
-  }
-  return { own, members };
 }

@@ -1,7 +1,7 @@
 import type { Rule } from '../rules/rule.ts';
 import { propertiesOf } from '../rules/rule.ts';
-import { type ErrorReport, under } from './error.ts';
-import { DEPTH_LIMIT } from './json.ts';
+import type { ErrorReport } from './error.ts';
+import { DEPTH_LIMIT, tooMany } from './json.ts';
 
 /** What a value amounts to. */
 interface Measure {
@@ -16,13 +16,12 @@ interface Measure {
  */
 export function guard(value: unknown, most: number, report: ErrorReport): Measure | undefined {
   const measure: Measure = { values: 0, bytes: 0 };
-  return walk(value, '', 0, most, measure, report) ? measure : undefined;
+  return walk(value, [], most, measure, report) ? measure : undefined;
 }
 
 function walk(
   value: unknown,
-  pointer: string,
-  depth: number,
+  path: (string | number)[],
   most: number,
   measure: Measure,
   report: ErrorReport,
@@ -30,42 +29,40 @@ function walk(
   measure.values += 1;
   measure.bytes += 24;
   if (measure.values > most) {
-    report(
-      '',
-      'values',
-      `must not have more than ${most} values altogether, which is what the largest legal one has`,
-    );
+    report([], 'values', tooMany(most));
     return false;
   }
-  if (typeof value === 'string') return wellFormed(value, pointer, measure, report);
+  if (typeof value === 'string') return wellFormed(value, path, measure, report);
   if (typeof value !== 'object' || value === null) return true;
-  if (depth >= DEPTH_LIMIT) {
-    report(pointer, 'depth', `must not nest deeper than ${DEPTH_LIMIT} levels`);
+  if (path.length >= DEPTH_LIMIT) {
+    report(path, 'depth', `must not nest deeper than ${DEPTH_LIMIT} levels`);
     return false;
   }
   if (Array.isArray(value)) {
-    // Every item of a list is looked at alone: a list of a million is over the bound long before its end.
     for (let i = 0; i < value.length; i += 1) {
-      if (!walk(value[i], pointer, depth + 1, most, measure, report)) return false;
+      path.push(i);
+      if (!walk(value[i], path, most, measure, report)) return false;
+      path.pop();
     }
     return true;
   }
   for (const key of Object.keys(value)) {
     if (key === '__proto__') {
-      report(under(pointer, key), 'forbidden-key', 'must not be named __proto__');
+      report([...path, key], 'forbidden-key', 'must not be named __proto__');
       return false;
     }
-    if (!wellFormed(key, pointer, measure, report)) return false;
-    const member = (value as Record<string, unknown>)[key];
-    if (!walk(member, pointer, depth + 1, most, measure, report)) return false;
+    if (!wellFormed(key, path, measure, report)) return false;
+    path.push(key);
+    if (!walk((value as Record<string, unknown>)[key], path, most, measure, report)) return false;
+    path.pop();
   }
   return true;
 }
 
-function wellFormed(text: string, pointer: string, measure: Measure, report: ErrorReport): boolean {
+function wellFormed(text: string, path: (string | number)[], measure: Measure, report: ErrorReport): boolean {
   measure.bytes += text.length * 6;
   if (text.isWellFormed()) return true;
-  report(pointer, 'unicode', 'must not have half of a surrogate pair in a string');
+  report(path, 'unicode', 'must not have half of a surrogate pair in a string');
   return false;
 }
 

@@ -9,7 +9,9 @@ import type {
   StringRule,
 } from '../rules/rule.ts';
 import { propertiesOf } from '../rules/rule.ts';
-import { found, plural, quoted } from './found.ts';
+import { MOST_ERRORS } from './error.ts';
+import { found, plural } from './found.ts';
+import { suggestion } from './suggestion.ts';
 
 /** A broken rule, of a value whose place the caller knows. */
 export interface Fault {
@@ -23,11 +25,12 @@ export interface Fault {
 const NONE: readonly Fault[] = [];
 
 /** Patterns are ASCII or code units of the basic plane, so that they mean the same with and without the `u` flag. */
-const compiled = new WeakMap<Check, RegExp>();
-function matches(check: Check, value: string): boolean {
-  const pattern = compiled.get(check) ?? new RegExp(check.pattern);
-  compiled.set(check, pattern);
-  return pattern.test(value) === (check.expect === 'match');
+const patterns = new WeakMap<Check, RegExp>();
+
+export function compiled(check: Check): RegExp {
+  const pattern = patterns.get(check) ?? new RegExp(check.pattern);
+  patterns.set(check, pattern);
+  return pattern;
 }
 
 /** The length in code points, counted only as far as it matters. */
@@ -78,7 +81,8 @@ export function stringFaults(rule: StringRule, value: string): readonly Fault[] 
       { rule: 'length', message: `must have ${bounds(rule.min, rule.max, 'character')}; found ${much}` },
     ];
   }
-  const failed = rule.checks?.filter((check) => !matches(check, value)) ?? [];
+  const failed =
+    rule.checks?.filter((check) => compiled(check).test(value) !== (check.expect === 'match')) ?? [];
   const reserved = rule.except?.includes(value) ?? false;
   if (failed.length === 0 && !reserved) return NONE;
   // A value that has not the shape at all says nothing more of the rest.
@@ -100,7 +104,7 @@ function choiceFaults({ options }: ChoiceRule, value: unknown): readonly Fault[]
   return [{ rule: 'choice', message: `must be ${allowed}; found ${found(value, { ascii: true })}` }];
 }
 
-export function integerFaults({ min, max }: IntegerRule, value: number): readonly Fault[] {
+function integerFaults({ min, max }: IntegerRule, value: number): readonly Fault[] {
   if (Number.isSafeInteger(value) && value >= min && value <= max) return NONE;
   const allowed = min === max ? `exactly ${min}` : `a whole number from ${min} to ${max}`;
   return [{ rule: 'number', message: `must be ${allowed}; found ${value}` }];
@@ -109,9 +113,9 @@ export function integerFaults({ min, max }: IntegerRule, value: number): readonl
 /** What Kubernetes takes for an amount, without a sign. */
 export const QUANTITY =
   '^(?:[0-9]{1,18}(?:\\.[0-9]{0,9})?|\\.[0-9]{1,9})(?:[KMGTPE]i|[munkMGTPE]|[eE][0-9]{1,2})?$';
-const quantityPattern = new RegExp(QUANTITY);
+export const quantityPattern = new RegExp(QUANTITY);
 
-export function quantityFaults(value: string | number): readonly Fault[] {
+function quantityFaults(value: string | number): readonly Fault[] {
   const fits =
     typeof value === 'number' ? Number.isSafeInteger(value) && value >= 0 : quantityPattern.test(value);
   if (fits) return NONE;
@@ -119,39 +123,51 @@ export function quantityFaults(value: string | number): readonly Fault[] {
   return [{ rule: 'quantity', message: `must be ${allowed}; found ${found(value, { ascii: true })}` }];
 }
 
-export function listFaults(
-  { min, max, items, unique }: ListRule,
-  value: readonly unknown[],
-): readonly Fault[] {
+function listFaults(rule: ListRule, value: readonly unknown[]): readonly Fault[] {
+  const { min, max, items, unique } = rule;
   const faults: Fault[] = [];
   if (value.length < min || value.length > max) {
     faults.push({ rule: 'count', message: `must have ${bounds(min, max, 'item')}; found ${value.length}` });
   }
-  if (unique !== undefined && value.length > 1) {
-    const seen = new Map<unknown, number>();
+  for (const { index, first, key } of repeated(rule, value)) {
+    const same = unique === undefined || unique === 'value' ? '' : `${unique.by} `;
     const hidden = items.kind === 'string' && items.hidden === true;
-    for (const [index, item] of value.entries()) {
-      const key = unique === 'value' ? item : (item as Record<string, unknown> | null)?.[unique.by];
-      if (typeof key !== 'string') continue;
-      const first = seen.get(key);
-      if (first === undefined) seen.set(key, index);
-      else {
-        const same = unique === 'value' ? '' : `${unique.by} `;
-        const message = `must not repeat ${same}${found(key, { hidden, ascii: true })}, which is item ${first} already`;
-        faults.push({ rule: 'unique', message, at: index });
-      }
-    }
+    const message = `must not repeat ${same}${found(key, { hidden, ascii: true })}, which is item ${first} already`;
+    faults.push({ rule: 'unique', message, at: index });
   }
   return faults.length === 0 ? NONE : faults;
 }
 
-export function mapFaults(rule: MapRule, value: object): readonly Fault[] {
+interface Repeated {
+  readonly index: number;
+  readonly first: number;
+  readonly key: string;
+}
+const NOT_REPEATED: readonly Repeated[] = [];
+
+/** Items that say again what an earlier one said; a list that is too long anyway is not looked at beyond its bound. */
+export function repeated({ unique, max }: ListRule, list: readonly unknown[]): readonly Repeated[] {
+  if (unique === undefined || list.length < 2) return NOT_REPEATED;
+  const seen = new Map<string, number>();
+  const found: Repeated[] = [];
+  for (let index = 0; index < Math.min(list.length, 2 * max); index += 1) {
+    const item = list[index];
+    const key = unique === 'value' ? item : (item as Record<string, unknown> | null)?.[unique.by];
+    if (typeof key !== 'string') continue;
+    const first = seen.get(key);
+    if (first === undefined) seen.set(key, index);
+    else found.push({ index, first, key });
+  }
+  return found;
+}
+
+function mapFaults(rule: MapRule, value: object): readonly Fault[] {
   const keys = Object.keys(value);
   const faults: Fault[] = [];
   if (keys.length > rule.max) {
     faults.push({ rule: 'count', message: `must have at most ${rule.max} entries; found ${keys.length}` });
   }
-  for (const key of keys) {
+  for (const key of keys.slice(0, MOST_ERRORS)) {
     for (const fault of stringFaults(rule.keys, key)) {
       faults.push({ ...fault, message: `has a key that is not allowed: it ${fault.message}`, at: key });
     }
@@ -160,47 +176,51 @@ export function mapFaults(rule: MapRule, value: object): readonly Fault[] {
 }
 
 /** Which properties are there that may not be, and which are not that must; their values are judged elsewhere. */
-export function objectFaults(rule: ObjectRule, value: object): readonly Fault[] {
+function objectFaults(rule: ObjectRule, value: object): readonly Fault[] {
   const faults: Fault[] = [];
-  const has = (name: string) =>
-    Object.hasOwn(value, name) && (value as Record<string, unknown>)[name] !== undefined;
-  const keys = Object.keys(value);
-  for (const key of keys) {
-    if (Object.hasOwn(rule.required, key) || Object.hasOwn(rule.optional, key)) continue;
-    const known = Object.keys(propertiesOf(rule));
-    faults.push({
-      rule: 'unknown-property',
-      message: `is not a property of ${rule.title} (${known.join(', ')})${suggestion(key, known)}`,
-      at: key,
-    });
+  const known = Object.keys(propertiesOf(rule));
+  for (const key of Object.keys(value)) {
+    if (known.includes(key)) continue;
+    if (faults.length > MOST_ERRORS) break;
+    const message = `is not a property of ${rule.title} (${known.join(', ')})${faults.length < 20 ? suggestion(key, known) : ''}`;
+    faults.push({ rule: 'unknown-property', message, at: key });
   }
   for (const [name, property] of Object.entries(rule.required)) {
-    if (!has(name)) faults.push({ rule: 'required', message: `is required: ${lead(property)}`, at: name });
+    if (!has(value, name))
+      faults.push({ rule: 'required', message: `is required: ${lead(property)}`, at: name });
   }
-  if (rule.notEmpty && keys.length === 0) {
+  return [...faults, ...crossFaults(rule, value)];
+}
+
+const has = (value: object, name: string) =>
+  Object.hasOwn(value, name) && (value as Record<string, unknown>)[name] !== undefined;
+
+/** Whether nothing is said of an object's properties together. */
+export const isPlain = ({ notEmpty, exactlyOne, onlyWith }: ObjectRule): boolean =>
+  notEmpty === undefined && exactlyOne === undefined && onlyWith === undefined;
+
+/** What is wrong with an object's properties together. */
+export function crossFaults(rule: ObjectRule, value: object): readonly Fault[] {
+  const faults: Fault[] = [];
+  if (rule.notEmpty && Object.keys(value).length === 0) {
     const names = Object.keys(propertiesOf(rule)).join(', ');
     faults.push({ rule: 'not-empty', message: `must have at least one of ${names}; found none` });
   }
   if (rule.exactlyOne !== undefined) {
-    const present = rule.exactlyOne.filter(has);
+    const present = rule.exactlyOne.filter((name) => has(value, name));
     if (present.length !== 1) {
+      const names = rule.exactlyOne.join(' and ');
       const what = present.length === 0 ? 'neither' : present.join(' and ');
-      faults.push({
-        rule: 'exactly-one',
-        message: `must have exactly one of ${rule.exactlyOne.join(' and ')}; found ${what}`,
-      });
+      faults.push({ rule: 'exactly-one', message: `must have exactly one of ${names}; found ${what}` });
     }
   }
   for (const [name, other] of Object.entries(rule.onlyWith ?? {})) {
-    if (has(name) && !has(other)) {
-      faults.push({
-        rule: 'only-with',
-        message: `is allowed only together with ${other}, which is absent`,
-        at: name,
-      });
+    if (has(value, name) && !has(value, other)) {
+      const message = `is allowed only together with ${other}, which is absent`;
+      faults.push({ rule: 'only-with', message, at: name });
     }
   }
-  return faults.length === 0 ? NONE : faults;
+  return faults;
 }
 
 const KINDS: Readonly<Record<Rule['kind'], string>> = {
@@ -225,23 +245,3 @@ function typeFault(rule: Rule, value: unknown): Fault {
 
 /** `Version: The Assistant's own …`, as help in the place of what is missing. */
 const lead = ({ title, description }: Rule) => `${title}. ${description}`;
-
-/** A known name that differs by one or two letters: most unknown properties are slips. */
-function suggestion(key: string, known: readonly string[]): string {
-  if (key.length > 64) return '';
-  const near = known.find((name) => distance(key.toLowerCase(), name) <= (name.length > 4 ? 2 : 1));
-  return near === undefined ? '' : `; was ${quoted(near)} meant?`;
-}
-
-function distance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const change = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(change, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
-    }
-    previous = row;
-  }
-  return previous[b.length] ?? 0;
-}

@@ -1,8 +1,7 @@
-import { canonicalJson } from '../canonical.ts';
 import { STORAGE_LIMIT } from '../rules/manifest.ts';
 import type { Rule } from '../rules/rule.ts';
 import type { ErrorReport, ManifestError } from './error.ts';
-import { errorList } from './error.ts';
+import { errorList, pointerTo } from './error.ts';
 import { explain } from './explain.ts';
 import { guard, mostValues } from './guard.ts';
 import { decode, isReadable, readJson } from './json.ts';
@@ -20,6 +19,9 @@ export interface Parser<T> {
   parse(text: string | Uint8Array): Judgement<T>;
 }
 
+/** From here on the walk, which stops at a bound of errors, goes before zod, which would collect them all. */
+const LARGE = 2000;
+
 /**
  * The parser of a rule, whose accepted values are `T`. zod decides and copies; a refused value is walked a second time for the sake of its
  * messages, and a walk that found nothing to say would still not make it accepted.
@@ -32,6 +34,10 @@ export function parserOf<T>(rule: Rule): Parser<T> {
     const { errors, report } = errorList();
     const measure = guard(input, most, report);
     if (measure === undefined) return { ok: false, errors };
+    if (measure.values > LARGE) {
+      const reasons = explain(rule, input);
+      if (reasons.length > 0) return { ok: false, errors: reasons };
+    }
     const outcome = schema.safeParse(input);
     if (!outcome.success) {
       const reasons = explain(rule, input);
@@ -48,7 +54,7 @@ export function parserOf<T>(rule: Rule): Parser<T> {
     const { errors, report } = errorList();
     const text = typeof input === 'string' ? input : decode(input, report);
     if (text === undefined || !isReadable(text, report)) return { ok: false, errors };
-    const document = readJson(text, report);
+    const document = readJson(text, most, report);
     if (document === undefined) return { ok: false, errors };
     const judgement = check(document.value);
     if (errors.length === 0) return judgement;
@@ -58,16 +64,17 @@ export function parserOf<T>(rule: Rule): Parser<T> {
   return { check, parse };
 }
 
+/** The order of keys, which is all that is canonical, makes no difference to the size. */
 function fits(value: unknown, report: ErrorReport): boolean {
-  const bytes = Buffer.byteLength(canonicalJson(value));
+  const bytes = Buffer.byteLength(JSON.stringify(value));
   if (bytes <= STORAGE_LIMIT) return true;
   const limit = `must be at most ${STORAGE_LIMIT} bytes of canonical JSON, which is what can be stored`;
-  report('', 'storage-size', `${limit}; found ${bytes}`);
+  report([], 'storage-size', `${limit}; found ${bytes}`);
   return false;
 }
 
 const unexplained = (path: readonly PropertyKey[] | undefined): ManifestError => ({
-  pointer: (path ?? []).map((key) => `/${String(key)}`).join(''),
+  pointer: pointerTo((path ?? []).map(String)),
   rule: 'refused',
   message: 'is refused by the schema',
 });

@@ -1,39 +1,55 @@
 import { z } from 'zod';
-import type { Rule } from '../rules/rule.ts';
+import type { ListRule, MapRule, ObjectRule, Rule, StringRule } from '../rules/rule.ts';
 import * as judge from './judge.ts';
 
 /** The zod parser of a rule: it copies what the rule accepts and refuses everything else. */
-export function zodOf(rule: Rule): z.ZodType {
+export const zodOf = (rule: Rule): z.ZodType => z.compile(build(rule));
+
+function build(rule: Rule): z.ZodType {
   switch (rule.kind) {
     case 'string':
-      return z.string().check(by((value) => judge.stringFaults(rule, value)));
+      return stringOf(rule);
     case 'choice':
       return z.enum(rule.options);
     case 'integer':
-      return z.number().check(by((value) => judge.integerFaults(rule, value)));
+      return z.int().min(rule.min).max(rule.max);
     case 'boolean':
       return z.boolean();
     case 'quantity':
-      return z.union([z.string(), z.number()]).check(by(judge.quantityFaults));
+      return z.union([z.string().regex(judge.quantityPattern), z.int().min(0)]);
     case 'list':
-      return z.array(zodOf(rule.items)).check(by((value) => judge.listFaults(rule, value)));
+      return listOf(rule);
     case 'map':
-      return z.record(z.string(), zodOf(rule.values)).check(by((value) => judge.mapFaults(rule, value)));
-    case 'object': {
-      const required = Object.entries(rule.required).map(([name, inner]) => [name, zodOf(inner)]);
-      const optional = Object.entries(rule.optional).map(([name, inner]) => [name, zodOf(inner).optional()]);
-      const shape = Object.fromEntries([...required, ...optional]) as z.ZodRawShape;
-      return z.strictObject(shape).check(by((value) => judge.objectFaults(rule, value)));
-    }
+      return mapOf(rule);
+    case 'object':
+      return objectOf(rule);
   }
 }
 
-/** The faults that a judge finds, as issues of zod. */
-function by<T>(faults: (value: T) => readonly judge.Fault[]): z.core.CheckFn<T> {
-  return (context) => {
-    for (const { rule, message, at } of faults(context.value)) {
-      const path = at === undefined ? [] : [at];
-      context.issues.push({ code: 'custom', input: context.value, path, message, params: { rule } });
-    }
-  };
+function stringOf(rule: StringRule): z.ZodType<string> {
+  let schema = z.string().min(rule.min).max(rule.max);
+  for (const check of rule.checks ?? []) {
+    const pattern = judge.compiled(check);
+    schema =
+      check.expect === 'match' ? schema.regex(pattern) : schema.refine((value) => !pattern.test(value));
+  }
+  const { except } = rule;
+  return except === undefined ? schema : schema.refine((value) => !except.includes(value));
+}
+
+function listOf(rule: ListRule): z.ZodType {
+  const schema = z.array(build(rule.items)).min(rule.min).max(rule.max);
+  return rule.unique === undefined
+    ? schema
+    : schema.refine((list) => judge.repeated(rule, list).length === 0);
+}
+
+const mapOf = (rule: MapRule): z.ZodType =>
+  z.record(stringOf(rule.keys), build(rule.values)).refine((value) => Object.keys(value).length <= rule.max);
+
+function objectOf(rule: ObjectRule): z.ZodType {
+  const required = Object.entries(rule.required).map(([name, inner]) => [name, build(inner)]);
+  const optional = Object.entries(rule.optional).map(([name, inner]) => [name, build(inner).optional()]);
+  const schema = z.strictObject(Object.fromEntries([...required, ...optional]) as z.ZodRawShape);
+  return judge.isPlain(rule) ? schema : schema.refine((value) => judge.crossFaults(rule, value).length === 0);
 }

@@ -1,6 +1,6 @@
 import { identifier } from './identifier.ts';
 import { manifest } from './manifest.ts';
-import type { Accepted } from './rule.ts';
+import type { Accepted, Check } from './rule.ts';
 import { boolean, integer, list, map, object, quantity, string } from './rule.ts';
 
 /** What the platform sets itself. */
@@ -16,6 +16,13 @@ const RESERVED_VARIABLES = [
   'https_proxy',
   'no_proxy',
 ];
+
+const DNS_NAME: Check = {
+  rule: 'dns-name',
+  expect: 'match',
+  pattern: '^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$',
+  says: 'be lowercase letters, digits and interior hyphens and dots',
+};
 
 const variable = object({
   title: 'Variable',
@@ -82,14 +89,7 @@ const secretKeyRef = object({
       description: 'The name of the Secret.',
       min: 1,
       max: 253,
-      checks: [
-        {
-          rule: 'secret-name',
-          expect: 'match',
-          pattern: '^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$',
-          says: 'be lowercase letters, digits and interior hyphens and dots',
-        },
-      ],
+      checks: [DNS_NAME],
       examples: ['household-bank'],
     }),
     key: string({
@@ -109,6 +109,16 @@ const secretKeyRef = object({
     }),
   },
   optional: {},
+});
+
+/** The rule of an Assistant's `metadata.name`, which is Kubernetes' own. */
+export const assistantName = string({
+  title: 'Assistant name',
+  description: 'Lowercase letters, digits, interior hyphens and dots; any name that Kubernetes takes.',
+  min: 1,
+  max: 253,
+  checks: [DNS_NAME],
+  examples: ['ledger'],
 });
 
 export const assistantSpec = object({

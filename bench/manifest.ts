@@ -1,0 +1,73 @@
+/** How long a manifest's judgement takes: ours beside ajv's compiled validator on our JSON Schema, in one run. */
+import { checkManifest, parseManifest } from '@space/manifests';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { manifestSchema } from '../manifests/derive/schemas.ts';
+import { sampleManifest } from '../manifests/testing/samples.ts';
+import { quantile, type Report, type Row } from './report.ts';
+
+const KIB = 1024;
+
+const SAMPLES = {
+  typical: sampleManifest({ inputs: 3, routes: 10 }),
+  full: sampleManifest({ inputs: 8, routes: 256, genesis: 64 * KIB }),
+  largest: sampleManifest({ inputs: 8, routes: 256, selectors: 8, values: 16, valueLength: 24, genesis: 1 }),
+};
+
+/** Each of several judges in turn, so that a busy machine slows all of them alike. */
+function race(
+  judges: Readonly<Record<string, () => boolean>>,
+  milliseconds: number,
+): Record<string, number[]> {
+  const times: Record<string, number[]> = Object.fromEntries(Object.keys(judges).map((name) => [name, []]));
+  const started = performance.now();
+  const warmUp = milliseconds / 4;
+  for (;;) {
+    const elapsed = performance.now() - started;
+    if (elapsed > warmUp + milliseconds) return times;
+    for (const [name, judge] of Object.entries(judges)) {
+      const before = performance.now();
+      const accepted = judge();
+      const after = performance.now();
+      if (!accepted) throw new Error(`${name} refused a valid manifest`);
+      if (elapsed > warmUp) times[name]?.push(after - before);
+    }
+  }
+}
+
+export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  const ajv = new Ajv2020({ strict: false, allErrors: true }).compile(manifestSchema());
+  const rows: Row[] = [];
+  const figures: Record<string, number> = {};
+  for (const [name, sample] of Object.entries(SAMPLES)) {
+    const text = JSON.stringify(sample);
+    const judges = {
+      check: () => checkManifest(sample).ok,
+      parse: () => parseManifest(text).ok,
+      ajv: () => ajv(sample),
+    };
+    const times = race(judges, quick ? 3000 : 15_000);
+    const mean = (values: readonly number[] = []) =>
+      values.reduce((sum, one) => sum + one, 0) / values.length;
+    for (const [judge, samples] of Object.entries(times)) {
+      const p50 = quantile(samples, 0.5);
+      const p99 = quantile(samples, 0.99);
+      rows.push({
+        manifest: name,
+        bytes: text.length,
+        judge,
+        p50_ms: p50,
+        p99_ms: p99,
+        per_second: Math.round(1000 / mean(samples)),
+      });
+      figures[`${name}_${judge}_p50_ms`] = p50;
+      figures[`${name}_${judge}_p99_ms`] = p99;
+    }
+    figures[`${name}_rate_to_ajv`] = quantile(times['ajv'] ?? [], 0.5) / quantile(times['check'] ?? [], 0.5);
+  }
+  return {
+    title: 'Judging a manifest: check a parsed value, parse text, and ajv on a parsed value',
+    rows,
+    figures,
+    notes: ['check also copies, freezes and looks for what a schema cannot say; ajv only answers yes.'],
+  };
+}

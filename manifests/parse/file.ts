@@ -1,0 +1,115 @@
+import { assistantSpec } from '../rules/assistant.ts';
+import { capsuleName, capsuleSpec } from '../rules/capsule.ts';
+import { manifest } from '../rules/manifest.ts';
+import { object, type Rule } from '../rules/rule.ts';
+import { errorList, type ManifestError } from './error.ts';
+import { explain } from './explain.ts';
+import { mostValues } from './guard.ts';
+import { decode, isReadable, readJson } from './json.ts';
+import { type Parser, parserOf } from './parser.ts';
+import { locateJson, type Position, readYaml } from './yaml.ts';
+
+/** An error in a file, and where in it. */
+export interface FileError extends ManifestError {
+  readonly position?: Position;
+}
+
+/** What a file holds, or what is wrong with it. */
+export interface FileJudgement {
+  readonly errors: readonly FileError[];
+  /** The manifests of a valid file: its one bare manifest, or those of its Assistants. */
+  readonly manifests: readonly unknown[];
+}
+
+const parsers = {
+  manifest: parserOf<object>(manifest),
+  Assistant: parserOf<{ readonly manifest: object }>(assistantSpec),
+  Capsule: parserOf<object>(capsuleSpec),
+};
+const MOST_VALUES = 2 * mostValues(assistantSpec);
+
+/** Judges a file: one manifest as JSON or YAML, or a stream of Capsules and Assistants as `kubectl apply` takes it. */
+export function judgeFile(bytes: Uint8Array, name: string): FileJudgement {
+  const { errors, report } = errorList();
+  const text = decode(bytes, report);
+  if (text === undefined || !isReadable(text, report)) return { errors, manifests: [] };
+  if (name.endsWith('.json') || (!/\.ya?ml$/.test(name) && /^\s*[[{]/.test(text))) {
+    const document = readJson(text, MOST_VALUES, report);
+    const judged = document === undefined ? NOTHING : judgeDocument(document.value);
+    const found = [...errors, ...judged.errors];
+    if (found.length === 0 || document === undefined) return { errors: found, manifests: judged.manifests };
+    const locate = locateJson(text);
+    return { errors: found.map((error) => ({ ...error, position: locate(error.pointer) })), manifests: [] };
+  }
+  const documents = readYaml(text, report);
+  if (errors.length > 0) return { errors, manifests: [] };
+  // A stream may end or begin with an empty document, as kubectl has it.
+  const filled = documents.filter(({ value }) => value !== null || documents.length === 1);
+  const judged = filled.map(({ value, locate }) => {
+    const { errors: found, manifests } = judgeDocument(value, filled.length > 1);
+    return { manifests, errors: found.map((error) => ({ ...error, position: locate(error.pointer) })) };
+  });
+  return {
+    errors: judged.flatMap((one) => one.errors),
+    manifests: judged.flatMap((one) => one.manifests),
+  };
+}
+
+const NOTHING: FileJudgement = { errors: [], manifests: [] };
+
+function judgeDocument(value: unknown, among = false): FileJudgement {
+  const { apiVersion, kind } = (typeof value === 'object' && value !== null ? value : {}) as Record<
+    string,
+    unknown
+  >;
+  if (apiVersion === undefined && kind === undefined) {
+    if (!among) return judge(parsers.manifest, value, '', (found) => [found]);
+    const message = 'must be a Capsule or an Assistant, since the file has several documents';
+    return { errors: [{ pointer: '', rule: 'kind', message }], manifests: [] };
+  }
+  if (apiVersion !== 'platform.space/v1' || (kind !== 'Assistant' && kind !== 'Capsule')) {
+    const message = 'must be a manifest, or a Capsule or Assistant of platform.space/v1';
+    return { errors: [{ pointer: '', rule: 'kind', message }], manifests: [] };
+  }
+  return judgeResource(kind, value as Record<string, unknown>);
+}
+
+function judgeResource(kind: 'Assistant' | 'Capsule', resource: Record<string, unknown>): FileJudgement {
+  const { metadata, spec, apiVersion: _, kind: __, status: ___, ...others } = resource;
+  const unknown = Object.keys(others).map((key) => ({
+    pointer: `/${key}`,
+    rule: 'unknown-property',
+    message: `is not a property of ${kind} (apiVersion, kind, metadata, spec, status)`,
+  }));
+  const named = explain(METADATA, { name: (metadata as { name?: unknown } | undefined)?.name }).map(
+    (error) => ({
+      ...error,
+      pointer: `/metadata${error.pointer}`,
+    }),
+  );
+  const judged =
+    kind === 'Capsule'
+      ? judge(parsers.Capsule, spec ?? {}, '/spec', () => [])
+      : judge(parsers.Assistant, spec ?? {}, '/spec', (found) => [found.manifest]);
+  const errors = [...unknown, ...(kind === 'Capsule' ? named : []), ...judged.errors];
+  return { errors, manifests: errors.length === 0 ? judged.manifests : [] };
+}
+
+const METADATA: Rule = object({
+  title: 'Metadata',
+  description: 'What Kubernetes knows the resource by.',
+  required: { name: capsuleName },
+  optional: {},
+});
+
+function judge<T>(
+  parser: Parser<T>,
+  value: unknown,
+  pointer: string,
+  manifests: (value: T) => readonly unknown[],
+): FileJudgement {
+  const judgement = parser.check(value);
+  if (judgement.ok) return { errors: [], manifests: manifests(judgement.value) };
+  const errors = judgement.errors.map((error) => ({ ...error, pointer: pointer + error.pointer }));
+  return { errors, manifests: [] };
+}
