@@ -3,6 +3,7 @@
  * Running it again does only what is missing.
  */
 import { parseArgs } from 'node:util';
+import { DEFAULT_CLUSTER } from './cluster/index.ts';
 import { createSteps } from './progress/index.ts';
 import { applyExamples, bringUpSpace, closing, tellStory, waitReady } from './space/index.ts';
 
@@ -13,7 +14,7 @@ const USAGE = `usage: npm run up -- [options]
   --provider native|kind|kubeconfig   where the cluster comes from (default: kind with a Docker engine, else native)
   --kubeconfig FILE                   your own cluster
   --image-registry PREFIX             where your own cluster pulls Space's images from
-  --name NAME                         name of the cluster (space)
+  --cluster NAME                      name of the cluster (space)
   --api-port PORT                     loopback port of the native cluster's API server (17443)
   --no-examples                       the Space alone`;
 
@@ -26,7 +27,7 @@ function readOptions(args: readonly string[]) {
   if (values.provider !== undefined && provider === undefined) {
     throw new UsageError(`--provider ${values.provider}: known are ${PROVIDERS.join(', ')}`);
   }
-  const { kubeconfig, 'image-registry': imageRegistry, 'api-port': port, name } = values;
+  const { kubeconfig, 'image-registry': imageRegistry, 'api-port': port, cluster: name } = values;
   if (provider === 'kubeconfig' && kubeconfig === undefined) {
     throw new UsageError('--provider kubeconfig needs --kubeconfig FILE');
   }
@@ -40,7 +41,7 @@ function readOptions(args: readonly string[]) {
   }
   if (!/^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$/.test(name)) {
     throw new UsageError(
-      `--name ${name}: use a lowercase letter, then letters, digits and hyphens, 32 at most`,
+      `--cluster ${name}: use a lowercase letter, then letters, digits and hyphens, 32 at most`,
     );
   }
   return {
@@ -64,7 +65,7 @@ function parsed(args: readonly string[]) {
         provider: { type: 'string' },
         kubeconfig: { type: 'string' },
         'image-registry': { type: 'string' },
-        name: { type: 'string', default: 'space' },
+        cluster: { type: 'string', default: process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER },
         'api-port': { type: 'string' },
         'no-examples': { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
