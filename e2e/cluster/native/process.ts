@@ -1,5 +1,5 @@
 import { fork } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -21,6 +21,11 @@ export function runningNode(layout: Layout): Identity | undefined {
   } catch {
     return undefined; // never started, or half written by a crash before it was
   }
+}
+
+/** When it was started, as far as its identity was written down then. */
+export function nodeStarted(layout: Layout): Date | undefined {
+  return statSync(layout.nodeIdentity, { throwIfNoEntry: false })?.mtime;
 }
 
 /**

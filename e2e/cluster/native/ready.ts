@@ -4,9 +4,9 @@ import type { Step } from '../../progress/index.ts';
 import { readJson } from '../files.ts';
 import { run } from '../run.ts';
 import { callApi } from './api.ts';
-import type { Layout } from './layout.ts';
+import { type Layout, NETWORK } from './layout.ts';
 import { baseObjects } from './objects.ts';
-import { insideNode, runningNode } from './process.ts';
+import { insideNode, nodeStarted, runningNode } from './process.ts';
 import type { ComponentStatus } from './supervisor.ts';
 
 interface Node {
@@ -39,16 +39,22 @@ export async function becomeReady(node: Node, step: Step): Promise<void> {
   const objects = await baseObjects(name, layout, corednsImage);
   // A new kind of object is known a moment after its definition.
   await wait('apply', () => succeeds(apply('-', objects)));
-  await wait('kubelet', () => isTrue(callApi(api, `/api/v1/nodes/${name}`), 'Ready'));
-  const coredns = '/apis/apps/v1/namespaces/kube-system/deployments/coredns';
-  await wait('kubelet', () => isTrue(callApi(api, coredns), 'Available'));
-  await wait('calico-felix', () => felixReady(layout));
+  await wait('kubelet', () => isReady(callApi(api, `/api/v1/nodes/${name}`), nodeStarted(layout)));
+  // Not what the API server remembers of an earlier start, but what works now, asked from inside the node.
+  const ask = (script: string) => succeeds(run(insideNode(layout, [process.execPath, '-e', script])));
+  await wait('calico-felix', () => ask(FELIX_READY));
+  await wait('kubelet', () => ask(NAMES_RESOLVE));
 }
 
-/** NetworkPolicies are enforced from here on. Felix listens inside the node only. */
-const felixReady = (layout: Layout): Promise<boolean> =>
-  succeeds(run(insideNode(layout, [process.execPath, '-e', ASK_FELIX])));
-const ASK_FELIX = "fetch('http://127.0.0.1:9099/readiness').then((r) => process.exit(r.ok ? 0 : 1))";
+/** From here on NetworkPolicies are enforced. */
+const FELIX_READY = `fetch('http://127.0.0.1:9099/readiness').then((answer) => process.exit(answer.ok ? 0 : 1))`;
+
+/** A pod runs (CoreDNS), and its Service reaches it. */
+const NAMES_RESOLVE = `
+  const { Resolver } = require('node:dns').promises;
+  const resolver = new Resolver({ timeout: 1000, tries: 1 });
+  resolver.setServers(['${NETWORK.dns}']);
+  resolver.resolve4('kubernetes.default.svc.cluster.local').then(() => process.exit(0), () => process.exit(1));`;
 
 const succeeds = (work: Promise<unknown>): Promise<boolean> =>
   work.then(
@@ -56,13 +62,21 @@ const succeeds = (work: Promise<unknown>): Promise<boolean> =>
     () => false,
   );
 
-interface WithConditions {
-  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+interface NodeObject {
+  readonly status?: { readonly conditions?: readonly NodeCondition[] };
 }
 
-async function isTrue(object: Promise<unknown>, type: string): Promise<boolean> {
-  const found = (await object.catch(() => ({}))) as WithConditions;
-  return found.status?.conditions?.some((one) => one.type === type && one.status === 'True') ?? false;
+interface NodeCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly lastHeartbeatTime: string;
+}
+
+/** Ready, and said so since the node was started (heartbeats are told in whole seconds). */
+async function isReady(object: Promise<unknown>, started: Date | undefined): Promise<boolean> {
+  const { status } = (await object.catch(() => ({}))) as NodeObject;
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return ready?.status === 'True' && Date.parse(ready.lastHeartbeatTime) + 1000 > (started?.getTime() ?? 0);
 }
 
 const READY_WITHIN_MS = 180_000;
