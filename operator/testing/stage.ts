@@ -37,7 +37,8 @@ export async function openTheatre(): Promise<Theatre> {
       return rows.map(({ name }) => name);
     },
     async close() {
-      await Promise.all(spaces.map((space) => space.close()));
+      // Whatever a failed story left in a bad way, no process stays.
+      await Promise.allSettled(spaces.map((space) => space.close()));
       await Promise.all([server.stop(), stage.close()]);
     },
   };
