@@ -5,6 +5,7 @@
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';
+import { testPrograms } from './programs.ts';
 
 const RESULTS = '.space/test';
 
@@ -36,7 +37,7 @@ async function step(title: string, args: readonly string[]): Promise<Count> {
 }
 
 /** A vitest project; a run that breaks before it can count is a failure of its own. */
-async function project(name: string, title: string): Promise<Count> {
+async function project(name: string, title: string, env: NodeJS.ProcessEnv = {}): Promise<Count> {
   say(title);
   const file = `${RESULTS}/${name}.json`;
   await rm(file, { force: true });
@@ -48,7 +49,7 @@ async function project(name: string, title: string): Promise<Count> {
     '--reporter=json',
     `--outputFile.json=${file}`,
   ];
-  const clean = await run('node_modules/.bin/vitest', args);
+  const clean = await run('node_modules/.bin/vitest', args, { ...process.env, ...env });
   const text = await readFile(file, 'utf8').catch(() => undefined);
   if (text === undefined) return { passed: 0, failed: 1, skipped: 0 };
   const result = JSON.parse(text) as Record<'numPassedTests' | 'numFailedTests' | 'numPendingTests', number>;
@@ -58,12 +59,11 @@ async function project(name: string, title: string): Promise<Count> {
 
 const started = performance.now();
 await mkdir(RESULTS, { recursive: true });
-const counts: Count[] = [
-  await step('checks: types, lint, dead code, generated files', ['scripts/check.ts']),
-  await step('programs of the native cluster (built once, then cached)', ['e2e/cluster/main.ts', 'build']),
-];
+const counts: Count[] = [await step('checks: types, lint, dead code, generated files', ['scripts/check.ts'])];
 if (counts.every((count) => count.failed === 0)) {
-  counts.push(await project('unit', 'unit tests'));
+  say('programs for the unit tests');
+  const programs = await testPrograms(`${RESULTS}/bin`);
+  counts.push(await project('unit', 'unit tests', { SPACE_TEST_BIN: programs }));
   counts.push(await project('e2e', 'suites on a real cluster'));
 }
 
