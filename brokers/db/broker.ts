@@ -12,7 +12,7 @@ import { createBrokerApp } from './app.ts';
 import { createAuthorities, parseProvisionerTokens } from './authorities.ts';
 import type { Config } from './config.ts';
 import { loadDriverDocument } from './driver.ts';
-import { CONNECTIONS, closeAll, type Held, hold, openContext, watched } from './open.ts';
+import { closeAll, type Held, hold, openContext, watched } from './open.ts';
 import type { Context } from './operations/context.ts';
 import { ensureTemplate } from './spares/template.ts';
 import { watchTls } from './tls.ts';
@@ -21,8 +21,8 @@ import { type Round, startUpkeep } from './upkeep/loop.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { refill } from './upkeep/refill.ts';
 
-/** One working connection is left to the upkeep. */
-const MUTATIONS = { active: CONNECTIONS.work - 1, queued: 256 };
+/** More than there are connections: most of a drop is waiting. The rest queue, and then are told to come back. */
+const MUTATIONS = { active: 12, queued: 256 };
 const UPKEEP_INTERVAL_MS = 15_000;
 /** A drop that no request has touched for so long is nobody's. */
 const ABANDONED_SECONDS = 60;

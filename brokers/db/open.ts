@@ -13,8 +13,8 @@ import { StepError } from './server/errors.ts';
 import { spareNames } from './spares/names.ts';
 import { closeRegistry, judge, readServerFacts, requireSafe } from './walls/preflight.ts';
 
-/** Connections to the server: two to look principals up, the rest to work; below ten in all. */
-export const CONNECTIONS = { lookup: 2, work: 6 };
+/** Connections to the server, nine in all. */
+const CONNECTIONS = { lookup: 2, work: 4, drop: 3 };
 
 /** What a process holds until its end, which is closed in reverse, and the mounted files among it. */
 export interface Held {

@@ -39,7 +39,7 @@ export async function finishDrop(
 async function dropDatabase(context: Context, name: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await context.connections.session(async (session) => {
+      await context.connections.dropping(async (session) => {
         // FORCE ends sessions only once nothing else blocks the drop; a cut must not wait for that.
         await session.run(
           'end sessions',

@@ -18,6 +18,8 @@ export interface Connections {
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /** One connection outside a transaction, for what cannot run in one. */
   session<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  /** The same for physical drops, which wait for checkpoints: nothing quick waits behind them. */
+  dropping<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /** Connections now open to the server. */
   count(): number;
   close(): Promise<void>;
@@ -39,13 +41,15 @@ const CLIENT_TIMEOUT_MS = 90_000;
 export function openConnections(
   address: Watched<AdminAddress>,
   log: Logger,
-  limits: { work: number; lookup: number },
+  limits: { work: number; lookup: number; drop: number },
 ): Connections {
   const work = createPool(address, log, limits.work);
   const lookups = createPool(address, log, limits.lookup);
+  const drops = createPool(address, log, limits.drop, CLIENT_TIMEOUT_MS);
+  const pools = [work, lookups, drops];
 
-  async function session<T>(act: (session: Session) => Promise<T>): Promise<T> {
-    const client = await connect(work);
+  async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {
+    const client = await connect(pool);
     let lost: boolean | undefined;
     try {
       return await act(sessionOf(client));
@@ -61,7 +65,7 @@ export function openConnections(
   async function transaction<T>(act: (session: Session) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await session((one) => inTransaction(one, act));
+        return await sessionOn(work, (one) => inTransaction(one, act));
       } catch (error) {
         if (attempt >= MAX_ATTEMPTS || !isRace(error)) throw error;
       }
@@ -71,10 +75,11 @@ export function openConnections(
   return {
     lookup: { run: (step, text, values) => run(lookups, step, text, values) },
     transaction,
-    session,
-    count: () => work.totalCount + lookups.totalCount,
+    session: (act) => sessionOn(work, act),
+    dropping: (act) => sessionOn(drops, act),
+    count: () => pools.reduce((sum, pool) => sum + pool.totalCount, 0),
     close: async () => {
-      await Promise.all([work.end(), lookups.end()]);
+      await Promise.all(pools.map((pool) => pool.end()));
     },
   };
 }
@@ -92,7 +97,7 @@ async function inTransaction<T>(session: Session, act: (session: Session) => Pro
   }
 }
 
-function createPool(address: Watched<AdminAddress>, log: Logger, max: number): pg.Pool {
+function createPool(address: Watched<AdminAddress>, log: Logger, max: number, waitMs = 10_000): pg.Pool {
   const { host, port, database, user, ssl } = address.current();
   const pool = new pg.Pool({
     host,
@@ -107,7 +112,8 @@ function createPool(address: Watched<AdminAddress>, log: Logger, max: number): p
     },
     max,
     idleTimeoutMillis: 60_000,
-    connectionTimeoutMillis: 5_000,
+    // Also the longest that anybody waits for one of the pool's connections.
+    connectionTimeoutMillis: waitMs,
     query_timeout: CLIENT_TIMEOUT_MS,
     application_name: 'space-db-broker',
     keepAlive: true,

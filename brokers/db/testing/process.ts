@@ -11,6 +11,7 @@ import { DRIVER_PATH } from './broker.ts';
 /** A broker that can be killed, and its base URL. */
 export interface BrokerProcess {
   readonly url: string;
+  readonly pid: number;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
   /** Resolves when the process is gone, by whatever. */
@@ -65,6 +66,7 @@ async function spawnBroker(
   const { port } = JSON.parse(String(first[0])) as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,
+    pid: child.pid ?? 0,
     gone,
     kill: async () => {
       child.kill('SIGKILL');

@@ -1,0 +1,219 @@
+import { readFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { newToken } from '@space/broker-kit';
+import { startEmbeddedServer } from '../brokers/db/embedded/server.ts';
+import { mountFiles } from '../brokers/db/testing/broker.ts';
+import { connect, intoDatabase, query, until } from '../brokers/db/testing/postgres.ts';
+import { type BrokerProcess, bundleBroker } from '../brokers/db/testing/process.ts';
+import { quantile, type Report, type Row } from './report.ts';
+
+/**
+ * The database broker over HTTP with everything on (authentication, registry, audit, log), beside the same made by
+ * hand: CREATE ROLE, CREATE DATABASE and the closing statements on one open connection. One machine, durable server.
+ */
+
+const POOL = 64;
+
+interface Samples {
+  readonly ms: number[];
+  readonly seconds: number;
+}
+
+export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  const server = await startEmbeddedServer();
+  const program = await bundleBroker();
+  const mounts = mountFiles(server, 'bench');
+  let broker: BrokerProcess | undefined;
+  try {
+    const environment = {
+      ...mounts.environment,
+      SPARE_DATABASES: String(POOL),
+      CAPSULE_REQUESTS_PER_SECOND: '1000000',
+      CAPSULE_REQUESTS_BURST: '1000000',
+      REFUSALS_PER_SECOND: '1000000',
+      REFUSALS_BURST: '1000000',
+    };
+    // Once without counting, so that code cache and template are there, as after any first start.
+    await (await program.spawn(environment)).kill();
+    const spawned = performance.now();
+    broker = await program.spawn(environment);
+    const readySeconds = (performance.now() - spawned) / 1000;
+    const { url, pid } = broker;
+    const registry = intoDatabase(server.superuserUrl, 'space_registry');
+    const poolFull = () =>
+      until(async () => {
+        const [row] = await query<{ n: number }>(registry, 'SELECT count(*)::int AS n FROM broker.spare');
+        return row?.n === POOL;
+      }, 'the pool to be full');
+
+    const principal = newToken('dbp').reveal();
+    const call = caller(url);
+    await call(mounts.provisioner, '/v1/capsules/provision', {
+      capsule_id: 'bench',
+      principal_token: principal,
+    });
+    let made = 0;
+    const create = () => {
+      made += 1;
+      return call(principal, '/v1/capsules/apps/create', { capsule_id: 'bench', app_id: `app${made}` });
+    };
+    const settle = async () => {
+      await poolFull();
+      await query(server.superuserUrl, 'CHECKPOINT');
+    };
+
+    await settle();
+    await measure(10, 1, create);
+    await settle();
+    const warm = await measure(quick ? 32 : 60, 1, create);
+    const repeats = await measure(quick ? 100 : 500, 1, (i) =>
+      call(principal, '/v1/capsules/apps/create', { capsule_id: 'bench', app_id: `app${(i % 10) + 1}` }),
+    );
+    await settle();
+    const burst = await measure(POOL, 8, create);
+    const sustained = await measure(quick ? 60 : 300, 4, create);
+    await query(server.superuserUrl, 'CHECKPOINT');
+    const raw = await byHand(server.superuserUrl, quick ? 30 : 100);
+    const refuse = () => call(newToken('dbp').reveal(), '/v1/capsules/apps/create', {}, 403);
+    await measure(200, 4, refuse);
+    const refused = await measure(quick ? 500 : 3_000, 1, refuse);
+    const refusedTogether = await measure(quick ? 2_000 : 10_000, 16, refuse);
+
+    const cuts: number[] = [];
+    const drop = async (i: number) => {
+      const begun = performance.timeOrigin + performance.now();
+      const answer = await call(principal, '/v1/capsules/apps/drop', {
+        capsule_id: 'bench',
+        app_id: `app${i + 1}`,
+      });
+      const [cut] = await query<{ at: number }>(
+        registry,
+        "SELECT extract(epoch FROM at)::float8 * 1000 AS at FROM broker.audit WHERE trace_id = $1 AND outcome = 'cut'",
+        [answer.trace_id],
+      );
+      if (cut !== undefined) cuts.push(cut.at - begun);
+    };
+    const dropped = await measure(quick ? 20 : 60, 1, drop);
+    const many = quick ? 40 : 120;
+    const droppedTogether = await measure(many, 8, (i) => drop(i + dropped.ms.length));
+    const connections = await query<{ n: number }>(
+      server.superuserUrl,
+      "SELECT count(*)::int AS n FROM pg_stat_activity WHERE usename = 'space_broker'",
+    );
+    const rss = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+    const rows = [
+      row('create, warm, 1 caller', warm),
+      row('create again, 1 caller', repeats),
+      row(`create, burst of ${POOL}, 8 callers`, burst),
+      row('create, sustained, 4 callers', sustained),
+      row('by hand, 1 connection', raw),
+      row('refusal, 1 caller', refused),
+      row('refusal, 16 callers', refusedTogether),
+      row('drop, 1 caller', dropped),
+      row('drop, 8 callers', droppedTogether),
+      row('access cut after a drop request', { ms: cuts, seconds: Number.NaN }),
+    ];
+    const rawP50 = quantile(raw.ms, 0.5);
+    return {
+      title: 'Database broker over HTTP, PostgreSQL 18 on the same machine, durable',
+      rows,
+      figures: {
+        warm_create_p50_ms: round(quantile(warm.ms, 0.5)),
+        warm_create_p99_ms: round(quantile(warm.ms, 0.99)),
+        by_hand_p50_ms: round(rawP50),
+        by_hand_over_warm_ratio: round(rawP50 / quantile(warm.ms, 0.5)),
+        burst_per_second: round(rate(burst)),
+        sustained_per_second: round(rate(sustained)),
+        sustained_p99_ms: round(quantile(sustained.ms, 0.99)),
+        by_hand_per_second: round(rate(raw)),
+        refusal_p99_ms: round(quantile(refused.ms, 0.99)),
+        refusals_per_second: round(rate(refusedTogether)),
+        cut_p99_ms: round(quantile(cuts, 0.99)),
+        drops_per_second: round(rate(droppedTogether)),
+        server_connections: connections[0]?.n ?? 0,
+        rss_mib: round(rss),
+        ready_s: round(readySeconds),
+      },
+    };
+  } finally {
+    await broker?.kill();
+    program.remove();
+    mounts.remove();
+    await server.remove();
+  }
+}
+
+/** Calls over kept connections, as the operator does. */
+function caller(base: string) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 32 });
+  const { hostname, port } = new URL(base);
+  return (token: string, path: string, body: object, expected = 200): Promise<{ trace_id: string }> =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const outgoing = request({ hostname, port, path, agent, method: 'POST', headers }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk) => {
+          text += chunk;
+        });
+        response.on('end', () => {
+          if (response.statusCode === expected) resolve(JSON.parse(text));
+          else reject(new Error(`${path}: ${response.statusCode} ${text}`));
+        });
+      });
+      outgoing.on('error', reject);
+      outgoing.end(JSON.stringify(body));
+    });
+}
+
+async function measure(
+  count: number,
+  callers: number,
+  act: (i: number) => Promise<unknown>,
+): Promise<Samples> {
+  const ms: number[] = [];
+  let next = 0;
+  const started = performance.now();
+  const worker = async () => {
+    while (next < count) {
+      const i = next;
+      next += 1;
+      const begun = performance.now();
+      await act(i);
+      ms.push(performance.now() - begun);
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, worker));
+  return { ms, seconds: (performance.now() - started) / 1000 };
+}
+
+async function byHand(superuserUrl: string, count: number): Promise<Samples> {
+  const client = await connect(superuserUrl);
+  try {
+    return await measure(count, 1, async (i) => {
+      await client.query(`CREATE ROLE hand${i} LOGIN PASSWORD 'x'`);
+      await client.query(`CREATE DATABASE hand${i}`);
+      await client.query(
+        `REVOKE ALL ON DATABASE hand${i} FROM PUBLIC; GRANT CONNECT ON DATABASE hand${i} TO hand${i}`,
+      );
+    });
+  } finally {
+    await client.end();
+  }
+}
+
+function row(what: string, samples: Samples): Row {
+  const { ms } = samples;
+  const perSecond = Number.isNaN(samples.seconds) ? '' : round(rate(samples));
+  return {
+    what,
+    n: ms.length,
+    p50_ms: round(quantile(ms, 0.5)),
+    p95_ms: round(quantile(ms, 0.95)),
+    p99_ms: round(quantile(ms, 0.99)),
+    'per second': String(perSecond),
+  };
+}
+
+const rate = ({ ms, seconds }: Samples) => ms.length / seconds;
+const round = (value: number) => Math.round(value * 100) / 100;

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { TestBroker } from '../testing/broker.ts';
+import { census } from '../testing/census.ts';
+import { checkSchedules, schedules } from '../testing/model.ts';
+import { type Stage, setStage } from '../testing/postgres.ts';
+
+const MAJORS: readonly PostgresMajor[] = ['15', '16', '17', '18'];
+const RUNS = 300;
+
+describe.each(MAJORS)('on PostgreSQL %s', (major) => {
+  let stage: Stage;
+  let replica: TestBroker;
+  beforeAll(async () => {
+    stage = await setStage({ major });
+    replica = await stage.replica();
+  });
+  afterAll(async () => {
+    await replica.stop();
+    await stage.close();
+  });
+
+  it(`${RUNS} random schedules over two replicas are what a sequential broker could have answered`, {
+    timeout: 300_000,
+  }, async () => {
+    const { broker, mounts, server } = stage;
+    const seed = Number(process.env['MODEL_SEED'] ?? Date.now() % 2 ** 31);
+    const contradiction = await checkSchedules(
+      [broker.url, replica.url],
+      mounts.provisioner,
+      schedules(RUNS, seed),
+      'm',
+    );
+    expect(contradiction, `MODEL_SEED=${seed}`).toBeUndefined();
+    expect(await census(server.superuserUrl)).toEqual([]);
+  });
+});

@@ -1,0 +1,266 @@
+import { newToken } from '@space/broker-kit';
+import fc from 'fast-check';
+import { client, type Reply } from './broker.ts';
+
+/**
+ * A sequential model of the broker. Drops have a beginning and an end, between which others may come; everything
+ * else happens at one moment. What callers saw side by side must be explained by some order of these moments.
+ */
+
+export interface Operation {
+  readonly kind: 'provision' | 'finalize' | 'create' | 'drop' | 'dropAll';
+  readonly capsule: number;
+  readonly principal: number;
+  /** For `create` and `drop`. */
+  readonly app: number;
+}
+
+/** Batches of operations; those of one batch run side by side. */
+export type Schedule = readonly (readonly Operation[])[];
+
+const PRINCIPALS = 3;
+const index = (below: number) => fc.nat(below - 1);
+
+const kind = fc.oneof(
+  { weight: 2, arbitrary: fc.constant('provision' as const) },
+  { weight: 4, arbitrary: fc.constant('create' as const) },
+  { weight: 3, arbitrary: fc.constant('drop' as const) },
+  { weight: 1, arbitrary: fc.constant('dropAll' as const) },
+  { weight: 1, arbitrary: fc.constant('finalize' as const) },
+);
+const operation: fc.Arbitrary<Operation> = fc.record({
+  kind,
+  capsule: index(2),
+  principal: index(PRINCIPALS),
+  app: index(2),
+});
+
+/** Starts with a Capsule, so that few schedules are nothing but refusals. */
+export function schedules(count: number, seed: number): Schedule[] {
+  const first: Operation = { kind: 'provision', capsule: 0, principal: 0, app: 0 };
+  const batch = fc.array(operation, { minLength: 1, maxLength: 3 });
+  const all = fc.array(batch, { minLength: 1, maxLength: 4 }).map((batches) => [[first], ...batches]);
+  return fc.sample(all, { numRuns: count, seed });
+}
+
+interface Database {
+  state: 'ready' | 'dropping' | 'dropped';
+  /** Counts lives and passwords; stands for the URL. */
+  generation: number;
+  withCapsule: boolean;
+}
+
+interface Capsule {
+  state: 'active' | 'dropping' | 'retired' | 'finalized';
+  life: number;
+  principal: number | null;
+  databases: Record<string, Database & { life: number }>;
+}
+
+interface World {
+  capsules: Record<number, Capsule>;
+  retired: number[];
+}
+
+/** What a caller may see, with databases named by the model: capsule, app and generation. */
+type Seen = string;
+
+const OWN = 'own';
+
+function perform(world: World, op: Operation, moment: 'begin' | 'end', begun: Seen | undefined): Seen {
+  const capsule = world.capsules[op.capsule];
+  if (op.kind === 'provision') return provision(world, op.capsule, op.principal);
+  if (op.kind === 'finalize') {
+    if (capsule === undefined) return '404';
+    if (capsule.state === 'active' || capsule.state === 'dropping') return '409';
+    capsule.state = 'finalized';
+    return 'finalized';
+  }
+  if (moment === 'end') return end(world, op, begun ?? '');
+  if (capsule?.principal !== op.principal) return '403';
+  if (capsule.state === 'dropping' && op.kind !== 'dropAll') return '403';
+  if (op.kind === 'dropAll') {
+    if (capsule.state === 'active') {
+      for (const database of Object.values(capsule.databases)) {
+        if (database.state !== 'dropped') Object.assign(database, { state: 'dropping', withCapsule: true });
+      }
+      capsule.state = 'dropping';
+    }
+    return `begun ${capsule.life}`;
+  }
+  const app = `app${op.app}`;
+  if (op.kind === 'create') return ensure(capsule, op.capsule, app);
+  const database = capsule.databases[app];
+  if (database === undefined) return '404';
+  if (database.state === 'ready') database.state = 'dropping';
+  const name = `${op.capsule}/${app}/${database.generation}`;
+  return database.state === 'dropped' ? `absent ${name}` : `dropped ${name}`;
+}
+
+function end(world: World, op: Operation, begun: Seen): Seen {
+  const capsule = world.capsules[op.capsule];
+  if (capsule === undefined) return begun;
+  if (op.kind === 'drop') {
+    const [, name = ''] = begun.split(' ');
+    const [, app = '', generation] = name.split('/');
+    const database = capsule.databases[app];
+    if (database?.state === 'dropping' && String(database.generation) === generation)
+      database.state = 'dropped';
+    return begun;
+  }
+  const life = Number(begun.split(' ')[1]);
+  if (capsule.state === 'dropping' && capsule.life === life) {
+    for (const database of Object.values(capsule.databases)) database.state = 'dropped';
+    if (capsule.principal !== null) world.retired.push(capsule.principal);
+    Object.assign(capsule, { state: 'retired', principal: null });
+  }
+  const listed = Object.entries(capsule.databases)
+    .filter(([, database]) => database.withCapsule && database.life === life)
+    .map(([app, { generation }]) => `${op.capsule}/${app}/${generation}`);
+  return `list ${listed.sort().join(' ')}`;
+}
+
+function provision(world: World, id: number, principal: number): Seen {
+  const capsule = world.capsules[id];
+  if (capsule !== undefined && capsule.state !== 'finalized') {
+    return capsule.state === 'active' && capsule.principal === principal ? ensure(capsule, id, OWN) : '409';
+  }
+  const taken = Object.values(world.capsules).some((other) => other.principal === principal);
+  if (taken || world.retired.includes(principal)) return '409';
+  const reborn: Capsule = {
+    state: 'active',
+    life: (capsule?.life ?? 0) + 1,
+    principal,
+    databases: capsule?.databases ?? {},
+  };
+  world.capsules[id] = reborn;
+  return ensure(reborn, id, OWN);
+}
+
+function ensure(capsule: Capsule, id: number, app: string): Seen {
+  const database = capsule.databases[app];
+  if (database?.state === 'dropping') return '409';
+  if (database?.state === 'ready') return `found ${id}/${app}/${database.generation}`;
+  const generation = (database?.generation ?? 0) + 1;
+  capsule.databases[app] = { state: 'ready', generation, life: capsule.life, withCapsule: false };
+  return `made ${id}/${app}/${generation}`;
+}
+
+/** Every world that can follow, each with what the callers of the batch would have seen in it. */
+function outcomes(world: World, batch: readonly Operation[]): Map<string, { world: World; seen: Seen[] }> {
+  const found = new Map<string, { world: World; seen: Seen[] }>();
+  const visited = new Set<string>();
+  const explore = (at: World, done: readonly (0 | 1 | 2)[], seen: readonly Seen[]) => {
+    const key = JSON.stringify([at, done, seen]);
+    if (visited.has(key)) return;
+    visited.add(key);
+    if (done.every((moments) => moments === 2)) {
+      found.set(key, { world: at, seen: [...seen] });
+      return;
+    }
+    for (const [i, op] of batch.entries()) {
+      if (done[i] === 2) continue;
+      const next = structuredClone(at);
+      const result = perform(next, op, done[i] === 0 ? 'begin' : 'end', seen[i]);
+      const lasting =
+        done[i] === 0 && /^(dropped|begun) /.test(result) && (op.kind === 'drop' || op.kind === 'dropAll');
+      explore(next, done.with(i, lasting ? 1 : 2), seen.with(i, result));
+    }
+  };
+  explore(
+    world,
+    batch.map(() => 0 as const),
+    batch.map(() => ''),
+  );
+  return found;
+}
+
+/** Runs a schedule against a broker; returns what no order of moments explains, or nothing. */
+export async function contradicts(
+  urls: readonly string[],
+  provisioner: string,
+  schedule: Schedule,
+  prefix: string,
+): Promise<string | undefined> {
+  const tokens = Array.from({ length: PRINCIPALS }, () => newToken('dbp').reveal());
+  const names = new Map<string, string>();
+  let worlds: World[] = [{ capsules: {}, retired: [] }];
+  for (const [step, batch] of schedule.entries()) {
+    const replies = await Promise.all(
+      batch.map((op, i) => call(urls[(step + i) % urls.length] ?? '', provisioner, tokens, op, prefix)),
+    );
+    const possible = worlds.flatMap((world) => [...outcomes(world, batch).values()]);
+    const matching = possible.filter(({ seen }) =>
+      seen.every((expected, i) => explains(expected, replies[i], new Map(names))),
+    );
+    const [some] = matching;
+    if (some === undefined) {
+      const got = replies.map(({ status, text }) => `${status} ${text}`);
+      return `step ${step} of ${JSON.stringify(schedule)}: got ${got.join(' | ')}`;
+    }
+    for (const [i, expected] of some.seen.entries()) explains(expected, replies[i], names);
+    worlds = [...new Map(matching.map(({ world }) => [JSON.stringify(world), world])).values()];
+  }
+  return undefined;
+}
+
+function call(url: string, provisioner: string, tokens: readonly string[], op: Operation, prefix: string) {
+  const token = tokens[op.principal] ?? '';
+  const capsule = `${prefix}-${op.capsule}`;
+  if (op.kind === 'provision') return client(url, provisioner).provision(capsule, token);
+  if (op.kind === 'finalize') return client(url, provisioner).finalize(capsule);
+  const one = client(url, token);
+  if (op.kind === 'dropAll') return one.dropAll(capsule);
+  return op.kind === 'create' ? one.create(capsule, `app${op.app}`) : one.drop(capsule, `app${op.app}`);
+}
+
+/** Compares, and learns which real name the model's database has. */
+function explains(expected: Seen, reply: Reply | undefined, names: Map<string, string>): boolean {
+  if (reply === undefined) return false;
+  const { status, json } = reply;
+  const [word = '', ...listed] = expected.split(' ');
+  if (/^\d+$/.test(word)) return String(status) === word;
+  if (status !== 200) return false;
+  const is = (model: string, real: string) => {
+    const known = names.get(model);
+    names.set(model, real);
+    return known === undefined || known === real;
+  };
+  if (word === 'finalized') return json.finalized === true;
+  if (word === 'made' || word === 'found') {
+    const name = new URL(json.database_url).pathname.slice(1);
+    return (
+      json.created === (word === 'made') &&
+      is(listed[0] ?? '', name) &&
+      is(`${listed[0]} url`, json.database_url)
+    );
+  }
+  if (word === 'dropped' || word === 'absent') {
+    return (json.already_absent === true) === (word === 'absent') && is(listed[0] ?? '', json.dropped);
+  }
+  const real = listed.filter((one) => one !== '').map((one) => names.get(one));
+  return JSON.stringify(real.sort()) === JSON.stringify(json.dropped);
+}
+
+/** Runs schedules, some side by side; returns the first contradiction. */
+export async function checkSchedules(
+  urls: readonly string[],
+  provisioner: string,
+  all: readonly Schedule[],
+  tag: string,
+  onDone: (count: number) => void = () => undefined,
+): Promise<string | undefined> {
+  const queue = [...all.entries()];
+  let contradiction: string | undefined;
+  let done = 0;
+  const worker = async () => {
+    for (let next = queue.shift(); next !== undefined && contradiction === undefined; next = queue.shift()) {
+      const [number, schedule] = next;
+      contradiction ??= await contradicts(urls, provisioner, schedule, `${tag}${number.toString(36)}`);
+      done += 1;
+      onDone(done);
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, worker));
+  return contradiction;
+}
