@@ -13,7 +13,7 @@ beforeEach(() => {
   file = join(directory, 'lock');
 });
 
-test('two never work at once, and the second is told that it waits', async () => {
+test('two never work at once, and the one that comes later is told that it waits', async () => {
   let inside = 0;
   let most = 0;
   let waited = 0;
@@ -24,16 +24,11 @@ test('two never work at once, and the second is told that it waits', async () =>
     await release.promise;
     inside -= 1;
   };
-  const first = locked(file, () => undefined, work);
-  const second = locked(
-    file,
-    () => {
-      waited += 1;
-      release.resolve();
-    },
-    work,
-  );
-  await Promise.all([first, second]);
+  const waiting = () => {
+    waited += 1;
+    release.resolve();
+  };
+  await Promise.all([locked(file, waiting, work), locked(file, waiting, work)]);
   expect(most).toBe(1);
   expect(waited).toBe(1);
   expect(readdirSync(directory)).toEqual([]);

@@ -92,6 +92,19 @@ export async function ensureEntry(
   return join(root, name);
 }
 
+/** A directory to work in, gone afterwards; beside the cache, so that a result moves there by a rename. */
+export async function withScratch<T>(purpose: string, work: (directory: string) => Promise<T>): Promise<T> {
+  const root = join(cacheRoot(), 'scratch');
+  await mkdir(root, { recursive: true });
+  await pruneEntries(root); // those of commands that were killed
+  const directory = await mkdtemp(join(root, `${purpose}-`));
+  try {
+    return await work(directory);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
 async function isWhole(directory: string, manifest: string): Promise<boolean> {
   try {
     const expected = Object.entries(JSON.parse(manifest) as Manifest);

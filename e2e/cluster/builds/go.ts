@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { run } from '../run.ts';
-import { cacheRoot, ensureEntry, findEntry } from './cache.ts';
+import { cacheRoot, ensureEntry, findEntry, withScratch } from './cache.ts';
 import type { Build, Patch } from './pins.ts';
 
 const MODULES = join(import.meta.dirname, '..', 'modules');
@@ -30,9 +29,9 @@ export async function ensureBuilt(
   build: Build,
   { log, signal }: { log: string; signal?: AbortSignal },
 ): Promise<string> {
-  return ensureEntry(binaries(), await entryName(build), async (draft) => {
-    const work = await mkdtemp(join(tmpdir(), `space-${build.component}-`));
-    try {
+  const name = await entryName(build);
+  return ensureEntry(binaries(), name, (draft) =>
+    withScratch(build.component, async (work) => {
       await cp(join(MODULES, build.component), work, { recursive: true });
       const go = (...args: readonly string[]) =>
         run(['go', ...args], { cwd: work, log, env: goEnvironment(build), ...(signal && { signal }) });
@@ -48,10 +47,8 @@ export async function ensureBuilt(
         ...Object.keys(build.programs),
       );
       await collect(build, work, draft);
-    } finally {
-      await rm(work, { recursive: true, force: true });
-    }
-  });
+    }),
+  );
 }
 
 function goEnvironment(build: Build): NodeJS.ProcessEnv {
@@ -83,9 +80,7 @@ async function collect(build: Build, work: string, draft: string): Promise<void>
   for (const [packagePath, file] of Object.entries(build.programs)) {
     const target = join(draft, file);
     await mkdir(dirname(target), { recursive: true });
-    const built = join(work, 'out', builtName(build.component, packagePath));
-    // The cache may be on another file system than the work directory.
-    await rename(built, target).catch(() => cp(built, target));
+    await rename(join(work, 'out', builtName(build.component, packagePath)), target);
   }
   for (const { module, path, as } of build.data ?? []) {
     const directory = await run(['go', 'list', '-mod=mod', '-m', '-f', '{{.Dir}}', module], {

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { copyFile, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ensureEntry } from '../builds/cache.ts';
+import { ensureEntry, withScratch } from '../builds/cache.ts';
 import { run } from '../run.ts';
 
 /** An image that Dockerfiles start from and that we make ourselves, since there is no registry to pull it from. */
@@ -52,20 +51,17 @@ const debian: Base = {
   },
 };
 
-async function bootstrap(draft: string, log: string): Promise<void> {
-  const root = await mkdtemp(join(tmpdir(), 'space-debian-'));
-  try {
+function bootstrap(draft: string, log: string): Promise<void> {
+  return withScratch('debian', async (root) => {
     await run(['debootstrap', '--variant=minbase', SUITE, root], { log });
     await Promise.all(SLIMMED.map((path) => rm(join(root, path), { recursive: true, force: true })));
-    const ownNumbers = ['--numeric-owner', '--directory', root];
     for (const path of ['lib/apt/lists/partial', 'cache/apt/archives/partial', 'log/apt'])
       await mkdir(join(root, 'var', path), { recursive: true });
     await writeFile(join(root, 'etc/apt/apt.conf.d/slim'), APT);
     await writeFile(join(root, 'etc/dpkg/dpkg.cfg.d/slim'), DPKG);
-    await run(['tar', ...ownNumbers, '--create', '--file', join(draft, 'root.tar'), '.'], { log });
-  } finally {
-    await rm(root, { recursive: true, force: true });
-  }
+    const archive = join(draft, 'root.tar');
+    await run(['tar', '--numeric-owner', '--directory', root, '--create', '--file', archive, '.'], { log });
+  });
 }
 
 /** Where npm put the pinned Node program. */

@@ -1,7 +1,6 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { cacheRoot } from '../builds/cache.ts';
+import { cacheRoot, withScratch } from '../builds/cache.ts';
 import { locked } from '../lock.ts';
 import type { ImageSource } from '../model.ts';
 import { ClusterProblem } from '../problem.ts';
@@ -46,7 +45,7 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
     const keyed = `space/base-${base.reference.replace(':', '-')}:${await base.key()}`;
     if (await tool.has(keyed)) return;
     for (const below of base.from) await ensureBase(below);
-    await withContext(async (context) => {
+    await withScratch('base', async (context) => {
       await base.fill(context, { cache, log });
       const dockerfile = join(context, 'Dockerfile');
       await tool.build({ dockerfile, context, references: [base.reference, keyed] });
@@ -100,13 +99,4 @@ function baseNamed(reference: string, dockerfile: string): Base {
     `${dockerfile} starts from ${reference}, which cannot be had without a registry.`,
     `Start from one of ${known}, or build on a machine with a Docker engine.`,
   );
-}
-
-async function withContext<T>(work: (context: string) => Promise<T>): Promise<T> {
-  const context = await mkdtemp(join(tmpdir(), 'space-image-'));
-  try {
-    return await work(context);
-  } finally {
-    await rm(context, { recursive: true, force: true });
-  }
 }

@@ -1,8 +1,7 @@
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Image } from '../images/archive.ts';
-import { archiveOf } from '../images/archive.ts';
+import { withScratch } from '../builds/cache.ts';
+import { archiveOf, type Image } from '../images/archive.ts';
 import type { ImageBuilder, NamedImage } from '../images/builder.ts';
 import type { ImageStore } from '../images/store.ts';
 import { run } from '../run.ts';
@@ -53,19 +52,15 @@ interface Recipe extends Naming {
   readonly fill: (context: string) => Promise<unknown>;
 }
 
-async function ensureRecipe(builder: ImageBuilder, { directory, fill, ...image }: Recipe): Promise<Image> {
-  const context = await mkdtemp(join(tmpdir(), `space-${directory}-`));
-  try {
-    return await builder.ensure({
+const ensureRecipe = (builder: ImageBuilder, { directory, fill, ...image }: Recipe): Promise<Image> =>
+  withScratch(directory, (context) =>
+    builder.ensure({
       ...image,
       dockerfile: join(recipes, directory, 'Dockerfile'),
       context,
       buildContext: async () => void (await fill(context)),
-    });
-  } finally {
-    await rm(context, { recursive: true, force: true });
-  }
-}
+    }),
+  );
 
 const pauseFile = join(recipes, 'pause', 'pause.c');
 const pauseSource = () => readFile(pauseFile, 'utf8');
