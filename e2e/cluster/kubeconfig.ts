@@ -10,10 +10,12 @@ import { run } from './run.ts';
 import { findTool } from './tools.ts';
 
 /** A cluster of yours: it must answer, and nothing of it is made or removed here. */
-export async function bringUp({ name, kubeconfig, imageRegistry, steps }: BringUp): Promise<Cluster> {
+export async function bringUp(options: BringUp): Promise<Cluster> {
+  const { name, kubeconfig, imageRegistry, images = [], steps } = options;
   await steps.run('your cluster', async (step) => {
     if (kubeconfig === undefined)
       throw new ClusterProblem('No kubeconfig is given.', 'Say which with --kubeconfig FILE.');
+    if (images.length > 0 && imageRegistry === undefined) throw noRegistry();
     const file = resolve(kubeconfig);
     const kubectl = await findTool('kubectl', clusterDirectory(name));
     step.note(`asking ${file}`);
@@ -50,11 +52,7 @@ function cluster(name: string, registry: string | undefined): Cluster {
     kubeconfig: kubeconfigPath(name),
     tool: (tool) => findTool(tool, directory),
     async loadImages(images, steps) {
-      if (registry === undefined)
-        throw new ClusterProblem(
-          'Your cluster cannot see images that are built here.',
-          'Name a registry that you may push to and its nodes can pull from: --image-registry HOST/PATH.',
-        );
+      if (registry === undefined) throw noRegistry();
       const log = join(directory, 'images.log');
       const push = (await dockerAnswers()) ? pushWithDocker : pushWithBuildah;
       return steps.run(`push images to ${registry}`, async (step) => {
@@ -67,6 +65,12 @@ function cluster(name: string, registry: string | undefined): Cluster {
     },
   };
 }
+
+const noRegistry = () =>
+  new ClusterProblem(
+    'Your cluster cannot see images that are built here.',
+    'Name a registry that you may push to and its nodes can pull from: --image-registry HOST/PATH.',
+  );
 
 async function pushWithDocker(image: ImageSource, registry: string, log: string): Promise<string> {
   const reference = await dockerBuild(image, log, registry);

@@ -31,6 +31,10 @@ export async function writeRecord(name: string, record: ClusterRecord): Promise<
 }
 
 export async function removeRecord(name: string): Promise<void> {
-  for (const file of ['cluster.json', 'kubeconfig'])
-    await rm(join(clusterDirectory(name), file), { force: true });
+  // The default cluster's directory is everybody's: only what is the cluster's goes.
+  const own =
+    name === DEFAULT_CLUSTER ? OWN_FILES.map((file) => join(SPACE, file)) : [clusterDirectory(name)];
+  await Promise.all(own.map((path) => rm(path, { recursive: true, force: true })));
 }
+
+const OWN_FILES = ['cluster.json', 'kubeconfig', 'kubectl', 'runsc.toml', 'kind.log', 'images.log'];
