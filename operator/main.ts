@@ -5,6 +5,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { databaseBroker } from './brokers/database.ts';
 import { readConfig } from './config.ts';
 import { serveHealth, serveMetrics } from './health.ts';
+import { operatorMetrics } from './metrics.ts';
 import { startOperator } from './operator.ts';
 import { apiClient } from './runtime/client.ts';
 import { connect } from './runtime/connection.ts';
@@ -12,9 +13,15 @@ import { runtimeMetrics } from './runtime/metrics.ts';
 import { Secret } from './secret.ts';
 
 const config = readConfig(process.env);
-const log = pino({ name: 'operator', level: config.logLevel, base: { space: config.space } });
+const log = pino({
+  level: config.logLevel,
+  base: { service: 'operator', space: config.space },
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (level) => ({ level }) },
+});
 const registry = new Registry();
 collectDefaultMetrics({ register: registry });
+const measured = operatorMetrics(registry);
 
 /** Beside the bundle in an image; in the sources, in the room that it belongs to. */
 async function driverDocument(): Promise<Buffer> {
@@ -28,6 +35,7 @@ kubeConfig.loadFromDefault();
 const database = databaseBroker({
   url: config.dbBrokerUrl,
   driver: await driverDocument(),
+  onCall: measured.observeBrokerCall,
   async provisionerToken() {
     const text = await readFile(config.dbProvisionerTokenFile, 'utf8');
     // While it is rotated the file holds two, the new one first.
@@ -43,7 +51,8 @@ const servers = [
 const metrics = runtimeMetrics(registry);
 const connection = connect(kubeConfig);
 const client = apiClient(connection, metrics.observeCall);
-const manager = startOperator({ client, names: config, database, log, metrics });
+const onGate = measured.observeGate;
+const manager = startOperator({ client, names: config, database, log, metrics, onGate });
 health.ready = () => manager.ready;
 await manager.started;
 log.info({ sinceStartMs: Math.round(performance.now()) }, 'leading');

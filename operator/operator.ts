@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
 import { reconcileCapsule } from './capsule/controller.ts';
-import { wireTime } from './conditions.ts';
+import { type Finding, wireTime } from './conditions.ts';
 import type { Context, Identity, SpaceNames } from './context.ts';
 import { identify } from './identity.ts';
 import { ANNOTATION, FIELD_MANAGER } from './names.ts';
@@ -27,8 +27,8 @@ export interface OperatorOptions {
   readonly database: DatabaseBroker;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
-  /** Called before every write to the API server. */
-  readonly beforeWrite?: (verb: string, kind: string) => void;
+  /** Told when the gate's verdict changes. */
+  readonly onGate?: (finding: Finding) => void;
 }
 
 const CAPSULE_WORKERS = 8;
@@ -60,6 +60,7 @@ export function startOperator(options: OperatorOptions): Manager {
   });
   const gate = watchGate(names, stores, reflectors, (finding) => {
     log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
+    options.onGate?.(finding);
     triggers.everything();
   });
 
@@ -74,10 +75,7 @@ export function startOperator(options: OperatorOptions): Manager {
     client,
     fieldManager: FIELD_MANAGER,
     digestAnnotation: ANNOTATION.applied,
-    beforeWrite: (verb, kind) => {
-      metrics.observeWrite(verb, kind);
-      options.beforeWrite?.(verb, kind);
-    },
+    beforeWrite: metrics.observeWrite,
     onWritten: keepWritten(stores),
   });
   let identity: Identity | undefined;

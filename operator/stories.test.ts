@@ -208,6 +208,36 @@ describe('at rest', () => {
   });
 });
 
+describe('an API server', () => {
+  test('that crashes is followed again from where it was, and misses nothing', async () => {
+    await settled(home);
+    await theatre.server.kill();
+    await eventually(() => space.logs.some((line) => line.includes('watch failed')), {
+      what: 'the loss is noticed',
+    });
+    await theatre.server.restart();
+    await space.assistant('second', { capsule: home, manifest: manifest('second') });
+    await space.becomes(ASSISTANT, 'second', 'Ready', READY);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('from which an administrator took a namespace gets it back with all that was in it', async () => {
+    const namespace = await settled(home);
+    const url = await urlOf(namespace, 'ledger');
+    await space.delete(NAMESPACE, namespace);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await eventually(async () => (await space.list(POD, namespace)).length === 1, {
+      what: 'its pod runs again',
+    });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await urlOf(namespace, 'ledger')).toBe(url);
+    await removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
 describe('the gate', () => {
   test('without its RuntimeClass nothing new is scheduled, guardrails are kept, and all resumes by itself', async () => {
     const { names } = space;

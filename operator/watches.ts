@@ -52,8 +52,8 @@ export function makeReflectors(options: WatchOptions) {
     return reflector;
   }
 
-  watch(kinds.CAPSULE, stores.capsules, { namespace: names.namespace });
-  watch(kinds.ASSISTANT, stores.assistants, { namespace: names.namespace });
+  watch(kinds.CAPSULE, stores.capsules, { namespace: names.namespace, trim: wholeCapsule });
+  watch(kinds.ASSISTANT, stores.assistants, { namespace: names.namespace, trim: wholeAssistant });
   watch(kinds.NAMESPACE, stores.namespaces, ours);
   watch(kinds.DEPLOYMENT, stores.deployments, ours);
   watch(kinds.POD, stores.pods, ours);
@@ -74,4 +74,18 @@ export function makeReflectors(options: WatchOptions) {
 export function withoutManagedFields<T extends KubeObject>(object: T): T {
   const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown };
   return { ...object, metadata };
+}
+
+/** One that was stored under another schema may lack anything: it must not stop the watch of all others. */
+export function wholeCapsule(capsule: kinds.Capsule): kinds.Capsule {
+  return { ...capsule, spec: asObject(capsule.spec) };
+}
+
+export function wholeAssistant(assistant: kinds.Assistant): kinds.Assistant {
+  const spec = asObject(assistant.spec);
+  return { ...assistant, spec: { ...spec, capsule: typeof spec.capsule === 'string' ? spec.capsule : '' } };
+}
+
+function asObject<T>(value: T): T {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : ({} as T);
 }

@@ -3,7 +3,7 @@ import * as kinds from './kinds.ts';
 import type { KubeObject, Resource } from './runtime/objects.ts';
 import type { Store } from './runtime/store.ts';
 import type { Stores } from './stores.ts';
-import { withoutManagedFields } from './watches.ts';
+import { wholeAssistant, wholeCapsule, withoutManagedFields } from './watches.ts';
 
 /** Puts what the server answered to a write into the store of its kind, ahead of the watch. Secrets have none. */
 export function keepWritten(stores: Stores): (resource: Resource, object: KubeObject) => void {
@@ -11,8 +11,8 @@ export function keepWritten(stores: Stores): (resource: Resource, object: KubeOb
     return (object: KubeObject) => store.set(withoutManagedFields(trim(object as T)));
   };
   const keepers = new Map<string, (object: KubeObject) => void>([
-    [kinds.CAPSULE.kind, keep(stores.capsules)],
-    [kinds.ASSISTANT.kind, keep(stores.assistants)],
+    [kinds.CAPSULE.kind, keep(stores.capsules, wholeCapsule)],
+    [kinds.ASSISTANT.kind, keep(stores.assistants, wholeAssistant)],
     [kinds.NAMESPACE.kind, keep(stores.namespaces)],
     [kinds.DEPLOYMENT.kind, keep(stores.deployments)],
     [kinds.SERVICE.kind, keep(stores.services)],

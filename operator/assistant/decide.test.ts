@@ -2,6 +2,7 @@ import { type AssistantSpec, checkManifest, type Manifest } from '@space/manifes
 import { describe, expect, test } from 'vitest';
 import { no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
+import { ASSISTANT_FINALIZER } from '../names.ts';
 import { manifest } from '../testing/manifest.ts';
 import * as decide from './decide.ts';
 import { type Facts, planAssistant } from './plan.ts';
@@ -137,6 +138,15 @@ describe('a Capsule', () => {
   test('that is not in place says why in the words of its own condition', () => {
     const finding = decide.decideCapsule('home', capsuleWith({ NamespaceReady: 'True', Ready: 'False' }));
     expect(finding.message).toBe('Capsule "home" is not in place. Ready message');
+  });
+
+  test('does not take a place away from who has it', () => {
+    const first = assistant('z', '2026-01-01T00:00:00Z');
+    const placed = { ...first, metadata: { ...first.metadata, finalizers: [ASSISTANT_FINALIZER] } };
+    const twin = assistant('a', '2026-01-01T00:00:00Z');
+    const limited = capsuleWith({}, { quota: { assistants: 1 } });
+    expect(decide.decidePlace(placed, limited, [placed, twin])).toBeUndefined();
+    expect(decide.decidePlace(twin, limited, [placed, twin])?.reason).toBe('QuotaExceeded');
   });
 
   test('takes as many Assistants as its quota says, the older first', () => {

@@ -8,6 +8,7 @@ import {
 } from '@space/manifests';
 import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
+import { ASSISTANT_FINALIZER } from '../names.ts';
 import { claimedId } from '../stores.ts';
 
 /** Of those with one id, who it belongs to. */
@@ -34,7 +35,7 @@ export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): F
   return yes('Ready', 'The manifest is valid and its references are understood.');
 }
 
-/** Whether the Capsule's own number of Assistants has room: the older come first. */
+/** Whether the Capsule's own number of Assistants has room: who has a place keeps it, then the older come first. */
 export function decidePlace(
   assistant: Assistant,
   capsule: Capsule | undefined,
@@ -42,11 +43,11 @@ export function decidePlace(
 ): Finding | undefined {
   const most = capsule?.spec.quota?.assistants;
   if (most === undefined) return undefined;
-  const older = all.filter((other) => isOlder(other, assistant)).length;
+  const older = all.filter((other) => comesBefore(other, assistant)).length;
   if (older < most) return undefined;
   return no(
     'QuotaExceeded',
-    `The Capsule takes ${most} Assistants and has older ones. Delete one, or raise spec.quota.assistants.`,
+    `The Capsule takes ${most} Assistants and is full. Delete one, or raise spec.quota.assistants.`,
   );
 }
 
@@ -71,6 +72,13 @@ export function decideOwner(assistant: Assistant, { registered, rivals }: Claim)
         `The id "${id}" belongs to Assistant "${first.metadata.name}" of this Capsule, which is older. Give this one another id, or delete that one.`,
       )
     : undefined;
+}
+
+function comesBefore(a: Assistant, than: Assistant): boolean {
+  const [placed, thanPlaced] = [a, than].map(({ metadata }) =>
+    metadata.finalizers?.includes(ASSISTANT_FINALIZER),
+  );
+  return placed === thanPlaced ? isOlder(a, than) : placed === true;
 }
 
 function isOlder(a: Assistant, than: Assistant): boolean {

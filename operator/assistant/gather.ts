@@ -62,10 +62,7 @@ export async function readWorkloadSecret(
   return readSecret(context, namespace, workloadSecretName(id), signal);
 }
 
-export function ownedBy<T extends Deployment | Pod>(
-  uid: string | undefined,
-  object: T | undefined,
-): T | undefined {
+function ownedBy<T extends Deployment | Pod>(uid: string | undefined, object: T | undefined): T | undefined {
   return object?.metadata.annotations?.[ANNOTATION.owner] === uid ? object : undefined;
 }
 

@@ -38,7 +38,7 @@ export function decideWorkload(view: WorkloadView): Finding {
   );
 }
 
-export function isPodReady(pod: Pod): boolean {
+function isPodReady(pod: Pod): boolean {
   return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
 }
 

@@ -5,7 +5,7 @@ import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../name
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf, sha256 } from '../runtime/digest.ts';
 
-export const CONTAINER = 'assistant';
+const CONTAINER = 'assistant';
 const DEFAULT_PORT = 8080;
 const TEMPORARY_BYTES = '64Mi';
 /** Read by everybody in the pod, written by nobody: the image's user is not known here. */

@@ -9,7 +9,7 @@ import {
   RESOURCE_QUOTA,
   ROLE_BINDING,
 } from '../kinds.ts';
-import { capsuleNamespace } from '../names.ts';
+import { capsuleNamespace, secretsRoleName } from '../names.ts';
 import type { Applied, Desired } from '../runtime/apply.ts';
 import { ApiError, isAlreadyExists } from '../runtime/errors.ts';
 import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
@@ -46,6 +46,7 @@ export async function ensureGuardrails(
     const live = store.get(makeKey(desired.metadata.namespace, desired.metadata.name));
     return { kind: resource.kind, applied: await context.writer.apply(resource, desired, live, signal) };
   };
+  const desiredBinding = secretsBindingObject(names, capsule, identity);
   const [bounds, ...others] = await Promise.all([
     Promise.all([
       apply(RESOURCE_QUOTA, stores.resourceQuotas, quotaObject(names, capsule)),
@@ -53,7 +54,9 @@ export async function ensureGuardrails(
     ]).catch(invalidQuota),
     apply(NETWORK_POLICY, stores.networkPolicies, defaultDenyObject(names, capsule)),
     apply(NETWORK_POLICY, stores.networkPolicies, assistantsPolicyObject(names, capsule)),
-    apply(ROLE_BINDING, stores.roleBindings, secretsBindingObject(names, capsule, identity)),
+    replaceForeignBinding(context, desiredBinding, signal).then(() =>
+      apply(ROLE_BINDING, stores.roleBindings, desiredBinding),
+    ),
   ]);
   const results = [...('status' in bounds ? [] : bounds), ...others];
   return {
@@ -63,6 +66,13 @@ export async function ensureGuardrails(
       .filter(({ applied }) => applied === 'restored')
       .map(({ kind }) => kind),
   };
+}
+
+/** What a RoleBinding binds cannot be changed: one that names another role goes first. */
+async function replaceForeignBinding(context: Context, desired: Desired, signal: AbortSignal): Promise<void> {
+  const live = context.stores.roleBindings.get(makeKey(desired.metadata.namespace, desired.metadata.name));
+  if (!live || live.roleRef?.name === secretsRoleName(context.names.space)) return;
+  await context.writer.remove(ROLE_BINDING, live, signal);
 }
 
 async function ensureNamespace(

@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import type { Connection } from './connection.ts';
 import { ApiError, TransportError } from './errors.ts';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface ApiRequest {
   readonly method: Method;

@@ -70,7 +70,7 @@ const EXPONENTS: Readonly<Record<string, number>> = {
 };
 const POWERS: Readonly<Record<string, bigint>> = { Ki: 10n, Mi: 20n, Gi: 30n, Ti: 40n, Pi: 50n, Ei: 60n };
 
-export function sameQuantity(a: string, b: string): boolean {
+function sameQuantity(a: string, b: string): boolean {
   const [left, right] = [nanos(a), nanos(b)];
   return left !== undefined && left === right;
 }

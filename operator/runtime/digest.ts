@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 /** JSON with sorted keys and without absent values: one text for one meaning. */
-export function canonicalJson(value: unknown): string {
+function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const entries = Object.entries(value)

@@ -33,7 +33,6 @@ const hasStatus =
   (error: unknown): error is ApiError =>
     error instanceof ApiError && error.status === status;
 
-export const isForbidden = hasStatus(403);
 export const isNotFound = hasStatus(404);
 export const isConflict = hasStatus(409);
 export const isGone = hasStatus(410);

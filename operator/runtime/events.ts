@@ -3,7 +3,7 @@ import type { ApiClient } from './client.ts';
 import type { Clock } from './clock.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
 
-export const EVENT: Resource = {
+const EVENT: Resource = {
   group: 'events.k8s.io',
   version: 'v1',
   plural: 'events',

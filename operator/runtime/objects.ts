@@ -1,5 +1,5 @@
 /** What every Kubernetes object has, as it is on the wire (times are strings). */
-export interface ObjectMeta {
+interface ObjectMeta {
   readonly name: string;
   readonly namespace?: string;
   readonly uid?: string;
@@ -36,13 +36,6 @@ export function keyOf(object: KubeObject): Key {
 
 export function makeKey(namespace: string | undefined, name: string): Key {
   return namespace === undefined ? name : `${namespace}/${name}`;
-}
-
-export function splitKey(key: Key): { readonly namespace: string | undefined; readonly name: string } {
-  const slash = key.indexOf('/');
-  return slash < 0
-    ? { namespace: undefined, name: key }
-    : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
 export function apiVersionOf(resource: Resource): string {

@@ -1,0 +1,29 @@
+import { Gauge, Histogram, type Registry } from 'prom-client';
+import type { Finding } from './conditions.ts';
+
+/** What the operator measures beside its runtime. */
+export function operatorMetrics(registry: Registry) {
+  const registers = [registry];
+  const calls = new Histogram({
+    name: 'space_operator_broker_call_seconds',
+    help: 'Calls of a broker, by operation and status code (<error>: no answer).',
+    labelNames: ['broker', 'operation', 'code'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
+    registers,
+  });
+  const gate = new Gauge({
+    name: 'space_operator_sandbox_open',
+    help: '1 while tenant code may be scheduled, else 0, with the reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  return {
+    observeBrokerCall(operation: string, code: string, tookMs: number): void {
+      calls.observe({ broker: 'database', operation, code }, tookMs / 1000);
+    },
+    observeGate({ status, reason }: Finding): void {
+      gate.reset();
+      gate.set({ reason }, status === 'True' ? 1 : 0);
+    },
+  };
+}
