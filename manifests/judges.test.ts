@@ -1,0 +1,93 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { manifestSchema } from './derive/schemas.ts';
+import {
+  canonicalJson,
+  checkAssistantSpec,
+  checkCapsuleSpec,
+  checkManifest,
+  parseManifest,
+} from './index.ts';
+import { assistantSpec } from './rules/assistant.ts';
+import { capsuleSpec } from './rules/capsule.ts';
+import { manifest } from './rules/manifest.ts';
+import { accepted } from './testing/arbitrary.ts';
+import { edited, mutants } from './testing/mutation.ts';
+
+const ajv = new Ajv2020({ strict: false }).compile(manifestSchema());
+const RUNS = 400;
+
+it('accepts every manifest that is made from the rules, copies it whole and freezes it', () => {
+  fc.assert(
+    fc.property(accepted(manifest), (value) => {
+      const result = parseManifest(JSON.stringify(value));
+      if (!result.ok) throw new Error(JSON.stringify(result.errors));
+      expect(canonicalJson(result.manifest)).toBe(canonicalJson(value));
+      expect(Object.isFrozen(result.manifest.network.allowed_hosts)).toBe(true);
+      expect(ajv(value)).toBe(true);
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+it('refuses every manifest that is one step away, and says where and why', () => {
+  fc.assert(
+    fc.property(mutants(manifest), ({ how, value }) => {
+      const result = checkManifest(value);
+      expect(result.ok, how).toBe(false);
+      expect(ajv(value), how).toBe(false);
+      if (!result.ok) {
+        expect(result.errors.length).toBeGreaterThan(0);
+        for (const { rule, message } of result.errors) {
+          expect(rule).not.toBe('refused');
+          expect(message).toMatch(/^[^\p{Cc}\p{Cf}]+$/u);
+          expect(message.length).toBeLessThan(500);
+        }
+      }
+    }),
+    { numRuns: 2 * RUNS },
+  );
+});
+
+it('agrees with ajv on manifests that were edited somewhere', () => {
+  fc.assert(
+    fc.property(edited(manifest), ({ how, value }) => {
+      expect(checkManifest(value).ok, how).toBe(ajv(value));
+    }),
+    { numRuns: 2 * RUNS },
+  );
+});
+
+it('judges the specs of both resources in the same way', () => {
+  fc.assert(
+    fc.property(accepted(capsuleSpec), (value) => checkCapsuleSpec(value).ok),
+    { numRuns: RUNS },
+  );
+  fc.assert(
+    fc.property(mutants(capsuleSpec), ({ value }) => !checkCapsuleSpec(value).ok),
+    { numRuns: RUNS },
+  );
+  fc.assert(
+    fc.property(accepted(assistantSpec), (value) => checkAssistantSpec(value).ok),
+    { numRuns: RUNS },
+  );
+  fc.assert(
+    fc.property(mutants(assistantSpec), ({ value }) => !checkAssistantSpec(value).ok),
+    { numRuns: RUNS },
+  );
+});
+
+it('never shows the genesis, wherever it stands', () => {
+  const secret = 'the-genesis-text';
+  fc.assert(
+    fc.property(mutants(manifest), ({ value }) => {
+      const { platform } = (value ?? {}) as { platform?: unknown };
+      if (typeof platform !== 'object' || platform === null) return;
+      const genesis = [secret, secret.repeat(6000), [secret], { secret }][Object.keys(platform).length % 4];
+      const result = checkManifest({ ...(value as object), platform: { ...platform, genesis } });
+      if (!result.ok) expect(JSON.stringify(result.errors)).not.toContain(secret);
+    }),
+    { numRuns: RUNS },
+  );
+});
