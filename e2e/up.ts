@@ -93,8 +93,11 @@ async function up({ cluster: wanted, examples }: ReturnType<typeof readOptions>)
     const { name, provider, kubeconfig } = cluster;
     console.log(closing({ name, provider, kubeconfig, ...RELEASE }, story, steps.summary()));
   } catch (error) {
-    // A step that failed has told why; before the first one nobody has.
-    if (steps.summary().length === 0) console.error(error instanceof Error ? error.message : error);
+    // A step that failed has told why; between steps nobody has.
+    steps.close();
+    if (!steps.summary().some(({ outcome }) => outcome === 'failed')) {
+      console.error(error instanceof Error ? error.message : error);
+    }
     process.exitCode = 1;
   } finally {
     steps.close();

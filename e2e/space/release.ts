@@ -5,7 +5,7 @@ import type { Cluster } from '../cluster/index.ts';
 import type { Step } from '../progress/index.ts';
 import { referenceOf } from './images.ts';
 import { type Finished, finish, type Kube } from './kube.ts';
-import { rolledOut } from './rollout.ts';
+import { lateWorkloads, rolledOut } from './rollout.ts';
 
 const CHART = resolve(import.meta.dirname, '../../charts/space');
 
@@ -33,18 +33,19 @@ export async function installRelease(
   );
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);
-  if (installed?.status === 'deployed' && installed.description === description)
-    step.note('installed already');
+  const places = [`${space}-services`, namespace];
+  const same = installed?.status === 'deployed' && installed.description === description;
+  // What somebody changed by hand since then, and does not work, is put back too.
+  if (same && (await lateWorkloads(kube, places)).length === 0) step.note('runs already');
   else {
     step.note('installing the chart');
     await endHalfDone(helm, space, installed?.status);
     await prepare(kube, release);
     const set = values.flatMap((value) => ['--set-string', value]);
-    must(
-      await helm('upgrade', '--install', space, CHART, '--skip-crds', '--description', description, ...set),
-    );
+    const flags = ['--skip-crds', '--description', description, ...(await forceFlags(helm))];
+    must(await helm('upgrade', '--install', space, CHART, ...flags, ...set));
+    await rolledOut(kube, places, step);
   }
-  await rolledOut(kube, [`${space}-services`, namespace], step);
 }
 
 interface Installed {
@@ -57,6 +58,12 @@ type Helm = (...args: string[]) => Promise<Finished>;
 async function installedRelease(helm: Helm, space: string): Promise<Installed | undefined> {
   const { code, stdout } = await helm('status', space, '--output', 'json');
   return code === 0 ? (JSON.parse(stdout) as { info: Installed }).info : undefined;
+}
+
+/** Helm 4 refuses to write over what somebody changed by hand, which Helm 3 does without being told. */
+async function forceFlags(helm: Helm): Promise<readonly string[]> {
+  const { stdout } = await helm('version', '--short');
+  return stdout.startsWith('v3.') ? [] : ['--force-conflicts'];
 }
 
 /** A command that was killed in the middle leaves a release that Helm takes for being worked on. */

@@ -22,8 +22,7 @@ const RESTARTS_TO_DESPAIR = 4;
 export async function rolledOut(kube: Kube, namespaces: readonly string[], step: Step): Promise<void> {
   const deadline = performance.now() + READY_WITHIN_MS;
   for (;;) {
-    const workloads = await Promise.all(namespaces.map((namespace) => kube.list(WORKLOADS, namespace)));
-    const late = workloads.flat().filter((workload) => !isRolledOut(workload));
+    const late = await lateWorkloads(kube, namespaces);
     if (late.length === 0) {
       step.note('');
       return;
@@ -38,6 +37,15 @@ export async function rolledOut(kube: Kube, namespaces: readonly string[], step:
     }
     await pause(300);
   }
+}
+
+/** The workloads of these namespaces that are not rolled out. */
+export async function lateWorkloads(
+  kube: Kube,
+  namespaces: readonly string[],
+): Promise<readonly KubeObject[]> {
+  const workloads = await Promise.all(namespaces.map((namespace) => kube.list(WORKLOADS, namespace)));
+  return workloads.flat().filter((workload) => !isRolledOut(workload));
 }
 
 export function isRolledOut({ metadata, spec, status }: KubeObject): boolean {
@@ -75,8 +83,9 @@ export async function symptoms(kube: Kube, namespaces: readonly string[]): Promi
 
 async function symptomsIn(kube: Kube, namespace: string): Promise<readonly string[]> {
   const lines: string[] = [];
-  for (const pod of await kube.list('pods', namespace)) {
-    if (isPodReady(pod) || pod.status?.phase === 'Succeeded') continue;
+  const pods = (await kube.list('pods', namespace)).filter((pod) => !isPodReady(pod));
+  if (pods.length === 0) return lines;
+  for (const pod of pods) {
     const { name } = pod.metadata;
     for (const { state } of containersOf(pod)) {
       const { reason, message = '' } = state?.waiting ?? {};
