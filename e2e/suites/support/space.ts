@@ -51,7 +51,7 @@ export function manifest(id: string, changes: object = {}) {
 }
 
 /** Listens on its port with nothing but Node, and ends when told to: as process 1 it would not by itself. */
-export const LISTENER = [
+const LISTENER = [
   'node',
   '-e',
   "process.on('SIGTERM', () => process.exit()); require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
@@ -73,7 +73,6 @@ export function assistant(capsuleName: string, id: string, changes: object = {},
   };
 }
 
-export const getCapsule = (name: string) => kube.get('capsule', name, installed.namespace);
 export const getAssistant = (name: string) => kube.get('assistant', name, installed.namespace);
 
 export const ready = (kind: 'capsule' | 'assistant', name: string) =>
