@@ -47,6 +47,22 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* Where the Space's own pods may run; Assistants go where their RuntimeClass sends them. */}}
+{{- define "space.scheduling" -}}
+{{- with .Values.scheduling.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.scheduling.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.scheduling.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.scheduling.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* 32 random bytes as 43 base64url characters. */}}
 {{- define "space.random" -}}
 {{ randBytes 32 | replace "+" "-" | replace "/" "_" | trimSuffix "=" }}
