@@ -1,9 +1,9 @@
-import { newToken } from '@space/broker-kit';
 import { startEmbeddedServer } from '../brokers/db/embedded/server.ts';
 import { client, mountFiles, startTestBroker } from '../brokers/db/testing/broker.ts';
 import { census, straySpares } from '../brokers/db/testing/census.ts';
 import { intoDatabase, query, sqlstate } from '../brokers/db/testing/postgres.ts';
 import { bundleBroker } from '../brokers/db/testing/process.ts';
+import { newToken } from '../brokers/kit/index.ts';
 import type { Report } from './report.ts';
 
 /**
@@ -11,8 +11,8 @@ import type { Report } from './report.ts';
  * them; every answer that a caller got must hold, and in the end server and registry must agree.
  */
 
-/** Random moments reach further than the slowest operation usually takes. */
-const LONGEST_LIFE_MS = 120;
+/** A broker dies after so many answers at most, and then somewhere within the next call. */
+const MOST_ANSWERS = 8;
 const SIDE_BY_SIDE = 3;
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
@@ -83,10 +83,17 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const urls = new Map<string, string>();
     const dropped = new Set<string>();
     /** Undefined when the broker died before it answered. */
+    const enough = Promise.withResolvers<void>();
+    let left = Math.floor(Math.random() * MOST_ANSWERS);
+    let latency = 20;
     const attempt = async <T>(act: () => Promise<T>): Promise<T | undefined> => {
+      const begun = performance.now();
       try {
         const value = await act();
         tally.answers += 1;
+        latency = performance.now() - begun;
+        left -= 1;
+        if (left <= 0) enough.resolve();
         return value;
       } catch {
         tally.cut += 1;
@@ -109,8 +116,10 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       const all = await attempt(() => one.dropAll(capsule));
       if (all?.status === 200) for (const app of ['', 'a', 'b', 'c']) dropped.add(app);
     };
+    if (left === 0) enough.resolve();
     const calling = callers();
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * LONGEST_LIFE_MS));
+    await Promise.race([enough.promise, calling]);
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * latency * 2));
     await doomed.kill();
     await calling;
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
-import { newToken } from '@space/broker-kit';
 import { startEmbeddedServer } from '../brokers/db/embedded/server.ts';
 import { mountFiles } from '../brokers/db/testing/broker.ts';
 import { connect, intoDatabase, query, until } from '../brokers/db/testing/postgres.ts';
 import { type BrokerProcess, bundleBroker } from '../brokers/db/testing/process.ts';
+import { newToken } from '../brokers/kit/index.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
 /**
