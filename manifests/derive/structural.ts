@@ -72,10 +72,7 @@ function listShape({ min, max, items, unique }: ListRule): Structural {
 
 function objectShape(rule: ObjectRule): Structural {
   const required = Object.entries(rule.required).map(([name, inner]) => [name, structural(inner)]);
-  const optional = Object.entries(rule.optional).map(([name, inner]) => [
-    name,
-    'default' in inner ? structural(inner) : nullable(inner),
-  ]);
+  const optional = Object.entries(rule.optional).map(([name, inner]) => [name, nullable(inner)]);
   return {
     type: 'object',
     ...(required.length > 0 ? { required: Object.keys(rule.required) } : {}),

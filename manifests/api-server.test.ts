@@ -1,0 +1,136 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifestSchema } from './derive/schemas.ts';
+import { checkAssistantSpec, checkCapsuleSpec, checkManifest } from './index.ts';
+import { assistantSpec } from './rules/assistant.ts';
+import { capsuleSpec } from './rules/capsule.ts';
+import { manifest } from './rules/manifest.ts';
+import { type ApiServerJudge, NAMESPACE, startJudge } from './testing/api-server.ts';
+import { accepted } from './testing/arbitrary.ts';
+import { edited, type Mutant, mutants } from './testing/mutation.ts';
+import { sampleManifest } from './testing/samples.ts';
+import { SENTENCES } from './testing/sentences.ts';
+
+/** Another seed each day: a run can be repeated, and the runs of a year see other manifests. */
+const SEED = Number(process.env['SEED'] ?? Math.floor(Date.now() / 86_400_000));
+const AT_ONCE = 8;
+
+const ajv = new Ajv2020({ strict: false }).compile(manifestSchema());
+const assistant = (spec: unknown) => resource('Assistant', spec);
+const capsule = (spec: unknown) => resource('Capsule', spec);
+const holding = (value: unknown) =>
+  assistant({ capsule: 'household', image: 'space/ledger:dev', manifest: value });
+const resource = (kind: string, spec: unknown) => ({
+  apiVersion: 'platform.space/v1',
+  kind,
+  metadata: { generateName: 'x-', namespace: NAMESPACE },
+  spec,
+});
+
+let judge: ApiServerJudge;
+beforeAll(async () => {
+  judge = await startJudge();
+});
+afterAll(() => judge?.stop());
+
+/** Does something for each item, a few at a time. */
+async function forEach<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+  const rest = items.values();
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (const item of rest) await act(item);
+    }),
+  );
+}
+
+const sample = <T>(arbitrary: fc.Arbitrary<T>, numRuns: number) =>
+  fc.sample(arbitrary, { numRuns, seed: SEED });
+
+describe('the API server', () => {
+  it('keeps and breaks every sentence of the interface as we do', async () => {
+    const wrong: string[] = [];
+    await forEach(SENTENCES, async ({ says, manifest: value, broken }) => {
+      const refusal = await judge.refusal(holding(value));
+      if ((refusal === undefined) !== (broken === undefined)) wrong.push(`${says}: ${refusal}`);
+      if (refusal !== undefined && !refusal.includes('spec.manifest'))
+        wrong.push(`names no field: ${refusal}`);
+    });
+    expect(wrong).toEqual([]);
+  }, 300_000);
+
+  it(`agrees with zod and ajv on 5,000 generated manifests (seed ${SEED})`, async () => {
+    const fine = (value: unknown): Mutant => ({ how: 'fine', value });
+    const cases = [
+      ...sample(accepted(manifest).map(fine), 1000),
+      ...sample(mutants(manifest), 2000),
+      ...sample(edited(manifest), 2000),
+    ];
+    const wrong: string[] = [];
+    let refused = 0;
+    await forEach(cases, async ({ how, value }) => {
+      const refusal = await judge.refusal(holding(value));
+      const verdicts = [checkManifest(value).ok, ajv(value), refusal === undefined];
+      if (refusal !== undefined) refused += 1;
+      if (new Set(verdicts).size > 1)
+        wrong.push(`${how}: ours, ajv, server ${verdicts} ${refusal ?? JSON.stringify(value)}`);
+    });
+    expect(wrong).toEqual([]);
+    // Both verdicts must be common, or the agreement would say nothing.
+    expect(refused).toBeGreaterThan(2000);
+    expect(refused).toBeLessThan(4500);
+  }, 300_000);
+
+  it('judges the rest of both specs as we do', async () => {
+    const specs = [
+      ...sample(accepted(capsuleSpec), 100).map((value) => ({ how: 'fine', value, kind: capsule })),
+      ...sample(mutants(capsuleSpec), 200).map((one) => ({ ...one, kind: capsule })),
+      ...sample(accepted(assistantSpec), 100).map((value) => ({ how: 'fine', value, kind: assistant })),
+      ...sample(mutants(assistantSpec), 200).map((one) => ({ ...one, kind: assistant })),
+    ];
+    const wrong: string[] = [];
+    await forEach(specs, async ({ how, value, kind }) => {
+      // A spec that is null altogether is one that was not given: nothing is lost with it.
+      if (value === null) return;
+      const ours = (kind === capsule ? checkCapsuleSpec : checkAssistantSpec)(value).ok;
+      const refusal = await judge.refusal(kind(value));
+      if (ours !== (refusal === undefined))
+        wrong.push(`${how}: ours ${ours}, server: ${refusal} ${JSON.stringify(value)}`);
+    });
+    expect(wrong).toEqual([]);
+  }, 300_000);
+
+  it('refuses to move an Assistant to another Capsule or to give it another id', async () => {
+    const { client } = judge.server;
+    const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants`;
+    await client.call({
+      method: 'POST',
+      path,
+      body: { ...holding(sampleManifest()), metadata: { name: 'x' } },
+    });
+    const patch = (body: unknown) =>
+      client.call({ method: 'PATCH', path: `${path}/x`, body, contentType: 'application/merge-patch+json' });
+    await expect(patch({ spec: { capsule: 'other' } })).rejects.toThrow(/spec\.capsule.*is immutable/);
+    await expect(patch({ spec: { manifest: { platform: { id: 'other' } } } })).rejects.toThrow(
+      /spec\.manifest\.platform\.id.*is immutable/,
+    );
+    await patch({ spec: { manifest: { platform: { version: '1.5.0' } } } });
+    await patch({ metadata: { finalizers: ['platform.space/assistant'] } });
+    await patch({ metadata: { finalizers: null } });
+  });
+
+  it('takes a manifest of 1,000,000 bytes, the most that we take', async () => {
+    const largest = sampleManifest({
+      inputs: 8,
+      routes: 256,
+      selectors: 8,
+      values: 16,
+      valueLength: 24,
+      genesis: 1,
+    });
+    const room = 1_000_000 - Buffer.byteLength(JSON.stringify(largest));
+    const filled = { ...largest, platform: { ...largest.platform, genesis: 'x'.repeat(room + 1) } };
+    expect(checkManifest(filled).ok).toBe(true);
+    expect(await judge.refusal(holding(filled))).toBeUndefined();
+  });
+});
