@@ -1,5 +1,5 @@
 import { relative } from 'node:path';
-import type { Cluster } from '../cluster/index.ts';
+import { type Cluster, DEFAULT_CLUSTER } from '../cluster/index.ts';
 import type { StepSummary } from '../progress/index.ts';
 import type { Line, Story } from './example.ts';
 import type { Release } from './release.ts';
@@ -56,8 +56,8 @@ function took(summary: readonly StepSummary[]): string[] {
 }
 
 function next({ name, namespace }: Place, story: Story | undefined): string[] {
-  const kubectl = `npm run -s kubectl --${name === 'space' ? '' : ` --cluster ${name}`}`;
-  const down = `npm run down${name === 'space' ? '' : ` -- --cluster ${name}`}`;
+  const kubectl = `npm run -s kubectl --${name === DEFAULT_CLUSTER ? '' : ` --cluster ${name}`}`;
+  const down = `npm run down${name === DEFAULT_CLUSTER ? '' : ` -- --cluster ${name}`}`;
   const lines = ['What to try next', `  ${kubectl} -n ${namespace} get capsules,assistants`];
   if (story !== undefined) {
     const service = `/api/v1/namespaces/${story.namespace}/services/ledger:8080/proxy`;

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { readOptions, UsageError } from './options.ts';
+
+describe('the command line of up', () => {
+  it('needs nothing', () => {
+    expect(readOptions([])).toEqual({ help: false, examples: true, cluster: { name: 'space' } });
+  });
+
+  it('takes a cluster of yours with its registry', () => {
+    const args = [
+      '--kubeconfig',
+      '/etc/kube',
+      '--image-registry',
+      'registry.example.com/team',
+      '--no-examples',
+    ];
+    expect(readOptions(args, 'mine')).toEqual({
+      help: false,
+      examples: false,
+      cluster: { name: 'mine', kubeconfig: '/etc/kube', imageRegistry: 'registry.example.com/team' },
+    });
+  });
+
+  it.each([
+    ['an option that is not known', ['--speed', '9'], /--speed/],
+    ['a word too many', ['now'], /now/],
+    ['an unknown provider', ['--provider', 'minikube'], /native, kind, kubeconfig/],
+    ['a provider that needs a file', ['--provider', 'kubeconfig'], /needs --kubeconfig FILE/],
+    ['two clusters at once', ['--provider', 'native', '--kubeconfig', 'f'], /give one of them/],
+    ['a port that is none', ['--api-port', '65536'], /from 1 to 65535/],
+    ['a name with a slash', ['--cluster', '../x'], /lowercase letter/],
+  ])('refuses %s, and says why', (_, args, message) => {
+    expect(() => readOptions(args)).toThrow(UsageError);
+    expect(() => readOptions(args)).toThrow(message);
+  });
+});

@@ -1,0 +1,71 @@
+import { parseArgs } from 'node:util';
+import { type BringUp, DEFAULT_CLUSTER } from '../cluster/index.ts';
+
+const PROVIDERS = ['native', 'kind', 'kubeconfig'] as const;
+
+export const USAGE = `usage: npm run up -- [options]
+  --provider native|kind|kubeconfig   where the cluster comes from (default: kind with a Docker engine, else native)
+  --kubeconfig FILE                   your own cluster
+  --image-registry PREFIX             where your own cluster pulls Space's images from
+  --cluster NAME                      name of the cluster (space)
+  --api-port PORT                     loopback port of the native cluster's API server (17443)
+  --no-examples                       the Space alone`;
+
+/** The command line is not understood; nothing was done. */
+export class UsageError extends Error {}
+
+export interface UpOptions {
+  readonly help: boolean;
+  readonly examples: boolean;
+  readonly cluster: Omit<BringUp, 'images' | 'steps'>;
+}
+
+/** Reads the command line of `npm run up`; says what is wrong with one that cannot be meant. */
+export function readOptions(args: readonly string[], defaultCluster = DEFAULT_CLUSTER): UpOptions {
+  const { values } = parsed(args, defaultCluster);
+  const { kubeconfig, 'image-registry': imageRegistry, 'api-port': port, cluster: name } = values;
+  const provider = PROVIDERS.find((known) => known === values.provider);
+  const wrong = (why: string) => {
+    throw new UsageError(why);
+  };
+  if (values.provider !== undefined && provider === undefined)
+    wrong(`--provider ${values.provider}: known are ${PROVIDERS.join(', ')}`);
+  if (provider === 'kubeconfig' && kubeconfig === undefined)
+    wrong('--provider kubeconfig needs --kubeconfig FILE');
+  if (kubeconfig !== undefined && provider !== undefined && provider !== 'kubeconfig')
+    wrong(`--kubeconfig is your own cluster, --provider ${provider} is another: give one of them`);
+  if (port !== undefined && !(/^[1-9][0-9]{0,4}$/.test(port) && Number(port) <= 65_535))
+    wrong(`--api-port ${port}: a port is a number from 1 to 65535`);
+  if (!/^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$/.test(name))
+    wrong(`--cluster ${name}: use a lowercase letter, then letters, digits and hyphens, 32 at most`);
+  return {
+    help: values.help,
+    examples: !values['no-examples'],
+    cluster: {
+      name,
+      ...(provider !== undefined && { provider }),
+      ...(kubeconfig !== undefined && { kubeconfig }),
+      ...(imageRegistry !== undefined && { imageRegistry }),
+      ...(port !== undefined && { apiPort: Number(port) }),
+    },
+  };
+}
+
+function parsed(args: readonly string[], defaultCluster: string) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        provider: { type: 'string' },
+        kubeconfig: { type: 'string' },
+        'image-registry': { type: 'string' },
+        cluster: { type: 'string', default: defaultCluster },
+        'api-port': { type: 'string' },
+        'no-examples': { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message, { cause: error });
+  }
+}
