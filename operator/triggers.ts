@@ -11,6 +11,8 @@ export interface Triggers {
   readonly everything: () => void;
 }
 
+const COUNT_AFTER_MS = 250;
+
 /** Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. */
 export function connectTriggers(
   namespace: string,
@@ -23,6 +25,12 @@ export function connectTriggers(
     for (const key of assistants.map(keyOf)) if (key !== but) queues.assistants.add(key, priority);
   };
 
+  /** A Capsule that only counts waits for more to count; one that is going waits for the last of them. */
+  function countAssistants(name: string, priority: Priority): void {
+    const going = stores.capsules.get(makeKey(namespace, name))?.metadata.deletionTimestamp !== undefined;
+    queues.capsules.addAfter(makeKey(namespace, name), going ? 0 : COUNT_AFTER_MS, priority);
+  }
+
   stores.capsules.onChange((change) => {
     const priority = priorityOf(change);
     queues.capsules.add(change.key, priority);
@@ -34,7 +42,7 @@ export function connectTriggers(
     queues.assistants.add(change.key, priority);
     const assistant = change.now ?? change.before;
     if (!assistant || !concernsOthers(change)) return;
-    addCapsule(assistant.spec.capsule, priority);
+    countAssistants(assistant.spec.capsule, priority);
     if (change.before && change.now) return;
     // One that went frees its id, and its place in the Capsule.
     const id = claimedId(assistant);

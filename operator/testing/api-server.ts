@@ -13,8 +13,9 @@ import { eventually } from './eventually.ts';
 export interface ApiServer {
   readonly url: string;
   /** Of `system:masters`. */
-  readonly kubeConfig: KubeConfig;
   readonly client: ApiClient;
+  /** Another client, by way of another port of this machine. */
+  clientAt(port: number): ApiClient;
   /** Ends the API server as a crash would; etcd goes on. */
   kill(): Promise<void>;
   /** Starts it again on the same port, certificate and state. */
@@ -98,17 +99,14 @@ export async function startApiServer(): Promise<ApiServer> {
       within: START_MS,
       what: 'a certificate of the API server',
     });
-    const kubeConfig = new KubeConfig();
-    kubeConfig.loadFromClusterAndUser(
-      {
-        name: 'test',
-        server: url,
-        caData: readFileSync(certificate).toString('base64'),
-        skipTLSVerify: false,
-      },
-      { name: 'admin', token },
-    );
-    const client = apiClient(connect(kubeConfig));
+    const caData = readFileSync(certificate).toString('base64');
+    const clientAt = (at: number): ApiClient => {
+      const kubeConfig = new KubeConfig();
+      const cluster = { name: 'test', server: `https://${HOST}:${at}`, caData, skipTLSVerify: false };
+      kubeConfig.loadFromClusterAndUser(cluster, { name: 'admin', token });
+      return apiClient(connect(kubeConfig));
+    };
+    const client = clientAt(port);
     const ready = () =>
       eventually(() => client.call({ method: 'GET', path: '/api/v1/namespaces/default' }).then(() => true), {
         within: START_MS,
@@ -117,8 +115,8 @@ export async function startApiServer(): Promise<ApiServer> {
     await ready();
     return {
       url,
-      kubeConfig,
       client,
+      clientAt,
       kill: () => end(server),
       async restart() {
         server = startServer();

@@ -23,6 +23,6 @@ export async function eventually<T>(
       const seen = last instanceof Error ? last.message : JSON.stringify(last);
       throw new Error(`not within ${within / 1000} s: ${what}; last seen: ${seen}`, { cause: last });
     }
-    await wait(20);
+    await wait(40);
   }
 }

@@ -29,6 +29,8 @@ export interface TestSpace {
   readonly life: Lifeline;
   readonly logs: readonly string[];
   readonly fates: Map<string, Fate>;
+  /** A Capsule's name that no other Space of this file has: the broker they share would take them for one. */
+  readonly home: string;
   start(options?: { readonly dieAfter?: number; readonly brokerUrl?: string }): Promise<void>;
   stop(): Promise<void>;
   /** Ends all and takes the cluster-wide objects away. */
@@ -45,6 +47,12 @@ export interface TestSpace {
   becomes(resource: Resource, name: string, type: string, wanted: string): Promise<void>;
   goes(resource: Resource, name: string, namespace?: string): Promise<void>;
   namespaceOf(capsule: string): string;
+  /** The Capsule `home` with one Assistant, both ready and at rest; answers their namespace. */
+  settled(id?: string): Promise<string>;
+  /** Deletes, and waits for the end. */
+  removed(resource: Resource, name: string): Promise<void>;
+  /** The DATABASE_URL of an Assistant in `home`. */
+  urlOf(id: string): Promise<string>;
 }
 
 let spaces = 0;
@@ -69,6 +77,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   await create(kinds.SERVICE, service, names.servicesNamespace);
   await create(kinds.RUNTIME_CLASS, { metadata: { name: names.runtimeClass }, handler: names.handler });
 
+  const home = `home-${spaces}`;
   const fates = new Map<string, Fate>();
   const controllers = startControllers(client, space, (image) => fates.get(image) ?? 'ready');
   const logs: string[] = [];
@@ -84,6 +93,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     },
     logs,
     fates,
+    home,
     async start({ dieAfter, brokerUrl = stage.broker.url } = {}) {
       const provisionerToken = async () => new Secret(stage.mounts.provisioner);
       const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
@@ -156,6 +166,27 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       await eventually(ask, { what: `${resource.kind} ${name} is gone` });
     },
     namespaceOf: (capsule) => capsuleNamespace(space, capsule),
+    async settled(id = 'ledger') {
+      await test.capsule(home);
+      await test.assistant(id, { capsule: home });
+      await test.becomes(kinds.ASSISTANT, id, 'Ready', 'True Ready');
+      const counted = async () =>
+        (await test.get<kinds.Capsule>(kinds.CAPSULE, home))?.status?.assistants?.ready === 1;
+      await eventually(counted, { what: 'the Capsule has counted its Assistant' });
+      return test.namespaceOf(home);
+    },
+    async removed(resource, name) {
+      await test.delete(resource, name);
+      await test.goes(resource, name);
+    },
+    async urlOf(id) {
+      const secret = await test.get<kinds.SecretObject>(
+        kinds.SECRET,
+        `${id}-database`,
+        test.namespaceOf(home),
+      );
+      return Buffer.from(secret?.data?.['DATABASE_URL'] ?? '', 'base64').toString();
+    },
   };
 
   async function find(resource: Resource, name: string, type: string) {

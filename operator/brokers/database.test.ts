@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
+import { Secret } from '../secret.ts';
+import { BrokerError, databaseBroker, newPrincipal } from './database.ts';
+import { brokerFinding } from './findings.ts';
+
+const driver = readFileSync(DRIVER_PATH);
+const principal = new Secret(`spc_dbp_${'p'.repeat(43)}`);
+const provisioner = new Secret(`spc_prv_${'v'.repeat(43)}`);
+const trace_id = '0'.repeat(32);
+const open: (() => void)[] = [];
+afterEach(() => {
+  for (const close of open.splice(0)) close();
+});
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** The client of a broker that answers as the test says, and what that broker was told. */
+async function brokerThat(answer: Answer, discovery: Answer = (_, response) => void response.end(driver)) {
+  const told: string[] = [];
+  const server = createServer((request, response) => {
+    told.push(`${request.method} ${request.url} ${request.headers.authorization ?? 'no token'}`);
+    if (request.url === '/v1/driver') discovery(request, response);
+    else answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  open.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
+  const calls: string[] = [];
+  const broker = databaseBroker({
+    url,
+    driver,
+    provisionerToken: async () => provisioner,
+    onCall: (operation, code) => calls.push(`${operation} ${code}`),
+  });
+  return { broker, told, calls };
+}
+
+const json =
+  (status: number, body: unknown): Answer =>
+  (_, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(body));
+  };
+const signal = () => AbortSignal.timeout(10_000);
+const failure = async (promise: Promise<unknown>) => {
+  const error = await promise.catch((thrown: unknown) => thrown);
+  if (!(error instanceof BrokerError)) throw new Error(`no broker's error: ${error}`);
+  return error;
+};
+
+test('each operation is sent with the credential of its authority', async () => {
+  const answers: Record<string, unknown> = {
+    provision: { database_url: 'postgresql://a', created: true, trace_id },
+    create: { database_url: 'postgresql://b', created: true, trace_id },
+    drop: { dropped: ['x'], trace_id },
+    finalize: { finalized: true, trace_id },
+  };
+  const { broker, told, calls } = await brokerThat((request, response) =>
+    json(200, answers[request.url?.split('/').at(-1) ?? ''])(request, response),
+  );
+  expect((await broker.provision('home', principal, signal())).reveal()).toBe('postgresql://a');
+  expect((await broker.createApp('home', 'ledger', principal, signal())).reveal()).toBe('postgresql://b');
+  await broker.dropApp('home', 'ledger', principal, signal());
+  await broker.drop('home', principal, signal());
+  await broker.finalize('home', signal());
+  const [prv, dbp] = [provisioner, principal].map((token) => `Bearer ${token.reveal()}`);
+  expect(told).toEqual([
+    'GET /v1/driver no token',
+    `POST /v1/capsules/provision ${prv}`,
+    `POST /v1/capsules/apps/create ${dbp}`,
+    `POST /v1/capsules/apps/drop ${dbp}`,
+    `POST /v1/capsules/drop ${dbp}`,
+    `POST /v1/capsules/finalize ${prv}`,
+  ]);
+  expect(calls).toContain('capsule.app.drop 200');
+});
+
+describe('no token is sent to a broker whose discovery document', () => {
+  test.each<[string, Answer, string]>([
+    ['is another', (_, response) => void response.end(`${driver} `), 'not-ours'],
+    ['is not there', json(404, {}), 'not-ours'],
+    ['cannot be read now', json(503, {}), 'unreachable'],
+    ['has no end', (_, response) => void response.end(Buffer.alloc(100_000)), 'unreachable'],
+  ])('%s', async (_, discovery, expected) => {
+    const { broker, told } = await brokerThat(json(200, {}), discovery);
+    const error = await failure(broker.provision('home', principal, signal()));
+    expect(error.failure).toBe(expected);
+    expect(told).toEqual(['GET /v1/driver no token']);
+  });
+});
+
+describe('an answer', () => {
+  const refusal = (code: string) => ({ error: { code }, trace_id });
+  test.each<[string, Answer, string, string]>([
+    ['that refuses', json(403, refusal('forbidden')), 'refused', 'BrokerRefused'],
+    ['that knows another principal', json(409, refusal('conflict')), 'refused', 'PrincipalLost'],
+    ['that asks to come later', json(429, refusal('rate_limited')), 'unreachable', 'BrokerUnreachable'],
+    ['that says it cannot now', json(503, refusal('unavailable')), 'unreachable', 'BrokerUnreachable'],
+    [
+      'of something in front of the broker',
+      json(403, { message: 'blocked' }),
+      'unreachable',
+      'BrokerUnreachable',
+    ],
+    ['that is garbage', (_, response) => void response.end('<html>'), 'unreachable', 'BrokerUnreachable'],
+    ['that lacks the URL', json(200, { created: true, trace_id }), 'unreachable', 'BrokerUnreachable'],
+    ['that breaks off', (_, response) => void response.destroy(), 'unreachable', 'BrokerUnreachable'],
+    [
+      'that never ends',
+      (_, response) => void response.end('x'.repeat(100_000)),
+      'unreachable',
+      'BrokerUnreachable',
+    ],
+  ])('%s', async (_, answer, expected, reason) => {
+    const { broker } = await brokerThat(answer);
+    const error = await failure(broker.createApp('home', 'ledger', principal, signal()));
+    expect(error.failure).toBe(expected);
+    expect(brokerFinding(error)?.reason).toBe(reason);
+  });
+
+  test('that does not come ends with the caller’s patience', async () => {
+    const { broker } = await brokerThat(() => {});
+    const error = await failure(broker.createApp('home', 'ledger', principal, AbortSignal.timeout(100)));
+    expect(error.failure).toBe('unreachable');
+  });
+});
+
+test('a failure tells nothing of tokens, and a principal is 32 random bytes', async () => {
+  const { broker } = await brokerThat(json(403, { error: { code: 'forbidden' }, trace_id }));
+  const error = await failure(broker.drop('home', principal, signal()));
+  expect(
+    `${error.stack} ${JSON.stringify(error)} ${JSON.stringify({ principal })} ${principal}`,
+  ).not.toContain('ppp');
+  expect(newPrincipal().reveal()).toMatch(/^spc_dbp_[A-Za-z0-9_-]{43}$/);
+  expect(newPrincipal().reveal()).not.toBe(newPrincipal().reveal());
+});

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { readConfig } from './config.ts';
+
+const given = {
+  SPACE_NAME: 'home',
+  SPACE_NAMESPACE: 'home',
+  SERVICES_NAMESPACE: 'home-services',
+  DB_BROKER_URL: 'http://db-broker.home-services.svc:8080',
+};
+
+test('what is not said has the defaults that docs/architecture.md names', () => {
+  expect(readConfig(given)).toMatchObject({
+    runtimeClass: 'gvisor',
+    handler: 'runsc',
+    dbProvisionerTokenFile: '/etc/space/provisioner/token',
+    healthPort: 8081,
+    metricsPort: 9090,
+    logLevel: 'info',
+  });
+});
+
+test.each([
+  ['SPACE_NAME', undefined],
+  ['SPACE_NAME', 'Not A Name'],
+  ['DB_BROKER_URL', 'ftp://somewhere'],
+  ['HEALTH_PORT', '70000'],
+  ['LOG_LEVEL', 'loud'],
+])('a bad %s names itself and stops the start', (name, value) => {
+  expect(() => readConfig({ ...given, [name]: value })).toThrow(name);
+});

@@ -1,0 +1,273 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import * as kinds from './kinds.ts';
+import { principalSecretName } from './names.ts';
+import { systemClock } from './runtime/clock.ts';
+import { Reflector } from './runtime/reflector.ts';
+import { Store } from './runtime/store.ts';
+import { eventually } from './testing/eventually.ts';
+import { openLine } from './testing/line.ts';
+import { manifest } from './testing/manifest.ts';
+import type { TestSpace } from './testing/space.ts';
+import { openTheatre, type Theatre } from './testing/stage.ts';
+
+const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, NETWORK_POLICY, POD, SECRET } = kinds;
+const READY = 'True Ready';
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+let before: string[];
+
+beforeAll(async () => {
+  theatre = await openTheatre();
+});
+afterAll(() => theatre?.close());
+beforeEach(async () => {
+  before = await theatre.databases();
+  space = await theatre.space();
+  home = space.home;
+  await space.start();
+});
+afterEach(() => space.close());
+
+describe('at rest', () => {
+  test('a restarted operator writes nothing and calls no broker', async () => {
+    await space.settled();
+    await space.stop();
+    await space.start();
+    await eventually(() => space.logs.filter((line) => line.includes('"reconciled"')).length > 4, {
+      what: 'everything was looked at again',
+    });
+    expect(space.life.acts).toEqual([]);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('an object that nobody may change is put back, and an Event says so', async () => {
+    const namespace = await space.settled();
+    await space.delete(NETWORK_POLICY, 'space-default-deny', namespace);
+    await space.patch(
+      NETWORK_POLICY,
+      'space-assistants',
+      { spec: { egress: null, ingress: [{}] } },
+      namespace,
+    );
+    await space.patch(NAMESPACE, namespace, {
+      metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'privileged' } },
+    });
+    await space.patch(kinds.RESOURCE_QUOTA, 'space-quota', { spec: { hard: { pods: '9999' } } }, namespace);
+    await space.patch(
+      DEPLOYMENT,
+      'ledger',
+      [{ op: 'add', path: '/spec/template/spec/containers/-', value: { name: 'extra', image: 'x' } }],
+      namespace,
+    );
+    const restored = async () => {
+      const policies = await space.list<kinds.NetworkPolicy>(NETWORK_POLICY, namespace);
+      const quota = await space.get<kinds.ResourceQuota>(kinds.RESOURCE_QUOTA, 'space-quota', namespace);
+      const { metadata } = (await space.get<kinds.Namespace>(NAMESPACE, namespace)) ?? {};
+      const deployment = await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace);
+      const seen = {
+        policies: policies.map(({ spec }) => [spec?.ingress?.length ?? 0, spec?.egress?.length ?? 0]),
+        pods: quota?.spec?.hard?.['pods'],
+        enforce: metadata?.labels?.['pod-security.kubernetes.io/enforce'],
+        containers: deployment?.spec?.template.spec?.containers.map(({ name }) => name),
+      };
+      expect(seen).toEqual({
+        policies: [
+          [1, 1],
+          [0, 0],
+        ],
+        pods: '100',
+        enforce: 'restricted',
+        containers: ['assistant'],
+      });
+      return true;
+    };
+    await eventually(restored, { what: 'all is put back' });
+    const reasons = async () =>
+      (
+        await space.list<{ reason: string } & kinds.Capsule>({
+          ...kinds.NAMESPACE,
+          group: 'events.k8s.io',
+          plural: 'events',
+          kind: 'Event',
+          namespaced: true,
+        })
+      ).map(({ reason }) => reason);
+    await eventually(async () => (await reasons()).includes('GuardrailRestored'), { what: 'the Event' });
+    await space.removed(CAPSULE, home);
+  });
+});
+
+describe('an API server', () => {
+  test('that crashes is followed again from where it was, and misses nothing', async () => {
+    await space.settled();
+    await theatre.server.kill();
+    await eventually(() => space.logs.some((line) => line.includes('watch failed')), {
+      what: 'the loss is noticed',
+    });
+    await theatre.server.restart();
+    await space.assistant('second', { capsule: home, manifest: manifest('second') });
+    await space.becomes(ASSISTANT, 'second', 'Ready', READY);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('on a line that is cut and held at random is followed without a miss, and without a hot loop', async () => {
+    const line = await openLine(theatre.server.url);
+    const store = new Store<kinds.ConfigMap>();
+    const { namespace } = space.names;
+    const reflector = new Reflector<kinds.ConfigMap>({
+      client: theatre.server.clientAt(line.port),
+      clock: systemClock,
+      resource: CONFIG_MAP,
+      store,
+      namespace,
+      inactivityMs: 500,
+    });
+    const ending = new AbortController();
+    const running = reflector.run(ending.signal);
+    const { client } = theatre.server;
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    for (let i = 0; i < 120; i++) {
+      const name = `c${i % 12}`;
+      const live = (await space.list<kinds.ConfigMap>(CONFIG_MAP)).some(
+        ({ metadata }) => metadata.name === name,
+      );
+      if (!live)
+        await client.call({ method: 'POST', path, body: { metadata: { name }, data: { i: `${i}` } } });
+      else if (i % 3 === 0) await space.delete(CONFIG_MAP, name);
+      else await space.patch(CONFIG_MAP, name, { data: { i: `${i}` } });
+      if (i % 5 === 0) line.cut();
+      if (i % 20 === 7) line.hold(true);
+      if (i % 20 === 10) line.hold(false);
+    }
+    const said = (maps: readonly kinds.ConfigMap[]) =>
+      maps.map(({ metadata, data }) => `${metadata.name} ${data?.['i']}`).sort();
+    const agree = async () => {
+      expect(said(store.list())).toEqual(said(await space.list<kinds.ConfigMap>(CONFIG_MAP)));
+      return true;
+    };
+    await eventually(agree, { what: 'the store says what the server says' });
+    expect(line.connections).toBeLessThan(200);
+    ending.abort();
+    await running;
+    await line.close();
+  });
+
+  test('from which an administrator took a namespace gets it back with all that was in it', async () => {
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    await space.delete(NAMESPACE, namespace);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await eventually(async () => (await space.list(POD, namespace)).length === 1, {
+      what: 'its pod runs again',
+    });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
+describe('the gate', () => {
+  test('without its RuntimeClass nothing new is scheduled, guardrails are kept, and all resumes by itself', async () => {
+    const { names } = space;
+    const namespace = await space.settled();
+    await space.delete(kinds.RUNTIME_CLASS, names.runtimeClass);
+    await space.assistant('second', { capsule: home, manifest: manifest('second') });
+    await space.becomes(ASSISTANT, 'second', 'Ready', 'False RuntimeClassNotFound');
+    expect(await space.message(ASSISTANT, 'second', 'SandboxReady')).toContain(
+      'Create it with handler "runsc"',
+    );
+    expect(await space.get(DEPLOYMENT, 'second', namespace)).toBeUndefined();
+    await space.becomes(CAPSULE, home, 'Ready', 'False RuntimeClassNotFound');
+    // What runs, runs in the sandbox.
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    await space.delete(NETWORK_POLICY, 'space-default-deny', namespace);
+    await eventually(() => space.get(NETWORK_POLICY, 'space-default-deny', namespace), {
+      what: 'the policy is back',
+    });
+
+    await runtimeClass('runc');
+    await space.becomes(ASSISTANT, 'second', 'SandboxReady', 'False HandlerMismatch');
+    expect(await space.get(DEPLOYMENT, 'second', namespace)).toBeUndefined();
+    await space.delete(kinds.RUNTIME_CLASS, names.runtimeClass);
+    await runtimeClass('runsc');
+    await space.becomes(ASSISTANT, 'second', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('deletion and suspension do not wait for it', async () => {
+    await space.settled();
+    await space.delete(kinds.RUNTIME_CLASS, space.names.runtimeClass);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False RuntimeClassNotFound');
+    await space.patch(ASSISTANT, 'ledger', { spec: { suspend: true } });
+    const namespace = space.namespaceOf(home);
+    await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+    await runtimeClass('runsc');
+  });
+
+  async function runtimeClass(handler: string) {
+    await theatre.server.client.call({
+      method: 'POST',
+      path: '/apis/node.k8s.io/v1/runtimeclasses',
+      body: { metadata: { name: space.names.runtimeClass }, handler },
+    });
+  }
+});
+
+describe('a broker', () => {
+  test('that is away delays a life and a death, and skips nothing', async () => {
+    await space.stop();
+    await space.start({ brokerUrl: 'http://127.0.0.1:9' });
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', 'False BrokerUnreachable');
+    await space.stop();
+    await space.start();
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.stop();
+    await space.start({ brokerUrl: 'http://127.0.0.1:9' });
+    await space.delete(CAPSULE, home);
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerUnreachable');
+    await space.becomes(CAPSULE, home, 'Ready', 'False AssistantsRemain');
+    await space.stop();
+    await space.start();
+    await space.goes(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('that forgot nothing refuses another principal, and the condition says what to do', async () => {
+    await space.settled();
+    const name = principalSecretName(home);
+    const kept = await space.get<kinds.SecretObject>(SECRET, name);
+    await space.stop();
+    await space.delete(SECRET, name);
+    await space.start();
+    await space.becomes(CAPSULE, home, 'DatabaseReady', 'False PrincipalLost');
+    await space.patch(SECRET, name, { data: { principal: kept?.data?.['principal'] } });
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
+test('no secret is in a log, an Event or a status', async () => {
+  await space.settled();
+  const principal = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+  const url = new URL(await space.urlOf('ledger'));
+  const secrets = [url.password, Buffer.from(principal?.data?.['principal'] ?? '', 'base64').toString()];
+  await space.removed(CAPSULE, home);
+  const told = JSON.stringify([
+    space.logs,
+    await space.list(ASSISTANT),
+    await theatre.server.client.call({ method: 'GET', path: '/apis/events.k8s.io/v1/events' }),
+  ]);
+  for (const secret of secrets) {
+    expect(secret.length).toBeGreaterThan(20);
+    expect(told).not.toContain(secret);
+  }
+});
