@@ -38,14 +38,13 @@ afterAll(async () => {
   await server?.remove();
 });
 
-/** Every test has a database of its own. */
-beforeEach(async () => {
+async function newDatabase(): Promise<void> {
   databases += 1;
   await superuser.query(`CREATE DATABASE ledger_${databases}`);
   const url = new URL(server.superuserUrl);
   url.pathname = `/ledger_${databases}`;
   databaseUrl = url.href;
-});
+}
 
 async function using(work: (call: typeof fetchJson, service: Service) => Promise<void>): Promise<void> {
   const service = await start();
@@ -76,6 +75,8 @@ async function fetchJson(url: string, body?: unknown, init: RequestInit = {}) {
 }
 
 describe('the ledger', () => {
+  beforeEach(newDatabase);
+
   it('says what it is, where it runs and how to use it', () =>
     using(async (call) => {
       const { status, body } = await call('/');
@@ -145,34 +146,6 @@ describe('the ledger', () => {
       expect(body.sums).toEqual([{ currency: 'EUR', debits: '25.00', credits: '25.00', balanced: true }]);
     }));
 
-  it.each([
-    ['/nowhere', undefined, {}, 404, 'not_found'],
-    ['/entries/1', undefined, {}, 404, 'not_found'],
-    ["/entries/1'--", undefined, {}, 404, 'not_found'],
-    ['/balances', {}, {}, 405, 'method_not_allowed'],
-    ['/entries', undefined, { method: 'POST', body: '{' }, 400, 'invalid_json'],
-    [
-      '/entries',
-      undefined,
-      { method: 'POST', body: new Uint8Array([0x22, 0xff, 0x22]) },
-      400,
-      'invalid_json',
-    ],
-    ['/entries', lunch, { headers: { 'content-type': 'text/plain' } }, 415, 'unsupported_media_type'],
-    ['/entries', { description: 'x'.repeat(70_000) }, {}, 413, 'too_large'],
-    ['/entries', { ...lunch, lines: lunch.lines.slice(1) }, {}, 400, 'invalid_request'],
-    ['/entries?limit=0', undefined, {}, 400, 'invalid_request'],
-    ['/entries?before=x', undefined, {}, 400, 'invalid_request'],
-    ['/balances?account=%25', undefined, {}, 400, 'invalid_request'],
-    ['/balances?accounts=assets', undefined, {}, 400, 'invalid_request'],
-    ['/balances?account=assets&account=assets', undefined, {}, 400, 'invalid_request'],
-  ])('answers %s with a refusal that says why', async (path, body, init, status, code) =>
-    using(async (call) => {
-      const reply = await call(path, body, init);
-      expect(reply).toMatchObject({ status, body: { error: { code, message: expect.any(String) } } });
-    }),
-  );
-
   it('keeps its books in the database itself: no unbalanced entry, no change', () =>
     using(async (call) => {
       await call('/entries', lunch);
@@ -233,4 +206,43 @@ describe('the ledger', () => {
     expect(reply).toMatch(/^HTTP\/1\.1 201 /);
     await stopped;
   });
+});
+
+describe('a request that is not understood', () => {
+  let service: Service;
+
+  beforeAll(async () => {
+    await newDatabase();
+    service = await start();
+  });
+
+  afterAll(() => service?.stop());
+
+  it.each([
+    ['/nowhere', undefined, {}, 404, 'not_found'],
+    ['/entries/1', undefined, {}, 404, 'not_found'],
+    ["/entries/1'--", undefined, {}, 404, 'not_found'],
+    ['/balances', {}, {}, 405, 'method_not_allowed'],
+    ['/entries', undefined, { method: 'POST', body: '{' }, 400, 'invalid_json'],
+    [
+      '/entries',
+      undefined,
+      { method: 'POST', body: new Uint8Array([0x22, 0xff, 0x22]) },
+      400,
+      'invalid_json',
+    ],
+    ['/entries', lunch, { headers: { 'content-type': 'text/plain' } }, 415, 'unsupported_media_type'],
+    ['/entries', { description: 'x'.repeat(70_000) }, {}, 413, 'too_large'],
+    ['/entries', { ...lunch, lines: lunch.lines.slice(1) }, {}, 400, 'invalid_request'],
+    ['/entries?limit=0', undefined, {}, 400, 'invalid_request'],
+    ['/entries?before=x', undefined, {}, 400, 'invalid_request'],
+    ['/balances?account=%25', undefined, {}, 400, 'invalid_request'],
+    ['/balances?accounts=assets', undefined, {}, 400, 'invalid_request'],
+    ['/balances?account=assets&account=assets', undefined, {}, 400, 'invalid_request'],
+  ])('answers %s with a refusal that says why', async (path, body, init, status, code) =>
+    using(async (call) => {
+      const reply = await call(path, body, init);
+      expect(reply).toMatchObject({ status, body: { error: { code, message: expect.any(String) } } });
+    }),
+  );
 });
