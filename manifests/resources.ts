@@ -26,7 +26,7 @@ export interface AssistantStatus {
 }
 
 /** The part of `metadata` that every reader of a resource needs. */
-export interface ResourceMetadata {
+interface ResourceMetadata {
   readonly name: string;
   readonly namespace: string;
   readonly uid?: string;

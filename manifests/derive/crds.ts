@@ -3,7 +3,7 @@ import { capsuleSpec } from '../rules/capsule.ts';
 import type { ObjectRule } from '../rules/rule.ts';
 import { type Structural, structural } from './structural.ts';
 
-export const GROUP = 'platform.space';
+const GROUP = 'platform.space';
 
 const integer: Structural = { type: 'integer', format: 'int64' };
 const text: Structural = { type: 'string' };

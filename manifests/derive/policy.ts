@@ -14,7 +14,7 @@ interface Validation {
  * CEL that closes every object under a rule: no unknown property, and no explicit null. Objects come outermost
  * first, and each validation looks past what an earlier one refused, so that the first message is the right one.
  */
-export function closing(rule: ObjectRule, root: string): readonly Validation[] {
+function closing(rule: ObjectRule, root: string): readonly Validation[] {
   return visit(rule, {
     value: root,
     path: root.replace(/^object\./, ''),

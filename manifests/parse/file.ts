@@ -10,7 +10,7 @@ import { type Parser, parserOf } from './parser.ts';
 import { locateJson, type Position, readYaml } from './yaml.ts';
 
 /** An error in a file, and where in it. */
-export interface FileError extends ManifestError {
+interface FileError extends ManifestError {
   readonly position?: Position;
 }
 
@@ -45,12 +45,13 @@ export function judgeFile(bytes: Uint8Array, name: string): FileJudgement {
   if (errors.length > 0) return { errors, manifests: [] };
   // A stream may end or begin with an empty document, as kubectl has it.
   const filled = documents.filter(({ value }) => value !== null || documents.length === 1);
+  if (filled.length === 0) report([], 'yaml', 'must be a YAML document; found nothing');
   const judged = filled.map(({ value, locate }) => {
     const { errors: found, manifests } = judgeDocument(value, filled.length > 1);
     return { manifests, errors: found.map((error) => ({ ...error, position: locate(error.pointer) })) };
   });
   return {
-    errors: judged.flatMap((one) => one.errors),
+    errors: [...errors, ...judged.flatMap((one) => one.errors)],
     manifests: judged.flatMap((one) => one.manifests),
   };
 }

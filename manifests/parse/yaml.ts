@@ -37,10 +37,6 @@ export function readYaml(text: string, report: ErrorReport): readonly YamlDocume
     report([], 'depth', `must not nest deeper than ${DEPTH_LIMIT} levels`);
     return [];
   }
-  if (!Array.isArray(documents)) {
-    report([], 'yaml', 'must be a YAML document; found nothing');
-    return [];
-  }
   const at = (offset: number): Position => {
     const { line, col } = lines.linePos(offset);
     return { line, column: col };

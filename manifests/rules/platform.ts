@@ -6,7 +6,7 @@ import { text } from './text.ts';
 const creator = string({
   title: 'Creator',
   description: 'The handle of who made the Assistant, after an @.',
-  min: 4,
+  min: 1,
   max: 33,
   checks: [
     {
@@ -23,7 +23,7 @@ const version = string({
   title: 'Version',
   description: "The Assistant's own version: major.minor.patch, without leading zeros.",
   // Not bounded by the interface: only the storage limit ends a version.
-  min: 5,
+  min: 1,
   max: 1_000_000,
   checks: [
     {
@@ -39,7 +39,7 @@ const version = string({
 const github = string({
   title: 'Repository',
   description: "The https URL of the Assistant's repository on github.com: owner/repo and nothing after it.",
-  min: 22,
+  min: 1,
   max: 159,
   checks: [
     {

@@ -40,7 +40,7 @@ function replaced(root: unknown, path: readonly (string | number)[], value: unkn
 }
 
 /** Values that break the rule, each in one step from one that keeps it. */
-export function broken(rule: Rule, value: unknown): readonly Mutant[] {
+function broken(rule: Rule, value: unknown): readonly Mutant[] {
   const wrongType =
     typeof value === 'string' && rule.kind !== 'quantity'
       ? 17

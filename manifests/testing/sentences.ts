@@ -154,7 +154,8 @@ none('version has no leading zeros and nothing else', 'version', '/platform/vers
   '1.0.0 ',
   '１.0.0',
 ]);
-none('version is not shorter', 'length', '/platform/version', ['1.0', '']);
+none('version is not shorter', 'version', '/platform/version', ['1.0', '1']);
+none('nor empty', 'length', '/platform/version', ['']);
 lengths('/platform/name', 1, 80, { wide: true });
 lengths('/platform/summary', 1, 80, { wide: true });
 lengths('/platform/description', 1, 400, { wide: true });
@@ -171,7 +172,7 @@ for (const handle of ['@abc', '@a-c', '@a--c', '@0a9', `@${chars(32)}`]) {
 for (const handle of ['abcd', '@-bc', '@ab-', '@Abc', '@a_c', '@abç', '@@bc']) {
   breaks(`no handle: ${handle}`, 'handle', '/platform/creators/0', ['/platform/creators', [handle]]);
 }
-breaks('a handle has 3 characters', 'length', '/platform/creators/0', ['/platform/creators', ['@ab']]);
+breaks('a handle has 3 characters', 'handle', '/platform/creators/0', ['/platform/creators', ['@ab']]);
 breaks('and at most 32', 'length', '/platform/creators/0', ['/platform/creators', [`@${chars(33)}`]]);
 each('github is owner/repo', '/platform/github', [
   'https://github.com/a/b',

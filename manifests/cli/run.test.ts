@@ -1,0 +1,288 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { sampleManifest } from '../testing/samples.ts';
+import { run } from './run.ts';
+
+const EXAMPLES = resolve(import.meta.dirname, '../examples');
+const valid = sampleManifest({ inputs: 1, routes: 1 });
+const text = JSON.stringify(valid);
+
+/** Runs the command on files that are held in memory. */
+async function cli(args: readonly string[], files: Readonly<Record<string, string | Uint8Array>> = {}) {
+  const written: Record<string, string> = {};
+  let out = '';
+  let err = '';
+  const code = await run(args, {
+    out: (more) => {
+      out += more;
+    },
+    err: (more) => {
+      err += more;
+    },
+    async read(file) {
+      const content = files[file];
+      if (content === undefined) throw Object.assign(new Error('no'), { code: 'ENOENT' });
+      return typeof content === 'string' ? Buffer.from(content) : content;
+    },
+    async create(file, content) {
+      if (Object.hasOwn(files, file)) throw Object.assign(new Error('there'), { code: 'EEXIST' });
+      written[file] = content;
+    },
+  });
+  return { code, out, err, written };
+}
+
+describe('validate', () => {
+  it('says of each file whether it is valid, and ends with 0 when all are', async () => {
+    const { code, out } = await cli(['validate', 'a.json', '-'], { 'a.json': text, '-': text });
+    expect({ code, out }).toEqual({ code: 0, out: 'a.json: valid\n-: valid\n' });
+  });
+
+  it('ends with 1 when one is not, with place, pointer and rule of each error', async () => {
+    const files = {
+      'a.json': text,
+      'b.json': '{\n  "platform": {"id": "B"},\n  "network": {"allowed_hosts": [1]}\n}',
+    };
+    const { code, out } = await cli(['validate', 'a.json', 'b.json'], files);
+    expect(code).toBe(1);
+    expect(out).toContain('a.json: valid\nb.json:2:16: /platform/id must begin with a lowercase letter');
+    expect(out).toContain('b.json:3:33: /network/allowed_hosts/0 must be text; found 1 [type]\n');
+    expect(out).toContain('b.json: 10 errors\n');
+  });
+
+  it('ends with 2 and the name when a file cannot be read, and judges the others', async () => {
+    const { code, out, err } = await cli(['validate', 'none.json', 'a.json', 'b.json'], {
+      'a.json': text,
+      'b.json': '{}',
+    });
+    expect({ code, err }).toEqual({ code: 2, err: 'none.json: does not exist\n' });
+    expect(out).toContain('a.json: valid\nb.json:1:1: /platform is required');
+  });
+
+  it('writes one line of JSON for each file', async () => {
+    const { code, out } = await cli(['validate', '--json', 'a.json', 'b.json'], {
+      'a.json': text,
+      'b.json': 'null',
+    });
+    expect(code).toBe(1);
+    expect(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { file: 'a.json', valid: true, errors: [] },
+      {
+        file: 'b.json',
+        valid: false,
+        errors: [{ pointer: '', rule: 'type', message: 'must be an object; found null' }],
+      },
+    ]);
+  });
+
+  it('refuses every kind of bad text with 1 and without a crash', async () => {
+    const bad = {
+      'empty.json': '',
+      'cut.json': text.slice(0, 100),
+      'utf16.json': Buffer.from(`\ufeff${text}`, 'utf16le'),
+      'bom.yaml': `\ufeff${text}`,
+      'deep.json': '['.repeat(200_000),
+      'deep.yaml': '['.repeat(20_000),
+      'huge.json': `"${'x'.repeat(2_000_000)}"`,
+      'twice.json': text.replace('"spec":1', '"spec":1,"spec":1'),
+      'twice.yaml': 'platform: {}\nplatform: {}\n',
+      'proto.yaml': '__proto__: {}\n',
+      'proto.json': '{"__proto__":{}}',
+      'comment.yaml': '# nothing\n',
+      'tab.yaml': 'a:\n\t- b\n',
+      'tag.yaml': 'a: !!str b\n',
+      'custom.yaml': 'a: !b c\n',
+      'alias.yaml': 'a: &x [1]\nb: *x\n',
+      'merge.yaml': 'a: {b: 1}\n<<: {c: 1}\n',
+      'key.yaml': '1: a\n',
+      'list-key.yaml': '? [a]\n: b\n',
+      'norway.yaml': 'a: no\n',
+      'date.yaml': 'a: 2026-01-01\n',
+      'octal.yaml': 'a: 0777\n',
+      'sexagesimal.yaml': 'a: 1:30\n',
+    };
+    for (const file of Object.keys(bad)) {
+      const { code, out, err } = await cli(['validate', '--json', file], bad);
+      expect({ file, code, err }).toEqual({ file, code: 1, err: '' });
+      expect(JSON.parse(out).errors.length, file).toBeGreaterThan(0);
+    }
+  });
+
+  it('judges resources as kubectl takes them, several in a file', async () => {
+    const household = await readFile(join(EXAMPLES, 'household.yaml'), 'utf8');
+    const ledger = await readFile(join(EXAMPLES, 'ledger.yaml'), 'utf8');
+    expect(
+      (await cli(['validate', 'x.yaml'], { 'x.yaml': `---\n${household}---\n${ledger}---\n` })).out,
+    ).toBe('x.yaml: valid\n');
+    const wrong = ledger.replace('id: ledger', 'id: Ledger').replace('port: 8080', 'port: 0');
+    const { out } = await cli(['validate', 'x.yaml'], {
+      'x.yaml': `${household.replace('name: household', 'name: House')}---\n${wrong}`,
+    });
+    expect(out).toContain('/metadata/name must begin with a lowercase letter');
+    expect(out).toContain('/spec/port must be a whole number from 1 to 65535; found 0 [number]');
+    expect(out).toMatch(/x\.yaml:\d+:7: \/spec\/manifest\/platform\/id /);
+    expect((await cli(['validate', 'x.yaml'], { 'x.yaml': 'apiVersion: v1\nkind: Pod\n' })).code).toBe(1);
+    expect((await cli(['validate', 'x.yaml'], { 'x.yaml': `${text}\n---\n${text}\n` })).out).toContain(
+      '[kind]',
+    );
+  });
+
+  it('reads YAML as it reads JSON', async () => {
+    const ledger = parse(await readFile(join(EXAMPLES, 'ledger.yaml'), 'utf8')) as {
+      spec: { manifest: object };
+    };
+    expect((await cli(['validate', 'a'], { a: JSON.stringify(ledger.spec.manifest) })).code).toBe(0);
+    expect((await cli(['validate', 'a.yaml'], { 'a.yaml': text })).code).toBe(0);
+    const { out } = await cli(['validate', 'a.yaml'], {
+      'a.yaml': 'platform:\n  version: 1.0\n  genesi: hush\n',
+    });
+    expect(out).toContain('a.yaml:2:3: /platform/version must be text; found 1 [type]');
+    expect(out).toContain('a.yaml:3:3: /platform/genesi is not a property');
+    expect(out).not.toContain('hush');
+  });
+
+  it('escapes what would change a terminal', async () => {
+    const { out, err } = await cli(['validate', 'a.json', 'b\u001b[31m'], {
+      'a.json': '{"\\u001b[31m\\u202e":1}',
+    });
+    expect(out + err).not.toMatch(/[\u001b\u202e]/);
+  });
+});
+
+describe('explain', () => {
+  it('says what may stand at a place', async () => {
+    const { code, out } = await cli(['explain', '/stored_inputs/bank/routes/0/path']);
+    expect(code).toBe(0);
+    expect(out).toMatchInlineSnapshot(`
+      "/stored_inputs/bank/routes/0/path: Path
+
+      Begins with /; each segment is * or 1 to 64 letters, digits and . _ ~ -; no . or .. segment, no slash at the end.
+
+        text of 2 to 512 characters
+        must begin with /, have segments that are * or 1 to 64 letters, digits and . _ ~ - (but not . or ..), and not end with a slash  [route-path]
+        example: /v1/accounts/*/postings
+      "
+    `);
+    expect((await cli(['explain', '/'])).out).toContain('platform (required): Platform block');
+    expect((await cli(['explain', '/stored_inputs/any'])).out).toContain('exactly one of header and query');
+  });
+
+  it('ends with 2 where nothing may stand', async () => {
+    for (const pointer of [
+      '/nothing',
+      '/platform/id/x',
+      'platform',
+      '/network/allowed_hosts/x',
+      '/constructor',
+    ]) {
+      expect((await cli(['explain', pointer])).code).toBe(2);
+    }
+  });
+});
+
+describe('diff', () => {
+  const files = (change: (manifest: typeof valid) => unknown) => ({
+    'old.json': text,
+    'new.json': JSON.stringify(change(structuredClone(valid))),
+  });
+
+  it('says when a new version may do nothing more', async () => {
+    const { code, out } = await cli(
+      ['diff', 'old.json', 'new.json'],
+      files((manifest) => ({ ...manifest, stored_inputs: {} })),
+    );
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: 'ledger 1.4.0 → 1.4.0: may do nothing that it could not do before\n',
+    });
+  });
+
+  it('names each new power, and ends with 1 when asked to', async () => {
+    const more = files((manifest) => ({
+      ...manifest,
+      network: { allowed_hosts: ['api.bank.org', 'new.org'] },
+    }));
+    const { code, out } = await cli(['diff', 'old.json', 'new.json'], more);
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: 'ledger 1.4.0 → 1.4.0: may do more than before\n  + may reach the host new.org  (/network/allowed_hosts/1)\n',
+    });
+    expect((await cli(['diff', '--exit-code', 'old.json', 'new.json'], more)).code).toBe(1);
+  });
+
+  it('needs two valid manifests', async () => {
+    expect((await cli(['diff', 'old.json', 'new.json'], { 'old.json': text, 'new.json': '{}' })).code).toBe(
+      1,
+    );
+    expect((await cli(['diff', 'old.json', 'new.json'], { 'old.json': text })).code).toBe(2);
+    expect((await cli(['diff', 'old.json'], { 'old.json': text })).code).toBe(2);
+  });
+});
+
+describe('the rest', () => {
+  it('writes a valid starter and the schema that it names, and nothing over a file', async () => {
+    const { code, written } = await cli(['init']);
+    expect(code).toBe(0);
+    expect(Object.keys(written)).toEqual(['manifest.yaml', 'manifest.schema.json']);
+    expect(written['manifest.yaml']).toContain('$schema=./manifest.schema.json\n');
+    expect((await cli(['validate', 'manifest.yaml'], written)).out).toBe('manifest.yaml: valid\n');
+    expect(JSON.parse(written['manifest.schema.json'] ?? '')).toEqual(
+      JSON.parse((await cli(['schema'])).out),
+    );
+    expect(await cli(['init', 'x.yaml'], { 'x.yaml': '' })).toMatchObject({
+      code: 2,
+      err: 'x.yaml: exists already\n',
+    });
+  });
+
+  it('ends with 2 when it is called wrongly, and helps', async () => {
+    for (const args of [
+      [],
+      ['nonsense'],
+      ['constructor'],
+      ['validate'],
+      ['validate', '--nonsense', 'x'],
+      ['schema', 'x'],
+    ]) {
+      expect((await cli(args)).code).toBe(2);
+    }
+    expect((await cli(['--help'])).code).toBe(0);
+  });
+});
+
+describe('as a program', () => {
+  let directory: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'assistant-manifest-'));
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  it('runs from the root by its name and ends with its code', async () => {
+    const root = resolve(import.meta.dirname, '../..');
+    const program = (...args: string[]) =>
+      promisify(execFile)('npx', ['--no-install', 'assistant-manifest', ...args], { cwd: root }).then(
+        ({ stdout }) => ({ code: 0, stdout }),
+        ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
+      );
+    const bad = join(directory, 'bad.json');
+    await writeFile(bad, '{}');
+    expect(
+      await program('validate', 'manifests/examples/ledger.yaml', 'manifests/examples/household.yaml'),
+    ).toEqual({
+      code: 0,
+      stdout: 'manifests/examples/ledger.yaml: valid\nmanifests/examples/household.yaml: valid\n',
+    });
+    expect((await program('validate', bad)).code).toBe(1);
+    expect((await program('validate', directory)).code).toBe(2);
+  });
+});
