@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { openCluster } from '../e2e/cluster/index.ts';
+import { DEFAULT_CLUSTER, openCluster } from '../e2e/cluster/index.ts';
 import { type ApiServer, connectApiServer, type Seen } from './apiserver.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
@@ -33,7 +33,7 @@ const isTrue = (object: Seen['object'], type: string) =>
   ) === true;
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  const cluster = await openCluster('space');
+  const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
   if (cluster === undefined) throw new Error('no Space is up: npm run up');
   const api = await connectApiServer(cluster.kubeconfig);
   const capsule = `bench-${randomBytes(3).toString('hex').replace(/^\d/, 'a')}`;

@@ -23,3 +23,10 @@ export async function dockerBuild(source: ImageSource, log: string, registry?: s
     await run(['docker', 'build', '--file', source.dockerfile, '--tag', reference, source.context], { log });
   return reference;
 }
+
+/** Gives a built image its alias too; answers the whole name of that. */
+export async function dockerAlias({ name, alias }: ImageSource, reference: string): Promise<string[]> {
+  if (alias === undefined) return [];
+  await run(['docker', 'tag', reference, `${name}:${alias}`]);
+  return [`${name}:${alias}`];
+}

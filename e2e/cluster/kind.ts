@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { dockerAnswers, dockerBuild } from './docker.ts';
+import { dockerAlias, dockerAnswers, dockerBuild } from './docker.ts';
 import type { BringUp, Cluster, TakeDown } from './model.ts';
 import { ClusterProblem } from './problem.ts';
 import { clusterDirectory, kubeconfigPath, readRecord, removeRecord, writeRecord } from './record.ts';
@@ -118,9 +118,13 @@ function cluster(name: string, kind: string): Cluster {
         const log = join(directory, 'images.log');
         step.explain(log);
         const references = new Map<string, string>();
-        for (const image of images)
-          references.set(image.name, await step.run(image.name, () => dockerBuild(image, log)));
-        await run([kind, 'load', 'docker-image', '--name', name, ...references.values()], { log });
+        const names: string[] = [];
+        for (const image of images) {
+          const reference = await step.run(image.name, () => dockerBuild(image, log));
+          references.set(image.name, reference);
+          names.push(reference, ...(await dockerAlias(image, reference)));
+        }
+        await run([kind, 'load', 'docker-image', '--name', name, ...names], { log });
         return references;
       });
     },

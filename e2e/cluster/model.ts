@@ -7,6 +7,8 @@ export type Tool = 'kubectl' | 'helm';
 export interface ImageSource {
   /** Without host and tag, for example `space/operator`. The tag is the hash of what goes in. */
   readonly name: string;
+  /** One more tag for it, which people write by hand. */
+  readonly alias?: string;
   readonly dockerfile: string;
   readonly context: string;
   /** Fills `context` (a bundle, say) before the build; called once, before the hash is taken. */

@@ -27,7 +27,8 @@ export const IMAGES = {
     dockerfile: resolve(ROOT, 'brokers/db/postgres/Dockerfile'),
     context: resolve(ROOT, 'brokers/db/postgres'),
   },
-  ledger: bundled('ledger', 'manifests/examples/ledger/Dockerfile'),
+  // The examples name it by hand: they can be applied as they are.
+  ledger: { ...bundled('ledger', 'manifests/examples/ledger/Dockerfile'), alias: 'dev' },
 } as const satisfies Record<string, ImageSource>;
 
 export const IMAGE_SOURCES: readonly ImageSource[] = Object.values(IMAGES);

@@ -5,6 +5,8 @@ import { Readable } from 'node:stream';
 export interface Image {
   /** Name and tag, for example `space/operator:0123456789ab`. */
   readonly reference: string;
+  /** One more name for it on the node, which comes to mean this image when it meant another. */
+  readonly alias?: string;
   readonly config: Blob;
   readonly layers: readonly Blob[];
 }

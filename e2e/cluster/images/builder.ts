@@ -80,7 +80,12 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
           if (unused.length > 0) await tool.remove(unused).catch(() => undefined); // only disk space is at stake
           return added;
         }));
-      return source.tag === undefined ? image : { ...image, reference: `${source.name}:${source.tag}` };
+      const { name, tag, alias } = source;
+      return {
+        ...image,
+        ...(tag !== undefined && { reference: `${name}:${tag}` }),
+        ...(alias !== undefined && { alias: `${name}:${alias}` }),
+      };
     },
     async push(source, registry) {
       const { reference } = await builder.ensure(source);

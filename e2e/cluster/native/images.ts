@@ -88,15 +88,37 @@ export async function importImages(
   images: readonly Image[],
   log: string,
 ): Promise<number> {
-  const have = (await run([...ctr(layout), 'images', 'list', '--quiet'])).split('\n');
-  // containerd lists whole names, with the registry that a short name stands for.
-  const missing = images.filter(({ reference }) => !have.some((name) => name.endsWith(`/${reference}`)));
-  if (missing.length === 0) return 0;
+  const before = await namesOn(layout);
+  const missing = images.filter(({ reference }) => wholeName(before, reference) === undefined);
+  if (missing.length > 0) await importArchive(layout, store, missing, log);
+  const after = missing.length > 0 ? await namesOn(layout) : before;
+  for (const { reference, alias } of images) {
+    const name = wholeName(after, reference);
+    if (name === undefined) throw new Error(`containerd did not take ${reference}`);
+    if (alias === undefined) continue;
+    const other = name.slice(0, -reference.length) + alias;
+    await run([...ctr(layout), 'images', 'tag', '--force', name, other], { log });
+  }
+  return missing.length;
+}
+
+const namesOn = async (layout: Layout): Promise<readonly string[]> =>
+  (await run([...ctr(layout), 'images', 'list', '--quiet'])).split('\n');
+
+/** containerd lists whole names, with the registry that a short name stands for. */
+const wholeName = (names: readonly string[], reference: string) =>
+  names.find((name) => name.endsWith(`/${reference}`));
+
+async function importArchive(
+  layout: Layout,
+  store: ImageStore,
+  missing: readonly Image[],
+  log: string,
+): Promise<void> {
   const input = archiveOf(missing, store.blobPath);
   await run([...ctr(layout), 'images', 'import', '-'], { input, log }).catch(async (error: unknown) => {
     // A layer that is not what its name says is refused; the next command builds its image again.
     await store.discardHarmed(missing);
     throw error;
   });
-  return missing.length;
 }
