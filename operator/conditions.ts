@@ -41,6 +41,7 @@ export type Reason =
   | 'CapsuleNotFound'
   | 'CapsuleNotReady'
   | 'ScopesNotGranted'
+  | 'ApprovalMissing'
   | 'InputsMissing'
   | 'NoGateway'
   | 'NotNeeded'

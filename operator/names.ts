@@ -17,6 +17,8 @@ export const LABEL = {
 export const ANNOTATION = {
   /** Digest of what the operator last wished of this object. */
   applied: `${GROUP}/applied`,
+  /** On an Assistant: the digest of the manifest that an administrator has approved. */
+  approved: `${GROUP}/approved`,
   /** UID of the Capsule or Assistant that an object belongs to, where an ownerReference cannot say it. */
   owner: `${GROUP}/owner-uid`,
   /** On a principal: the broker has dropped and finalized all that it opened. */

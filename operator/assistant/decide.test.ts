@@ -1,8 +1,8 @@
-import { type AssistantSpec, checkManifest, type Manifest } from '@space/manifests';
+import { type AssistantSpec, checkManifest, type Manifest, manifestDigest } from '@space/manifests';
 import { describe, expect, test } from 'vitest';
 import { no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
-import { ASSISTANT_FINALIZER } from '../names.ts';
+import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
 import { manifest } from '../testing/manifest.ts';
 import * as decide from './decide.ts';
 import { type Facts, planAssistant } from './plan.ts';
@@ -173,6 +173,29 @@ test('an integration needs each of its scopes granted by name', () => {
     'mail (send); files (list)',
   );
   expect(text(decide.decideIntegrations(asked, undefined))).toBe('False ScopesNotGranted');
+});
+
+describe('with manual approval', () => {
+  const capsule = capsuleWith({}, { approval: 'manual' });
+  const asks = parsed({ integrations: { mail: { scopes: ['read'] } } });
+  const me = assistant('ledger', '');
+  const approved = (digest: string) => ({
+    ...me,
+    metadata: { ...me.metadata, annotations: { [ANNOTATION.approved]: digest } },
+  });
+  const digest = `sha256:${manifestDigest(asks)}`;
+  test('what asks for a power waits for its digest to be named', () => {
+    expect(decide.decideApproval(me, asks, capsule)?.message).toContain(`platform.space/approved=${digest}`);
+    expect(decide.decideApproval(approved(digest), asks, capsule)).toBeUndefined();
+  });
+  test('the approval of one manifest is none for another', () => {
+    const more = parsed({ integrations: { mail: { scopes: ['read', 'send'] } } });
+    expect(decide.decideApproval(approved(digest), more, capsule)?.reason).toBe('ApprovalMissing');
+  });
+  test('what asks for nothing waits for nobody', () => {
+    expect(decide.decideApproval(me, parsed({}), capsule)).toBeUndefined();
+    expect(decide.decideApproval(me, asks, inPlace)).toBeUndefined();
+  });
 });
 
 test('a stored input needs a Secret, and what asks for the outside needs a gateway', () => {

@@ -4,11 +4,12 @@ import {
   checkAssistantSpec,
   type Manifest,
   type ManifestResult,
+  manifestDigest,
   summarize,
 } from '@space/manifests';
 import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
-import { ASSISTANT_FINALIZER } from '../names.ts';
+import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
 import { claimedId } from '../stores.ts';
 
 /** Of those with one id, who it belongs to. */
@@ -121,6 +122,30 @@ export function decideIntegrations(manifest: Manifest, granted: CapsuleSpec['int
         'ScopesNotGranted',
         `Not granted: ${missing.join('; ')}. An administrator grants them in the Capsule's spec.integrations.`,
       );
+}
+
+/**
+ * With `approval: manual`, a manifest that asks for any power waits until an administrator has named its digest.
+ * Another manifest has another digest, and waits again.
+ */
+export function decideApproval(
+  assistant: Assistant,
+  manifest: Manifest,
+  capsule: Capsule | undefined,
+): Finding | undefined {
+  if (capsule?.spec.approval !== 'manual' || !asksForPower(manifest)) return undefined;
+  const digest = `sha256:${manifestDigest(manifest)}`;
+  if (assistant.metadata.annotations?.[ANNOTATION.approved] === digest) return undefined;
+  return no(
+    'ApprovalMissing',
+    `The Capsule's administrator approves what asks for powers. To approve this manifest: kubectl annotate --overwrite assistant ${assistant.metadata.name} ${ANNOTATION.approved}=${digest}`,
+  );
+}
+
+function asksForPower({ network, integrations = {}, stored_inputs = {} }: Manifest): boolean {
+  return [network.allowed_hosts, Object.keys(integrations), Object.keys(stored_inputs)].some(
+    ({ length }) => length > 0,
+  );
 }
 
 export function decideInputs(manifest: Manifest, bound: AssistantSpec['storedInputs']): Finding {

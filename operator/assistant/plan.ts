@@ -47,7 +47,9 @@ export function planAssistant(facts: Facts): Plan {
   };
   const needs = check.ok
     ? {
-        IntegrationsGranted: decide.decideIntegrations(check.manifest, capsule?.spec.integrations),
+        IntegrationsGranted:
+          decide.decideApproval(assistant, check.manifest, capsule) ??
+          decide.decideIntegrations(check.manifest, capsule?.spec.integrations),
         InputsBound: decide.decideInputs(check.manifest, spec.storedInputs),
         EgressReady: decide.decideEgress(check.manifest),
       }

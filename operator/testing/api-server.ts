@@ -120,7 +120,12 @@ export async function startApiServer(): Promise<ApiServer> {
       kill: () => end(server),
       async restart() {
         server = startServer();
-        await ready();
+        // The kinds of definitions are served last.
+        const last = { method: 'GET', path: '/apis/platform.space/v1/assistants' } as const;
+        await eventually(() => client.call(last).then(() => true), {
+          within: START_MS,
+          what: 'all kinds are served',
+        });
       },
       stop,
     };
