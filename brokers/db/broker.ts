@@ -92,7 +92,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       repairDrift(context, acceptedOpen),
     ];
     const upkeep = startUpkeep({ rounds, log, intervalMs: UPKEEP_INTERVAL_MS });
-    opened.onNudge(upkeep.nudge);
+    opened.attach({ nudge: upkeep.nudge, quietFor: () => mutations.quietFor() });
     log.info({ port: portOf(serving.server), tls: tls !== undefined }, 'listening');
 
     return {

@@ -50,7 +50,7 @@ export async function openContext(
   const spares = spareNames(await migrate(connections, config.SPACE_NAME));
   await requireKeys(connections, keyring.current());
 
-  let nudge: () => void = () => undefined;
+  let attached: Pick<Context, 'nudge' | 'quietFor'> = { nudge: () => undefined, quietFor: () => 0 };
   const registry = createMetrics();
   const context: Context = {
     connections,
@@ -62,13 +62,15 @@ export async function openContext(
     connectionLimit: config.ROLE_CONNECTION_LIMIT,
     log,
     metrics: createBrokerMetrics(registry.registry, connections.count),
-    nudge: () => nudge(),
+    nudge: () => attached.nudge(),
+    quietFor: () => attached.quietFor(),
     failpoint: failpoint ?? (() => undefined),
   };
-  const onNudge = (listener: () => void) => {
-    nudge = listener;
+  /** For what exists only once the broker listens. */
+  const attach = (parts: typeof attached) => {
+    attached = parts;
   };
-  return { context, address, acceptedOpen, registry, onNudge };
+  return { context, address, acceptedOpen, registry, attach };
 }
 
 /** Fail closed: without its key, an existing database's URL could never be issued again. */

@@ -68,7 +68,7 @@ function operation(name: OperationName) {
 }
 
 /** OpenAPI 3.1, made from the contract that the broker parses requests with. */
-export function openApiDocument(): object {
+function openApiDocument(): object {
   const bearer = (description: string) => ({ type: 'http', scheme: 'bearer', description });
   return {
     openapi: '3.1.0',

@@ -41,6 +41,7 @@ export class ConcurrencyLimit {
   readonly #queued: number;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
+  #quietSince = performance.now();
 
   constructor(options: { active: number; queued: number }) {
     this.#active = options.active;
@@ -49,6 +50,11 @@ export class ConcurrencyLimit {
 
   get running(): number {
     return this.#running;
+  }
+
+  /** Milliseconds since anything ran. */
+  quietFor(): number {
+    return this.#running > 0 ? 0 : performance.now() - this.#quietSince;
   }
 
   /** Runs the work when its turn comes; `undefined` when the queue is full. */
@@ -64,8 +70,10 @@ export class ConcurrencyLimit {
       return { value: await work() };
     } finally {
       const next = this.#waiting.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
+      if (next === undefined) {
+        this.#running -= 1;
+        this.#quietSince = performance.now();
+      } else next();
     }
   }
 }

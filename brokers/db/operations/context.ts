@@ -18,6 +18,8 @@ export interface Context {
   readonly metrics: BrokerMetrics;
   /** Asks the upkeep to look now: a spare was taken, or a drop left something behind. */
   readonly nudge: () => void;
+  /** Milliseconds since the last mutation ended. */
+  readonly quietFor: () => number;
   /** A place where a test may end the process; does nothing in service. */
   readonly failpoint: (name: string) => void;
 }

@@ -7,7 +7,7 @@ import { client, type Reply } from './broker.ts';
  * else happens at one moment. What callers saw side by side must be explained by some order of these moments.
  */
 
-export interface Operation {
+interface Operation {
   readonly kind: 'provision' | 'finalize' | 'create' | 'drop' | 'dropAll';
   readonly capsule: number;
   readonly principal: number;
@@ -176,7 +176,7 @@ function outcomes(world: World, batch: readonly Operation[]): Map<string, { worl
 }
 
 /** Runs a schedule against a broker; returns what no order of moments explains, or nothing. */
-export async function contradicts(
+async function contradicts(
   urls: readonly string[],
   provisioner: string,
   schedule: Schedule,

@@ -49,7 +49,7 @@ async function spawnBroker(
   program: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<BrokerProcess> {
-  const child: ChildProcess = spawn(process.execPath, ['--max-semi-space-size=4', program], {
+  const child: ChildProcess = spawn(process.execPath, ['--max-semi-space-size=1', program], {
     env: { PATH: process.env['PATH'], ...environment, LOG_LEVEL: 'error' },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

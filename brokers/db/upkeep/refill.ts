@@ -2,9 +2,20 @@ import type { Context } from '../operations/context.ts';
 import { addSpare, adoptSpares, countSpares, dropUnusable } from '../spares/pool.ts';
 import type { Round } from './loop.ts';
 
-/** Keeps the pool at its size: adopts strays, drops what cannot be issued, clones one at a time. */
+/** So many clones, then the other rounds have their turn. */
+const CLONES_A_ROUND = 8;
+/** Nobody has asked for anything for so long: a clone disturbs no one. */
+const QUIET_MS = 50;
+/** And if they always ask, a clone comes in between as often as this. */
+const LONGEST_PAUSE_MS = 1_000;
+
+/**
+ * Keeps the pool at its size: adopts strays, drops what cannot be issued, clones one at a time. A clone writes some
+ * four megabytes of WAL, so it waits for a quiet moment until the pool runs low.
+ */
 export function refill(context: Context, size: number): Round {
   const { connections, spares, metrics } = context;
+  const low = Math.ceil(size / 4);
 
   async function ready(): Promise<number> {
     const count = await connections.session((session) => countSpares(session, spares));
@@ -12,15 +23,32 @@ export function refill(context: Context, size: number): Round {
     return count;
   }
 
+  async function quiet(stopping: AbortSignal): Promise<void> {
+    const begun = performance.now();
+    while (
+      !stopping.aborted &&
+      context.quietFor() < QUIET_MS &&
+      performance.now() - begun < LONGEST_PAUSE_MS
+    ) {
+      await new Promise((resolve) => setTimeout(resolve, QUIET_MS / 2));
+    }
+  }
+
   return {
     name: 'spares',
     gapMs: 0,
-    run: async (signal) => {
+    run: async (stopping) => {
       await connections.session(async (session) => {
         await adoptSpares(session, spares);
         await dropUnusable(session, spares);
       });
-      while ((await ready()) < size && !signal.aborted) await addSpare(connections, spares);
+      for (let clones = 0; clones < CLONES_A_ROUND; clones += 1) {
+        const count = await ready();
+        if (count >= size || stopping.aborted) return;
+        if (count >= low) await quiet(stopping);
+        if (!stopping.aborted) await addSpare(connections, spares);
+      }
+      if ((await ready()) < size) context.nudge();
     },
   };
 }
