@@ -2,34 +2,35 @@
  * `node scripts/bundle.ts [IMAGE…]`: writes the build context of each image of ours to `dist/<image>/`, one file a
  * program. The same sources give the same bytes, so that a hash of the context names the image.
  */
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
 interface Context {
-  /** Programs, by the name of the file that they become. Those marked optional are left out until they exist. */
-  readonly programs: Readonly<Record<string, { readonly entry: string; readonly optional?: boolean }>>;
+  /** Programs' sources, by the name of the file that they become. */
+  readonly programs: Readonly<Record<string, string>>;
   /** Directories whose JSON documents are copied, by the name that they get. */
   readonly documents?: Readonly<Record<string, string>>;
 }
 
 const CONTEXTS = {
   operator: {
-    programs: { 'main.mjs': { entry: 'operator/main.ts' } },
+    programs: { 'main.mjs': 'operator/main.ts' },
     documents: { driver: 'manifests/driver' },
   },
   'db-broker': {
     programs: {
-      'main.mjs': { entry: 'brokers/db/main.ts' },
-      'health.mjs': { entry: 'brokers/db/health.ts' },
-      'admin.mjs': { entry: 'brokers/db/admin.ts', optional: true },
+      'main.mjs': 'brokers/db/main.ts',
+      'health.mjs': 'brokers/db/health.ts',
+      'admin.mjs': 'brokers/db/admin.ts',
     },
     documents: { driver: 'manifests/driver' },
   },
-  ledger: { programs: { 'server.mjs': { entry: 'manifests/examples/ledger/server.ts' } } },
+  ledger: { programs: { 'server.mjs': 'manifests/examples/ledger/server.ts' } },
 } as const satisfies Record<string, Context>;
 
 export type BundleName = keyof typeof CONTEXTS;
@@ -41,7 +42,7 @@ const contextOf = (name: BundleName): string => join(ROOT, 'dist', name);
 const REQUIRE = `import { createRequire as __createRequire } from 'node:module';
 const require = __createRequire(import.meta.url);`;
 
-/** Fills `dist/<name>/` anew; whoever reads it meanwhile sees the old directory or the new one. */
+/** Fills `dist/<name>/`; when it holds the same already it is not touched, so that whoever reads it is not disturbed. */
 export async function bundle(name: BundleName): Promise<void> {
   const { programs, documents = {} }: Context = CONTEXTS[name];
   const target = contextOf(name);
@@ -49,17 +50,33 @@ export async function bundle(name: BundleName): Promise<void> {
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
   try {
-    for (const [file, { entry, optional }] of Object.entries(programs)) {
-      if (optional === true && !existsSync(join(ROOT, entry))) continue;
-      await bundleProgram(join(ROOT, entry), join(draft, file));
-    }
-    for (const [directory, source] of Object.entries(documents))
-      await copyDocuments(join(ROOT, source), join(draft, directory));
+    await Promise.all([
+      ...Object.entries(programs).map(([file, entry]) => bundleProgram(join(ROOT, entry), join(draft, file))),
+      ...Object.entries(documents).map(([directory, source]) =>
+        copyDocuments(join(ROOT, source), join(draft, directory)),
+      ),
+    ]);
+    const made = await digestOf(draft);
+    if (made === (await digestOf(target))) return;
     await rm(target, { recursive: true, force: true });
-    await rename(draft, target);
+    await rename(draft, target).catch(async (error: unknown) => {
+      // Another command that bundles the same was a moment faster.
+      if (made !== (await digestOf(target))) throw error;
+    });
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
+}
+
+/** Of the names and contents of all files in a directory; undefined when there is no directory. */
+async function digestOf(directory: string): Promise<string | undefined> {
+  if (!existsSync(directory)) return undefined;
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const hash = createHash('sha256');
+  for (const file of files.sort())
+    hash.update(`\0${relative(directory, file)}\0`).update(await readFile(file));
+  return hash.digest('hex');
 }
 
 /** Not minified: a stack trace names our functions, and a reader of the image can read it. */
