@@ -21,10 +21,9 @@ import { deploymentObject, serviceObject, type Workload, workloadNamespace } fro
 export async function reconcileAssistant(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const assistant = context.stores.assistants.get(key);
   if (!assistant) return {};
+  if (assistant.metadata.deletionTimestamp !== undefined)
+    return finalizeAssistant(context, assistant, signal);
   const check = checkManifest(assistant.spec.manifest);
-  if (assistant.metadata.deletionTimestamp !== undefined) {
-    return finalizeAssistant(context, assistant, check, signal);
-  }
   const facts = await gather(context, assistant, check, signal);
   const plan = planAssistant(facts);
   if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
@@ -38,13 +37,14 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   const findings = { ...plan.findings };
   if (acted.database) findings['DatabaseReady'] = acted.database;
   if (acted.workload) findings['WorkloadReady'] = acted.workload;
-  const manifest = check.ok
-    ? {
-        id: check.manifest.platform.id,
-        version: check.manifest.platform.version,
-        digest: `sha256:${manifestDigest(check.manifest)}`,
-      }
-    : undefined;
+  const manifest =
+    check.ok && plan.accepted
+      ? {
+          id: check.manifest.platform.id,
+          version: check.manifest.platform.version,
+          digest: `sha256:${manifestDigest(check.manifest)}`,
+        }
+      : assistant.status?.manifest;
   await reportAssistant(context, assistant, manifest, findings, signal);
   if (acted.retry) throw acted.retry;
   return { requeueAfterMs: context.sweepMs() };

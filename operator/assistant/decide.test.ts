@@ -84,6 +84,16 @@ describe('a spec is accepted', () => {
   });
 });
 
+test('an id that was accepted cannot become another', () => {
+  const known = { id: 'journal', version: '1.0.0', digest: '' };
+  const renamed = { ...assistant('a', ''), status: { manifest: known } };
+  expect(decide.decideIdentity(renamed)?.message).toContain('"journal"');
+  expect(
+    decide.decideIdentity({ ...renamed, status: { manifest: { ...known, id: 'ledger' } } }),
+  ).toBeUndefined();
+  expect(decide.decideIdentity(assistant('a', ''))).toBeUndefined();
+});
+
 describe('of two with one id', () => {
   const old = assistant('old', '2026-01-01T00:00:00Z');
   const young = assistant('young', '2026-01-02T00:00:00Z');

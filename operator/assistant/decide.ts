@@ -36,6 +36,16 @@ export function decideAccepted(spec: AssistantSpec, manifest: ManifestResult): F
   return yes('Ready', 'The manifest is valid and its references are understood.');
 }
 
+/** An id is for good: under another, what was made under the first would be nobody's. */
+export function decideIdentity(assistant: Assistant): Finding | undefined {
+  const known = assistant.status?.manifest?.id;
+  if (known === undefined || known === claimedId(assistant)) return undefined;
+  return no(
+    'SpecInvalid',
+    `The manifest's platform.id was "${known}" and cannot change. Put it back, or create another Assistant.`,
+  );
+}
+
 /** Whether the Capsule's own number of Assistants has room: who has a place keeps it, then the older come first. */
 export function decidePlace(
   assistant: Assistant,

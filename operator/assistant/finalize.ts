@@ -1,4 +1,3 @@
-import type { ManifestResult } from '@space/manifests';
 import { BrokerError } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { principalOf } from '../capsule/database.ts';
@@ -21,14 +20,14 @@ import { reportAssistant } from './status.ts';
 export async function finalizeAssistant(
   context: Context,
   assistant: Assistant,
-  check: ManifestResult,
   signal: AbortSignal,
 ): Promise<Result> {
   if (!assistant.metadata.finalizers?.includes(ASSISTANT_FINALIZER)) return {};
   const { names, stores, writer } = context;
   const { uid } = assistant.metadata;
   const { capsule: capsuleName } = assistant.spec;
-  const id = check.ok ? check.manifest.platform.id : claimedId(assistant);
+  // What it was known by counts, whatever its manifest says by now.
+  const id = assistant.status?.manifest?.id ?? claimedId(assistant);
   const done = () =>
     removeFinalizer(writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
   if (id === undefined) return done();

@@ -35,6 +35,7 @@ export function planAssistant(facts: Facts): Plan {
   const accepted =
     [
       understood,
+      decide.decideIdentity(assistant),
       decide.decideOwner(assistant, claim),
       decide.decidePlace(assistant, capsule, neighbours),
     ].find((finding) => finding && !isTrue(finding)) ?? understood;
