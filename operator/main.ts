@@ -54,8 +54,6 @@ const client = apiClient(connection, metrics.observeCall);
 const onGate = measured.observeGate;
 const manager = startOperator({ client, names: config, database, log, metrics, onGate });
 health.ready = () => manager.ready;
-await manager.started;
-log.info({ sinceStartMs: Math.round(performance.now()) }, 'leading');
 
 async function stop(signal: NodeJS.Signals): Promise<void> {
   log.info({ signal }, 'stopping');
@@ -69,3 +67,6 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
 }
 process.once('SIGTERM', stop);
 process.once('SIGINT', stop);
+
+await manager.started;
+if (manager.ready) log.info({ sinceStartMs: Math.round(performance.now()) }, 'leading');

@@ -13,7 +13,7 @@ export interface Manager {
   /** Whether the stores are filled and the controllers at work. */
   readonly ready: boolean;
   readonly health: () => Readonly<Record<string, Health>>;
-  /** Resolves when the controllers have been started. */
+  /** Resolves when the controllers have been started, or will never be. */
   readonly started: Promise<void>;
   /** Takes nothing new, lets what runs end, then lets go of the watches. */
   stop(): Promise<void>;
@@ -22,14 +22,16 @@ export interface Manager {
 /** Fills the stores, then leads, then works; and ends in the opposite order. */
 export function startManager(options: ManagerOptions): Manager {
   const ending = new AbortController();
+  const ended = Promise.withResolvers<void>();
+  ending.signal.addEventListener('abort', () => ended.resolve());
   const reflectors = Object.values(options.reflectors);
   const watching = reflectors.map((reflector) => reflector.run(ending.signal));
   let ready = false;
   let working: Promise<void>[] = [];
 
   async function start(): Promise<void> {
-    await Promise.all(reflectors.map((reflector) => reflector.synced));
-    await options.lead?.(ending.signal);
+    const filled = Promise.all(reflectors.map((reflector) => reflector.synced));
+    await Promise.race([filled.then(() => options.lead?.(ending.signal)), ended.promise]);
     if (ending.signal.aborted) return;
     working = options.controllers.map(runController);
     ready = true;
