@@ -16,7 +16,7 @@ const MOST_ANSWERS = 8;
 const SIDE_BY_SIDE = 3;
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  const kills = quick ? 40 : 2_000;
+  const kills = quick ? 20 : 2_000;
   // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
   const server = await startEmbeddedServer({ durable: false, settings: { synchronous_commit: 'on' } });
   const program = await bundleBroker();

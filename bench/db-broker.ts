@@ -12,7 +12,8 @@ import { quantile, type Report, type Row } from './report.ts';
  * hand: CREATE ROLE, CREATE DATABASE and the closing statements on one open connection. One machine, durable server.
  */
 
-const POOL = 64;
+/** The size of the pool, and of the burst that empties it. */
+const POOL = { quick: 24, whole: 64 };
 
 interface Samples {
   readonly ms: number[];
@@ -20,6 +21,7 @@ interface Samples {
 }
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  const pool = quick ? POOL.quick : POOL.whole;
   const server = await startEmbeddedServer();
   const program = await bundleBroker();
   const mounts = mountFiles(server, 'bench');
@@ -27,7 +29,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   try {
     const environment = {
       ...mounts.environment,
-      SPARE_DATABASES: String(POOL),
+      SPARE_DATABASES: String(pool),
       CAPSULE_REQUESTS_PER_SECOND: '1000000',
       CAPSULE_REQUESTS_BURST: '1000000',
       REFUSALS_PER_SECOND: '1000000',
@@ -43,7 +45,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const poolFull = () =>
       until(async () => {
         const [row] = await query<{ n: number }>(registry, 'SELECT count(*)::int AS n FROM broker.spare');
-        return row?.n === POOL;
+        return row?.n === pool;
       }, 'the pool to be full');
 
     const principal = newToken('dbp').reveal();
@@ -63,21 +65,21 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     };
 
     await settle();
-    await measure(10, 1, create);
+    await measure(5, 1, create);
     await settle();
-    const warm = await measure(quick ? 32 : 60, 1, create);
+    const warm = await measure(pool - 8, 1, create);
     const repeats = await measure(quick ? 100 : 500, 1, (i) =>
       call(principal, '/v1/capsules/apps/create', { capsule_id: 'bench', app_id: `app${(i % 10) + 1}` }),
     );
     await settle();
-    const burst = await measure(POOL, 8, create);
-    const sustained = await measure(quick ? 60 : 300, 4, create);
+    const burst = await measure(pool, 8, create);
+    const sustained = await measure(quick ? 40 : 300, 4, create);
     await query(server.superuserUrl, 'CHECKPOINT');
-    const raw = await byHand(server.superuserUrl, quick ? 30 : 100);
+    const raw = await byHand(server.superuserUrl, quick ? 20 : 100);
     const refuse = () => call(newToken('dbp').reveal(), '/v1/capsules/apps/create', {}, 403);
     await measure(200, 4, refuse);
     const refused = await measure(quick ? 500 : 3_000, 1, refuse);
-    const refusedTogether = await measure(quick ? 2_000 : 10_000, 16, refuse);
+    const refusedTogether = await measure(quick ? 1_000 : 10_000, 16, refuse);
 
     const cuts: number[] = [];
     const drop = async (i: number) => {
@@ -93,8 +95,8 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       );
       if (cut !== undefined) cuts.push(cut.at - begun);
     };
-    const dropped = await measure(quick ? 20 : 60, 1, drop);
-    const many = quick ? 40 : 120;
+    const dropped = await measure(quick ? 12 : 60, 1, drop);
+    const many = quick ? 24 : 120;
     const droppedTogether = await measure(many, 8, (i) => drop(i + dropped.ms.length));
     const connections = await query<{ n: number }>(
       server.superuserUrl,
@@ -105,7 +107,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const rows = [
       row('create, warm, 1 caller', warm),
       row('create again, 1 caller', repeats),
-      row(`create, burst of ${POOL}, 8 callers`, burst),
+      row(`create, burst of ${pool}, 8 callers`, burst),
       row('create, sustained, 4 callers', sustained),
       row('by hand, 1 connection', raw),
       row('refusal, 1 caller', refused),

@@ -5,7 +5,7 @@ import type { Report } from './report.ts';
 
 /** Random schedules of operations, retries and concurrent callers over two replicas, against a sequential model. */
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  const count = quick ? 100 : 10_000;
+  const count = quick ? 60 : 10_000;
   const seed = Date.now() % 2 ** 31;
   const stage = await setStage();
   try {

@@ -1,0 +1,139 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { portOf } from '@space/broker-kit';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { postgresPrograms } from '../embedded/binaries.ts';
+import { query, sqlstate, until } from '../testing/postgres.ts';
+
+/** The entry point of the embedded server's image, on the same major version, as an unprivileged user. */
+
+const NOBODY = 65_534;
+let directory: string;
+let port: number;
+let running: ChildProcess | undefined;
+
+const data = () => join(directory, 'volume/data/17');
+const log = () => readFileSync(join(directory, 'log'), 'utf8');
+const url = (password: string, user = 'space_broker', database = 'space_registry') =>
+  `postgresql://${user}:${password}@127.0.0.1:${port}/${database}`;
+const setPassword = (password: string) => writeFileSync(join(directory, 'password'), password);
+
+function start(): ChildProcess {
+  const asServer = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+  const env = {
+    PATH: process.env['PATH'],
+    PG_PROGRAMS: postgresPrograms('17'),
+    PGDATA: data(),
+    PASSWORD_FILE: join(directory, 'password'),
+    TLS_DIRECTORY: join(directory, 'tls'),
+    SOCKET_DIRECTORY: directory,
+    LISTEN_ADDRESSES: '127.0.0.1',
+    PORT: String(port),
+    MAX_CONNECTIONS: '50',
+    LOG: join(directory, 'log'),
+  };
+  const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off >>"$LOG" 2>&1`;
+  running = spawn('/bin/sh', ['-c', script], {
+    ...asServer,
+    cwd: directory,
+    env,
+    stdio: 'ignore',
+    detached: true,
+  });
+  return running;
+}
+
+async function end(signal: NodeJS.Signals): Promise<void> {
+  const child = running;
+  running = undefined;
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  // As a container ends: all of it at once.
+  if (signal === 'SIGKILL' && child.pid !== undefined) process.kill(-child.pid, signal);
+  else child.kill(signal);
+  await gone;
+}
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'space-entrypoint-'));
+  mkdirSync(join(directory, 'volume'));
+  for (const file of ['entrypoint.sh', 'bootstrap.sql', 'registry.sql', 'pg_hba.conf']) {
+    cpSync(join(import.meta.dirname, file), join(directory, 'image', file));
+  }
+  chmodSync(directory, 0o755);
+  if (process.getuid?.() === 0)
+    for (const path of [directory, join(directory, 'volume')]) chownSync(path, NOBODY, NOBODY);
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  port = portOf(probe);
+  await new Promise((resolve) => probe.close(resolve));
+});
+afterEach(() => end('SIGINT'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+describe('the embedded server', () => {
+  it.each(['', 'with space', "quo'te", 'new\nline'])(
+    'does not start with the password %j',
+    async (password) => {
+      setPassword(password);
+      expect((await once(start(), 'exit'))[0]).toBe(1);
+      expect(existsSync(data())).toBe(false);
+    },
+  );
+
+  it('begins its first start anew when that was cut short, and then comes up closed', async () => {
+    setPassword('first_Password-1');
+    start();
+    await until(() => existsSync(`${data()}.draft/base`), 'the draft');
+    await end('SIGKILL');
+    expect(existsSync(join(data(), 'PG_VERSION'))).toBe(false);
+    start();
+    await until(async () => (await sqlstate(url('first_Password-1'))) === 'ok', 'the server');
+    const [facts] = await query(
+      url('first_Password-1'),
+      `SELECT rolsuper, rolcreaterole, rolcreatedb, pg_has_role('pg_signal_backend', 'MEMBER') AS signal,
+              current_setting('max_prepared_transactions') AS prepared, current_setting('max_connections') AS connections
+       FROM pg_roles WHERE rolname = current_user`,
+    );
+    expect(facts).toEqual({
+      rolsuper: false,
+      rolcreaterole: true,
+      rolcreatedb: true,
+      signal: true,
+      prepared: '0',
+      connections: '50',
+    });
+    for (const database of ['postgres', 'template1']) {
+      expect(await sqlstate(url('first_Password-1', 'space_broker', database))).toBe('42501');
+    }
+    expect(await sqlstate(url('first_Password-1', 'postgres', 'postgres'))).toBe('28000');
+  });
+
+  it('takes a changed password at its next start, also after a crash, and never logs one', async () => {
+    setPassword('second_Password-2');
+    start();
+    await until(async () => (await sqlstate(url('second_Password-2'))) === 'ok', 'the new password');
+    expect(await sqlstate(url('first_Password-1'))).toBe('28P01');
+    await query(url('second_Password-2'), 'CREATE TABLE kept AS SELECT 1 AS n');
+    await end('SIGKILL');
+    setPassword('third_Password-3');
+    start();
+    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the recovery');
+    expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
+    expect(log()).not.toMatch(/(first|second|third)_Password/);
+  });
+});

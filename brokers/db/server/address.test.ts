@@ -1,0 +1,41 @@
+import { inspect } from 'node:util';
+import { expect, it } from 'vitest';
+import { parseAdminUrl } from './address.ts';
+
+const noFile = () => {
+  throw new Error('reads no file');
+};
+
+it('reads all that a URL says', () => {
+  const address = parseAdminUrl('postgresql://space_broker:p%40ss@[::1]:5433/space_registry\n', noFile);
+  expect(address).toMatchObject({
+    host: '::1',
+    port: 5433,
+    database: 'space_registry',
+    user: 'space_broker',
+    ssl: false,
+  });
+  expect(address.password.reveal()).toBe('p@ss');
+  expect(inspect(address)).not.toContain('p@ss');
+});
+
+it('verifies whom it speaks to, with the authority that is named', () => {
+  const url = 'postgres://a:b@db.example/r?sslmode=verify-full&sslrootcert=/ca.pem';
+  expect(parseAdminUrl(url, (path) => `read ${path}`).ssl).toEqual({
+    rejectUnauthorized: true,
+    ca: 'read /ca.pem',
+  });
+});
+
+it.each([
+  '',
+  'nonsense',
+  'mysql://a:b@h/d',
+  'postgresql://h/d',
+  'postgresql://a:b@h/',
+  'postgresql://a:canary@h/d?sslmode=require',
+])('refuses %j without quoting it', (url) => {
+  expect(() => parseAdminUrl(url, noFile)).toThrow(
+    expect.objectContaining({ message: expect.not.stringContaining('canary') }),
+  );
+});
