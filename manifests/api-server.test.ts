@@ -119,6 +119,29 @@ describe('the API server', () => {
     await patch({ metadata: { finalizers: null } });
   });
 
+  it('judges a server-side apply in the same way, and makes no union of what two people applied', async () => {
+    const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants/applied`;
+    const manifest = sampleManifest({ inputs: 1, routes: 1 });
+    const apply = (fieldManager: string, value: unknown) =>
+      judge.server.client.call<{ spec: { manifest: typeof manifest } }>({
+        method: 'PATCH',
+        path,
+        query: { fieldManager, force: 'true', fieldValidation: 'Ignore' },
+        body: { ...holding(value), metadata: { name: 'applied' } },
+        contentType: 'application/apply-patch+yaml',
+      });
+    await expect(apply('one', { ...manifest, extra: 1 })).rejects.toThrow(
+      /spec\.manifest: unknown property or null: extra/,
+    );
+    await expect(apply('one', { ...manifest, integrations: null })).rejects.toThrow(
+      /unknown property or null: integrations/,
+    );
+    await apply('one', manifest);
+    const { spec } = await apply('two', { ...manifest, network: { allowed_hosts: ['other.org'] } });
+    expect(spec.manifest.network.allowed_hosts).toEqual(['other.org']);
+    expect(spec.manifest.platform.creators).toEqual(manifest.platform.creators);
+  });
+
   it('takes a manifest of 1,000,000 bytes, the most that we take', async () => {
     const largest = sampleManifest({
       inputs: 8,

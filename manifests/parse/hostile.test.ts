@@ -153,6 +153,10 @@ describe('sizes', () => {
 });
 
 describe('no input of 1 MiB takes long', () => {
+  const processorTime = () => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
   const fill = (piece: string, frame = (inner: string) => inner) =>
     frame(piece.repeat(Math.floor((TEXT_LIMIT - 4096) / Buffer.byteLength(piece))));
   const at = (pointer: string, text: string) => {
@@ -228,9 +232,9 @@ describe('no input of 1 MiB takes long', () => {
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(TEXT_LIMIT);
       // The first runs compile the code; a busy machine shows in the clock, not in the processor time.
       const times = Array.from({ length: 6 }, () => {
-        const before = process.threadCpuUsage().user;
+        const before = processorTime();
         parseManifest(text);
-        return (process.threadCpuUsage().user - before) / 1000;
+        return processorTime() - before;
       });
       expect(Math.min(...times)).toBeLessThan(50);
     });

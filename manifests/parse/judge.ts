@@ -28,7 +28,9 @@ const NONE: readonly Fault[] = [];
 const patterns = new WeakMap<Check, RegExp>();
 
 export function compiled(check: Check): RegExp {
-  const pattern = patterns.get(check) ?? new RegExp(check.pattern);
+  const known = patterns.get(check);
+  if (known !== undefined) return known;
+  const pattern = new RegExp(check.pattern);
   patterns.set(check, pattern);
   return pattern;
 }
@@ -81,10 +83,10 @@ export function stringFaults(rule: StringRule, value: string): readonly Fault[] 
       { rule: 'length', message: `must have ${bounds(rule.min, rule.max, 'character')}; found ${much}` },
     ];
   }
-  const failed =
-    rule.checks?.filter((check) => compiled(check).test(value) !== (check.expect === 'match')) ?? [];
+  const fails = (check: Check) => compiled(check).test(value) !== (check.expect === 'match');
   const reserved = rule.except?.includes(value) ?? false;
-  if (failed.length === 0 && !reserved) return NONE;
+  if (!reserved && !rule.checks?.some(fails)) return NONE;
+  const failed = rule.checks?.filter(fails) ?? [];
   // A value that has not the shape at all says nothing more of the rest.
   const shape = failed.find((check) => check.expect === 'match');
   const told = shape === undefined ? failed : [shape];
@@ -185,11 +187,13 @@ function objectFaults(rule: ObjectRule, value: object): readonly Fault[] {
     const message = `is not a property of ${rule.title} (${known.join(', ')})${faults.length < 20 ? suggestion(key, known) : ''}`;
     faults.push({ rule: 'unknown-property', message, at: key });
   }
-  for (const [name, property] of Object.entries(rule.required)) {
-    if (!has(value, name))
+  for (const name of Object.keys(rule.required)) {
+    const property = rule.required[name];
+    if (property !== undefined && !has(value, name))
       faults.push({ rule: 'required', message: `is required: ${lead(property)}`, at: name });
   }
-  return [...faults, ...crossFaults(rule, value)];
+  const together = crossFaults(rule, value);
+  return faults.length === 0 ? together : [...faults, ...together];
 }
 
 const has = (value: object, name: string) =>
@@ -201,6 +205,7 @@ export const isPlain = ({ notEmpty, exactlyOne, onlyWith }: ObjectRule): boolean
 
 /** What is wrong with an object's properties together. */
 export function crossFaults(rule: ObjectRule, value: object): readonly Fault[] {
+  if (isPlain(rule)) return NONE;
   const faults: Fault[] = [];
   if (rule.notEmpty && Object.keys(value).length === 0) {
     const names = Object.keys(propertiesOf(rule)).join(', ');

@@ -148,5 +148,13 @@ export const object = <R extends Properties, O extends Properties>(
   rule: Stated<ObjectRule<R, O>>,
 ): ObjectRule<R, O> => ({ kind: 'object', ...rule });
 
+const all = new WeakMap<ObjectRule, Properties>();
+
 /** Every property of an object rule, in the order in which the rules state them. */
-export const propertiesOf = (rule: ObjectRule): Properties => ({ ...rule.required, ...rule.optional });
+export function propertiesOf(rule: ObjectRule): Properties {
+  const known = all.get(rule);
+  if (known !== undefined) return known;
+  const properties = { ...rule.required, ...rule.optional };
+  all.set(rule, properties);
+  return properties;
+}
