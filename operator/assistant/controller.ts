@@ -17,6 +17,8 @@ import { planAssistant } from './plan.ts';
 import { reportAssistant } from './status.ts';
 import { deploymentObject, serviceObject, type Workload, workloadNamespace } from './workload.ts';
 
+const LOOK_AGAIN_MS = 15_000;
+
 /** The order of an Assistant: understood, finalizer, database, workload, Ready. Nothing runs before its plan says so. */
 export async function reconcileAssistant(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const assistant = context.stores.assistants.get(key);
@@ -47,7 +49,9 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
       : assistant.status?.manifest;
   await reportAssistant(context, assistant, manifest, findings, signal);
   if (acted.retry) throw acted.retry;
-  return { requeueAfterMs: context.sweepMs() };
+  // The Secret by which an id may be somebody else's is not watched: look again soon.
+  const lostId = plan.findings['Accepted']?.reason === 'DuplicateIdentifier';
+  return { requeueAfterMs: lostId ? LOOK_AGAIN_MS : context.sweepMs() };
 }
 
 interface Acted {

@@ -3,7 +3,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
 import { type ApiClient, apiClient } from '../runtime/client.ts';
 import { connect } from '../runtime/connection.ts';
@@ -34,7 +34,7 @@ function program(name: string): string {
       'SPACE_TEST_BIN does not say where etcd and kube-apiserver are; npm test builds them and sets it',
     );
   }
-  const path = join(directory, name);
+  const path = resolve(directory, name);
   if (!existsSync(path)) throw new Error(`${path} does not exist; npm test builds it`);
   return path;
 }
