@@ -1,0 +1,112 @@
+import { checkManifest } from '@space/manifests';
+import { describe, expect, test } from 'vitest';
+import type { SpaceNames } from '../context.ts';
+import type { Assistant } from '../kinds.ts';
+import { manifest } from '../testing/manifest.ts';
+import { deploymentObject, documents, serviceObject, type Workload } from './workload.ts';
+
+const names: SpaceNames = {
+  space: 'home',
+  namespace: 'home',
+  servicesNamespace: 'home-services',
+  runtimeClass: 'gvisor',
+  handler: 'runsc',
+};
+const bindings = { databaseUrlDigest: 'd1', postgresAddress: '10.96.0.7' };
+
+function workload(spec: Partial<Assistant['spec']> = {}, changes: Record<string, unknown> = {}): Workload {
+  const check = checkManifest(manifest('ledger', changes));
+  if (!check.ok) throw new Error(JSON.stringify(check.errors));
+  const whole = { capsule: 'household', image: 'registry.test/ledger:1', manifest: check.manifest, ...spec };
+  return { names, assistant: { metadata: { name: 'a', uid: 'u' }, spec: whole }, manifest: check.manifest };
+}
+
+interface Template {
+  readonly template: { readonly metadata: object; readonly spec: Record<string, unknown> };
+}
+const templateOf = (given: Workload) =>
+  (deploymentObject(given, bindings).desired['spec'] as Template).template;
+
+describe('a pod', () => {
+  const { spec } = templateOf(workload());
+  const [container] = spec['containers'] as [Record<string, unknown>];
+
+  test('runs under the sandbox’s class, with no token, no rights and no root', () => {
+    expect(spec).toMatchObject({
+      runtimeClassName: 'gvisor',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    });
+    expect(container['securityContext']).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+  });
+
+  test('asks nobody for names, and knows one', () => {
+    expect(spec).toMatchObject({ dnsPolicy: 'None', dnsConfig: { nameservers: ['127.0.0.1'] } });
+    expect(spec['hostAliases']).toEqual([{ ip: '10.96.0.7', hostnames: ['postgres'] }]);
+  });
+
+  test('can write to bounded memory only', () => {
+    expect(spec['volumes']).toContainEqual({
+      name: 'tmp',
+      emptyDir: { medium: 'Memory', sizeLimit: '64Mi' },
+    });
+    expect(container['volumeMounts']).toContainEqual({
+      name: 'space',
+      mountPath: '/etc/space',
+      readOnly: true,
+    });
+  });
+
+  test('gets what the platform sets after what the spec says, and its URL from a Secret', () => {
+    const { spec: own } = templateOf(workload({ env: [{ name: 'LOG_LEVEL', value: 'debug' }], port: 9000 }));
+    const [{ env }] = own['containers'] as [{ env: object[] }];
+    expect(env).toEqual([
+      { name: 'LOG_LEVEL', value: 'debug' },
+      { name: 'CAPSULE_ID', value: 'household' },
+      { name: 'ASSISTANT_ID', value: 'ledger' },
+      { name: 'PORT', value: '9000' },
+      { name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: 'ledger-database', key: 'DATABASE_URL' } } },
+    ]);
+  });
+});
+
+describe('the revision', () => {
+  const revision = (given: Workload, bound = bindings) => deploymentObject(given, bound).revision;
+  const first = revision(workload());
+  const { platform } = manifest('ledger');
+  test.each<[string, string]>([
+    ['another image', revision(workload({ image: 'registry.test/ledger:2' }))],
+    ['another genesis', revision(workload({}, { platform: { ...platform, genesis: 'Be better.' } }))],
+    ['another manifest', revision(workload({}, { platform: { ...platform, version: '1.0.1' } }))],
+    ['another database URL', revision(workload(), { ...bindings, databaseUrlDigest: 'd2' })],
+    ['another address of PostgreSQL', revision(workload(), { ...bindings, postgresAddress: '10.96.0.8' })],
+    ['another environment', revision(workload({ env: [{ name: 'A', value: 'b' }] }))],
+  ])('changes with %s', (_, other) => expect(other).not.toBe(first));
+  test('does not change with the number of replicas', () =>
+    expect(revision(workload({ replicas: 3 }))).toBe(first));
+});
+
+test('documents are named by what they say, and say all of it', () => {
+  const { manifest: document, genesis } = documents(workload());
+  expect(document.name).toMatch(/^ledger-manifest-[0-9a-f]{10}$/);
+  expect(JSON.parse(document.text)).toEqual(manifest('ledger'));
+  expect(genesis).toMatchObject({ key: 'genesis.txt', text: 'You do nothing, well.' });
+  expect(genesis.name).toMatch(/^ledger-genesis-[0-9a-f]{10}$/);
+});
+
+test('the Service leads to this Assistant’s pods alone', () => {
+  const { metadata, spec } = serviceObject(workload({ port: 9000 })) as ReturnType<typeof serviceObject> & {
+    spec: object;
+  };
+  expect(metadata.name).toBe('ledger');
+  expect(spec).toMatchObject({
+    type: 'ClusterIP',
+    selector: { 'platform.space/capsule': 'household', 'platform.space/assistant': 'ledger' },
+    ports: [{ port: 9000, targetPort: 9000 }],
+  });
+});

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import type { SpaceNames } from '../context.ts';
+import type { Capsule } from '../kinds.ts';
+import * as guardrails from './guardrails.ts';
+
+const names: SpaceNames = {
+  space: 'home',
+  namespace: 'home',
+  servicesNamespace: 'home-services',
+  runtimeClass: 'gvisor',
+  handler: 'runsc',
+};
+const capsule = (spec: Capsule['spec'] = {}): Capsule => ({
+  metadata: { name: 'household', uid: 'u' },
+  spec,
+});
+
+test('the namespace enforces restricted Pod Security and says whose it is', () => {
+  const { metadata } = guardrails.namespaceObject(names, capsule());
+  expect(metadata.labels).toMatchObject({
+    'platform.space/space': 'home',
+    'platform.space/capsule': 'household',
+    'pod-security.kubernetes.io/enforce': 'restricted',
+  });
+  expect(metadata.annotations).toEqual({ 'platform.space/owner-uid': 'u' });
+});
+
+test('the quota has what is said, and always bounds pods and ways in from outside', () => {
+  const hard = (spec: Capsule['spec']) =>
+    (guardrails.quotaObject(names, capsule(spec))['spec'] as { hard: object }).hard;
+  const always = { pods: '100', 'services.nodeports': '0', 'services.loadbalancers': '0' };
+  expect(hard({})).toEqual(always);
+  expect(hard({ quota: { cpu: '2', memory: '4Gi', pods: 7 } })).toEqual({
+    ...always,
+    pods: '7',
+    'limits.cpu': '2',
+    'limits.memory': '4Gi',
+  });
+});
+
+test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL', () => {
+  expect(guardrails.defaultDenyObject(names, capsule())['spec']).toEqual({
+    podSelector: {},
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: [],
+    egress: [],
+  });
+  const inNamespace = (name: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': name } });
+  expect(guardrails.assistantsPolicyObject(names, capsule())['spec']).toMatchObject({
+    podSelector: { matchExpressions: [{ key: 'platform.space/assistant', operator: 'Exists' }] },
+    ingress: [
+      {
+        from: [
+          {
+            namespaceSelector: inNamespace('home'),
+            podSelector: { matchLabels: { 'platform.space/client': 'true' } },
+          },
+        ],
+      },
+    ],
+    egress: [
+      {
+        to: [
+          {
+            namespaceSelector: inNamespace('home-services'),
+            podSelector: { matchLabels: { 'platform.space/component': 'postgres' } },
+          },
+        ],
+        ports: [{ protocol: 'TCP', port: 5432 }],
+      },
+    ],
+  });
+});
+
+test('the operator gives itself the Secrets of this namespace, by the one role it may bind', () => {
+  const identity = { kind: 'ServiceAccount', name: 'home-operator', namespace: 'home' } as const;
+  const binding = guardrails.secretsBindingObject(names, capsule(), identity);
+  expect(binding['roleRef']).toMatchObject({ kind: 'ClusterRole', name: 'home-capsule-secrets' });
+  expect(binding['subjects']).toEqual([identity]);
+});
