@@ -53,9 +53,9 @@ async function lifeAndDeath(dieAfter: number): Promise<{ life: boolean; death: b
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
   await space.becomes(CAPSULE, capsule, 'Ready', 'True Ready');
   expect(await inventory(space, capsule), when).toEqual(ONE_OF_EACH);
-  await space.stop();
+  await counted(space, capsule);
 
-  await space.start({ dieAfter });
+  space.life.arm(dieAfter);
   await space.delete(CAPSULE, capsule);
   const death = await deadOr(space, async () => (await space.get(CAPSULE, capsule)) === undefined);
   await space.start();
@@ -64,6 +64,13 @@ async function lifeAndDeath(dieAfter: number): Promise<{ life: boolean; death: b
   expect(await space.get(NAMESPACE, space.namespaceOf(capsule)), when).toBeUndefined();
   await space.close();
   return { life, death };
+}
+
+/** The last act of a life: the Capsule has counted its Assistant. */
+async function counted(space: TestSpace, capsule: string): Promise<void> {
+  const ready = async () =>
+    (await space.get<kinds.Capsule>(CAPSULE, capsule))?.status?.assistants?.ready === 1;
+  await eventually(ready, { what: 'the Assistant is counted' });
 }
 
 /** Waits for the operator's death, or its goal, and ends it; says whether it died. */

@@ -6,8 +6,8 @@ export interface Lifeline {
   /** Writes and broker calls that took effect, Events aside. */
   readonly acts: readonly string[];
   readonly dead: boolean;
-  /** Resolves when it has died. */
-  readonly death: Promise<void>;
+  /** From now on, it may do so many acts more. */
+  arm(more: number): void;
 }
 
 /**
@@ -16,7 +16,7 @@ export interface Lifeline {
  */
 export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter = Number.POSITIVE_INFINITY) {
   const acts: string[] = [];
-  const death = Promise.withResolvers<void>();
+  let last = dieAfter;
   let dead = false;
 
   const alive = () => {
@@ -27,10 +27,7 @@ export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter =
     const answer = await doIt();
     alive();
     acts.push(name);
-    if (acts.length >= dieAfter) {
-      dead = true;
-      death.resolve();
-    }
+    if (acts.length >= last) dead = true;
     alive();
     return answer;
   }
@@ -65,7 +62,9 @@ export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter =
     get dead() {
       return dead;
     },
-    death: death.promise,
+    arm(more) {
+      last = acts.length + more;
+    },
   };
   return { client: mortalClient, database: mortalDatabase, life };
 }

@@ -84,7 +84,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
   const driver = readFileSync(DRIVER_PATH);
   let manager: Manager | undefined;
-  let life: Lifeline = { acts: [], dead: false, death: new Promise(() => {}) };
+  let life: Lifeline = { acts: [], dead: false, arm: () => {} };
 
   const test: TestSpace = {
     names,
