@@ -1,5 +1,6 @@
 import { newToken } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { addSpare } from '../spares/pool.ts';
 import { type Client, client, type Reply } from '../testing/broker.ts';
 import { census, straySpares } from '../testing/census.ts';
 import { type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
@@ -14,7 +15,11 @@ let count = 0;
 
 beforeAll(async () => {
   // What was committed must outlive a crash of the server's processes; the machine itself does not crash here.
-  stage = await setStage({ settings: { synchronous_commit: 'on' } });
+  // No broker makes spares by itself here: each test has exactly the ones that it asks for.
+  stage = await setStage(
+    { settings: { synchronous_commit: 'on' } },
+    { environment: { SPARE_DATABASES: '0' } },
+  );
   program = await bundleBroker();
 });
 afterAll(async () => {
@@ -26,12 +31,20 @@ beforeEach(() => {
 });
 afterEach(() => doomed?.kill());
 
+async function setSpares(count: number): Promise<void> {
+  const { connections, spares } = stage.broker.context;
+  const names = await stage.sql<{ datname: string }>(
+    "SELECT datname FROM pg_database WHERE datname ~ '_spare_'",
+  );
+  for (const { datname } of names) await stage.sql(`DROP DATABASE ${datname}`);
+  await stage.registry('DELETE FROM broker.spare');
+  for (let i = 0; i < count; i += 1) await addSpare(connections, spares);
+}
+
 /** Calls the broker that is to die, then the one that stands beside it. */
 async function dieAndRetry(failpoint: string, token: string, act: (caller: Client) => Promise<Reply>) {
-  const cold = failpoint.startsWith('cold');
-  if (cold) await stage.registry('DELETE FROM broker.spare');
   doomed = await program.spawn({ ...stage.mounts.environment, SPARE_DATABASES: '0', FAILPOINT: failpoint });
-  if (cold) await stage.registry('DELETE FROM broker.spare');
+  await setSpares(failpoint.startsWith('cold') ? 0 : 1);
   await expect(act(client(doomed.url, token))).rejects.toThrow();
   await doomed.gone;
   return act(client(stage.broker.url, token));

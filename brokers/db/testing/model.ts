@@ -39,7 +39,7 @@ const operation: fc.Arbitrary<Operation> = fc.record({
 export function schedules(count: number, seed: number): Schedule[] {
   const first: Operation = { kind: 'provision', capsule: 0, principal: 0, app: 0 };
   const batch = fc.array(operation, { minLength: 1, maxLength: 3 });
-  const all = fc.array(batch, { minLength: 1, maxLength: 4 }).map((batches) => [[first], ...batches]);
+  const all = fc.array(batch, { minLength: 1, maxLength: 3 }).map((batches) => [[first], ...batches]);
   return fc.sample(all, { numRuns: count, seed });
 }
 
