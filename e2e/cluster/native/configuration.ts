@@ -89,7 +89,7 @@ disabled_plugins = ["io.containerd.internal.v1.tracing", "io.containerd.tracing.
 }
 
 const runsc = ({ bin, log }: Layout) => `binary_name = "${bin}/runsc"
-log_path = "${log}/runsc-%ID%.log"
+log_path = "${log}/runsc.log"
 [runsc_config]
   platform = "systrap"
 `;

@@ -3,6 +3,7 @@ import {
   closeSync,
   copyFileSync,
   openSync,
+  readdirSync,
   renameSync,
   statSync,
   truncateSync,
@@ -64,15 +65,9 @@ export function createSupervisor({ log, status, env }: Place): (component: Compo
     child.on('exit', (code, signal) => end(signal ?? `exit ${code}`));
   }
 
-  const watched = new Set<string>();
-  setInterval(() => {
-    for (const name of watched) capLog(join(log, `${name}.log`));
-  }, LOG_CHECK_MS);
+  setInterval(() => capLogs(log), LOG_CHECK_MS);
 
-  return (component) => {
-    watched.add(component.name);
-    start(component);
-  };
+  return (component) => start(component);
 }
 
 function launch({ command, env }: Component, log: string, inherited: NodeJS.ProcessEnv): ChildProcess {
@@ -86,12 +81,15 @@ function launch({ command, env }: Component, log: string, inherited: NodeJS.Proc
 }
 
 /** Programs append, so a log can be cut under them: what was in it is kept once. */
-function capLog(file: string): void {
+function capLogs(directory: string): void {
   try {
-    if (statSync(file).size < LOG_LIMIT) return;
-    copyFileSync(file, `${file}.1`);
-    truncateSync(file);
+    for (const name of readdirSync(directory)) {
+      const file = join(directory, name);
+      if (!name.endsWith('.log') || statSync(file).size < LOG_LIMIT) continue;
+      copyFileSync(file, `${file}.1`);
+      truncateSync(file);
+    }
   } catch {
-    // No log yet, or a full disk: the next check may find better.
+    // A full disk, say: the next check may find better.
   }
 }
