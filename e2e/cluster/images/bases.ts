@@ -53,7 +53,8 @@ const debian: Base = {
 
 function bootstrap(draft: string, log: string): Promise<void> {
   return withScratch('debian', async (root) => {
-    await run(['debootstrap', '--variant=minbase', SUITE, root], { log });
+    // It mounts /proc in there: in a mount namespace of its own, so that nothing stays should it be killed.
+    await run(['unshare', '--mount', 'debootstrap', '--variant=minbase', SUITE, root], { log });
     await Promise.all(SLIMMED.map((path) => rm(join(root, path), { recursive: true, force: true })));
     for (const path of ['lib/apt/lists/partial', 'cache/apt/archives/partial', 'log/apt'])
       await mkdir(join(root, 'var', path), { recursive: true });
