@@ -25,21 +25,29 @@ const kind = fc.oneof(
   { weight: 2, arbitrary: fc.constant('provision' as const) },
   { weight: 4, arbitrary: fc.constant('create' as const) },
   { weight: 3, arbitrary: fc.constant('drop' as const) },
-  { weight: 1, arbitrary: fc.constant('dropAll' as const) },
-  { weight: 1, arbitrary: fc.constant('finalize' as const) },
+  { weight: 2, arbitrary: fc.constant('dropAll' as const) },
+  { weight: 2, arbitrary: fc.constant('finalize' as const) },
 );
-const operation: fc.Arbitrary<Operation> = fc.record({
-  kind,
-  capsule: index(2),
-  principal: index(PRINCIPALS),
-  app: index(2),
-});
+/** Mostly a Capsule's own principal on few names, or nearly everything would be refused. */
+const operation: fc.Arbitrary<Operation> = fc
+  .record({
+    kind,
+    capsule: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
+    stranger: fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: index(PRINCIPALS) }),
+    app: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
+  })
+  .map(({ stranger, ...rest }) => ({ ...rest, principal: (rest.capsule + stranger) % PRINCIPALS }));
 
 /** Starts with a Capsule, so that few schedules are nothing but refusals. */
 export function schedules(count: number, seed: number): Schedule[] {
   const first: Operation = { kind: 'provision', capsule: 0, principal: 0, app: 0 };
-  const batch = fc.array(operation, { minLength: 1, maxLength: 3 });
-  const all = fc.array(batch, { minLength: 1, maxLength: 3 }).map((batches) => [[first], ...batches]);
+  const batch = fc.oneof(
+    fc.array(operation, { minLength: 1, maxLength: 1 }),
+    fc.array(operation, { minLength: 2, maxLength: 3 }),
+  );
+  const all = fc
+    .array(batch, { minLength: 2, maxLength: 5, size: 'max' })
+    .map((batches) => [[first], ...batches]);
   return fc.sample(all, { numRuns: count, seed });
 }
 
@@ -183,22 +191,23 @@ async function contradicts(
   prefix: string,
 ): Promise<string | undefined> {
   const tokens = Array.from({ length: PRINCIPALS }, () => newToken('dbp').reveal());
-  const names = new Map<string, string>();
+  let names = new Map<string, string>();
   let worlds: World[] = [{ capsules: {}, retired: [] }];
   for (const [step, batch] of schedule.entries()) {
     const replies = await Promise.all(
       batch.map((op, i) => call(urls[(step + i) % urls.length] ?? '', provisioner, tokens, op, prefix)),
     );
     const possible = worlds.flatMap((world) => [...outcomes(world, batch).values()]);
-    const matching = possible.filter(({ seen }) =>
-      seen.every((expected, i) => explains(expected, replies[i], new Map(names))),
-    );
+    const matching = possible.flatMap(({ world, seen }) => {
+      const learned = explainsAll(seen, replies, names);
+      return learned === undefined ? [] : [{ world, learned }];
+    });
     const [some] = matching;
     if (some === undefined) {
       const got = replies.map(({ status, text }) => `${status} ${text}`);
       return `step ${step} of ${JSON.stringify(schedule)}: got ${got.join(' | ')}`;
     }
-    for (const [i, expected] of some.seen.entries()) explains(expected, replies[i], names);
+    names = some.learned;
     worlds = [...new Map(matching.map(({ world }) => [JSON.stringify(world), world])).values()];
   }
   return undefined;
@@ -214,6 +223,20 @@ function call(url: string, provisioner: string, tokens: readonly string[], op: O
   return op.kind === 'create' ? one.create(capsule, `app${op.app}`) : one.drop(capsule, `app${op.app}`);
 }
 
+/** Compares a batch; returns the names as they are known after it, or nothing. */
+function explainsAll(
+  seen: readonly Seen[],
+  replies: readonly Reply[],
+  names: ReadonlyMap<string, string>,
+): Map<string, string> | undefined {
+  const learned = new Map(names);
+  // A list may hold what a create beside it made, whose name only that create's reply tells.
+  const order = [...seen.keys()].sort((a, b) => Number(isList(seen[a])) - Number(isList(seen[b])));
+  return order.every((i) => explains(seen[i] ?? '', replies[i], learned)) ? learned : undefined;
+}
+
+const isList = (seen: Seen | undefined) => seen?.startsWith('list') === true;
+
 /** Compares, and learns which real name the model's database has. */
 function explains(expected: Seen, reply: Reply | undefined, names: Map<string, string>): boolean {
   if (reply === undefined) return false;
@@ -223,6 +246,8 @@ function explains(expected: Seen, reply: Reply | undefined, names: Map<string, s
   if (status !== 200) return false;
   const is = (model: string, real: string) => {
     const known = names.get(model);
+    // No two databases ever share a name, nor two passwords a URL.
+    if (known === undefined && [...names.values()].includes(real)) return false;
     names.set(model, real);
     return known === undefined || known === real;
   };
