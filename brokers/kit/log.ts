@@ -20,11 +20,14 @@ export function createLogger(options: {
   return options.destination === undefined ? pino(settings) : pino(settings, options.destination);
 }
 
+/** Errors of ours, whose messages are written to be logged. */
+const OWN_ERRORS = new Set(['ServiceError', 'StepError', 'ConfigError', 'KeyringError', 'EnvelopeError']);
+
 /** What may be said of an error: class, code, and our own step names; messages of foreign errors may quote data. */
 export function errorFields(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error };
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  const own = error.name === 'ServiceError' || error.name === 'StepError' || error.name === 'ConfigError';
+  const own = OWN_ERRORS.has(error.name);
   return {
     type: error.name,
     ...(code === undefined ? {} : { code }),

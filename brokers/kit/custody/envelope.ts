@@ -1,0 +1,165 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { CompactEncrypt, compactDecrypt } from 'jose';
+import { Secret } from '../secret.ts';
+import type { Keyring } from './keyring.ts';
+
+/**
+ * What is authenticated beside the secret: whose it is, where it may go, which generation it is. Keys are sorted, so
+ * two callers who mean the same write the same bytes.
+ */
+export type EnvelopeContext = Readonly<Record<string, string | number | null>>;
+
+/** A sealed secret as it is stored: JWE in compact form, `dir` with `A256GCM`, and the id of its key. */
+export interface Envelope {
+  readonly kid: string;
+  readonly jwe: string;
+}
+
+type EnvelopeProblem = 'malformed' | 'unknown_key' | 'other_context' | 'tampered';
+
+/** An envelope that is not what the caller's row says it is. Nothing was decrypted. */
+export class EnvelopeError extends Error {
+  readonly code: EnvelopeProblem;
+
+  constructor(code: EnvelopeProblem, options?: { cause?: unknown }) {
+    super(`envelope: ${code}`, options);
+    this.name = 'EnvelopeError';
+    this.code = code;
+  }
+}
+
+/** Keeps envelopes of one kind from being opened as another: `objectstore.credential`, say. */
+export type Purpose = `${string}.${string}`;
+
+const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
+const SALT = /^[A-Za-z0-9_-]{43}$/;
+const MAX_LENGTH = 16 * 1024;
+
+export interface Sealing {
+  readonly purpose: Purpose;
+  readonly context: EnvelopeContext;
+  readonly plaintext: Uint8Array;
+}
+
+/** Seals under the primary key, with a salt and so a key of its own. */
+export async function seal(
+  keyring: Keyring,
+  { purpose, context, plaintext }: Sealing,
+  random: (bytes: number) => Buffer = randomBytes,
+): Promise<Envelope> {
+  const kid = keyring.primary;
+  const salt = random(32).toString('base64url');
+  const header = headerOf(purpose, kid, salt, context);
+  const key = recordKey(keyring, kid, salt, header);
+  try {
+    const jwe = await new CompactEncrypt(plaintext).setProtectedHeader(header.value).encrypt(key);
+    // Whatever the library may add to a header one day, the rows would not open again.
+    if (!jwe.startsWith(`${header.encoded}.`)) throw new Error('the header is not the one that was given');
+    if (jwe.length > MAX_LENGTH) throw new Error('too large for an envelope');
+    return { kid, jwe };
+  } finally {
+    key.fill(0);
+  }
+}
+
+/**
+ * Opens an envelope for exactly this purpose and context. The header is made anew from them and compared byte for
+ * byte before anything is decrypted. The caller wipes what comes out.
+ */
+export async function open(
+  keyring: Keyring,
+  { kid, jwe }: Envelope,
+  { purpose, context }: Omit<Sealing, 'plaintext'>,
+): Promise<Secret<Buffer>> {
+  const { header, salt } = checkedHeader({ kid, jwe }, { purpose, context });
+  if (!keyring.has(kid)) throw new EnvelopeError('unknown_key');
+  const key = recordKey(keyring, kid, salt, header);
+  try {
+    const { plaintext } = await compactDecrypt(jwe, key, {
+      keyManagementAlgorithms: [ALGORITHMS.alg],
+      contentEncryptionAlgorithms: [ALGORITHMS.enc],
+    });
+    return new Secret(Buffer.from(plaintext.buffer, plaintext.byteOffset, plaintext.byteLength));
+  } catch (error) {
+    throw new EnvelopeError('tampered', { cause: error });
+  } finally {
+    key.fill(0);
+  }
+}
+
+/** Throws unless the envelope claims to be for this purpose and context; decrypts nothing. */
+export function checkEnvelope(envelope: Envelope, about: Omit<Sealing, 'plaintext'>): void {
+  checkedHeader(envelope, about);
+}
+
+/** A MAC over parts that no other list of parts gives, under a key of its own for the purpose. */
+export function macOf(
+  keyring: Keyring,
+  kid: string,
+  purpose: Purpose,
+  parts: readonly (string | Uint8Array)[],
+): Buffer {
+  const key = keyring.derive(kid, Buffer.alloc(0), Buffer.from(`space-custody/v1 mac ${purpose}`));
+  if (key === undefined) throw new EnvelopeError('unknown_key');
+  const mac = createHmac('sha256', key);
+  key.fill(0);
+  for (const part of parts) {
+    const bytes = typeof part === 'string' ? Buffer.from(part, 'utf8') : part;
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(bytes.length);
+    mac.update(length).update(bytes);
+  }
+  return mac.digest();
+}
+
+interface Header {
+  readonly value: { readonly alg: 'dir'; readonly enc: 'A256GCM'; readonly [name: string]: unknown };
+  /** base64url, as it stands in the envelope. */
+  readonly encoded: string;
+}
+
+function headerOf(purpose: Purpose, kid: string, salt: string, context: EnvelopeContext): Header {
+  const names = Object.keys(context).sort();
+  const sorted = Object.fromEntries(names.map((name) => [name, context[name]]));
+  const value = { ...ALGORITHMS, typ: 'space-custody', kid, salt, purpose, context: sorted };
+  return { value, encoded: Buffer.from(JSON.stringify(value)).toString('base64url') };
+}
+
+function recordKey(keyring: Keyring, kid: string, salt: string, { encoded }: Header): Buffer {
+  // HKDF's info is short by the library's limit; the digest stands for the whole header.
+  const digest = createHash('sha256').update(encoded).digest();
+  const info = Buffer.concat([Buffer.from('space-custody/v1 record '), digest]);
+  const key = keyring.derive(kid, Buffer.from(salt, 'base64url'), info);
+  if (key === undefined) throw new EnvelopeError('unknown_key');
+  return key;
+}
+
+function checkedHeader(
+  { kid, jwe }: Envelope,
+  { purpose, context }: Omit<Sealing, 'plaintext'>,
+): { header: Header; salt: string } {
+  const parts = jwe.length <= MAX_LENGTH ? jwe.split('.') : [];
+  const [encoded = '', wrapped, iv = '', ciphertext = '', tag = ''] = parts;
+  const whole = parts.length === 5 && wrapped === '' && iv.length === 16 && tag.length === 22;
+  // Base64url with other spare bits, padding or alphabet decodes to the same bytes: such text is not what we wrote.
+  if (!whole || ![encoded, iv, ciphertext, tag].every(isCanonical)) throw new EnvelopeError('malformed');
+  const salt = saltOf(encoded);
+  const header = headerOf(purpose, kid, salt, context);
+  if (header.encoded !== encoded) throw new EnvelopeError('other_context');
+  return { header, salt };
+}
+
+function saltOf(encoded: string): string {
+  let salt: unknown;
+  try {
+    salt = (JSON.parse(Buffer.from(encoded, 'base64url').toString()) as { salt?: unknown } | null)?.salt;
+  } catch (error) {
+    throw new EnvelopeError('malformed', { cause: error });
+  }
+  if (typeof salt !== 'string' || !SALT.test(salt)) throw new EnvelopeError('malformed');
+  return salt;
+}
+
+function isCanonical(text: string): boolean {
+  return Buffer.from(text, 'base64url').toString('base64url') === text;
+}

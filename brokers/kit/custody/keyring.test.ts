@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseKeyring, watchKeyring } from './keyring.ts';
+
+const key = () => randomBytes(32).toString('base64url');
+const [k1, k2] = [key(), key()];
+const text = (primary: string, keys: Record<string, string>) => JSON.stringify({ primary, keys });
+
+describe('a keyring file', () => {
+  it('gives keys that differ by id, salt and purpose, and never the key itself', () => {
+    const ring = parseKeyring(text('k2', { k1, k2 }));
+    const derived = [
+      ring.derive('k1', Buffer.from('a'), Buffer.from('x')),
+      ring.derive('k2', Buffer.from('a'), Buffer.from('x')),
+      ring.derive('k1', Buffer.from('b'), Buffer.from('x')),
+      ring.derive('k1', Buffer.from('a'), Buffer.from('y')),
+    ].map((bytes) => bytes?.toString('base64url'));
+    expect(ring.primary).toBe('k2');
+    expect(new Set([...derived, k1, k2]).size).toBe(6);
+    expect(ring.derive('k3', Buffer.alloc(0), Buffer.alloc(0))).toBeUndefined();
+    expect(JSON.stringify(ring)).not.toContain(k1);
+  });
+
+  it.each<[string, string]>([
+    ['empty', ''],
+    ['truncated', text('k1', { k1 }).slice(0, -2)],
+    ['a list', '[]'],
+    ['without keys', text('k1', {})],
+    ['with a primary that it lacks', text('k2', { k1 })],
+    ['with something unknown', JSON.stringify({ primary: 'k1', keys: { k1 }, more: 1 })],
+    ['with a short key', text('k1', { k1: k1.slice(1) })],
+    ['with a key of another spelling', text('k1', { k1: `${k1.slice(0, 42)}/` })],
+    ['with a key of spare bits', text('k1', { k1: `${'A'.repeat(41)}QB` })],
+    ['with zeros for a key', text('k1', { k1: 'A'.repeat(43) })],
+    ['with one key twice', text('k1', { k1, k2: k1 })],
+    ['with one id twice', `{"primary":"k1","keys":{"k1":"${k1}","k1":"${k2}"}}`],
+    ['with an id in capitals', text('K1', { K1: k1 })],
+    ['with a dangerous id', `{"primary":"__proto__","keys":{"__proto__":"${k1}"}}`],
+    [
+      'with seventeen keys',
+      text('k0', Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, key()]))),
+    ],
+  ])('%s is refused', (_, content) => {
+    expect(() => parseKeyring(content)).toThrow(expect.objectContaining({ name: 'KeyringError' }));
+  });
+
+  it('does not quote a key in its complaint', () => {
+    const bad = `${k1}x`;
+    expect(() => parseKeyring(text('k1', { k1: bad }))).toThrow(/^(?:(?!.*[A-Za-z0-9_-]{20}).)*$/);
+  });
+});
+
+describe('a mounted keyring', () => {
+  let directory: string;
+  let path: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'keyring-'));
+    path = join(directory, 'keyring');
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+  const write = (content: string, mode = 0o440) => {
+    rmSync(path, { force: true });
+    writeFileSync(path, content);
+    chmodSync(path, mode);
+  };
+
+  it('is rotated by adding, promoting and removing; what is in use cannot be removed', async () => {
+    const inUse = new Set(['k1']);
+    const seen: boolean[] = [];
+    write(text('k1', { k1 }));
+    const ring = await watchKeyring(path, { inUse: () => inUse, onChange: ({ ok }) => seen.push(ok) });
+    write(text('k2', { k1, k2 }));
+    await ring.refresh();
+    expect(ring.current().primary).toBe('k2');
+    write(text('k2', { k2 }));
+    await ring.refresh();
+    expect(ring.current().has('k1')).toBe(true);
+    inUse.clear();
+    await ring.refresh();
+    write(text('k2', { k2 }) + '\n');
+    await ring.refresh();
+    expect(ring.current().has('k1')).toBe(false);
+    expect(seen).toEqual([true, false, true]);
+    ring.close();
+  });
+
+  it('that everybody may read does not start a service', async () => {
+    write(text('k1', { k1 }), 0o444);
+    await expect(watchKeyring(path, { inUse: () => [] })).rejects.toThrow(/open to everybody/);
+  });
+
+  it('that lacks a key in use does not start a service', async () => {
+    write(text('k2', { k2 }));
+    await expect(watchKeyring(path, { inUse: () => ['k1'] })).rejects.toThrow(/in use are missing: k1$/);
+  });
+});
