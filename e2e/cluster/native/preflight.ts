@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, readlinkSync, statfsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { type Disk, disksOf, gibibytes, growths, isFull } from './disks.ts';
 
 /** What must be known of this machine before anything is changed on it. */
 export interface Facts {
@@ -15,8 +15,7 @@ export interface Facts {
   readonly mustBuild: boolean;
   readonly missingPackages: readonly string[];
   readonly hasApt: boolean;
-  readonly freeBytes: number;
-  readonly stateRoot: string;
+  readonly disks: readonly Disk[];
   /** Who listens on the API's port, when somebody other than this cluster does. */
   readonly port: number;
   readonly portHolder: string | undefined;
@@ -33,9 +32,6 @@ export interface Problem {
 const NAME = /^[a-z][a-z0-9-]{0,28}[a-z0-9]$/;
 const GO = 'go';
 const GO_NEEDED = [1, 26, 6] as const;
-const GIB = 1024 ** 3;
-/** Go's caches take most of it, when there is something to build. */
-const spaceNeeded = (mustBuild: boolean) => (mustBuild ? 10 : 3);
 
 /** Everything that stands in the way, at once. */
 export function problemsOf(facts: Facts): readonly Problem[] {
@@ -72,10 +68,10 @@ export function problemsOf(facts: Facts): readonly Problem[] {
       `Programs are missing, and there is no apt to bring them.`,
       `Install what the Debian packages ${facts.missingPackages.join(', ')} have.`,
     );
-  if (facts.freeBytes < spaceNeeded(facts.mustBuild) * GIB)
+  for (const disk of facts.disks.filter(isFull))
     say(
-      `Too little space in ${facts.stateRoot}: ${gibibytes(facts.freeBytes)} GiB are free, ${spaceNeeded(facts.mustBuild)} are needed.`,
-      'Free some, or remove old entries of the cache (~/.cache/space).',
+      `Too little space for ${disk.paths.join(', ')}: ${gibibytes(disk.freeBytes)} GiB are free, ${disk.neededGib} are needed.`,
+      'Free some, or put the caches elsewhere (XDG_CACHE_HOME, GOCACHE, GOMODCACHE).',
     );
   if (facts.portHolder !== undefined)
     say(
@@ -89,8 +85,6 @@ export function problemsOf(facts: Facts): readonly Problem[] {
     );
   return problems;
 }
-
-const gibibytes = (bytes: number) => (bytes / GIB).toFixed(1);
 
 export function isEnough(version: string): boolean {
   const [, major, minor, patch] = /go(\d+)\.(\d+)(?:\.(\d+))?/.exec(version) ?? [];
@@ -131,10 +125,10 @@ export function missingPackages(exists: (path: string) => boolean = existsSync):
   return PACKAGES.filter(({ file }) => !found(file)).map((entry) => entry.package);
 }
 
-type Given = Pick<Facts, 'name' | 'stateRoot' | 'port' | 'runningOn' | 'mustBuild'>;
+type Given = Pick<Facts, 'name' | 'port' | 'runningOn' | 'mustBuild'> & { readonly stateRoot: string };
 
-export function gatherFacts(given: Given): Facts {
-  const { stateRoot, port, runningOn } = given;
+export function gatherFacts({ stateRoot, ...given }: Given): Facts {
+  const { port, runningOn, mustBuild } = given;
   return {
     ...given,
     uid: process.getuid?.() ?? -1,
@@ -143,7 +137,7 @@ export function gatherFacts(given: Given): Facts {
     go: goVersion(),
     missingPackages: process.platform === 'linux' ? missingPackages() : [],
     hasApt: existsSync('/usr/bin/apt-get'),
-    freeBytes: freeBytes(stateRoot),
+    disks: disksOf(growths(stateRoot, mustBuild)),
     portHolder: runningOn !== undefined || process.platform !== 'linux' ? undefined : listenerOn(port),
     cgroups: cgroupVersion(),
   };
@@ -155,13 +149,6 @@ function goVersion(): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function freeBytes(path: string): number {
-  let at = path;
-  while (!existsSync(at) && at !== '/') at = dirname(at);
-  const { bavail, bsize } = statfsSync(at);
-  return bavail * bsize;
 }
 
 export function cgroupVersion(root = '/sys/fs/cgroup'): 'v1' | 'v2' | 'none' {
