@@ -5,6 +5,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { generated as databaseBroker } from '../brokers/db/openapi.ts';
+import { generated as objectStoreBroker } from '../brokers/objectstore/openapi.ts';
 import { generatedFiles as manifests } from '../manifests/derive/generated.ts';
 
 /** A file made from another source: its path from the repository's root, and what it must hold. */
@@ -13,7 +14,7 @@ export interface Generated {
   readonly text: string;
 }
 
-const sources: readonly (() => readonly Generated[])[] = [manifests, databaseBroker];
+const sources: readonly (() => readonly Generated[])[] = [manifests, databaseBroker, objectStoreBroker];
 
 const checking = process.argv.includes('--check');
 const stale: string[] = [];

@@ -4,11 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
-import { createLogger, ServiceError } from '@space/broker-kit';
+import { closeAll, createLogger, type Held, ServiceError } from '@space/broker-kit';
 import pino from 'pino';
 import { COMMANDS, UsageError } from './commands.ts';
 import { readConfig } from './config.ts';
-import { closeAll, type Held, openContext } from './open.ts';
+import { openContext } from './open.ts';
 
 const [name = '', ...args] = process.argv.slice(2);
 const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;

@@ -1,23 +1,31 @@
-import type { Server } from 'node:http';
 import {
   ConcurrencyLimit,
+  closeAll,
+  closeNow,
+  type Held,
+  hold,
   type Listener,
   type Logger,
   listen,
+  parseProvisionerTokens,
   portOf,
+  type Round,
   serveMetrics,
   shutDown,
+  startUpkeep,
+  watched,
+  watchTls,
 } from '@space/broker-kit';
-import { createBrokerApp } from './app.ts';
-import { createAuthorities, parseProvisionerTokens } from './authorities.ts';
+import { createAuthorities, createControlApp } from '@space/broker-kit/control';
+import { findPrincipal } from '@space/broker-kit/principals';
+import { handlers } from './app.ts';
 import type { Config } from './config.ts';
+import { CONTRACT } from './contract.ts';
 import { loadDriverDocument } from './driver.ts';
-import { closeAll, type Held, hold, openContext, watched } from './open.ts';
+import { openContext } from './open.ts';
 import type { Context } from './operations/context.ts';
 import { ensureTemplate } from './spares/template.ts';
-import { watchTls } from './tls.ts';
 import { repairDrift } from './upkeep/drift.ts';
-import { type Round, startUpkeep } from './upkeep/loop.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { refill } from './upkeep/refill.ts';
 
@@ -61,10 +69,16 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
     const mutations = new ConcurrencyLimit(MUTATIONS);
     await ensureTemplate(context.connections, opened.address, context.spares);
 
-    const edge = createBrokerApp({
-      context,
-      driver,
-      authorities: createAuthorities(context.connections, provisioners),
+    const { connections } = context;
+    const edge = createControlApp({
+      contract: CONTRACT,
+      handlers: handlers(context),
+      documents: [{ path: '/v1/driver', operation: 'driver', bytes: driver }],
+      authorities: createAuthorities({
+        audience: 'dbp',
+        provisioners: provisioners.current,
+        findPrincipal: (digest) => findPrincipal(connections.lookup, digest),
+      }),
       limits: {
         caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
         refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
@@ -72,6 +86,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       mutations,
       log,
       metrics: registry,
+      failpoint: context.failpoint,
     });
     const host = config.LISTEN_HOST;
     const metricsServer = await serveMetrics(registry.registry, { host, port: config.METRICS_PORT });
@@ -118,11 +133,4 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
     await closeAll(held);
     throw error;
   }
-}
-
-function closeNow(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

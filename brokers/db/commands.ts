@@ -1,8 +1,13 @@
 import { digestOf, isToken, newToken, Secret, ServiceError } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import {
+  audit,
+  lockCapsule,
+  retirePrincipal,
+  replacePrincipal as swapPrincipal,
+} from '@space/broker-kit/principals';
 import type { Context } from './operations/context.ts';
 import { dropForAdministrator } from './operations/drop.ts';
-import { audit, lockCapsule, retirePrincipal, replacePrincipal as swapPrincipal } from './registry/rows.ts';
-import type { Session } from './server/connections.ts';
 import { observe } from './walls/observe.ts';
 import { closingStatements, reopeningStatements } from './walls/statements.ts';
 

@@ -1,11 +1,26 @@
+export {
+  ConfigError,
+  type Environment,
+  isTlsPair,
+  NO_TLS_PAIR,
+  readEnvironment,
+  settings,
+} from './config.ts';
 export { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from './edge.ts';
-export { type ErrorCode, refusal, ServiceError, STATUS } from './errors.ts';
+export { type ErrorCode, errorBody, refusal, ServiceError, STATUS } from './errors.ts';
+export { closeAll, type Held, hold, watched } from './held.ts';
 export { parseStrictJson } from './json.ts';
+export { parseKey, parseKeys } from './key-file.ts';
+export { lengthPrefixed } from './length-prefixed.ts';
 export { ConcurrencyLimit, RateLimit } from './limits.ts';
-export { type Listener, listen, type TlsMaterial } from './listener.ts';
+export { type Listener, type ListenLimits, listen, type TlsMaterial } from './listener.ts';
 export { createLogger, type Logger, type LogLevel } from './log.ts';
-export { createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
+export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
+export { parseProvisionerTokens } from './provisioners.ts';
 export { Secret } from './secret.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
+export { watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
+export { traceIdOf } from './trace.ts';
+export { type Round, startUpkeep } from './upkeep.ts';
 export { type Watched, watchFile } from './watched.ts';

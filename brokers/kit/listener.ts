@@ -21,6 +21,14 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+/** Milliseconds and bytes. */
+export interface ListenLimits {
+  readonly maxHeaderSize?: number;
+  readonly headersTimeout?: number;
+  /** From the first byte of a request to the last of its body; 0 leaves that to the edge. */
+  readonly requestTimeout?: number;
+}
+
 const LIMITS = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5_000,
@@ -34,12 +42,19 @@ const LIMITS = {
 /** Listens for the edge; what the HTTP parser finds is answered with our error body too. */
 export async function listen(
   edge: Pick<Edge<never>, 'listener' | 'drain'>,
-  options: { host: string; port: number; tls?: TlsMaterial | undefined; log: Logger },
+  options: {
+    host: string;
+    port: number;
+    tls?: TlsMaterial | undefined;
+    limits?: ListenLimits;
+    log: Logger;
+  },
 ): Promise<Listener> {
+  const limits = { ...LIMITS, ...options.limits };
   const server =
     options.tls === undefined
-      ? createServer(LIMITS, edge.listener)
-      : createTlsServer({ ...LIMITS, ...tlsOptions(options.tls) }, edge.listener);
+      ? createServer(limits, edge.listener)
+      : createTlsServer({ ...limits, ...tlsOptions(options.tls) }, edge.listener);
   server.on('checkContinue', edge.listener);
   server.on('checkExpectation', edge.listener);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>

@@ -43,6 +43,14 @@ export async function serveMetrics(
   return server;
 }
 
+/** Ends a server and whoever is connected to it. */
+export function closeNow(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
 /** The port that a listening server got. */
 export function portOf(server: { address(): AddressInfo | string | null }): number {
   const address = server.address();

@@ -1,7 +1,7 @@
 import { createHash, createHmac, pbkdf2 } from 'node:crypto';
 import { promisify } from 'node:util';
-import { Secret } from '@space/broker-kit';
-import { lengthPrefixed, type Workload } from './names.ts';
+import { lengthPrefixed, Secret } from '@space/broker-kit';
+import type { Workload } from './names.ts';
 
 const stretch = promisify(pbkdf2);
 const ITERATIONS = 4096;

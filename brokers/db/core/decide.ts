@@ -1,17 +1,7 @@
-/** The two state machines, as pure decisions over rows that the caller has locked. */
-
-export type CapsuleState = 'active' | 'dropping' | 'retired' | 'finalized';
+/** A database's state machine, as pure decisions over a row that the caller has locked. */
 
 /** `creating` exists only inside the transaction that makes a database, so no row ever shows it. */
 type DatabaseState = 'ready' | 'dropping' | 'dropped';
-
-export interface CapsuleRow {
-  readonly state: CapsuleState;
-  /** How many times this id has been provisioned. */
-  readonly life: number;
-  /** Digest of the principal; null once it is retired. */
-  readonly principal: Buffer | null;
-}
 
 export interface DatabaseRow {
   readonly state: DatabaseState;
@@ -22,14 +12,6 @@ export interface DatabaseRow {
   readonly rotationDue: boolean;
   /** An administrator closed it: it is kept, and nobody comes in. */
   readonly closed: boolean;
-}
-
-export type ProvisionDecision = 'first life' | 'same life' | 'next life' | 'conflict';
-
-export function decideProvision(row: CapsuleRow | undefined, samePrincipal: boolean): ProvisionDecision {
-  if (row === undefined) return 'first life';
-  if (row.state === 'finalized') return 'next life';
-  return row.state === 'active' && samePrincipal ? 'same life' : 'conflict';
 }
 
 export type CreateDecision =
@@ -50,17 +32,4 @@ export function decideDrop(row: DatabaseRow | undefined): DropDecision {
   if (row === undefined) return 'never created';
   if (row.state === 'dropped') return 'already absent';
   return row.state === 'dropping' ? 'resume' : 'cut';
-}
-
-export type FinalizeDecision = 'finalize' | 'already finalized' | 'conflict' | 'unknown';
-
-export function decideFinalize(row: CapsuleRow | undefined): FinalizeDecision {
-  if (row === undefined) return 'unknown';
-  if (row.state === 'finalized') return 'already finalized';
-  return row.state === 'retired' ? 'finalize' : 'conflict';
-}
-
-/** While a Capsule is being dropped, its principal may do nothing but drop it. */
-export function mayAct(state: CapsuleState, operation: 'apps' | 'drop'): boolean {
-  return state === 'active' || (state === 'dropping' && operation === 'drop');
 }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { Secret } from '@space/broker-kit';
+import { lengthPrefixed, type Secret } from '@space/broker-kit';
 
 /** A PostgreSQL name that we made: safe unquoted, and checked wherever it enters a statement. */
 const NAME = /^spc_[a-z0-9_]{1,59}$/;
@@ -8,18 +8,6 @@ const NAME = /^spc_[a-z0-9_]{1,59}$/;
 export interface Workload {
   readonly capsule: string;
   readonly app: string;
-}
-
-/** Encodes parts so that no two different lists of parts give the same bytes. */
-export function lengthPrefixed(parts: readonly string[]): Buffer {
-  return Buffer.concat(
-    parts.flatMap((part) => {
-      const bytes = Buffer.from(part, 'utf8');
-      const length = Buffer.alloc(4);
-      length.writeUInt32BE(bytes.length);
-      return [length, bytes];
-    }),
-  );
 }
 
 /**

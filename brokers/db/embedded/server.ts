@@ -24,6 +24,8 @@ export interface EmbeddedServer {
   readonly port: number;
   /** The broker's URL, to its registry database. */
   readonly brokerUrl: string;
+  /** The object-storage broker's URL, to its own registry database. */
+  readonly objectStoreUrl: string;
   /** The superuser's URL, for whoever inspects the server. */
   readonly superuserUrl: string;
   readonly logPath: string;
@@ -75,7 +77,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
   try {
     chmodSync(directory, 0o711);
     if (asServer.uid !== undefined) chownSync(directory, asServer.uid, asServer.gid);
-    const passwords = { broker: newPassword(), superuser: newPassword() };
+    const passwords = { broker: newPassword(), objectStore: newPassword(), superuser: newPassword() };
     const port = await freePort();
     const run = (program: string, args: readonly string[], input = '') => {
       const env = { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' };
@@ -106,12 +108,15 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
     const statements = [
       readFileSync(new URL('bootstrap.sql', SQL), 'utf8'),
       readFileSync(new URL('registry.sql', SQL), 'utf8'),
+      readFileSync(new URL('objectstore.sql', SQL), 'utf8'),
+      `ALTER ROLE space_objectstore PASSWORD '${await scramVerifier(throwaway, passwords.objectStore)}';\n\n`,
       `ALTER ROLE space_broker PASSWORD '${await scramVerifier(throwaway, passwords.broker)}';\n\n`,
       `ALTER ROLE postgres PASSWORD '${await scramVerifier(throwaway, passwords.superuser)}';\n\n`,
     ].join('');
     run('postgres', ['--single', '-j', '-D', data, '-c', 'exit_on_error=on', 'postgres'], statements);
 
     const brokerUrl = `postgresql://space_broker:${passwords.broker.reveal()}@127.0.0.1:${port}/space_registry`;
+    const objectStoreUrl = `postgresql://space_objectstore:${passwords.objectStore.reveal()}@127.0.0.1:${port}/space_objectstore`;
     const superuserUrl = `postgresql://postgres:${passwords.superuser.reveal()}@127.0.0.1:${port}/postgres`;
     const start = async () => {
       const child = spawn(
@@ -126,6 +131,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
     return {
       port,
       brokerUrl,
+      objectStoreUrl,
       superuserUrl,
       logPath,
       directory,

@@ -1,8 +1,8 @@
-import type { Logger, Secret, TokenDigest } from '@space/broker-kit';
+import type { Logger, Secret } from '@space/broker-kit';
+import type { Connections } from '@space/broker-kit/postgres';
 import type { IssuedAddress } from '../core/credentials.ts';
 import type { Keyring } from '../keys.ts';
 import type { BrokerMetrics } from '../metrics.ts';
-import type { Connections } from '../server/connections.ts';
 import type { SpareNames } from '../spares/names.ts';
 
 /** What every operation works with. */
@@ -22,11 +22,4 @@ export interface Context {
   readonly quietFor: () => number;
   /** A place where a test may end the process; does nothing in service. */
   readonly failpoint: (name: string) => void;
-}
-
-/** Who asks, and under which trace. */
-export interface Call {
-  readonly traceId: string;
-  /** The Capsule principal's digest where the authority is a Capsule. */
-  readonly principal?: TokenDigest;
 }

@@ -1,21 +1,26 @@
 import { ServiceError } from '@space/broker-kit';
-import { decideDrop, decideFinalize } from '../core/decide.ts';
+import type { Session } from '@space/broker-kit/postgres';
 import {
-  type AuditEntry,
+  about,
   audit,
+  authorisedCapsule,
+  type Call,
+  finalizeCapsule as finalize,
+  lockCapsule,
+  moveCapsule,
+  retireCapsule,
+  type Undecided,
+} from '@space/broker-kit/principals';
+import { decideDrop } from '../core/decide.ts';
+import {
   droppedWithCapsule,
   livingDatabases,
-  lockCapsule,
   lockDatabase,
   markCapsuleDropping,
   markDropping,
-  moveCapsule,
-  retirePrincipal,
 } from '../registry/rows.ts';
-import type { Session } from '../server/connections.ts';
-import type { Call, Context } from './context.ts';
+import type { Context } from './context.ts';
 import { cutAccess, finishDrop } from './finish.ts';
-import { about, authorisedCapsule } from './provision.ts';
 
 /** Drops that run side by side share the server's checkpoints; more would only hold its connections. */
 const PARALLEL_DROPS = 3;
@@ -67,14 +72,14 @@ export async function dropForAdministrator(
       throw new ServiceError('conflict', `the Capsule is ${state}`);
     return { state, life };
   });
-  await finalize(context, entry);
+  await context.connections.transaction((session) => finalize(session, entry));
   return dropped;
 }
 
 /** Access ends for all databases in the first transaction; the last one retires the principal. */
 async function dropAll(
   context: Context,
-  entry: Omit<AuditEntry, 'outcome'>,
+  entry: Undecided,
   authorise: (session: Session) => Promise<{ life: number; state: 'active' | 'dropping' }>,
 ): Promise<string[]> {
   const { capsule } = entry;
@@ -93,13 +98,7 @@ async function dropAll(
   await eachOf(living, PARALLEL_DROPS, ({ app, name }) => finishDrop(context, entry, { capsule, app }, name));
   context.failpoint('capsule-drop:before-retire');
   return context.connections.transaction(async (session) => {
-    const row = await lockCapsule(session, capsule, 'UPDATE');
-    // Unless another caller with the same authority retired it meanwhile; what was dropped is the same.
-    if (row?.state === 'dropping' && row.life === life) {
-      if (row.principal !== null) await retirePrincipal(session, capsule, row.principal);
-      await moveCapsule(session, capsule, 'dropping', 'retired');
-      await audit(session, { ...entry, outcome: 'retired' });
-    }
+    await retireCapsule(session, entry, life);
     context.failpoint('capsule-drop:before-commit');
     return droppedWithCapsule(session, capsule, life);
   });
@@ -107,22 +106,8 @@ async function dropAll(
 
 /** Releases the id of a Capsule whose databases are gone. True again and again. */
 export function finalizeCapsule(context: Context, call: Call, capsule: string): Promise<true> {
-  return finalize(context, { ...about(call, 'capsule.finalize', 'provisioner'), capsule });
-}
-
-function finalize(context: Context, entry: Omit<AuditEntry, 'outcome'>): Promise<true> {
-  const { capsule } = entry;
-  return context.connections.transaction(async (session) => {
-    const row = await lockCapsule(session, capsule, 'UPDATE');
-    const decision = decideFinalize(row);
-    if (row === undefined) throw new ServiceError('not_found', 'unknown Capsule');
-    if (decision === 'conflict') throw new ServiceError('conflict', 'the Capsule is not dropped');
-    if (decision === 'finalize') {
-      await moveCapsule(session, capsule, 'retired', 'finalized');
-    }
-    await audit(session, { ...entry, outcome: decision });
-    return true as const;
-  });
+  const entry = { ...about(call, 'capsule.finalize', 'provisioner'), capsule };
+  return context.connections.transaction((session) => finalize(session, entry));
 }
 
 /** Runs every item even if one fails, so that what blocks one drop does not keep the others; then throws the first. */

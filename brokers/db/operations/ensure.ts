@@ -1,10 +1,9 @@
 import { type Secret, ServiceError } from '@space/broker-kit';
+import { isRace, type Session, StepError } from '@space/broker-kit/postgres';
 import { type DerivationKey, databaseUrl, passwordOf, scramVerifier } from '../core/credentials.ts';
 import { type DatabaseRow, decideCreate } from '../core/decide.ts';
 import { databaseName, type Workload } from '../core/names.ts';
 import { advanceDatabase, insertDatabase, lockDatabase, type Registration } from '../registry/rows.ts';
-import type { Session } from '../server/connections.ts';
-import { isRace, StepError } from '../server/errors.ts';
 import { makeSpare, takeSpare } from '../spares/pool.ts';
 import { observe } from '../walls/observe.ts';
 import { openingStatements, passwordStatement } from '../walls/statements.ts';

@@ -1,7 +1,7 @@
+import { isRace, type Session } from '@space/broker-kit/postgres';
+import { audit } from '@space/broker-kit/principals';
 import { checkedName, type Workload } from '../core/names.ts';
-import { audit, lockDatabase, markDropped } from '../registry/rows.ts';
-import type { Session } from '../server/connections.ts';
-import { isRace } from '../server/errors.ts';
+import { lockDatabase, markDropped } from '../registry/rows.ts';
 import { observe } from '../walls/observe.ts';
 import { closingStatements } from '../walls/statements.ts';
 import type { Context } from './context.ts';

@@ -1,9 +1,7 @@
-import { refusal, ServiceError, sameDigest, type TokenDigest } from '@space/broker-kit';
-import { decideProvision, mayAct } from '../core/decide.ts';
-import { audit, insertCapsule, isRetired, lockCapsule, reviveCapsule } from '../registry/rows.ts';
-import type { Session } from '../server/connections.ts';
-import { SQLSTATE, StepError } from '../server/errors.ts';
-import type { Call, Context } from './context.ts';
+import { ServiceError, type TokenDigest } from '@space/broker-kit';
+import { SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import { about, audit, authorisedCapsule, type Call, registerCapsule } from '@space/broker-kit/principals';
+import type { Context } from './context.ts';
 import { type Ensured, ensureDatabase, withSpare } from './ensure.ts';
 
 /** Registers a Capsule with its principal and makes the Capsule's own database; in one transaction. */
@@ -15,7 +13,7 @@ export async function provisionCapsule(
 ): Promise<Ensured> {
   try {
     return await withSpare(context, async (session, reserved) => {
-      const life = await registerCapsule(session, capsule, principal);
+      const { life } = await registerCapsule(session, capsule, principal);
       const ensured = await ensureDatabase(context, session, { capsule, app: '' }, life, reserved);
       const { outcome } = ensured;
       await audit(session, { ...about(call, 'capsule.provision', 'provisioner'), capsule, outcome });
@@ -26,24 +24,6 @@ export async function provisionCapsule(
     // The principal is another Capsule's; only the provisioner, who chose it, learns so.
     const taken = error instanceof StepError && error.code === SQLSTATE.uniqueViolation;
     throw taken ? new ServiceError('conflict', 'the principal is in use', { cause: error }) : error;
-  }
-}
-
-/** Returns the life that the Capsule is in. */
-async function registerCapsule(session: Session, capsule: string, principal: TokenDigest): Promise<number> {
-  for (;;) {
-    const row = await lockCapsule(session, capsule, 'UPDATE');
-    const same = row !== undefined && row.principal !== null && sameDigest(row.principal, principal);
-    const decision = decideProvision(row, same);
-    if (decision === 'conflict') throw new ServiceError('conflict', 'another principal, or not finalized');
-    if (decision === 'same life') return row?.life ?? 1;
-    if (await isRetired(session, principal)) throw new ServiceError('conflict', 'the principal is retired');
-    if (decision === 'next life' && row !== undefined) {
-      const life = row.life + 1;
-      await reviveCapsule(session, capsule, life, principal);
-      return life;
-    }
-    if (await insertCapsule(session, capsule, principal)) return 1;
   }
 }
 
@@ -61,24 +41,4 @@ export function createApp(context: Context, call: Call, capsule: string, app: st
     context.failpoint('create:before-commit');
     return ensured;
   });
-}
-
-/** Locks the Capsule and checks again that the principal is its own: since the look-up it may have been retired. */
-export async function authorisedCapsule(
-  session: Session,
-  call: Call,
-  capsule: string,
-  operation: 'apps' | 'drop',
-): Promise<{ life: number; state: 'active' | 'dropping' }> {
-  const row = await lockCapsule(session, capsule, operation === 'apps' ? 'SHARE' : 'UPDATE');
-  const { principal } = call;
-  if (row?.principal == null || principal === undefined || !sameDigest(row.principal, principal))
-    throw refusal();
-  if (!mayAct(row.state, operation)) throw refusal();
-  return { life: row.life, state: row.state === 'active' ? 'active' : 'dropping' };
-}
-
-/** The fields of an audit entry that say who asked for what. */
-export function about(call: Call, operation: string, authority: 'provisioner' | 'capsule') {
-  return { traceId: call.traceId, operation, authority };
 }

@@ -1,121 +1,9 @@
-import type { TokenDigest } from '@space/broker-kit';
-import type { CapsuleRow, CapsuleState, DatabaseRow } from '../core/decide.ts';
+import type { Session } from '@space/broker-kit/postgres';
+import { expectOne } from '@space/broker-kit/principals';
+import type { DatabaseRow } from '../core/decide.ts';
 import type { Workload } from '../core/names.ts';
-import type { Session } from '../server/connections.ts';
 
-/** Every statement about the registry's rows. Whoever changes a row has locked it in the same transaction. */
-
-export interface Principal {
-  readonly capsule: string;
-  readonly state: CapsuleState;
-}
-
-export async function findPrincipal(session: Session, digest: TokenDigest): Promise<Principal | undefined> {
-  const [row] = await session.run<Principal>(
-    'find principal',
-    'SELECT capsule_id AS capsule, state FROM broker.capsule WHERE principal = $1',
-    [digest],
-  );
-  return row;
-}
-
-/** Operations on single workloads share the Capsule's row; what changes the Capsule itself takes it alone. */
-export async function lockCapsule(
-  session: Session,
-  capsule: string,
-  mode: 'SHARE' | 'UPDATE',
-): Promise<CapsuleRow | undefined> {
-  const [row] = await session.run<CapsuleRow>(
-    'lock capsule',
-    `SELECT state, life, principal FROM broker.capsule WHERE capsule_id = $1 FOR ${mode}`,
-    [capsule],
-  );
-  return row;
-}
-
-/** Returns false when another transaction was first; its row can then be locked. */
-export async function insertCapsule(
-  session: Session,
-  capsule: string,
-  principal: TokenDigest,
-): Promise<boolean> {
-  const rows = await session.run(
-    'insert capsule',
-    `INSERT INTO broker.capsule (capsule_id, state, life, principal) VALUES ($1, 'active', 1, $2)
-     ON CONFLICT (capsule_id) DO NOTHING RETURNING 1`,
-    [capsule, principal],
-  );
-  return rows.length === 1;
-}
-
-export async function isRetired(session: Session, principal: TokenDigest): Promise<boolean> {
-  const rows = await session.run(
-    'find retired principal',
-    'SELECT 1 FROM broker.retired_principal WHERE principal = $1',
-    [principal],
-  );
-  return rows.length > 0;
-}
-
-export async function retirePrincipal(
-  session: Session,
-  capsule: string,
-  principal: TokenDigest,
-): Promise<void> {
-  await session.run(
-    'retire principal',
-    'INSERT INTO broker.retired_principal (principal, capsule_id) VALUES ($1, $2) ON CONFLICT DO NOTHING',
-    [principal, capsule],
-  );
-}
-
-/** Compare-and-swap of a Capsule's state. A Capsule that is no longer one keeps no principal. */
-export async function moveCapsule(
-  session: Session,
-  capsule: string,
-  from: CapsuleState,
-  to: 'dropping' | 'retired' | 'finalized',
-): Promise<void> {
-  const rows = await session.run(
-    `capsule ${from} to ${to}`,
-    `UPDATE broker.capsule SET state = $3, changed_at = clock_timestamp(),
-       principal = CASE WHEN $3 = 'dropping' THEN principal END
-     WHERE capsule_id = $1 AND state = $2 RETURNING 1`,
-    [capsule, from, to],
-  );
-  expectOne(rows);
-}
-
-/** A finalized id lives again, with a new principal. */
-export async function reviveCapsule(
-  session: Session,
-  capsule: string,
-  life: number,
-  principal: TokenDigest,
-): Promise<void> {
-  const rows = await session.run(
-    'revive capsule',
-    `UPDATE broker.capsule SET state = 'active', life = $2, principal = $3, changed_at = clock_timestamp()
-     WHERE capsule_id = $1 AND state = 'finalized' AND life = $2 - 1 RETURNING 1`,
-    [capsule, life, principal],
-  );
-  expectOne(rows);
-}
-
-/** Compare-and-swap of a living Capsule's principal. */
-export async function replacePrincipal(
-  session: Session,
-  capsule: string,
-  from: TokenDigest,
-  to: TokenDigest,
-): Promise<void> {
-  const rows = await session.run(
-    'replace principal',
-    'UPDATE broker.capsule SET principal = $3 WHERE capsule_id = $1 AND principal = $2 RETURNING 1',
-    [capsule, from, to],
-  );
-  expectOne(rows);
-}
+/** Every statement about registered databases. Whoever changes a row has locked it in the same transaction. */
 
 const DATABASE_COLUMNS = 'state, name, generation, key_id AS "keyId", rotation_due AS "rotationDue", closed';
 
@@ -220,28 +108,6 @@ export async function droppedWithCapsule(session: Session, capsule: string, life
     [capsule, life],
   );
   return rows.map(({ name }) => name);
-}
-
-export interface AuditEntry {
-  readonly traceId: string;
-  readonly operation: string;
-  readonly authority: string;
-  readonly capsule: string;
-  readonly app?: string;
-  readonly outcome: string;
-}
-
-export async function audit(session: Session, entry: AuditEntry): Promise<void> {
-  await session.run(
-    'audit',
-    `INSERT INTO broker.audit (trace_id, operation, authority, capsule_id, app_id, outcome)
-     VALUES ($1, $2, $3, $4, $5, $6)`,
-    [entry.traceId, entry.operation, entry.authority, entry.capsule, entry.app ?? '', entry.outcome],
-  );
-}
-
-function expectOne(rows: readonly unknown[]): void {
-  if (rows.length !== 1) throw new Error('a locked row did not have the expected state');
 }
 
 /** The derivation keys that issued passwords depend on. */

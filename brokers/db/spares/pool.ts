@@ -1,5 +1,5 @@
+import type { Connections, Session } from '@space/broker-kit/postgres';
 import { checkedName } from '../core/names.ts';
-import type { Connections, Session } from '../server/connections.ts';
 import type { SpareNames } from './names.ts';
 
 /** Takes a spare for the caller's transaction; if that rolls back, the spare is free again. */

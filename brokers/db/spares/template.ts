@@ -1,8 +1,7 @@
 import type { Watched } from '@space/broker-kit';
+import { type Connections, type ServerAddress, StepError } from '@space/broker-kit/postgres';
 import pg from 'pg';
 import { checkedName } from '../core/names.ts';
-import type { AdminAddress, Connections } from '../server/connections.ts';
-import { StepError } from '../server/errors.ts';
 import { observe } from '../walls/observe.ts';
 import type { SpareNames } from './names.ts';
 
@@ -13,7 +12,7 @@ import type { SpareNames } from './names.ts';
  */
 export async function ensureTemplate(
   connections: Connections,
-  address: Watched<AdminAddress>,
+  address: Watched<ServerAddress>,
   names: SpareNames,
 ): Promise<void> {
   const name = checkedName(names.template);
@@ -46,7 +45,7 @@ async function isSealed(session: Parameters<typeof observe>[0], name: string): P
 }
 
 /** In its own database a tenant may use the public schema, as it would on a server of its own. */
-async function furnish(address: Watched<AdminAddress>, database: string): Promise<void> {
+async function furnish(address: Watched<ServerAddress>, database: string): Promise<void> {
   const { host, port, user, password, ssl } = address.current();
   const client = new pg.Client({ host, port, user, password: password.reveal(), database, ssl });
   client.on('error', () => undefined);

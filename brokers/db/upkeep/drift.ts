@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import type { Round } from '@space/broker-kit';
+import { closeRegistry } from '@space/broker-kit/postgres';
+import { audit } from '@space/broker-kit/principals';
 import type { Context } from '../operations/context.ts';
-import { audit, lockDatabase } from '../registry/rows.ts';
+import { lockDatabase } from '../registry/rows.ts';
 import { decideRepairs, type Repair, type Walls } from '../walls/drift.ts';
-import { closeRegistry, judge, readServerFacts } from '../walls/preflight.ts';
+import { judge, readServerFacts } from '../walls/preflight.ts';
 import { surveyWalls } from '../walls/survey.ts';
-import type { Round } from './loop.ts';
 
 type Surveyed = Walls & { readonly capsule: string; readonly app: string };
 

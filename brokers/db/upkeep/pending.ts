@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { Round } from '@space/broker-kit';
 import type { Context } from '../operations/context.ts';
 import { finishDrop } from '../operations/finish.ts';
-import type { Round } from './loop.ts';
 
 /** Takes up drops that nobody is finishing: their caller gave up, or the broker that ran them died. */
 export function finishPending(context: Context, idleSeconds: number): Round {

@@ -1,6 +1,6 @@
+import type { Round } from '@space/broker-kit';
 import type { Context } from '../operations/context.ts';
 import { addSpare, adoptSpares, countSpares, dropUnusable } from '../spares/pool.ts';
-import type { Round } from './loop.ts';
 
 /** So many clones, then the other rounds have their turn. */
 const CLONES_A_ROUND = 8;

@@ -1,4 +1,4 @@
-import type { Session } from '../server/connections.ts';
+import type { Session } from '@space/broker-kit/postgres';
 
 /** What the server has under one of our names. */
 export interface Observed {

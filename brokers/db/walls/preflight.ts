@@ -1,5 +1,5 @@
-import { ConfigError } from '../config.ts';
-import type { Connections } from '../server/connections.ts';
+import { ConfigError } from '@space/broker-kit';
+import type { Connections } from '@space/broker-kit/postgres';
 
 /** What the server's owner must have set up, read in one go. */
 export interface ServerFacts {
@@ -66,21 +66,6 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
   );
   if (facts === undefined) throw new Error('the broker has no role');
   return facts;
-}
-
-/** Closes the registry's own database to everybody else. */
-export async function closeRegistry(connections: Connections): Promise<void> {
-  await connections.session((session) =>
-    session.run(
-      'close registry',
-      `DO $$ BEGIN
-         IF EXISTS (SELECT FROM pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
-                    WHERE d.datname = current_database() AND a.grantee = 0) THEN
-           EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
-         END IF;
-       END $$`,
-    ),
-  );
 }
 
 /** Throws, and so keeps the listener closed, when something is open. */

@@ -1,4 +1,4 @@
-import type { Session } from '../server/connections.ts';
+import type { Session } from '@space/broker-kit/postgres';
 import type { Walls } from './drift.ts';
 
 /** Reads the walls of every registered workload, or of one, in one statement. Shared catalogues suffice. */

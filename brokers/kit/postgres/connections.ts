@@ -1,5 +1,7 @@
-import type { Logger, Secret, Watched } from '@space/broker-kit';
 import pg from 'pg';
+import type { Logger } from '../log.ts';
+import type { Secret } from '../secret.ts';
+import type { Watched } from '../watched.ts';
 import { isRace, StepError } from './errors.ts';
 
 /** Runs statements; every one is a named step, so that a failure says where and never what. */
@@ -7,10 +9,7 @@ export interface Session {
   run<Row extends pg.QueryResultRow>(step: string, text: string, values?: readonly unknown[]): Promise<Row[]>;
 }
 
-/**
- * The broker's few connections, all to its registry database: shared catalogues can be changed from there, so no
- * session of ours is ever in a tenant's database.
- */
+/** A service's few connections, all to its own registry database. */
 export interface Connections {
   /** For the look-up of a principal; apart from the rest, so that refusals never wait for DDL. */
   readonly lookup: Session;
@@ -25,7 +24,7 @@ export interface Connections {
   close(): Promise<void>;
 }
 
-export interface AdminAddress {
+export interface ServerAddress {
   readonly host: string;
   readonly port: number;
   readonly database: string;
@@ -39,13 +38,13 @@ const MAX_ATTEMPTS = 5;
 const CLIENT_TIMEOUT_MS = 90_000;
 
 export function openConnections(
-  address: Watched<AdminAddress>,
+  address: Watched<ServerAddress>,
   log: Logger,
-  limits: { work: number; lookup: number; drop: number },
+  limits: { application: string; work: number; lookup: number; drop?: number },
 ): Connections {
-  const work = createPool(address, log, limits.work);
-  const lookups = createPool(address, log, limits.lookup);
-  const drops = createPool(address, log, limits.drop, CLIENT_TIMEOUT_MS);
+  const work = createPool(address, log, limits.application, limits.work);
+  const lookups = createPool(address, log, limits.application, limits.lookup);
+  const drops = createPool(address, log, limits.application, limits.drop ?? 1, CLIENT_TIMEOUT_MS);
   const pools = [work, lookups, drops];
 
   async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {
@@ -97,7 +96,13 @@ async function inTransaction<T>(session: Session, act: (session: Session) => Pro
   }
 }
 
-function createPool(address: Watched<AdminAddress>, log: Logger, max: number, waitMs = 10_000): pg.Pool {
+function createPool(
+  address: Watched<ServerAddress>,
+  log: Logger,
+  application: string,
+  max: number,
+  waitMs = 10_000,
+): pg.Pool {
   const { host, port, database, user, ssl } = address.current();
   const pool = new pg.Pool({
     host,
@@ -115,7 +120,7 @@ function createPool(address: Watched<AdminAddress>, log: Logger, max: number, wa
     // Also the longest that anybody waits for one of the pool's connections.
     connectionTimeoutMillis: waitMs,
     query_timeout: CLIENT_TIMEOUT_MS,
-    application_name: 'space-db-broker',
+    application_name: application,
     keepAlive: true,
     options:
       '-c search_path=pg_catalog -c lock_timeout=20s -c statement_timeout=75s -c idle_in_transaction_session_timeout=30s',

@@ -1,13 +1,17 @@
 import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
-import { parseAdminUrl } from './address.ts';
+import { parseServerUrl } from './address.ts';
 
 const noFile = () => {
   throw new Error('reads no file');
 };
 
 it('reads all that a URL says', () => {
-  const address = parseAdminUrl('postgresql://space_broker:p%40ss@[::1]:5433/space_registry\n', noFile);
+  const address = parseServerUrl(
+    'postgresql://space_broker:p%40ss@[::1]:5433/space_registry\n',
+    'URL_FILE',
+    noFile,
+  );
   expect(address).toMatchObject({
     host: '::1',
     port: 5433,
@@ -21,7 +25,7 @@ it('reads all that a URL says', () => {
 
 it('verifies whom it speaks to, with the authority that is named', () => {
   const url = 'postgres://a:b@db.example/r?sslmode=verify-full&sslrootcert=/ca.pem';
-  expect(parseAdminUrl(url, (path) => `read ${path}`).ssl).toEqual({
+  expect(parseServerUrl(url, 'URL_FILE', (path) => `read ${path}`).ssl).toEqual({
     rejectUnauthorized: true,
     ca: 'read /ca.pem',
   });
@@ -35,7 +39,7 @@ it.each([
   'postgresql://a:b@h/',
   'postgresql://a:canary@h/d?sslmode=require',
 ])('refuses %j without quoting it', (url) => {
-  expect(() => parseAdminUrl(url, noFile)).toThrow(
+  expect(() => parseServerUrl(url, 'URL_FILE', noFile)).toThrow(
     expect.objectContaining({ message: expect.not.stringContaining('canary') }),
   );
 });

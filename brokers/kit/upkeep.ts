@@ -1,4 +1,4 @@
-import type { Logger } from '@space/broker-kit';
+import type { Logger } from './log.ts';
 
 /** Something to look after at every nudge and interval, but not again within the gap. */
 export interface Round {

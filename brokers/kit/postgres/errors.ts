@@ -1,5 +1,5 @@
-import { ServiceError } from '@space/broker-kit';
 import pg from 'pg';
+import { ServiceError } from '../errors.ts';
 
 /** A statement that failed: our step's name and the SQLSTATE, nothing of the server's text. */
 export class StepError extends Error {

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+
+/** A setting, or something else that a service needs to start, is missing or wrong; never quotes a value. */
+export class ConfigError extends Error {
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'ConfigError';
+  }
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads a configuration from the environment; empty variables count as unset. */
+export function readEnvironment<Schema extends z.ZodType>(
+  schema: Schema,
+  environment: Environment,
+): z.infer<Schema> {
+  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = schema.safeParse(present);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  throw new ConfigError(`bad configuration: ${problems.join('; ')}`);
+}
+
+/** Settings that every service of a Space has alike. */
+export const settings = {
+  port: (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback),
+  count: (fallback: number, least = 1) => z.coerce.number().int().min(least).max(1_000_000).default(fallback),
+  path: (fallback: string) => z.string().min(1).default(fallback),
+  space: z.string().regex(/^[a-z0-9](?:[-.a-z0-9]{0,51}[a-z0-9])?$/, 'not the name of a Helm release'),
+  logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+} as const;
+
+/** For a schema's refinement: a certificate without its key, or the reverse, is a mistake. */
+export function isTlsPair(value: {
+  readonly TLS_CERT_FILE?: string | undefined;
+  readonly TLS_KEY_FILE?: string | undefined;
+}): boolean {
+  return (value.TLS_CERT_FILE === undefined) === (value.TLS_KEY_FILE === undefined);
+}
+
+/** What is said when it is not. */
+export const NO_TLS_PAIR = {
+  path: ['TLS_CERT_FILE'],
+  message: 'TLS_CERT_FILE and TLS_KEY_FILE go together',
+};

@@ -1,0 +1,40 @@
+import type { Logger } from './log.ts';
+import { type Watched, watchFile } from './watched.ts';
+
+/** What a process holds until its end, which is closed in reverse, and the mounted files among it. */
+export interface Held {
+  readonly closers: (() => unknown)[];
+  readonly files: { refresh(): Promise<void> }[];
+}
+
+export function hold<File extends { refresh(): Promise<void>; close(): void }>(held: Held, file: File): File {
+  held.closers.push(() => file.close());
+  held.files.push(file);
+  return file;
+}
+
+/** What fails to close must not keep the rest open. */
+export async function closeAll({ closers }: Held): Promise<void> {
+  for (const close of closers.toReversed()) {
+    try {
+      await close();
+    } catch {
+      // The process is ending, and the connection or file with it.
+    }
+  }
+}
+
+/** A mounted file that is taken anew when it changes, and said so. */
+export function watched<T>(path: string, parse: (text: string) => T, log: Logger): Promise<Watched<T>> {
+  return watchFile(path, {
+    parse,
+    onChange: (outcome) => {
+      if (outcome.ok) log.info({ file: path }, 'file changed and taken');
+      else
+        log.error(
+          { file: path, err: outcome.error },
+          'file changed and refused; the last good content stays',
+        );
+    },
+  });
+}

@@ -1,0 +1,11 @@
+/** Encodes parts so that no two different lists of parts give the same bytes. */
+export function lengthPrefixed(parts: readonly string[]): Buffer {
+  return Buffer.concat(
+    parts.flatMap((part) => {
+      const bytes = Buffer.from(part, 'utf8');
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(bytes.length);
+      return [length, bytes];
+    }),
+  );
+}

@@ -1,0 +1,46 @@
+import { isIP } from 'node:net';
+import { ConfigError } from '../config.ts';
+import { Secret } from '../secret.ts';
+import type { ServerAddress } from './connections.ts';
+
+/**
+ * Reads a service's own URL, of which errors name only the setting. TLS is `sslmode=verify-full`, or none at all
+ * (`disable`): a mode that encrypts without knowing to whom is refused.
+ */
+export function parseServerUrl(
+  text: string,
+  setting: string,
+  readCa: (path: string) => string,
+): ServerAddress {
+  let url: URL;
+  try {
+    url = new URL(text.trim());
+  } catch {
+    throw new ConfigError(`${setting}: not a URL`);
+  }
+  const database = decodeURIComponent(url.pathname.slice(1));
+  if (!/^postgres(?:ql)?:$/.test(url.protocol) || url.username === '' || database === '') {
+    throw new ConfigError(`${setting}: needs postgresql://user:password@host:port/database`);
+  }
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  return {
+    host: isIP(host) === 6 ? host : decodeURIComponent(host),
+    port: url.port === '' ? 5432 : Number(url.port),
+    database,
+    user: decodeURIComponent(url.username),
+    password: new Secret(decodeURIComponent(url.password)),
+    ssl: tls(url.searchParams, setting, readCa),
+  };
+}
+
+function tls(
+  parameters: URLSearchParams,
+  setting: string,
+  readCa: (path: string) => string,
+): ServerAddress['ssl'] {
+  const mode = parameters.get('sslmode') ?? 'disable';
+  const ca = parameters.get('sslrootcert');
+  if (mode === 'disable') return false;
+  if (mode !== 'verify-full') throw new ConfigError(`${setting}: sslmode must be verify-full or disable`);
+  return { rejectUnauthorized: true, ...(ca === null ? {} : { ca: readCa(ca) }) };
+}

@@ -1,0 +1,33 @@
+import type { Logger } from '../log.ts';
+import type { Connections } from './connections.ts';
+import { StepError } from './errors.ts';
+
+/** The server may come up beside the service, and its bootstrap may end after it. */
+export async function untilReachable(connections: Connections, log: Logger): Promise<void> {
+  const deadline = Date.now() + 120_000;
+  for (;;) {
+    try {
+      await connections.session((session) => session.run('reach server', 'SELECT 1'));
+      return;
+    } catch (error) {
+      if (!(error instanceof StepError) || Date.now() > deadline) throw error;
+      log.warn({ err: error }, 'waiting for the database server');
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+/** Closes the registry's own database to everybody else. */
+export async function closeRegistry(connections: Connections): Promise<void> {
+  await connections.session((session) =>
+    session.run(
+      'close registry',
+      `DO $$ BEGIN
+         IF EXISTS (SELECT FROM pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+                    WHERE d.datname = current_database() AND a.grantee = 0) THEN
+           EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
+         END IF;
+       END $$`,
+    ),
+  );
+}

@@ -1,0 +1,99 @@
+import { refusal, ServiceError } from '../errors.ts';
+import type { Session } from '../postgres/connections.ts';
+import { sameDigest, type TokenDigest } from '../tokens.ts';
+import { decideFinalize, decideProvision, mayAct } from './decide.ts';
+import {
+  type AuditEntry,
+  audit,
+  insertCapsule,
+  isRetired,
+  lockCapsule,
+  moveCapsule,
+  retirePrincipal,
+  reviveCapsule,
+} from './rows.ts';
+
+/** Who asks, and under which trace. */
+export interface Call {
+  readonly traceId: string;
+  /** The Capsule principal's digest where the authority is a Capsule. */
+  readonly principal?: TokenDigest;
+}
+
+/** An audit entry whose outcome is not known yet. */
+export type Undecided = Omit<AuditEntry, 'outcome'>;
+
+/** The fields of an audit entry that say who asked for what. */
+export function about(call: Call, operation: string, authority: 'provisioner' | 'capsule') {
+  return { traceId: call.traceId, operation, authority };
+}
+
+export interface Registered {
+  /** The life that the Capsule is in. */
+  readonly life: number;
+  /** Did this life begin now? */
+  readonly begun: boolean;
+}
+
+/** Registers a Capsule with its principal, or finds it, and leaves its row locked. */
+export async function registerCapsule(
+  session: Session,
+  capsule: string,
+  principal: TokenDigest,
+): Promise<Registered> {
+  for (;;) {
+    const row = await lockCapsule(session, capsule, 'UPDATE');
+    const same = row !== undefined && row.principal !== null && sameDigest(row.principal, principal);
+    const decision = decideProvision(row, same);
+    if (decision === 'conflict') throw new ServiceError('conflict', 'another principal, or not finalized');
+    if (decision === 'same life') return { life: row?.life ?? 1, begun: false };
+    if (await isRetired(session, principal)) throw new ServiceError('conflict', 'the principal is retired');
+    if (decision === 'next life' && row !== undefined) {
+      const life = row.life + 1;
+      await reviveCapsule(session, capsule, life, principal);
+      return { life, begun: true };
+    }
+    if (await insertCapsule(session, capsule, principal)) return { life: 1, begun: true };
+  }
+}
+
+/** Locks the Capsule and checks again that the principal is its own: since the look-up it may have been retired. */
+export async function authorisedCapsule(
+  session: Session,
+  call: Call,
+  capsule: string,
+  operation: 'apps' | 'drop',
+): Promise<{ life: number; state: 'active' | 'dropping' }> {
+  const row = await lockCapsule(session, capsule, operation === 'apps' ? 'SHARE' : 'UPDATE');
+  const { principal } = call;
+  if (row?.principal == null || principal === undefined || !sameDigest(row.principal, principal))
+    throw refusal();
+  if (!mayAct(row.state, operation)) throw refusal();
+  return { life: row.life, state: row.state === 'active' ? 'active' : 'dropping' };
+}
+
+/**
+ * The last step of a drop: retires the principal. Does nothing, and says so, when another caller with the same
+ * authority was faster: what was dropped is the same.
+ */
+export async function retireCapsule(session: Session, entry: Undecided, life: number): Promise<boolean> {
+  const { capsule } = entry;
+  const row = await lockCapsule(session, capsule, 'UPDATE');
+  if (row?.state !== 'dropping' || row.life !== life) return false;
+  if (row.principal !== null) await retirePrincipal(session, capsule, row.principal);
+  await moveCapsule(session, capsule, 'dropping', 'retired');
+  await audit(session, { ...entry, outcome: 'retired' });
+  return true;
+}
+
+/** Releases the id of a Capsule that is dropped. True again and again. */
+export async function finalizeCapsule(session: Session, entry: Undecided): Promise<true> {
+  const { capsule } = entry;
+  const row = await lockCapsule(session, capsule, 'UPDATE');
+  const decision = decideFinalize(row);
+  if (row === undefined) throw new ServiceError('not_found', 'unknown Capsule');
+  if (decision === 'conflict') throw new ServiceError('conflict', 'the Capsule is not dropped');
+  if (decision === 'finalize') await moveCapsule(session, capsule, 'retired', 'finalized');
+  await audit(session, { ...entry, outcome: decision });
+  return true;
+}

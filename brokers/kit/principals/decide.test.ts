@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { type CapsuleRow, type CapsuleState, decideFinalize, decideProvision, mayAct } from './decide.ts';
+
+const capsule = (state: CapsuleState): CapsuleRow => ({ state, life: 2, principal: Buffer.alloc(32) });
+
+describe('provision', () => {
+  it.each([
+    ['begins the first life of an unknown id', undefined, false, 'first life'],
+    ['finds the same Capsule again', capsule('active'), true, 'same life'],
+    ['does not give a Capsule to another principal', capsule('active'), false, 'conflict'],
+    ['does not interrupt a drop', capsule('dropping'), true, 'conflict'],
+    ['waits until the id is released', capsule('retired'), true, 'conflict'],
+    ['begins the next life of a released id', capsule('finalized'), false, 'next life'],
+  ])('%s', (_, row, same, decision) => {
+    expect(decideProvision(row, same)).toBe(decision);
+  });
+});
+
+describe('finalize', () => {
+  it.each([
+    ['knows no stranger', undefined, 'unknown'],
+    ['does not release what lives', capsule('active'), 'conflict'],
+    ['does not release what is being dropped', capsule('dropping'), 'conflict'],
+    ['releases what is gone', capsule('retired'), 'finalize'],
+    ['says so again', capsule('finalized'), 'already finalized'],
+  ])('%s', (_, row, decision) => {
+    expect(decideFinalize(row)).toBe(decision);
+  });
+});
+
+it('while a Capsule is being dropped its principal may do nothing but drop it', () => {
+  const allowed = (['active', 'dropping', 'retired', 'finalized'] as const).map((state) => [
+    mayAct(state, 'apps'),
+    mayAct(state, 'drop'),
+  ]);
+  expect(allowed).toEqual([
+    [true, true],
+    [false, true],
+    [false, false],
+    [false, false],
+  ]);
+});

@@ -1,0 +1,31 @@
+import { digestOf, Secret } from '@space/broker-kit';
+import type { Handlers } from '@space/broker-kit/control';
+import type { Context } from './context.ts';
+import type { CONTRACT } from './contract.ts';
+import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
+import { createWorkload, provisionCapsule } from './principals/provision.ts';
+
+/** The contract's operations: from wire to work and back. */
+export function handlers(context: Context): Handlers<typeof CONTRACT> {
+  return {
+    'capsule.provision': async (call, { capsule_id, principal_token, quota_bytes }) => {
+      const principal = digestOf(new Secret(principal_token));
+      return { created: await provisionCapsule(context, call, capsule_id, principal, quota_bytes) };
+    },
+    'capsule.finalize': async (call, { capsule_id }) => ({
+      finalized: await finalizeCapsule(context, call, capsule_id),
+    }),
+    'capsule.app.create': async (call, { capsule_id, app_id, principal_token }) => {
+      const principal = digestOf(new Secret(principal_token));
+      const workload = { capsule: capsule_id, app: app_id };
+      return { created: await createWorkload(context, call, workload, principal) };
+    },
+    'capsule.app.drop': async (call, { capsule_id, app_id }) => {
+      const { alreadyAbsent } = await dropWorkload(context, call, { capsule: capsule_id, app: app_id });
+      return { dropped: app_id, ...(alreadyAbsent ? { already_absent: true as const } : {}) };
+    },
+    'capsule.drop': async (call, { capsule_id }) => ({
+      dropped: await dropCapsule(context, call, capsule_id),
+    }),
+  };
+}

@@ -1,0 +1,173 @@
+import {
+  ConcurrencyLimit,
+  closeAll,
+  closeNow,
+  type Held,
+  hold,
+  type Listener,
+  type Logger,
+  listen,
+  parseProvisionerTokens,
+  portOf,
+  type Round,
+  serveMetrics,
+  shutDown,
+  startUpkeep,
+  watched,
+  watchTls,
+} from '@space/broker-kit';
+import { createAuthorities, createControlApp } from '@space/broker-kit/control';
+import { findPrincipal } from '@space/broker-kit/principals';
+import { handlers } from './app.ts';
+import type { Config } from './config.ts';
+import type { Context } from './context.ts';
+import { CONTRACT } from './contract.ts';
+import { createDataPlane } from './data/plane.ts';
+import { loadDriver } from './driver.ts';
+import { openContext } from './open.ts';
+import { authenticateWorkload } from './principals/authenticate.ts';
+import { finishPending } from './upkeep/pending.ts';
+import { sweepDeadPlaces } from './upkeep/places.ts';
+
+/** A verification may take seconds of waiting for somebody else's server; the rest queue. */
+const MUTATIONS = { active: 32, queued: 256 };
+const UPKEEP_INTERVAL_MS = 15_000;
+/** A drop that no request has touched for so long is nobody's. */
+const ABANDONED_SECONDS = 60;
+/** The edge of the data plane has time-outs of its own: a body may take as long as it moves. */
+const DATA_LIMITS = { maxHeaderSize: 32 * 1024, headersTimeout: 10_000, requestTimeout: 0 };
+
+export interface Broker {
+  readonly port: number;
+  readonly dataPort: number;
+  readonly metricsPort: number;
+  /** The upkeep's rounds, to be run by hand where nobody wants to wait for them. */
+  readonly rounds: readonly Round[];
+  readonly context: Context;
+  /** Looks at the mounted files now instead of in a moment. */
+  refreshFiles(): Promise<void>;
+  stop(): Promise<boolean>;
+}
+
+export interface BrokerOptions {
+  readonly config: Config;
+  /** Of the driver documents. */
+  readonly driverDirectory: string;
+  readonly log: Logger;
+  readonly failpoint?: (name: string) => void;
+}
+
+/** Starts a broker, fail-closed and in this order: driver documents, keys, registry, tokens, listeners. */
+export async function startBroker(options: BrokerOptions): Promise<Broker> {
+  const { config, log } = options;
+  const held: Held = { closers: [], files: [] };
+  try {
+    const driver = loadDriver(options.driverDirectory);
+    const { context, registry } = await openContext(config, log, held, options.failpoint);
+    const { connections } = context;
+    const provisioners = hold(
+      held,
+      await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log),
+    );
+
+    const control = createControlApp({
+      contract: CONTRACT,
+      handlers: handlers(context),
+      documents: [
+        { path: '/v1/driver', operation: 'driver', bytes: driver.contract },
+        { path: '/v1/driver/credentials', operation: 'driver.credentials', bytes: driver.credentials },
+      ],
+      authorities: createAuthorities({
+        audience: 'osp',
+        provisioners: provisioners.current,
+        findPrincipal: (digest) => findPrincipal(connections.lookup, digest),
+      }),
+      limits: {
+        caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
+        refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
+      },
+      mutations: new ConcurrencyLimit(MUTATIONS),
+      log,
+      metrics: registry,
+      failpoint: context.failpoint,
+    });
+    const data = createDataPlane({
+      authenticateWorkload: authenticateWorkload(
+        connections.lookup,
+        context.places,
+        context.defaultQuotaBytes,
+      ),
+      log,
+      metrics: registry,
+    });
+
+    const host = config.LISTEN_HOST;
+    const metricsServer = await serveMetrics(registry.registry, { host, port: config.METRICS_PORT });
+    held.closers.push(() => closeNow(metricsServer));
+    const listeners: Listener[] = [];
+    const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
+    const tls =
+      cert && key
+        ? hold(
+            held,
+            await watchTls({ cert, key }, (material) => {
+              for (const listener of listeners) listener.useTls(material);
+            }),
+          )
+        : undefined;
+    const serving = async (
+      edge: Parameters<typeof listen>[0],
+      port: number,
+      limits?: Parameters<typeof listen>[1]['limits'],
+    ) => {
+      const listener = await listen(edge, {
+        host,
+        port,
+        log,
+        tls: tls?.current(),
+        ...(limits ? { limits } : {}),
+      });
+      listeners.push(listener);
+      // It may have been exchanged while the listener was being opened.
+      if (tls !== undefined) listener.useTls(tls.current());
+      return listener;
+    };
+    const controlListener = await serving(control, config.LISTEN_PORT);
+    held.closers.push(() => closeNow(controlListener.server));
+    const dataListener = await serving(data, config.DATA_PORT, DATA_LIMITS);
+    held.closers.push(() => closeNow(dataListener.server));
+
+    const rounds = [finishPending(context, ABANDONED_SECONDS), sweepDeadPlaces(context)];
+    const upkeep = startUpkeep({ rounds, log, intervalMs: UPKEEP_INTERVAL_MS });
+    const ports = { port: portOf(controlListener.server), dataPort: portOf(dataListener.server) };
+    log.info({ ...ports, tls: tls !== undefined }, 'listening');
+
+    return {
+      ...ports,
+      metricsPort: portOf(metricsServer),
+      rounds,
+      context,
+      refreshFiles: async () => {
+        for (const file of held.files) await file.refresh();
+      },
+      stop: () =>
+        shutDown(
+          [
+            {
+              name: 'requests',
+              timeoutMs: 60_000,
+              run: async () => {
+                await Promise.all(listeners.map((listener) => listener.close()));
+              },
+            },
+            { name: 'upkeep', timeoutMs: 20_000, run: () => upkeep.stop() },
+            { name: 'files and connections', timeoutMs: 5_000, run: () => closeAll(held) },
+          ],
+          log,
+        ),
+    };
+  } catch (error) {
+    await closeAll(held);
+    throw error;
+  }
+}

@@ -1,0 +1,53 @@
+import { type Environment, isTlsPair, NO_TLS_PAIR, readEnvironment, settings } from '@space/broker-kit';
+import { z } from 'zod';
+
+const { port, count, path } = settings;
+
+const schema = z
+  .object({
+    SPACE_NAME: settings.space,
+    LISTEN_HOST: z.string().min(1).default('0.0.0.0'),
+    /** Control: principals and credentials, for operator and console. */
+    LISTEN_PORT: port(8080),
+    /** Data: objects, for Assistants. */
+    DATA_PORT: port(8081),
+    METRICS_PORT: port(9090),
+    /** Both or neither: both listeners then speak TLS only. */
+    TLS_CERT_FILE: z.string().min(1).optional(),
+    TLS_KEY_FILE: z.string().min(1).optional(),
+    REGISTRY_DATABASE_URL_FILE: path('/etc/space/registry/url'),
+    PROVISIONER_TOKEN_FILE: path('/etc/space/provisioner/token'),
+    NAME_KEY_FILE: path('/etc/space/keys/names'),
+    /** The Space-managed credential and where it is good. */
+    S3_ENDPOINT: z
+      .url({ protocol: /^https?$/ })
+      .refine((text) => /^https?:\/\/[^/?#@]+\/?$/.test(text), 'only scheme, host and port'),
+    S3_REGION: z
+      .string()
+      .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/)
+      .default('us-east-1'),
+    S3_BUCKET: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/)
+      .default('space'),
+    S3_ADDRESSING: z.enum(['path', 'virtual-host']).default('path'),
+    S3_ACCESS_KEY_FILE: path('/etc/space/s3/access-key'),
+    S3_SECRET_KEY_FILE: path('/etc/space/s3/secret-key'),
+    /** The certificate authority of an S3 server that has none of the public ones. */
+    S3_CA_FILE: z.string().min(1).optional(),
+    /** Bytes that a Capsule may hold whose spec names no quota. */
+    DEFAULT_QUOTA_BYTES: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).default(10_737_418_240),
+    CAPSULE_REQUESTS_PER_SECOND: count(100),
+    CAPSULE_REQUESTS_BURST: count(1_000),
+    REFUSALS_PER_SECOND: count(200),
+    REFUSALS_BURST: count(5_000),
+    LOG_LEVEL: settings.logLevel,
+  })
+  .refine(isTlsPair, NO_TLS_PAIR);
+
+export type Config = z.infer<typeof schema>;
+
+/** Reads the configuration from the environment. */
+export function readConfig(environment: Environment): Config {
+  return readEnvironment(schema, environment);
+}

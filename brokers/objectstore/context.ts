@@ -1,0 +1,19 @@
+import type { Logger } from '@space/broker-kit';
+import type { Connections } from '@space/broker-kit/postgres';
+import type { BrokerMetrics } from './metrics.ts';
+import type { PlaceNames } from './principals/names.ts';
+
+/** What every operation works with. */
+export interface Context {
+  readonly connections: Connections;
+  readonly space: string;
+  readonly places: PlaceNames;
+  /** Deletes every object and unfinished upload whose key begins with the place; may be run again at any time. */
+  readonly sweep: (place: string, stopping?: AbortSignal) => Promise<void>;
+  /** Bytes that a Capsule may hold whose spec names no quota. */
+  readonly defaultQuotaBytes: number;
+  readonly log: Logger;
+  readonly metrics: BrokerMetrics;
+  /** A place where a test may end the process; does nothing in service. */
+  readonly failpoint: (name: string) => void;
+}

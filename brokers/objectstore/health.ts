@@ -1,0 +1,20 @@
+import { requireRefusals } from '@space/broker-kit/control';
+import { CONTRACT } from './contract.ts';
+
+/** The container's health check: exits 0 only if the live listener refuses what it must. */
+try {
+  await requireRefusals(
+    [
+      {
+        port: Number(process.env['LISTEN_PORT'] || 8080),
+        method: 'POST',
+        path: CONTRACT['capsule.finalize'].path,
+        audience: 'prv',
+      },
+    ],
+    { tls: (process.env['TLS_CERT_FILE'] ?? '') !== '' },
+  );
+} catch (error) {
+  console.error(error instanceof Error ? error.message : 'unhealthy');
+  process.exitCode = 1;
+}

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { newToken } from '@space/broker-kit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DRIVER_DIRECTORY } from './testing/broker.ts';
+import { type Stage, setStage } from './testing/stage.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await setStage();
+});
+afterAll(() => stage.close());
+
+describe('discovery', () => {
+  it.each([
+    ['/v1/driver', 'objectstore.json'],
+    ['/v1/driver/credentials', 'objectstore-credentials.json'],
+  ])('serves %s byte for byte', async (path, file) => {
+    const response = await fetch(`${stage.broker.url}${path}`);
+    expect(response.status).toBe(200);
+    expect(Buffer.from(await response.arrayBuffer())).toEqual(readFileSync(join(DRIVER_DIRECTORY, file)));
+  });
+
+  it('is alive without a credential', async () => {
+    const response = await fetch(`${stage.broker.url}/healthz`);
+    expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
+  });
+});
+
+describe('a Capsule', () => {
+  it('is provisioned once, whatever is retried', async () => {
+    const { provisioner } = stage.broker;
+    const principal = newToken('osp').reveal();
+    const answers = [];
+    for (let i = 0; i < 3; i += 1)
+      answers.push((await provisioner.provision('once', principal)).json.created);
+    expect(answers).toEqual([true, false, false]);
+    expect((await provisioner.provision('once', newToken('osp').reveal())).status).toBe(409);
+    expect((await provisioner.provision('twice', principal)).status).toBe(409);
+  });
+
+  it('takes over the quota that its provisioner names', async () => {
+    const { provisioner } = stage.broker;
+    const principal = newToken('osp').reveal();
+    const quotas = [];
+    for (const more of [{ quota_bytes: 1000 }, undefined, { quota_bytes: 2000 }]) {
+      expect((await provisioner.provision('counted', principal, more)).status).toBe(200);
+      const [row] = await stage.registry<{ quota: string | null }>(
+        `SELECT quota_bytes AS quota FROM broker.store WHERE capsule_id = 'counted'`,
+      );
+      quotas.push(row?.quota);
+    }
+    expect(quotas).toEqual(['1000', null, '2000']);
+  });
+});
+
+describe('a workload', () => {
+  it('is registered once, and another principal takes the place of the first for good', async () => {
+    const capsule = await stage.broker.capsule('works');
+    const [first, second] = [newToken('osw').reveal(), newToken('osw').reveal()];
+    const created = [];
+    for (const token of [first, first, second])
+      created.push((await capsule.create('works', 'app', token)).json.created);
+    expect(created).toEqual([true, false, false]);
+    expect((await capsule.create('works', 'app', first)).status).toBe(409);
+    expect((await capsule.create('works', 'other', second)).status).toBe(409);
+  });
+
+  it('is not registered by another Capsule', async () => {
+    const capsule = await stage.broker.capsule('mine');
+    await stage.broker.capsule('theirs');
+    expect((await capsule.create('theirs', 'app', newToken('osw').reveal())).status).toBe(403);
+  });
+});

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import {
+  createMetrics,
+  type Held,
+  hold,
+  type Logger,
+  parseKey,
+  ServiceError,
+  watched,
+} from '@space/broker-kit';
+import { closeRegistry, openConnections, parseServerUrl, untilReachable } from '@space/broker-kit/postgres';
+import type { Config } from './config.ts';
+import type { Context } from './context.ts';
+import { createBrokerMetrics } from './metrics.ts';
+import { placeNames } from './principals/names.ts';
+import { createSweep } from './principals/sweep.ts';
+import { migrate } from './registry/migrations.ts';
+
+const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4 };
+
+/** What operations need, whether a request or an administrator's command asks for them. */
+export async function openContext(
+  config: Config,
+  log: Logger,
+  held: Held,
+  failpoint: (name: string) => void = () => undefined,
+) {
+  const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
+  const readCa = (path: string) => readFileSync(path, 'utf8');
+  const parse = (text: string) => parseServerUrl(text, 'REGISTRY_DATABASE_URL_FILE', readCa);
+  const address = hold(held, await watched(config.REGISTRY_DATABASE_URL_FILE, parse, log));
+  const connections = openConnections(address, log, CONNECTIONS);
+  held.closers.push(() => connections.close());
+  await untilReachable(connections, log);
+  await closeRegistry(connections);
+  await migrate(connections, config.SPACE_NAME);
+
+  // Until the upstream client is here: what has objects is not dropped.
+  const away = () => Promise.reject(new ServiceError('unavailable', 'no upstream yet', { retryAfter: 60 }));
+  const store = { list: away, deleteMany: away };
+  const registry = createMetrics();
+  const context: Context = {
+    connections,
+    space: config.SPACE_NAME,
+    places: placeNames(nameKey, config.SPACE_NAME),
+    sweep: createSweep(store),
+    defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
+    log,
+    metrics: createBrokerMetrics(registry.registry, connections.count),
+    failpoint,
+  };
+  return { context, registry };
+}

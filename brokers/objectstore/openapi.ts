@@ -1,0 +1,39 @@
+import { openApiDocument } from '@space/broker-kit/control';
+import { CONTRACT } from './contract.ts';
+
+/** For `scripts/generate.ts`. */
+export function generated(): readonly { path: string; text: string }[] {
+  const document = openApiDocument({
+    contract: CONTRACT,
+    title: 'Object-storage broker of a Space',
+    summaries: {
+      'capsule.provision': "Register a Capsule's principal and its quota",
+      'capsule.finalize': 'Release the id of a dropped Capsule',
+      'capsule.app.create': "Register a workload's principal, or exchange it",
+      'capsule.app.drop': "Retire a workload's principal and delete its objects",
+      'capsule.drop': "Delete all of the Capsule's objects and retire its principal",
+    },
+    errors: {
+      'capsule.provision': [409],
+      'capsule.finalize': [404, 409],
+      'capsule.app.create': [409],
+      'capsule.app.drop': [404],
+      'capsule.drop': [],
+    },
+    meanings: {
+      404: 'Nothing of that name was ever created.',
+      409: 'The state of the Capsule or workload does not allow it, or the principal was used before.',
+    },
+    documents: {
+      '/v1/driver': { operation: 'driver', summary: 'The service contract of the image, byte for byte' },
+      '/v1/driver/credentials': {
+        operation: 'driver.credentials',
+        summary: 'The credential form of the image, byte for byte',
+      },
+    },
+    principalPrefix: 'spc_osp_',
+  });
+  return [
+    { path: 'docs/wire/objectstore.openapi.generated.json', text: `${JSON.stringify(document, null, 2)}\n` },
+  ];
+}

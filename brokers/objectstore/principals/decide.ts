@@ -1,0 +1,34 @@
+/** A workload's state machine, as pure decisions over a row that the caller has locked. */
+
+type WorkloadState = 'ready' | 'dropping' | 'dropped';
+
+export interface WorkloadRow {
+  readonly state: WorkloadState;
+  /** Never restarts: a tombstone keeps the last one. */
+  readonly generation: number;
+  readonly place: string;
+  /** Digest of the principal; null unless the workload is ready. */
+  readonly principal: Buffer | null;
+}
+
+export type CreateDecision =
+  | { readonly kind: 'create'; readonly generation: number }
+  | { readonly kind: 'existing' }
+  | { readonly kind: 'replace' }
+  | { readonly kind: 'conflict' };
+
+/** The Capsule may give its workload another principal; the old one is then retired. */
+export function decideCreate(row: WorkloadRow | undefined, samePrincipal: boolean): CreateDecision {
+  if (row === undefined) return { kind: 'create', generation: 1 };
+  if (row.state === 'dropped') return { kind: 'create', generation: row.generation + 1 };
+  if (row.state === 'dropping') return { kind: 'conflict' };
+  return samePrincipal ? { kind: 'existing' } : { kind: 'replace' };
+}
+
+export type DropDecision = 'cut' | 'resume' | 'already absent' | 'never created';
+
+export function decideDrop(row: WorkloadRow | undefined): DropDecision {
+  if (row === undefined) return 'never created';
+  if (row.state === 'dropped') return 'already absent';
+  return row.state === 'dropping' ? 'resume' : 'cut';
+}

@@ -1,0 +1,94 @@
+import { ServiceError } from '@space/broker-kit';
+import {
+  about,
+  audit,
+  authorisedCapsule,
+  type Call,
+  finalizeCapsule as finalize,
+  moveCapsule,
+  retireCapsule,
+  type Undecided,
+} from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
+import { decideDrop } from './decide.ts';
+import {
+  droppedWithCapsule,
+  lockWorkload,
+  markAllDropped,
+  markCapsuleDropping,
+  markDropped,
+  markDropping,
+  placeOf,
+  type Workload,
+} from './rows.ts';
+
+/** Drops a workload and its objects. Access ends in the first transaction, whatever comes after it. */
+export async function dropWorkload(
+  context: Context,
+  call: Call,
+  workload: Workload,
+): Promise<{ readonly alreadyAbsent: boolean }> {
+  const entry = { ...about(call, 'capsule.app.drop', 'capsule'), ...workload };
+  const { place, alreadyAbsent } = await context.connections.transaction(async (session) => {
+    await authorisedCapsule(session, call, workload.capsule, 'apps');
+    const row = await lockWorkload(session, workload);
+    const decision = decideDrop(row);
+    if (row === undefined) throw new ServiceError('not_found', 'never created');
+    if (decision === 'cut') await markDropping(session, workload);
+    await audit(session, { ...entry, outcome: decision });
+    return { place: row.place, alreadyAbsent: decision === 'already absent' };
+  });
+  context.failpoint('drop:after-cut');
+  if (!alreadyAbsent) await finishDrop(context, entry, workload, place);
+  return { alreadyAbsent };
+}
+
+/**
+ * Deletes the objects and leaves the tombstone. Safe to run twice, and side by side: the place belongs to one
+ * generation, so it can never meet a newer workload's objects.
+ */
+export async function finishDrop(
+  context: Context,
+  entry: Undecided,
+  workload: Workload,
+  place: string,
+): Promise<void> {
+  await context.sweep(place);
+  context.failpoint('drop:after-sweep');
+  await context.connections.transaction(async (session) => {
+    const row = await lockWorkload(session, workload);
+    if (row?.state !== 'dropping' || row.place !== place) return;
+    await markDropped(session, workload);
+    await audit(session, { ...entry, outcome: 'dropped' });
+    context.failpoint('drop:before-commit');
+  });
+}
+
+/** Drops all that is registered for the Capsule, then retires its principal. Returns the workloads, sorted. */
+export async function dropCapsule(context: Context, call: Call, capsule: string): Promise<string[]> {
+  const entry = { ...about(call, 'capsule.drop', 'capsule'), capsule };
+  const { life, place } = await context.connections.transaction(async (session) => {
+    const { state, life } = await authorisedCapsule(session, call, capsule, 'drop');
+    if (state === 'active') {
+      await markCapsuleDropping(session, capsule);
+      await moveCapsule(session, capsule, 'active', 'dropping');
+    }
+    await audit(session, { ...entry, outcome: state === 'active' ? 'cut' : 'resume' });
+    return { life, place: await placeOf(session, capsule) };
+  });
+  context.failpoint('capsule-drop:after-cut');
+  await context.sweep(place);
+  context.failpoint('capsule-drop:after-sweep');
+  return context.connections.transaction(async (session) => {
+    // Unless another caller retired it meanwhile and the id lives again: then there is nothing here to mark.
+    if (await retireCapsule(session, entry, life)) await markAllDropped(session, capsule);
+    context.failpoint('capsule-drop:before-commit');
+    return droppedWithCapsule(session, capsule, life);
+  });
+}
+
+/** Releases the id of a Capsule whose objects are gone. True again and again. */
+export function finalizeCapsule(context: Context, call: Call, capsule: string): Promise<true> {
+  const entry = { ...about(call, 'capsule.finalize', 'provisioner'), capsule };
+  return context.connections.transaction((session) => finalize(session, entry));
+}

@@ -1,0 +1,103 @@
+import { ServiceError, sameDigest, type TokenDigest } from '@space/broker-kit';
+import { type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import {
+  about,
+  audit,
+  authorisedCapsule,
+  type Call,
+  isRetired,
+  registerCapsule,
+  retirePrincipal,
+} from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
+import { decideCreate } from './decide.ts';
+import {
+  insertWorkload,
+  lockWorkload,
+  placeOf,
+  putStore,
+  replaceWorkloadPrincipal,
+  reviveWorkload,
+  type Workload,
+} from './rows.ts';
+
+/** Registers a Capsule with its principal, and gives it a place of its own. Again: takes over the quota. */
+export function provisionCapsule(
+  context: Context,
+  call: Call,
+  capsule: string,
+  principal: TokenDigest,
+  quotaBytes: number | undefined,
+): Promise<boolean> {
+  return unlessTaken(
+    context.connections.transaction(async (session) => {
+      const { life, begun } = await registerCapsule(session, capsule, principal);
+      const place = begun ? context.places.capsule(capsule, life) : await placeOf(session, capsule);
+      await putStore(session, capsule, { life, place, quotaBytes: quotaBytes ?? null });
+      const outcome = begun ? 'created' : 'existing';
+      await audit(session, { ...about(call, 'capsule.provision', 'provisioner'), capsule, outcome });
+      context.failpoint('provision:before-commit');
+      return begun;
+    }),
+  );
+}
+
+/** Registers a workload with its principal, or another principal for a workload. True when the workload is new. */
+export function createWorkload(
+  context: Context,
+  call: Call,
+  workload: Workload,
+  principal: TokenDigest,
+): Promise<boolean> {
+  return unlessTaken(
+    context.connections.transaction(async (session) => {
+      const { life } = await authorisedCapsule(session, call, workload.capsule, 'apps');
+      const outcome = await ensureWorkload(context, session, workload, life, principal);
+      await audit(session, { ...about(call, 'capsule.app.create', 'capsule'), ...workload, outcome });
+      context.failpoint('create:before-commit');
+      return outcome === 'created';
+    }),
+  );
+}
+
+async function ensureWorkload(
+  context: Context,
+  session: Session,
+  workload: Workload,
+  life: number,
+  principal: TokenDigest,
+): Promise<'created' | 'existing' | 'replaced'> {
+  for (;;) {
+    const row = await lockWorkload(session, workload);
+    const former = row?.principal ?? undefined;
+    const decision = decideCreate(row, former !== undefined && sameDigest(former, principal));
+    if (decision.kind === 'existing') return 'existing';
+    if (decision.kind === 'conflict') throw new ServiceError('conflict', 'the workload is being dropped');
+    if (await isRetired(session, principal)) throw new ServiceError('conflict', 'the principal is retired');
+    if (decision.kind === 'replace') {
+      if (former === undefined) throw new Error('a ready workload has no principal');
+      await retirePrincipal(session, workload.capsule, former);
+      await replaceWorkloadPrincipal(session, workload, former, principal);
+      return 'replaced';
+    }
+    const { generation } = decision;
+    const within = await placeOf(session, workload.capsule);
+    const place = context.places.workload(within, workload.app, generation);
+    const registration = { life, generation, place, principal };
+    if (row !== undefined) {
+      await reviveWorkload(session, workload, registration);
+      return 'created';
+    }
+    if (await insertWorkload(session, workload, registration)) return 'created';
+  }
+}
+
+/** The principal is another's; only who chose it learns so. */
+async function unlessTaken<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const taken = error instanceof StepError && error.code === SQLSTATE.uniqueViolation;
+    throw taken ? new ServiceError('conflict', 'the principal is in use', { cause: error }) : error;
+  }
+}

@@ -1,0 +1,183 @@
+import type { TokenDigest } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import { expectOne } from '@space/broker-kit/principals';
+import type { WorkloadRow } from './decide.ts';
+
+/** Every statement about stores and workloads. Whoever changes a row has locked it in the same transaction. */
+
+/** A Capsule's Assistant, by their ids. */
+export interface Workload {
+  readonly capsule: string;
+  readonly app: string;
+}
+
+/** The store of the Capsule's present life; made at its first provision. Null as quota is the broker's default. */
+export async function putStore(
+  session: Session,
+  capsule: string,
+  to: { life: number; place: string; quotaBytes: number | null },
+): Promise<void> {
+  await session.run(
+    'put store',
+    `INSERT INTO broker.store (capsule_id, life, place, quota_bytes) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (capsule_id) DO UPDATE SET life = excluded.life, place = excluded.place,
+       quota_bytes = excluded.quota_bytes
+     WHERE (store.life, store.place, store.quota_bytes) IS DISTINCT FROM
+       (excluded.life, excluded.place, excluded.quota_bytes)`,
+    [capsule, to.life, to.place, to.quotaBytes],
+  );
+}
+
+export async function placeOf(session: Session, capsule: string): Promise<string> {
+  const rows = await session.run<{ place: string }>(
+    'read place',
+    'SELECT place FROM broker.store WHERE capsule_id = $1',
+    [capsule],
+  );
+  expectOne(rows);
+  return rows[0]?.place ?? '';
+}
+
+const COLUMNS = 'state, generation, place, principal';
+
+export async function lockWorkload(
+  session: Session,
+  { capsule, app }: Workload,
+): Promise<WorkloadRow | undefined> {
+  const [row] = await session.run<WorkloadRow & { [column: string]: unknown }>(
+    'lock workload',
+    `SELECT ${COLUMNS} FROM broker.workload WHERE capsule_id = $1 AND app_id = $2 FOR UPDATE`,
+    [capsule, app],
+  );
+  return row;
+}
+
+export interface Registration {
+  readonly life: number;
+  readonly generation: number;
+  readonly place: string;
+  readonly principal: TokenDigest;
+}
+
+/** Returns false when another transaction was first; its row can then be locked. */
+export async function insertWorkload(
+  session: Session,
+  { capsule, app }: Workload,
+  to: Registration,
+): Promise<boolean> {
+  const rows = await session.run(
+    'insert workload',
+    `INSERT INTO broker.workload (capsule_id, app_id, state, life, generation, place, principal)
+     VALUES ($1, $2, 'ready', $3, $4, $5, $6) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
+    [capsule, app, to.life, to.generation, to.place, to.principal],
+  );
+  return rows.length === 1;
+}
+
+/** Compare-and-swap: a tombstone lives again, in another place. */
+export async function reviveWorkload(
+  session: Session,
+  { capsule, app }: Workload,
+  to: Registration,
+): Promise<void> {
+  const rows = await session.run(
+    'revive workload',
+    `UPDATE broker.workload SET state = 'ready', life = $3, generation = $4, place = $5, principal = $6,
+       dropped_with_capsule = false, changed_at = clock_timestamp()
+     WHERE capsule_id = $1 AND app_id = $2 AND state = 'dropped' AND generation = $4 - 1 RETURNING 1`,
+    [capsule, app, to.life, to.generation, to.place, to.principal],
+  );
+  expectOne(rows);
+}
+
+/** Compare-and-swap of a ready workload's principal. */
+export async function replaceWorkloadPrincipal(
+  session: Session,
+  { capsule, app }: Workload,
+  from: TokenDigest,
+  to: TokenDigest,
+): Promise<void> {
+  const rows = await session.run(
+    'replace workload principal',
+    `UPDATE broker.workload SET principal = $4, changed_at = clock_timestamp()
+     WHERE capsule_id = $1 AND app_id = $2 AND principal = $3 AND state = 'ready' RETURNING 1`,
+    [capsule, app, from, to],
+  );
+  expectOne(rows);
+}
+
+/** Access ends here: the principal is retired and the place is dead. */
+export async function markDropping(session: Session, { capsule, app }: Workload): Promise<void> {
+  await session.run(
+    'retire workload principal',
+    `INSERT INTO broker.retired_principal (principal, capsule_id)
+     SELECT principal, capsule_id FROM broker.workload WHERE capsule_id = $1 AND app_id = $2 AND principal IS NOT NULL
+     ON CONFLICT DO NOTHING`,
+    [capsule, app],
+  );
+  const rows = await session.run<{ place: string }>(
+    'mark workload dropping',
+    `UPDATE broker.workload SET state = 'dropping', principal = NULL, changed_at = clock_timestamp()
+     WHERE capsule_id = $1 AND app_id = $2 AND state = 'ready' RETURNING place`,
+    [capsule, app],
+  );
+  expectOne(rows);
+  await noteDeadPlace(session, rows[0]?.place ?? '');
+}
+
+export async function markDropped(session: Session, { capsule, app }: Workload): Promise<void> {
+  const rows = await session.run(
+    'mark workload dropped',
+    `UPDATE broker.workload SET state = 'dropped', changed_at = clock_timestamp()
+     WHERE capsule_id = $1 AND app_id = $2 AND state = 'dropping' RETURNING 1`,
+    [capsule, app],
+  );
+  expectOne(rows);
+}
+
+/** The same for all that the Capsule still has, and for the Capsule's own place. */
+export async function markCapsuleDropping(session: Session, capsule: string): Promise<void> {
+  await session.run(
+    'retire workload principals',
+    `INSERT INTO broker.retired_principal (principal, capsule_id)
+     SELECT principal, capsule_id FROM broker.workload WHERE capsule_id = $1 AND principal IS NOT NULL
+     ON CONFLICT DO NOTHING`,
+    [capsule],
+  );
+  await session.run(
+    'mark workloads dropping',
+    `UPDATE broker.workload SET state = 'dropping', principal = NULL, dropped_with_capsule = true,
+       changed_at = clock_timestamp()
+     WHERE capsule_id = $1 AND state <> 'dropped'`,
+    [capsule],
+  );
+  await noteDeadPlace(session, await placeOf(session, capsule));
+}
+
+export async function markAllDropped(session: Session, capsule: string): Promise<void> {
+  await session.run(
+    'mark workloads dropped',
+    `UPDATE broker.workload SET state = 'dropped', changed_at = clock_timestamp()
+     WHERE capsule_id = $1 AND state = 'dropping'`,
+    [capsule],
+  );
+}
+
+/** The workloads that the drop of this life of the Capsule has dropped, over all its attempts, sorted. */
+export async function droppedWithCapsule(session: Session, capsule: string, life: number): Promise<string[]> {
+  const rows = await session.run<{ app: string }>(
+    'list dropped workloads',
+    `SELECT app_id AS app FROM broker.workload
+     WHERE capsule_id = $1 AND life = $2 AND dropped_with_capsule AND state = 'dropped' ORDER BY app_id COLLATE "C"`,
+    [capsule, life],
+  );
+  return rows.map(({ app }) => app);
+}
+
+async function noteDeadPlace(session: Session, place: string): Promise<void> {
+  await session.run(
+    'note dead place',
+    'INSERT INTO broker.dead_place (place) VALUES ($1) ON CONFLICT DO NOTHING',
+    [place],
+  );
+}

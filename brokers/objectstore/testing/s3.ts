@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { portOf } from '@space/broker-kit';
+import { built } from '../../../e2e/cluster/tools.ts';
+
+/** A real S3 server (versitygw over a directory) on loopback. */
+export interface S3Server {
+  readonly endpoint: string;
+  readonly region: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Its directory: a bucket is a directory in it, an object a file. */
+  readonly directory: string;
+  readonly pid: number;
+  makeBucket(name: string): void;
+  /** SIGKILL, as a crash; the objects stay. */
+  kill(): Promise<void>;
+  /** Starts again on the same objects and port. */
+  start(): Promise<void>;
+  /** Stops and leaves nothing. */
+  remove(): Promise<void>;
+}
+
+export interface S3Options {
+  /** Serves TLS with this certificate and key, PEM files. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+}
+
+/** Starts the S3 server that the chart runs, built once into the cache of cluster programs. */
+export async function startS3Server(options: S3Options = {}): Promise<S3Server> {
+  const root = mkdtempSync(join(tmpdir(), 'space-s3-'));
+  const directory = join(root, 'objects');
+  mkdirSync(directory);
+  mkdirSync(join(root, 'tmp'));
+  const log = join(root, 'server.log');
+  const program = join(await built('versitygw', join(root, 'build.log')), 'versitygw');
+  const port = await freePort();
+  const accessKeyId = `TEST${randomBytes(8).toString('hex').toUpperCase()}`;
+  const secretAccessKey = randomBytes(30).toString('base64url');
+  const endpoint = `${options.tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
+  const { tls } = options;
+  let running: ChildProcess | undefined;
+
+  const start = async () => {
+    const args = [
+      ...['--port', `127.0.0.1:${port}`],
+      ...(tls === undefined ? [] : ['--cert', tls.cert, '--key', tls.key]),
+      ...['posix', directory],
+    ];
+    const child = spawn('/bin/sh', ['-c', 'exec "$0" "$@" >>"$S3_LOG" 2>&1', program, ...args], {
+      cwd: root,
+      stdio: 'ignore',
+      env: {
+        PATH: process.env['PATH'],
+        TMPDIR: join(root, 'tmp'),
+        S3_LOG: log,
+        ROOT_ACCESS_KEY: accessKeyId,
+        ROOT_SECRET_KEY: secretAccessKey,
+      },
+    });
+    running = child;
+    await untilAnswers(endpoint, child, log);
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    const child = running;
+    running = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    await ended;
+  };
+  const remove = async () => {
+    await end('SIGKILL');
+    rmSync(root, { recursive: true, force: true });
+  };
+  try {
+    await start();
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return {
+    endpoint,
+    region: 'us-east-1',
+    accessKeyId,
+    secretAccessKey,
+    directory,
+    get pid() {
+      return running?.pid ?? 0;
+    },
+    makeBucket: (name) => {
+      mkdirSync(join(directory, name));
+    },
+    kill: () => end('SIGKILL'),
+    start,
+    remove,
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = portOf(server);
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function untilAnswers(endpoint: string, child: ChildProcess, log: string): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  for (;;) {
+    try {
+      await (await fetch(endpoint)).arrayBuffer();
+      return;
+    } catch (cause) {
+      // Of a certificate that this process does not know: it answers.
+      if (cause instanceof Error && isTls(cause.cause)) return;
+      if (child.exitCode !== null || Date.now() > deadline)
+        throw new Error(`the S3 server did not start: ${readFileSync(log, 'utf8').slice(-2_000)}`, { cause });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+function isTls(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && /CERT|SELF_SIGNED|ALTNAME/.test(String(cause.code));
+}

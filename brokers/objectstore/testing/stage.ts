@@ -1,0 +1,53 @@
+import { type EmbeddedServer, startEmbeddedServer } from '../../db/embedded/server.ts';
+import { intoDatabase, query } from '../../db/testing/postgres.ts';
+import {
+  BUCKET,
+  type Mounts,
+  mountFiles,
+  startTestBroker,
+  type TestBroker,
+  type TestBrokerOptions,
+} from './broker.ts';
+import { type S3Server, startS3Server } from './s3.ts';
+
+/** A real PostgreSQL, a real S3 server and a broker on them, for one test file. */
+export interface Stage {
+  readonly server: EmbeddedServer;
+  readonly s3: S3Server;
+  readonly mounts: Mounts;
+  readonly broker: TestBroker;
+  /** Another broker on the same server, store and files. */
+  replica(options?: TestBrokerOptions): Promise<TestBroker>;
+  /** As superuser, in the registry. */
+  registry<Row extends Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+export async function setStage(options: TestBrokerOptions = {}): Promise<Stage> {
+  const [server, s3] = await Promise.all([startEmbeddedServer({ durable: false }), startS3Server()]);
+  const remove = async () => {
+    await Promise.all([server.remove(), s3.remove()]);
+  };
+  try {
+    s3.makeBucket(BUCKET);
+    const mounts = mountFiles(server.objectStoreUrl, s3);
+    const broker = await startTestBroker(mounts, options);
+    const registryUrl = intoDatabase(server.superuserUrl, 'space_objectstore');
+    return {
+      server,
+      s3,
+      mounts,
+      broker,
+      replica: (more) => startTestBroker(mounts, more),
+      registry: (text, values) => query(registryUrl, text, values),
+      close: async () => {
+        await broker.stop();
+        await remove();
+        mounts.remove();
+      },
+    };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
