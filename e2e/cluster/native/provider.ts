@@ -96,7 +96,7 @@ async function bringUpAlone(
     ]);
     await mkdir(clusterDirectory(name), { recursive: true });
     await copyFile(layout.kubeconfig, kubeconfigPath(name));
-    return nativeCluster(name, layout, apiPort, builder);
+    return { ...nativeCluster(name, layout, apiPort, builder), kubeconfig: kubeconfigPath(name) };
   } catch (error) {
     abort.abort();
     throw error;
