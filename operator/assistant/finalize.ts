@@ -1,4 +1,4 @@
-import { BrokerError } from '../brokers/database.ts';
+import { BrokerError } from '../brokers/client.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { principalOf } from '../capsule/database.ts';
 import { type Finding, no } from '../conditions.ts';

@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { afterEach, describe, expect, test } from 'vitest';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
 import { Secret } from '../secret.ts';
-import { BrokerError, databaseBroker, newPrincipal } from './database.ts';
+import { BrokerError } from './client.ts';
+import { databaseBroker, newPrincipal } from './database.ts';
 import { brokerFinding } from './findings.ts';
 
 const driver = readFileSync(DRIVER_PATH);

@@ -1,4 +1,4 @@
-import { BrokerError } from '../brokers/database.ts';
+import { BrokerError } from '../brokers/client.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { type Finding, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
