@@ -21,6 +21,8 @@ export type Reason =
   | 'HandlerUnknown'
   | 'NoNodeWithHandler'
   | 'ClusterUnreadable'
+  | 'ProbePending'
+  | 'ProbeFailed'
   // a Capsule
   | 'InvalidName'
   | 'NamespaceConflict'
@@ -50,6 +52,7 @@ export type Reason =
   | 'ImagePullFailed'
   | 'CrashLooping'
   | 'PodsRefused'
+  | 'NotAttested'
   // going away
   | 'PodsRemain'
   | 'AssistantsRemain'

@@ -5,6 +5,7 @@ const given = {
   SPACE_NAME: 'home',
   SPACE_NAMESPACE: 'home',
   SERVICES_NAMESPACE: 'home-services',
+  SANDBOX_ATTESTER_IMAGE: 'registry.test/attester:1',
   DB_BROKER_URL: 'http://db-broker.home-services.svc:8080',
 };
 
@@ -12,6 +13,8 @@ test('what is not said has the defaults that docs/architecture.md names', () => 
   expect(readConfig(given)).toMatchObject({
     runtimeClass: 'gvisor',
     handler: 'runsc',
+    handlerReport: 'node',
+    onLoss: 'keep',
     dbProvisionerTokenFile: '/etc/space/provisioner/token',
     healthPort: 8081,
     metricsPort: 9090,
@@ -22,6 +25,9 @@ test('what is not said has the defaults that docs/architecture.md names', () => 
 test.each([
   ['SPACE_NAME', undefined],
   ['SPACE_NAME', 'Not A Name'],
+  ['SANDBOX_ATTESTER_IMAGE', undefined],
+  ['SANDBOX_HANDLER_REPORT', 'nobody'],
+  ['SANDBOX_ON_LOSS', 'pray'],
   ['DB_BROKER_URL', 'ftp://somewhere'],
   ['HEALTH_PORT', '70000'],
   ['LOG_LEVEL', 'loud'],

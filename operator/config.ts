@@ -11,6 +11,9 @@ const Environment = z.object({
   SERVICES_NAMESPACE: z.string().min(1),
   SANDBOX_RUNTIME_CLASS: z.string().min(1).default('gvisor'),
   SANDBOX_HANDLER: z.string().min(1).default('runsc'),
+  SANDBOX_ATTESTER_IMAGE: z.string().min(1),
+  SANDBOX_HANDLER_REPORT: z.enum(['node', 'probe']).default('node'),
+  SANDBOX_ON_LOSS: z.enum(['keep', 'stop']).default('keep'),
   DB_BROKER_URL: z.url({ protocol: /^https?$/ }),
   DB_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/provisioner/token'),
   HEALTH_PORT: port.default(8081),
@@ -25,6 +28,9 @@ export interface Config {
   readonly servicesNamespace: string;
   readonly runtimeClass: string;
   readonly handler: string;
+  readonly attesterImage: string;
+  readonly handlerReport: 'node' | 'probe';
+  readonly onLoss: 'keep' | 'stop';
   readonly dbBrokerUrl: string;
   readonly dbProvisionerTokenFile: string;
   readonly healthPort: number;
@@ -45,6 +51,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     servicesNamespace: value.SERVICES_NAMESPACE,
     runtimeClass: value.SANDBOX_RUNTIME_CLASS,
     handler: value.SANDBOX_HANDLER,
+    attesterImage: value.SANDBOX_ATTESTER_IMAGE,
+    handlerReport: value.SANDBOX_HANDLER_REPORT,
+    onLoss: value.SANDBOX_ON_LOSS,
     dbBrokerUrl: value.DB_BROKER_URL,
     dbProvisionerTokenFile: value.DB_PROVISIONER_TOKEN_FILE,
     healthPort: value.HEALTH_PORT,

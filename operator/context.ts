@@ -24,6 +24,12 @@ export interface SpaceNames {
   readonly servicesNamespace: string;
   readonly runtimeClass: string;
   readonly handler: string;
+  /** Reference of the attester's image, as the admission policy demands it. */
+  readonly attesterImage: string;
+  /** `probe`: where a node reports no handlers, a probe that passed there is enough. */
+  readonly handlerReport: 'node' | 'probe';
+  /** What becomes of pods that run when the sandbox is found lost; they are in the sandbox themselves. */
+  readonly onLoss: 'keep' | 'stop';
 }
 
 /** What every reconcile works with. */

@@ -62,6 +62,7 @@ export interface Node extends KubeObject {
   readonly status?: {
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
     readonly runtimeHandlers?: readonly { readonly name?: string }[];
+    readonly nodeInfo?: { readonly bootID?: string; readonly containerRuntimeVersion?: string };
   };
 }
 
@@ -86,15 +87,18 @@ export interface Deployment extends KubeObject {
 }
 
 export interface Pod extends KubeObject {
-  readonly spec?: Pick<V1PodSpec, 'nodeName' | 'runtimeClassName'>;
+  readonly spec?: Partial<Pick<V1PodSpec, 'nodeName' | 'runtimeClassName' | 'initContainers' | 'containers'>>;
   readonly status?: {
     readonly phase?: string;
+    readonly reason?: string;
+    readonly message?: string;
     readonly conditions?: readonly {
       readonly type: string;
       readonly status: string;
       readonly reason?: string;
       readonly message?: string;
     }[];
+    readonly initContainerStatuses?: readonly ContainerStatus[];
     readonly containerStatuses?: readonly ContainerStatus[];
   };
 }
@@ -105,9 +109,15 @@ export interface ContainerStatus {
   readonly restartCount?: number;
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };
-    readonly terminated?: { readonly reason?: string; readonly exitCode?: number };
+    readonly terminated?: Terminated;
   };
-  readonly lastState?: { readonly terminated?: { readonly reason?: string; readonly exitCode?: number } };
+  readonly lastState?: { readonly terminated?: Terminated };
+}
+
+export interface Terminated {
+  readonly reason?: string;
+  readonly exitCode?: number;
+  readonly message?: string;
 }
 
 export interface Service extends KubeObject {

@@ -25,6 +25,8 @@ export const ANNOTATION = {
   finalized: `${GROUP}/finalized`,
   /** Digest of a pod template and of all that it mounts. */
   revision: `${GROUP}/revision`,
+  /** On a probe: the node that it is for. */
+  node: `${GROUP}/node`,
 } as const;
 
 /** `<space>-<capsule>-<8 hex>`, at most 63 bytes; the hash is over both, so that no two pairs share a name. */

@@ -15,6 +15,7 @@ import { type Manager, startManager } from './runtime/manager.ts';
 import type { RuntimeMetrics } from './runtime/metrics.ts';
 import type { Key } from './runtime/objects.ts';
 import { Queue } from './runtime/queue.ts';
+import { connectProber, reconcileProbe } from './sandbox/prober.ts';
 import { watchGate } from './sandbox/watch.ts';
 import { makeStores } from './stores.ts';
 import { connectTriggers } from './triggers.ts';
@@ -33,6 +34,7 @@ export interface OperatorOptions {
 
 const CAPSULE_WORKERS = 8;
 const ASSISTANT_WORKERS = 16;
+const PROBE_WORKERS = 4;
 /** Longer than the longest call of a broker. */
 const RECONCILE_DEADLINE_MS = 90_000;
 const SWEEP_MS = 10 * 60_000;
@@ -45,10 +47,12 @@ export function startOperator(options: OperatorOptions): Manager {
   const queues = {
     capsules: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('capsule') }),
     assistants: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('assistant') }),
+    probes: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('probe') }),
   };
-  metrics.watchQueues({ capsule: queues.capsules, assistant: queues.assistants });
+  metrics.watchQueues({ capsule: queues.capsules, assistant: queues.assistants, probe: queues.probes });
 
   const triggers = connectTriggers(names.namespace, stores, queues);
+  connectProber(stores, queues.probes);
   const reflectors = makeReflectors({
     client,
     clock,
@@ -126,6 +130,7 @@ export function startOperator(options: OperatorOptions): Manager {
     controllers: [
       controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsule),
       controller('assistant', queues.assistants, ASSISTANT_WORKERS, reconcileAssistant),
+      controller('probe', queues.probes, PROBE_WORKERS, reconcileProbe),
     ],
   });
   return {

@@ -16,6 +16,8 @@ import type {
 import { LABEL } from './names.ts';
 import type { KubeObject } from './runtime/objects.ts';
 import { Store } from './runtime/store.ts';
+import { isOutside } from './sandbox/attester.ts';
+import { probedNode } from './sandbox/probe.ts';
 
 /** Two ids as one index value; a slash is in neither. */
 export const pair = (capsule: string, id: string) => `${capsule}/${id}`;
@@ -35,6 +37,17 @@ function byAssistant(object: KubeObject): string[] {
 function byComponent(object: KubeObject): string[] {
   const component = label(object, LABEL.component);
   return component === undefined ? [] : [component];
+}
+
+function byProbedNode(pod: Pod): string[] {
+  const node = probedNode(pod);
+  return node === undefined ? [] : [node];
+}
+
+/** Pods of Assistants that were found outside the sandbox, by their node. */
+function byNodeOutside(pod: Pod): string[] {
+  const node = pod.spec?.nodeName;
+  return node !== undefined && isOutside(pod) ? [node] : [];
 }
 
 /** The id that an Assistant asks for, valid or not. */
@@ -61,7 +74,7 @@ export function makeStores() {
     nodes: new Store<Node>(),
     runtimeClasses: new Store<RuntimeClass>(),
     deployments: new Store<Deployment>({ assistant: byAssistant }),
-    pods: new Store<Pod>({ assistant: byAssistant }),
+    pods: new Store<Pod>({ assistant: byAssistant, probe: byProbedNode, outside: byNodeOutside }),
     services: new Store<Service>({ assistant: byAssistant, component: byComponent }),
     configMaps: new Store<ConfigMap>({ assistant: byAssistant }),
     resourceQuotas: new Store<ResourceQuota>(),

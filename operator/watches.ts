@@ -56,7 +56,7 @@ export function makeReflectors(options: WatchOptions) {
   watch(kinds.ASSISTANT, stores.assistants, { namespace: names.namespace, trim: wholeAssistant });
   watch(kinds.NAMESPACE, stores.namespaces, ours);
   watch(kinds.DEPLOYMENT, stores.deployments, ours);
-  watch(kinds.POD, stores.pods, ours);
+  const pods = watch(kinds.POD, stores.pods, ours);
   watch(kinds.SERVICE, stores.services, ours);
   watch(kinds.CONFIG_MAP, stores.configMaps, { ...ours, trim: trimConfigMap });
   watch(kinds.RESOURCE_QUOTA, stores.resourceQuotas, ours);
@@ -67,7 +67,7 @@ export function makeReflectors(options: WatchOptions) {
   const runtimeClasses = watch(kinds.RUNTIME_CLASS, stores.runtimeClasses, {
     fieldSelector: `metadata.name=${names.runtimeClass}`,
   });
-  return { all, nodes, runtimeClasses };
+  return { all, nodes, runtimeClasses, pods };
 }
 
 /** Forty hundredths of an object, and nobody here reads them. */

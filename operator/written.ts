@@ -15,6 +15,7 @@ export function keepWritten(stores: Stores): (resource: Resource, object: KubeOb
     [kinds.ASSISTANT.kind, keep(stores.assistants, wholeAssistant)],
     [kinds.NAMESPACE.kind, keep(stores.namespaces)],
     [kinds.DEPLOYMENT.kind, keep(stores.deployments)],
+    [kinds.POD.kind, keep(stores.pods)],
     [kinds.SERVICE.kind, keep(stores.services)],
     [kinds.CONFIG_MAP.kind, keep(stores.configMaps, trimConfigMap)],
     [kinds.RESOURCE_QUOTA.kind, keep(stores.resourceQuotas)],

@@ -27,6 +27,11 @@ export const IMAGES = {
     dockerfile: resolve(ROOT, 'brokers/db/postgres/Dockerfile'),
     context: resolve(ROOT, 'brokers/db/postgres'),
   },
+  'sandbox.attester.image': {
+    name: 'space/attester',
+    dockerfile: resolve(ROOT, 'operator/sandbox/attester/Dockerfile'),
+    context: resolve(ROOT, 'operator/sandbox/attester'),
+  },
   // The examples name it by hand: they can be applied as they are.
   ledger: { ...bundled('ledger', 'manifests/examples/ledger/Dockerfile'), alias: 'dev' },
 } as const satisfies Record<string, ImageSource>;

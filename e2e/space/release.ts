@@ -28,9 +28,9 @@ export async function installRelease(
   const helm = (...args: string[]) =>
     finish(program, ['--kubeconfig', cluster.kubeconfig, '--namespace', namespace, ...args]);
 
-  const values = (['operator.image', 'dbBroker.image', 'postgres.image'] as const).map(
-    (value) => `${value}=${referenceOf(references, value)}`,
-  );
+  const values = (
+    ['operator.image', 'dbBroker.image', 'postgres.image', 'sandbox.attester.image'] as const
+  ).map((value) => `${value}=${referenceOf(references, value)}`);
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);
   const places = [`${space}-services`, namespace];

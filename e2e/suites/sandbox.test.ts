@@ -14,6 +14,7 @@ import {
   told,
   unique,
 } from './support/space.ts';
+import { until } from './support/until.ts';
 
 const runtimeClass = (name: string, handler: string) => ({
   apiVersion: 'node.k8s.io/v1',
@@ -21,6 +22,21 @@ const runtimeClass = (name: string, handler: string) => ({
   metadata: { name },
   handler,
 });
+
+/** A pod as the operator's Deployment has it made, under a name that nobody looks after. */
+async function copyOfPod(namespace: string, id: string, name: string) {
+  const deployment = await kube.get('deployment', id, namespace);
+  if (deployment === undefined) throw new Error(`no Deployment ${id}`);
+  const { spec } = deployment.spec.template;
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec };
+}
+
+/** The class under the name that Assistants use, with another handler: a handler cannot be changed in place. */
+async function replaceClass(handler: string) {
+  await kube.remove('runtimeclass', 'gvisor');
+  await gone('runtimeclass', 'gvisor');
+  await kube.apply(runtimeClass('gvisor', handler));
+}
 
 const operatorEnv = async (...settings: string[]) => {
   const operator = (
@@ -98,6 +114,79 @@ describe('the sandbox gate', () => {
     await gone('runtimeclass', 'gvisor');
     await kube.apply(runtimeClass('gvisor', 'runsc'));
     await ready('capsule', home);
+  });
+
+  it('takes no pod made by hand but one in the sandbox that proves it', async () => {
+    const whole = await copyOfPod(namespace, 'early', 'by-hand');
+    const { initContainers: _, ...without } = whole.spec;
+    const bare = await kube.tryApply({ ...whole, spec: without });
+    expect(bare.code).not.toBe(0);
+    expect(bare.stderr).toContain('first init container must be the attester');
+    await kube.apply(whole);
+    await until('the whole one to run', async () => {
+      const pod = await kube.get('pod', 'by-hand', namespace);
+      return (
+        pod?.status.phase === 'Running' && pod.status.initContainerStatuses[0].state.terminated.exitCode === 0
+      );
+    });
+    await kube.remove('pod', 'by-hand', namespace);
+    await gone('pod', 'by-hand', namespace);
+  });
+
+  it('never runs a pod under a class of the right name that leads to runc, not even one made by hand', async () => {
+    const pod = await copyOfPod(namespace, 'early', 'by-hand');
+    await replaceClass('runc');
+    await told('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
+    const refused = await until('the policy to have seen the class', async () => {
+      const { code, stderr } = await kube.tryApply(pod);
+      return code !== 0 && stderr.includes('names handler') ? stderr : undefined;
+    });
+    expect(refused).toContain('names handler "runc", not "runsc"');
+    expect(await kube.get('pod', 'by-hand', namespace)).toBeUndefined();
+    await replaceClass('runsc');
+    await ready('capsule', home);
+  });
+
+  it('starts nothing of a pod that finds itself outside, should admission have been switched off', async () => {
+    const pod = await copyOfPod(namespace, 'early', 'by-hand');
+    const policy = `${installed.space}-sandbox`;
+    const binding = await kube.get('validatingadmissionpolicybinding', policy);
+    if (binding === undefined) throw new Error('no policy is bound');
+    await kube.remove('validatingadmissionpolicybinding', policy);
+    try {
+      await replaceClass('runc');
+      await until('admission to let it in', async () => (await kube.tryApply(pod)).code === 0);
+      const refused = await until('the attester to end', async () => {
+        const { initContainerStatuses, containerStatuses } =
+          (await kube.get('pod', 'by-hand', namespace))?.status ?? {};
+        const attester = initContainerStatuses?.[0];
+        const ended = attester?.state.terminated ?? attester?.lastState.terminated;
+        return ended && { ended, tenant: containerStatuses?.[0] };
+      });
+      expect(refused.ended).toMatchObject({ exitCode: 1, message: expect.stringContaining('not in gVisor') });
+      expect(refused.tenant).toMatchObject({ started: false, restartCount: 0, state: { waiting: {} } });
+    } finally {
+      const { apiVersion, kind, metadata, spec } = binding;
+      await kube.apply({
+        apiVersion,
+        kind,
+        metadata: { name: metadata.name, labels: metadata.labels },
+        spec,
+      });
+      await kube.remove('pod', 'by-hand', namespace);
+      await gone('pod', 'by-hand', namespace);
+      await replaceClass('runsc');
+    }
+    await ready('capsule', home);
+  });
+
+  it('has asked each node once, and keeps the answer', async () => {
+    const probes = await kube.list('pods', installed.namespace, 'platform.space/component=sandbox-probe');
+    const { items: nodes } = JSON.parse((await kube.run(['get', 'nodes', '-o', 'json'])).stdout);
+    expect(probes.map(({ spec }) => spec.nodeName).sort()).toEqual(
+      nodes.map(({ metadata }: { metadata: { name: string } }) => metadata.name).sort(),
+    );
+    for (const { status } of probes) expect(status.phase).toBe('Succeeded');
   });
 
   it('stays closed for a class whose handler no node reports', async () => {

@@ -31,8 +31,8 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
 
   let acted: Acted = {};
-  if (plan.suspended) await scaleToZero(context, facts, signal);
-  else if (!plan.run) acted = { workload: standing(facts) };
+  if (plan.suspended || mustStop(context, facts)) await scaleToZero(context, facts, signal);
+  else if (!plan.run) acted = { workload: standing(context, facts) };
   else if (check.ok)
     acted = await run(context, facts, { names: context.names, assistant, manifest: check.manifest }, signal);
 
@@ -77,7 +77,7 @@ async function run(
   if (!database.urlDigest) {
     return {
       database: database.finding,
-      workload: standing(facts) ?? waitsFor('DatabaseReady'),
+      workload: standing(context, facts) ?? waitsFor('DatabaseReady'),
       retry: database.retry,
     };
   }
@@ -98,8 +98,10 @@ async function run(
   }
   const { image, replicas = 1 } = workload.assistant.spec;
   const { pods } = facts;
+  const { attesterImage } = context.names;
   const finding = decideWorkload({
     image,
+    attesterImage,
     replicas,
     revision,
     deployment: stores.deployments.get(key),
@@ -110,11 +112,20 @@ async function run(
 }
 
 /** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */
-function standing({ assistant, deployment, pods }: Gathered): Finding | undefined {
+function standing(
+  { names: { attesterImage } }: Context,
+  { assistant, deployment, pods }: Gathered,
+): Finding | undefined {
   const revision = deployment?.spec?.template.metadata?.annotations?.[ANNOTATION.revision];
   if (!deployment || revision === undefined) return undefined;
   const replicas = deployment.spec?.replicas ?? 1;
-  return decideWorkload({ image: assistant.spec.image, replicas, revision, deployment, pods });
+  const { image } = assistant.spec;
+  return decideWorkload({ image, attesterImage, replicas, revision, deployment, pods });
+}
+
+/** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see is no loss. */
+function mustStop({ names }: Context, { sandbox }: Gathered): boolean {
+  return names.onLoss === 'stop' && sandbox.status === 'False';
 }
 
 /** Works while the gate is closed too, as it starts nothing. */
@@ -124,6 +135,9 @@ async function scaleToZero(context: Context, { deployment }: Gathered, signal: A
 }
 
 function tellRestored(context: Context, { assistant }: Gathered): void {
+  // Going on after a stop of our own is no restoration.
+  const before = assistant.status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.reason;
+  if (before === 'Suspended' || before === 'Waiting') return;
   const note = 'Somebody had changed the Deployment of this Assistant; it was put back.';
   context.events.record(ASSISTANT, assistant, {
     type: 'Warning',

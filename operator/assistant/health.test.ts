@@ -20,6 +20,15 @@ const pod = (
     containerStatuses: [{ name: 'assistant', ...container }],
   },
 });
+const attested = (state: Partial<ContainerStatus>): Pod => {
+  const { metadata, status } = pod(waiting('PodInitializing'));
+  return {
+    metadata,
+    spec: { nodeName: 'n1' },
+    status: { ...status, initContainerStatuses: [{ name: 'attest', ...state }] },
+  };
+};
+const notInGvisor = { reason: 'Error', exitCode: 1, message: 'not in gVisor (kernel 6.1.0): log refused\n' };
 const waiting = (reason: string, message?: string) => ({
   state: { waiting: { reason, ...(message ? { message } : {}) } },
 });
@@ -30,6 +39,7 @@ const refusing = (message: string) =>
   }) as Deployment;
 const view = (pods: Pod[], changes: Partial<WorkloadView> = {}): WorkloadView => ({
   image: 'registry.test/ledger:1',
+  attesterImage: 'registry.test/attester:1',
   replicas: 1,
   revision: 'r1',
   deployment: undefined,
@@ -53,6 +63,36 @@ test.each<[string, WorkloadView, string, string]>([
     view([pod({}, { ready: true }), pod({})], { replicas: 2 }),
     'False Starting',
     '1 of 2',
+  ],
+  [
+    'a pod that found itself outside the sandbox',
+    view([attested({ state: { terminated: notInGvisor } })]),
+    'False NotAttested',
+    'The pod on node "n1" is not in the sandbox: not in gVisor (kernel 6.1.0): log refused.',
+  ],
+  [
+    'one that did and is tried again',
+    view([attested({ ...waiting('CrashLoopBackOff'), lastState: { terminated: notInGvisor } })]),
+    'False NotAttested',
+    'take the node out of service',
+  ],
+  [
+    'an attester that cannot be run',
+    view([attested({ state: { terminated: { reason: 'StartError', exitCode: 128 } } })]),
+    'False NotAttested',
+    'could not be run on node "n1": StartError, exit code 128',
+  ],
+  [
+    'an attester whose image cannot be pulled',
+    view([attested(waiting('ImagePullBackOff'))]),
+    'False ImagePullFailed',
+    'registry.test/attester:1',
+  ],
+  [
+    'a pod that is attested and starting',
+    view([attested({ state: { terminated: { exitCode: 0 } } })]),
+    'False Starting',
+    '0 of 1',
   ],
   [
     'an image that cannot be pulled',

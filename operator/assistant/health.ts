@@ -1,9 +1,11 @@
 import { type Finding, no, yes } from '../conditions.ts';
-import type { Deployment, Pod } from '../kinds.ts';
+import type { ContainerStatus, Deployment, Pod } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
+import { attesterEnd, attesterStatus, NOT_IN_SANDBOX } from '../sandbox/attester.ts';
 
 export interface WorkloadView {
   readonly image: string;
+  readonly attesterImage: string;
   readonly replicas: number;
   /** The revision that is wished; pods of others are on their way out. */
   readonly revision: string;
@@ -31,6 +33,7 @@ export function decideWorkload(view: WorkloadView): Finding {
   if (ready >= view.replicas)
     return yes('Ready', view.replicas === 1 ? 'Its pod is ready.' : `Its ${view.replicas} pods are ready.`);
   return (
+    first(pods, (pod) => attesterProblem(pod, view.attesterImage)) ??
     first(pods, (pod) => containerProblem(pod, view.image)) ??
     refusal(view.deployment) ??
     first(pods, unschedulable) ??
@@ -42,16 +45,40 @@ function isPodReady(pod: Pod): boolean {
   return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
 }
 
+/** Until the attester has ended well, no other container of the pod is started. */
+function attesterProblem(pod: Pod, image: string): Finding | undefined {
+  const attester = attesterStatus(pod);
+  if (!attester) return undefined;
+  const ended = attesterEnd(attester);
+  if (ended === undefined || ended.exitCode === 0) return pullFailure(attester, image);
+  const node = pod.spec?.nodeName ?? '';
+  if (ended.exitCode !== NOT_IN_SANDBOX) {
+    return no(
+      'NotAttested',
+      `The attester (image "${image}") could not be run on node "${node}": ${ended.reason ?? 'Error'}, exit code ${ended.exitCode ?? 'unknown'}. Nothing else of the pod was started.`,
+    );
+  }
+  return no(
+    'NotAttested',
+    `The pod on node "${node}" is not in the sandbox: ${(ended.message ?? 'the attester says so').trim().slice(0, 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
+  );
+}
+
+function pullFailure({ state }: ContainerStatus, image: string): Finding | undefined {
+  if (!PULL_FAILURES.has(state?.waiting?.reason ?? '')) return undefined;
+  return no(
+    'ImagePullFailed',
+    `Image "${image}" cannot be pulled. Look for a misspelt name or tag, a registry that the nodes cannot reach, or one that asks for credentials.`,
+  );
+}
+
 /** Messages of the kubelet count seconds and tries; only what is stable is told on. */
 function containerProblem(pod: Pod, image: string): Finding | undefined {
-  for (const { state, lastState, restartCount = 0 } of pod.status?.containerStatuses ?? []) {
+  for (const container of pod.status?.containerStatuses ?? []) {
+    const { state, lastState, restartCount = 0 } = container;
     const reason = state?.waiting?.reason ?? '';
-    if (PULL_FAILURES.has(reason)) {
-      return no(
-        'ImagePullFailed',
-        `Image "${image}" cannot be pulled. Look for a misspelt name or tag, a registry that the nodes cannot reach, or one that asks for credentials.`,
-      );
-    }
+    const unpulled = pullFailure(container, image);
+    if (unpulled) return unpulled;
     if (CONFIG_FAILURES.has(reason)) {
       const what = state?.waiting?.message ?? reason;
       return no(

@@ -33,7 +33,13 @@ const TOLD = new Set([
   'EgressReady',
   'SandboxReady',
 ]);
-const TOLD_REASONS = new Set(['ImagePullFailed', 'CrashLooping', 'PodsRefused', 'Unschedulable']);
+const TOLD_REASONS = new Set([
+  'NotAttested',
+  'ImagePullFailed',
+  'CrashLooping',
+  'PodsRefused',
+  'Unschedulable',
+]);
 
 function tell(
   context: Context,

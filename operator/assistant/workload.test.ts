@@ -11,6 +11,9 @@ const names: SpaceNames = {
   servicesNamespace: 'home-services',
   runtimeClass: 'gvisor',
   handler: 'runsc',
+  attesterImage: 'registry.test/attester:1',
+  handlerReport: 'node',
+  onLoss: 'keep',
 };
 const bindings = { databaseUrlDigest: 'd1', postgresAddress: '10.96.0.7' };
 
@@ -43,6 +46,12 @@ describe('a pod', () => {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     });
+  });
+
+  test('proves that it is in the sandbox before anything else of it starts', () => {
+    expect(spec['initContainers']).toMatchObject([
+      { name: 'attest', image: 'registry.test/attester:1', command: ['/attest'] },
+    ]);
   });
 
   test('asks nobody for names, and knows one', () => {

@@ -4,6 +4,7 @@ import type { Assistant } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf, sha256 } from '../runtime/digest.ts';
+import { attesterContainer } from '../sandbox/attester.ts';
 
 const CONTAINER = 'assistant';
 const DEFAULT_PORT = 8080;
@@ -142,6 +143,7 @@ function podSpec(workload: Workload, postgresAddress: string) {
     },
     hostAliases: [{ ip: postgresAddress, hostnames: ['postgres'] }],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    initContainers: [attesterContainer(names.attesterImage)],
     containers: [
       {
         name: CONTAINER,

@@ -9,6 +9,9 @@ const names: SpaceNames = {
   servicesNamespace: 'home-services',
   runtimeClass: 'gvisor',
   handler: 'runsc',
+  attesterImage: 'registry.test/attester:1',
+  handlerReport: 'node',
+  onLoss: 'keep',
 };
 const capsule = (spec: Capsule['spec'] = {}): Capsule => ({
   metadata: { name: 'household', uid: 'u' },

@@ -12,6 +12,12 @@ export type Desired = {
     readonly uid?: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
+    readonly ownerReferences?: readonly {
+      readonly apiVersion: string;
+      readonly kind: string;
+      readonly name: string;
+      readonly uid: string;
+    }[];
   };
 } & Readonly<Record<string, unknown>>;
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Node, RuntimeClass } from '../kinds.ts';
 import { decideGate, type GateInput } from './gate.ts';
 import { trimNode } from './node.ts';
+import type { Proof } from './probe.ts';
 
 const runtimeClass: RuntimeClass = { metadata: { name: 'gvisor' }, handler: 'runsc' };
 const node: Node = {
@@ -13,11 +14,24 @@ const node: Node = {
   },
 };
 const open: GateInput = {
-  className: 'gvisor',
-  handler: 'runsc',
+  wanted: { runtimeClass: 'gvisor', handler: 'runsc', handlerReport: 'node' },
   classes: { health: 'current', found: runtimeClass },
   nodes: { health: 'current', all: [node] },
+  probes: { health: 'current', of: () => ({ verdict: 'passed' }) },
 };
+const believingProbes = (input: GateInput): GateInput => ({
+  ...input,
+  wanted: { ...input.wanted, handlerReport: 'probe' },
+});
+const withProof = (proof: Proof): GateInput => ({ ...open, probes: { health: 'current', of: () => proof } });
+const withProofs = (proofs: Readonly<Record<string, Proof['verdict']>>): GateInput => ({
+  ...open,
+  nodes: {
+    health: 'current',
+    all: Object.keys(proofs).map((name) => ({ ...node, metadata: { ...node.metadata, name } })),
+  },
+  probes: { health: 'current', of: ({ metadata }) => ({ verdict: proofs[metadata.name] ?? 'untried' }) },
+});
 const withClass = (found: RuntimeClass | undefined): GateInput => ({
   ...open,
   classes: { health: 'current', found },
@@ -48,6 +62,11 @@ describe('the gate is open', () => {
     [
       'when one of several nodes will do',
       { ...open, nodes: { health: 'current', all: [{ metadata: { name: 'other' } }, node] } },
+    ],
+    ['when one of several nodes has passed', withProofs({ a: 'failed', b: 'passed', c: 'running' })],
+    [
+      'when a node that reports no handlers has passed, and a probe is to be enough',
+      believingProbes(withNode({ status: { conditions: [{ type: 'Ready', status: 'True' }] } })),
     ],
     ['when a taint only prefers', withNode({ spec: { taints: [{ key: 'x', effect: 'PreferNoSchedule' }] } })],
   ])('%s', (_, input) =>
@@ -92,6 +111,24 @@ describe('the gate is closed', () => {
     ],
     ['when the node reports none at all', withNode({ status: ready }), 'Unknown HandlerUnknown'],
     [
+      'when a probe is to be enough, and the node reports handlers without ours',
+      believingProbes(withNode({ status: { ...ready, runtimeHandlers: [{ name: 'runc' }] } })),
+      'False NoNodeWithHandler',
+    ],
+    ['before a probe was made', withProof({ verdict: 'untried' }), 'Unknown ProbePending'],
+    ['while the only probe runs', withProof({ verdict: 'running' }), 'Unknown ProbePending'],
+    [
+      'while one probe runs and the others failed',
+      withProofs({ a: 'failed', b: 'running' }),
+      'Unknown ProbePending',
+    ],
+    ['when every probe failed', withProofs({ a: 'failed', b: 'failed' }), 'False ProbeFailed'],
+    [
+      'when the probes cannot be read any more, whatever they said before',
+      { ...open, probes: { ...open.probes, health: 'failing' } },
+      'Unknown ClusterUnreadable',
+    ],
+    [
       'when the node is not ready',
       withNode({ status: { ...node.status, conditions: [{ type: 'Ready', status: 'Unknown' }] } }),
       'False NoNodeWithHandler',
@@ -129,12 +166,21 @@ describe('the gate is closed', () => {
   });
 });
 
+test('a refusal tells which node was asked and what was found there', () => {
+  expect(decideGate(withProof({ verdict: 'failed', found: 'not in gVisor' })).message).toContain(
+    'On node "n" a probe under RuntimeClass "gvisor" found: not in gVisor.',
+  );
+  expect(
+    decideGate(withProof({ verdict: 'running', found: 'its image cannot be pulled' })).message,
+  ).toContain('on node "n": its image cannot be pulled.');
+});
+
 test('what is kept of a node decides as the whole node does', () => {
   const whole = {
     ...node,
     spec: { ...node.spec, podCIDR: '10.0.0.0/24', unschedulable: false },
     status: { ...node.status, images: [{ names: ['x'] }] },
   } as Node;
-  expect(trimNode(whole)).toEqual({ ...node, spec: {} });
+  expect(trimNode(whole)).toEqual({ ...node, spec: {}, status: { ...node.status, nodeInfo: {} } });
   expect(trimNode({ metadata: { name: 'n' } }).status?.runtimeHandlers).toBeUndefined();
 });

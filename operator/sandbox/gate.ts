@@ -1,29 +1,47 @@
 import { type Finding, no, unknown, yes } from '../conditions.ts';
+import type { SpaceNames } from '../context.ts';
 import type { Node, RuntimeClass } from '../kinds.ts';
 import type { Health } from '../runtime/reflector.ts';
 import { canRun } from './node.ts';
+import type { Proof } from './probe.ts';
+
+/** What the gate is told to look for. */
+type Wanted = Pick<SpaceNames, 'runtimeClass' | 'handler' | 'handlerReport'>;
 
 /** All that the gate knows. A view that cannot be trusted is no view. */
 export interface GateInput {
-  readonly className: string;
-  readonly handler: string;
+  readonly wanted: Wanted;
   readonly classes: { readonly health: Health; readonly found: RuntimeClass | undefined };
   readonly nodes: { readonly health: Health; readonly all: readonly Node[] };
+  readonly probes: { readonly health: Health; readonly of: (node: Node) => Proof };
+}
+
+/** Whether pods of the class would come to the handler. */
+export function isUsable(
+  found: RuntimeClass | undefined,
+  { handler }: Pick<Wanted, 'handler'>,
+): found is RuntimeClass {
+  return found?.metadata.deletionTimestamp === undefined && found?.handler === handler;
+}
+
+/** Whether a pod of the class could come to the node and, as far as the node tells, find the handler there. */
+export function isCandidate(node: Node, runtimeClass: RuntimeClass, wanted: Wanted): boolean {
+  return canRun(node, runtimeClass) && (reports(node, wanted.handler) ?? wanted.handlerReport === 'probe');
+}
+
+/** Undefined when the node says nothing of handlers. */
+function reports(node: Node, handler: string): boolean | undefined {
+  return node.status?.runtimeHandlers?.some(({ name }) => name === handler);
 }
 
 /**
- * Whether tenant code may be scheduled: the class exists with the handler we were told, and a node that it selects
- * reports that handler. Whatever cannot be read keeps the gate closed.
+ * Whether tenant code may be scheduled: the class exists with the handler we were told, a node that it selects
+ * reports that handler, and a probe there has found itself in the sandbox. Whatever cannot be read keeps the gate closed.
  */
-export function decideGate(input: GateInput): Finding {
-  const { className, handler, classes, nodes } = input;
-  if (classes.health !== 'current') {
-    return unknown(
-      'ClusterUnreadable',
-      "RuntimeClasses cannot be read, so nothing new is scheduled. See the operator's log and its rights.",
-    );
-  }
-  const found = classes.found;
+export function decideGate({ wanted, classes, nodes, probes }: GateInput): Finding {
+  const { runtimeClass: className, handler } = wanted;
+  if (classes.health !== 'current') return unreadable('RuntimeClasses');
+  const { found } = classes;
   if (!found || found.metadata.deletionTimestamp !== undefined) {
     return no(
       'RuntimeClassNotFound',
@@ -36,31 +54,55 @@ export function decideGate(input: GateInput): Finding {
       `RuntimeClass "${className}" names handler "${found.handler}", not "${handler}". Pods under it would not be in the sandbox: delete it and create it with handler "${handler}".`,
     );
   }
-  if (nodes.health !== 'current') {
-    return unknown(
-      'ClusterUnreadable',
-      "Nodes cannot be read, so nothing new is scheduled. See the operator's log and its rights.",
+  if (nodes.health !== 'current') return unreadable('Nodes');
+  const open = nodes.all.filter((node) => canRun(node, found));
+  const able = open.filter((node) => isCandidate(node, found, wanted));
+  if (able.length === 0) {
+    if (open.length > 0 && open.every((node) => reports(node, handler) === undefined)) {
+      return unknown(
+        'HandlerUnknown',
+        'No node reports its runtime handlers, so that the sandbox cannot be proved. Use containerd 2.0 or later with Kubernetes 1.31 or later, or set sandbox.handlerReport=probe in the chart, which then believes a probe alone.',
+      );
+    }
+    return no(
+      'NoNodeWithHandler',
+      `No Ready, schedulable node that RuntimeClass "${className}" selects reports handler "${handler}". Install gVisor (runsc) on a node and register the handler in containerd.`,
     );
   }
-  const candidates = nodes.all.filter((node) => canRun(node, found));
-  const silent = candidates.filter((node) => node.status?.runtimeHandlers === undefined);
-  const able = candidates.filter((node) =>
-    node.status?.runtimeHandlers?.some(({ name }) => name === handler),
-  );
-  if (able.length > 0) {
+  if (probes.health !== 'current') return unreadable('Pods');
+  return decideProofs(wanted, able, probes.of);
+}
+
+function decideProofs(
+  { runtimeClass, handler }: Wanted,
+  able: readonly Node[],
+  of: (node: Node) => Proof,
+): Finding {
+  const proofs = able
+    .map((node) => ({ node: node.metadata.name, ...of(node) }))
+    .sort((a, b) => (a.node < b.node ? -1 : 1));
+  if (proofs.some(({ verdict }) => verdict === 'passed')) {
     return yes(
       'SandboxAvailable',
-      `RuntimeClass "${className}" has handler "${handler}", and nodes report it.`,
+      `RuntimeClass "${runtimeClass}" has handler "${handler}", and a probe has found itself in the sandbox.`,
     );
   }
-  if (candidates.length > 0 && silent.length === candidates.length) {
+  const pending = proofs.find(({ verdict }) => verdict !== 'failed');
+  if (pending) {
     return unknown(
-      'HandlerUnknown',
-      'No node reports its runtime handlers, so that the sandbox cannot be proved. Use containerd 2.0 or later with Kubernetes 1.31 or later.',
+      'ProbePending',
+      `The sandbox is being tried on node "${pending.node}"${pending.found ? `: ${pending.found}` : ''}. Nothing is scheduled before a probe has passed; see the pods labelled platform.space/component=sandbox-probe.`,
     );
   }
+  const [failed] = proofs;
   return no(
-    'NoNodeWithHandler',
-    `No Ready, schedulable node that RuntimeClass "${className}" selects reports handler "${handler}". Install gVisor (runsc) on a node and register the handler in containerd.`,
+    'ProbeFailed',
+    `On node "${failed?.node}" a probe under RuntimeClass "${runtimeClass}" found: ${failed?.found ?? 'nothing'}. The handler "${handler}" does not lead to gVisor there: mend containerd's configuration. It is tried again every half minute.`,
   );
 }
+
+const unreadable = (what: string): Finding =>
+  unknown(
+    'ClusterUnreadable',
+    `${what} cannot be read, so nothing new is scheduled. See the operator's log and its rights.`,
+  );

@@ -23,11 +23,12 @@ function tolerates(
   return toleration.operator === 'Exists' || (toleration.value ?? '') === (taint.value ?? '');
 }
 
-/** What the gate reads of a node; heartbeats and images change nothing for it. */
+/** What the gate and the prober read of a node; heartbeats and images change nothing for it. */
 export function trimNode(node: Node): Node {
   const { name, uid, resourceVersion, labels, deletionTimestamp } = node.metadata;
   const { unschedulable, taints } = node.spec ?? {};
-  const { conditions, runtimeHandlers } = node.status ?? {};
+  const { conditions, runtimeHandlers, nodeInfo } = node.status ?? {};
+  const { bootID, containerRuntimeVersion } = nodeInfo ?? {};
   return {
     metadata: {
       name,
@@ -44,6 +45,10 @@ export function trimNode(node: Node): Node {
       ...(runtimeHandlers
         ? { runtimeHandlers: runtimeHandlers.map(({ name: handler = '' }) => ({ name: handler })) }
         : {}),
+      nodeInfo: {
+        ...(bootID === undefined ? {} : { bootID }),
+        ...(containerRuntimeVersion === undefined ? {} : { containerRuntimeVersion }),
+      },
     },
   };
 }

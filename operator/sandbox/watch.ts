@@ -1,9 +1,10 @@
 import type { Finding } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
-import type { Node, RuntimeClass } from '../kinds.ts';
+import type { Node, Pod, RuntimeClass } from '../kinds.ts';
 import type { Reflector } from '../runtime/reflector.ts';
 import type { Stores } from '../stores.ts';
 import { decideGate } from './gate.ts';
+import { isProbe, proofOf } from './probe.ts';
 
 export interface Gate {
   readonly now: () => Finding;
@@ -11,22 +12,31 @@ export interface Gate {
   readonly check: () => void;
 }
 
-/** Decides anew with every change of a class or a node, and tells only when the verdict is another one. */
+export interface GateReflectors {
+  readonly nodes: Reflector<Node>;
+  readonly runtimeClasses: Reflector<RuntimeClass>;
+  readonly pods: Reflector<Pod>;
+}
+
+/** Decides anew with every change of a class, a node or a probe, and tells only when the verdict is another one. */
 export function watchGate(
   names: SpaceNames,
   stores: Stores,
-  reflectors: { readonly nodes: Reflector<Node>; readonly runtimeClasses: Reflector<RuntimeClass> },
+  reflectors: GateReflectors,
   onChange: (finding: Finding) => void,
 ): Gate {
   const decide = () =>
     decideGate({
-      className: names.runtimeClass,
-      handler: names.handler,
+      wanted: names,
       classes: {
         health: reflectors.runtimeClasses.health,
         found: stores.runtimeClasses.get(names.runtimeClass),
       },
       nodes: { health: reflectors.nodes.health, all: stores.nodes.list() },
+      probes: {
+        health: reflectors.pods.health,
+        of: (node) => proofOf(names, node, stores.pods.by('probe', node.metadata.name)),
+      },
     });
   let last = decide();
   const check = () => {
@@ -37,5 +47,8 @@ export function watchGate(
   };
   stores.nodes.onChange(check);
   stores.runtimeClasses.onChange(check);
+  stores.pods.onChange(({ before, now }) => {
+    if (isProbe(before) || isProbe(now)) check();
+  });
   return { now: () => last, check };
 }

@@ -76,6 +76,7 @@ export async function startApiServer(): Promise<ApiServer> {
       `--cert-dir=${directory}/certificates`,
       `--token-auth-file=${tokens}`,
       '--authorization-mode=RBAC',
+      '--allow-privileged=true',
       // Pods of these tests have no ServiceAccount: no controller makes one.
       '--disable-admission-plugins=ServiceAccount',
       '--service-cluster-ip-range=10.96.0.0/16',

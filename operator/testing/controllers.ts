@@ -9,6 +9,8 @@ import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
 import { Queue } from '../runtime/queue.ts';
 import { Reflector } from '../runtime/reflector.ts';
 import { Store } from '../runtime/store.ts';
+import { ATTESTER, NOT_IN_SANDBOX } from '../sandbox/attester.ts';
+import { isProbe, probedNode } from '../sandbox/probe.ts';
 
 /** What becomes of an image's containers. */
 export type Fate = 'ready' | 'pull-fails' | 'crashes' | 'pending';
@@ -53,7 +55,8 @@ export function startControllers(client: ApiClient, space: string, fateOf: (imag
       }
     }
     for (const pod of mine(pods)) {
-      if (!wanted.has(pod.metadata.name)) await deletePod(client, pod);
+      if (isProbe(pod)) await endProbe(client, pod, fateOf(pod.spec?.containers?.[0]?.image ?? ''));
+      else if (!wanted.has(pod.metadata.name)) await deletePod(client, pod);
     }
     for (const [name, template] of wanted) {
       const pod = pods.get(`${namespace}/${name}`);
@@ -111,6 +114,34 @@ async function setFate(client: ApiClient, { metadata }: KubeObject, fate: Fate) 
     path: pathOf(kinds.POD, metadata.namespace, metadata.name, 'status'),
     contentType: 'application/merge-patch+json',
     body: { status: { conditions: [condition], containerStatuses: [{ ...container, state, lastState }] } },
+  });
+}
+
+/** A probe is placed on its node and ends there; whose fate is `pending` never does. */
+async function endProbe(client: ApiClient, pod: kinds.Pod, fate: Fate) {
+  const { namespace, name, deletionTimestamp } = pod.metadata;
+  if (deletionTimestamp !== undefined) return deletePod(client, pod);
+  if (pod.status?.containerStatuses || fate === 'pending') return;
+  const target = { kind: 'Node', name: probedNode(pod) };
+  if (!pod.spec?.nodeName) {
+    const body = { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target };
+    await client.call({ method: 'POST', path: pathOf(kinds.POD, namespace, name, 'binding'), body });
+  }
+  const passed = fate === 'ready';
+  const terminated = passed
+    ? { reason: 'Completed', exitCode: 0 }
+    : { reason: 'Error', exitCode: NOT_IN_SANDBOX, message: 'not in gVisor (kernel 6.1.0): log refused\n' };
+  const container = { name: ATTESTER, image: '', imageID: '', ready: false, restartCount: 0 };
+  await client.call({
+    method: 'PATCH',
+    path: pathOf(kinds.POD, namespace, name, 'status'),
+    contentType: 'application/merge-patch+json',
+    body: {
+      status: {
+        phase: passed ? 'Succeeded' : 'Failed',
+        containerStatuses: [{ ...container, state: { terminated } }],
+      },
+    },
   });
 }
 

@@ -5,6 +5,7 @@ import { Registry } from 'prom-client';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
 import type { Stage } from '../../brokers/db/testing/postgres.ts';
 import { databaseBroker } from '../brokers/database.ts';
+import type { Finding } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
 import * as kinds from '../kinds.ts';
 import { capsuleNamespace, LABEL } from '../names.ts';
@@ -21,6 +22,7 @@ import { eventually } from './eventually.ts';
 import { manifest } from './manifest.ts';
 
 export const IMAGE = 'registry.test/assistant:1';
+export const ATTESTER_IMAGE = 'registry.test/attester:1';
 
 /** A Space of its own on a shared API server and broker, with an operator that can be ended and started. */
 export interface TestSpace {
@@ -31,7 +33,12 @@ export interface TestSpace {
   readonly fates: Map<string, Fate>;
   /** A Capsule's name that no other Space of this file has: the broker they share would take them for one. */
   readonly home: string;
-  start(options?: { readonly dieAfter?: number; readonly brokerUrl?: string }): Promise<void>;
+  start(options?: {
+    readonly dieAfter?: number;
+    readonly brokerUrl?: string;
+    readonly onLoss?: SpaceNames['onLoss'];
+    readonly onGate?: (finding: Finding) => void;
+  }): Promise<void>;
   stop(): Promise<void>;
   /** Ends all and takes the cluster-wide objects away. */
   close(): Promise<void>;
@@ -66,6 +73,9 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     servicesNamespace: `${space}-services`,
     runtimeClass: `gvisor-${space}`,
     handler: 'runsc',
+    attesterImage: ATTESTER_IMAGE,
+    handlerReport: 'node',
+    onLoss: 'keep',
   };
   const { client } = server;
   const create = (resource: Resource, body: unknown, namespace?: string) =>
@@ -94,13 +104,20 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     logs,
     fates,
     home,
-    async start({ dieAfter, brokerUrl = stage.broker.url } = {}) {
+    async start({ dieAfter, brokerUrl = stage.broker.url, onLoss = names.onLoss, onGate = () => {} } = {}) {
       const provisionerToken = async () => new Secret(stage.mounts.provisioner);
       const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
       const mortal = lifeline(client, database, dieAfter);
       life = mortal.life;
       const metrics = runtimeMetrics(new Registry());
-      manager = startOperator({ client: mortal.client, database: mortal.database, names, log, metrics });
+      manager = startOperator({
+        client: mortal.client,
+        database: mortal.database,
+        names: { ...names, onLoss },
+        log,
+        metrics,
+        onGate,
+      });
       await manager.started;
     },
     async stop() {

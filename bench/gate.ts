@@ -1,0 +1,158 @@
+/**
+ * How long the sandbox gate takes: from the moment at which a change of the RuntimeClass can be read at a real API server
+ * until the operator schedules nothing any more, until every Capsule and Assistant says so, and back. The operator
+ * runs in this process; a stand-in plays the kubelet, so the time of a node is not in the figures.
+ */
+import { once } from 'node:events';
+import * as kinds from '../operator/kinds.ts';
+import { type KubeObject, pathOf, type Resource } from '../operator/runtime/objects.ts';
+import type { TestSpace } from '../operator/testing/space.ts';
+import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
+import { testPrograms } from '../scripts/programs.ts';
+import { quantile, type Report, type Row } from './report.ts';
+
+const SIZES = {
+  quick: { capsules: 5, assistants: 20, rounds: 5 },
+  full: { capsules: 50, assistants: 200, rounds: 100 },
+};
+const LIMIT_MS = 120_000;
+
+type Conditioned = KubeObject & {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+};
+
+export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
+  const theatre = await openTheatre();
+  try {
+    return await measure(theatre, await theatre.space(), quick ? SIZES.quick : SIZES.full);
+  } finally {
+    await theatre.close();
+  }
+}
+
+async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)['quick']): Promise<Report> {
+  const { client } = theatre.server;
+  const { namespace, runtimeClass: name, handler } = space.names;
+  const seen = new Moments();
+  await space.start({ onGate: ({ status }) => seen.note(`gate ${status}`) });
+  // Suspended, so that a round costs no pods; the gate is told to them all the same.
+  for (let i = 0; i < size.capsules; i += 1) await space.capsule(`c${i}`, { suspend: true });
+  for (let i = 0; i < size.assistants; i += 1) {
+    await space.assistant(`a${i}`, { capsule: `c${i % size.capsules}`, suspend: true });
+  }
+  const all = size.capsules + size.assistants;
+  const told = new Map<string, string>();
+  const tell = ({ kind, metadata, status }: Conditioned) => {
+    const sandbox = status?.conditions?.find(({ type }) => type === 'SandboxReady')?.status ?? 'none';
+    told.set(`${kind}/${metadata.name}`, sandbox);
+    if (told.size === all && new Set(told.values()).size === 1) seen.note(`all ${sandbox}`);
+  };
+  const ending = new AbortController();
+  const watches = [
+    watch(theatre, kinds.CAPSULE, namespace, ending.signal, ({ object }) => tell(object)),
+    watch(theatre, kinds.ASSISTANT, namespace, ending.signal, ({ object }) => tell(object)),
+    watch(theatre, kinds.RUNTIME_CLASS, undefined, ending.signal, ({ type, object }) => {
+      if (object.metadata.name === name) seen.note(`class ${type}`);
+    }),
+  ];
+  await seen.reached('all True');
+
+  const samples = {
+    closes: [] as number[],
+    told: [] as number[],
+    opens: [] as number[],
+    resumed: [] as number[],
+  };
+  for (let round = 0; round < size.rounds; round += 1) {
+    seen.forget();
+    await client.call({ method: 'DELETE', path: pathOf(kinds.RUNTIME_CLASS, undefined, name), body: {} });
+    const lost = await seen.reached('class DELETED');
+    samples.closes.push((await seen.reached('gate False')) - lost);
+    samples.told.push((await seen.reached('all False')) - lost);
+    seen.forget();
+    await client.call({
+      method: 'POST',
+      path: pathOf(kinds.RUNTIME_CLASS),
+      body: { metadata: { name }, handler },
+    });
+    const found = await seen.reached('class ADDED');
+    samples.opens.push((await seen.reached('gate True')) - found);
+    samples.resumed.push((await seen.reached('all True')) - found);
+  }
+  ending.abort();
+  await Promise.all(watches);
+
+  const row = (what: string, values: readonly number[]): Row => ({
+    'after the change can be read': what,
+    'p50 ms': Math.round(quantile(values, 0.5)),
+    'p99 ms': Math.round(quantile(values, 0.99)),
+    'max ms': Math.round(Math.max(...values)),
+  });
+  return {
+    title: `The sandbox gate, ${size.capsules} Capsules and ${size.assistants} Assistants, ${size.rounds} rounds`,
+    rows: [
+      row('nothing is scheduled any more', samples.closes),
+      row('every Capsule and Assistant says so', samples.told),
+      row('the gate is open again', samples.opens),
+      row('every Capsule and Assistant says so again', samples.resumed),
+    ],
+    figures: {
+      rounds: size.rounds,
+      closes_p99_ms: Math.round(quantile(samples.closes, 0.99)),
+      told_p99_ms: Math.round(quantile(samples.told, 0.99)),
+      opens_p99_ms: Math.round(quantile(samples.opens, 0.99)),
+      resumed_p99_ms: Math.round(quantile(samples.resumed, 0.99)),
+    },
+    notes: [
+      '“Can be read” is when a watch of our own delivered the change; a negative time means that the operator’s was faster.',
+    ],
+  };
+}
+
+interface WatchEvent {
+  readonly type: string;
+  readonly object: Conditioned;
+}
+
+async function watch(
+  { server }: Theatre,
+  resource: Resource,
+  namespace: string | undefined,
+  signal: AbortSignal,
+  see: (event: WatchEvent) => void,
+): Promise<void> {
+  try {
+    const lines = await server.client.lines({
+      method: 'GET',
+      path: pathOf(resource, namespace),
+      query: { watch: 'true' },
+      signal,
+      inactivityMs: 10 * 60_000,
+    });
+    for await (const line of lines) see(JSON.parse(line) as WatchEvent);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** The first moment of each event since they were forgotten. */
+class Moments {
+  readonly #seen = new Map<string, number>();
+  readonly #events = new EventTarget();
+
+  note(event: string): void {
+    if (this.#seen.has(event)) return;
+    this.#seen.set(event, performance.now());
+    this.#events.dispatchEvent(new Event(event));
+  }
+
+  forget(): void {
+    this.#seen.clear();
+  }
+
+  async reached(event: string): Promise<number> {
+    if (!this.#seen.has(event)) await once(this.#events, event, { signal: AbortSignal.timeout(LIMIT_MS) });
+    return this.#seen.get(event) ?? Number.NaN;
+  }
+}

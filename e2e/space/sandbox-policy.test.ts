@@ -1,0 +1,320 @@
+/** Which pods a Capsule's namespace takes, asked of a real API server with the chart's policies. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { checkManifest } from '@space/manifests';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { deploymentObject } from '../../operator/assistant/workload.ts';
+import { ApiError } from '../../operator/runtime/errors.ts';
+import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { eventually } from '../../operator/testing/eventually.ts';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { findTool } from '../cluster/tools.ts';
+import { finish, type KubeObject } from './kube.ts';
+
+interface Pod {
+  metadata: { name: string; labels?: object; annotations?: object };
+  // biome-ignore lint/suspicious/noExplicitAny: the cases bend single fields of it
+  spec: any;
+}
+
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+const ATTESTER = 'registry.test/attester:1';
+const CAPSULE = 'home-household-0123abcd';
+const OLDER = 'home-older-89abcdef';
+const OTHER_CAPSULE = 'cabin-household-4567cdef';
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const CLASSES = '/apis/node.k8s.io/v1/runtimeclasses';
+const POLICIES: Readonly<Record<string, string>> = {
+  ValidatingAdmissionPolicy: `${ADMISSION}/validatingadmissionpolicies`,
+  ValidatingAdmissionPolicyBinding: `${ADMISSION}/validatingadmissionpolicybindings`,
+};
+
+let directory: string;
+let helm: string;
+let server: ApiServer;
+
+const ofCapsule = (space: string) => ({
+  'platform.space/space': space,
+  'platform.space/capsule': 'household',
+});
+const runtimeClass = (name: string, handler: string) => ({ metadata: { name }, handler });
+const pods = (namespace: string, name?: string) =>
+  `/api/v1/namespaces/${namespace}/pods${name === undefined ? '' : `/${name}`}`;
+const post = (path: string, body: unknown, query: Record<string, string> = {}) =>
+  server.client.call({ method: 'POST', path, body, query });
+const patch = (path: string, body: unknown) =>
+  server.client.call({ method: 'PATCH', path, body, contentType: 'application/strategic-merge-patch+json' });
+
+/** The pod that the operator's Deployment asks the cluster to make. */
+function madeByOperator(): Pod {
+  const check = checkManifest(manifest('ledger'));
+  if (!check.ok) throw new Error('the manifest of the tests is not valid');
+  const names = {
+    space: 'home',
+    namespace: 'home',
+    servicesNamespace: 'home-services',
+    runtimeClass: 'gvisor',
+    handler: 'runsc',
+    attesterImage: ATTESTER,
+    handlerReport: 'node',
+    onLoss: 'keep',
+  } as const;
+  const spec = { capsule: 'household', image: 'registry.test/ledger:1', manifest: check.manifest };
+  const assistant = { metadata: { name: 'ledger', uid: 'u' }, spec };
+  const { desired } = deploymentObject(
+    { names, assistant, manifest: check.manifest },
+    { databaseUrlDigest: 'd', postgresAddress: '10.96.0.7' },
+  );
+  const { metadata, spec: pod } = (desired['spec'] as { template: Pod }).template;
+  return structuredClone({ metadata: { ...metadata, name: 'ledger' }, spec: pod });
+}
+
+/** A copy of the operator's pod with something changed in it. */
+function but(change: (pod: Pod, spec: Pod['spec'], attester: object) => void): Pod {
+  const pod = madeByOperator();
+  change(pod, pod.spec, pod.spec.initContainers[0]);
+  return pod;
+}
+
+/** What the API server says to a pod, which is not stored; '' when it is taken. */
+async function verdict(pod: Pod, namespace = CAPSULE): Promise<string> {
+  const named = { ...pod, metadata: { ...pod.metadata, name: 'judged' } };
+  return said(() => post(pods(namespace), named, { dryRun: 'All' }));
+}
+
+async function said(ask: () => Promise<unknown>): Promise<string> {
+  try {
+    await ask();
+    return '';
+  } catch (error) {
+    if (error instanceof ApiError && [403, 422].includes(error.status)) return error.message;
+    throw error;
+  }
+}
+
+async function policiesOf(space: string, ...settings: string[]): Promise<KubeObject[]> {
+  const args = ['template', space, CHART, '--namespace', space, '--no-hooks'];
+  const set = ['sandbox.attester.image=' + ATTESTER, ...settings].flatMap((value) => ['--set', value]);
+  const { code, stdout, stderr } = await finish(helm, [...args, ...set]);
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout)
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((object) => object?.metadata.name.startsWith(`${space}-sandbox`) === true) as KubeObject[];
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-sandbox-policy-'));
+  helm = await findTool('helm', directory);
+  server = await startApiServer();
+  for (const [name, labels] of Object.entries({
+    [CAPSULE]: ofCapsule('home'),
+    [OLDER]: {},
+    [OTHER_CAPSULE]: ofCapsule('cabin'),
+  }))
+    await post('/api/v1/namespaces', { metadata: { name, labels } });
+  await post(CLASSES, runtimeClass('gvisor', 'runsc'));
+  await post(CLASSES, runtimeClass('kata', 'kata-qemu'));
+  for (const object of [
+    ...(await policiesOf('home')),
+    ...(await policiesOf('cabin', 'sandbox.runtimeClass=kata', 'sandbox.handler=kata-qemu')),
+  ])
+    await post(POLICIES[object.kind] ?? '', object);
+  // A policy holds a moment after it was made, and lets in a moment later.
+  const bare = but((_, spec) => delete spec.initContainers);
+  for (const namespace of [CAPSULE, OTHER_CAPSULE])
+    await eventually(async () => (await verdict(bare, namespace)) !== '', {
+      what: `${namespace} is guarded`,
+    });
+}, 300_000);
+
+afterAll(async () => {
+  await server?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+describe('a Capsule takes', () => {
+  it('the pod that the operator makes', async () => expect(await verdict(madeByOperator())).toBe(''));
+
+  it('one with more init containers after the attester', async () => {
+    const pod = but((_, spec) => spec.initContainers.push({ name: 'more', image: 'registry.test/more:1' }));
+    expect(await verdict(pod)).toBe('');
+  });
+
+  it('the pods of its own Space’s sandbox only, as those of another Space are judged by that Space', async () => {
+    const kata = but((_, spec) => {
+      spec.runtimeClassName = 'kata';
+    });
+    expect(await verdict(kata, OTHER_CAPSULE)).toBe('');
+    expect(await verdict(madeByOperator(), OTHER_CAPSULE)).toContain('must have runtimeClassName "kata"');
+    expect(await verdict(kata)).toContain('must have runtimeClassName "gvisor"');
+  });
+});
+
+describe('a Capsule refuses', () => {
+  const ATTESTER_FIRST = 'first init container must be the attester';
+  it.each<[string, Pod, string]>([
+    ['a pod without a class', but((_, spec) => delete spec.runtimeClassName), 'must have runtimeClassName'],
+    [
+      'one with another class',
+      but((_, spec) => {
+        spec.runtimeClassName = 'kata';
+      }),
+      'must have runtimeClassName',
+    ],
+    ['one without init containers', but((_, spec) => delete spec.initContainers), ATTESTER_FIRST],
+    [
+      'one that starts something before the attester',
+      but((_, spec) => spec.initContainers.unshift({ name: 'first', image: 'registry.test/first:1' })),
+      ATTESTER_FIRST,
+    ],
+    ...(
+      [
+        ['another name', { name: 'attestor' }],
+        ['another image', { image: 'registry.test/attester:2' }],
+        ['another command', { command: ['/bin/true'] }],
+        ['its image’s own command', { command: undefined }],
+        ['arguments', { args: ['--help'] }],
+        ['a variable', { env: [{ name: 'LD_PRELOAD', value: '/x' }] }],
+        ['variables from elsewhere', { envFrom: [{ configMapRef: { name: 'x' } }] }],
+        ['a mount', { volumeMounts: [{ name: 'tmp', mountPath: '/proc/x' }] }],
+        ['a working directory', { workingDir: '/tmp' }],
+        ['a restart policy that does not wait for its end', { restartPolicy: 'Always' }],
+        ['a hook', { restartPolicy: 'Always', lifecycle: { postStart: { exec: { command: ['/x'] } } } }],
+        ['a termination message in another place', { terminationMessagePath: '/attest' }],
+        ['other privileges', { securityContext: { runAsUser: 0 } }],
+        ['a device claim', { resources: { claims: [{ name: 'gpu' }] } }],
+      ] as [string, Record<string, unknown>][]
+    ).map(([what, changes]): [string, Pod, string] => [
+      `an attester with ${what}`,
+      but((_, spec, attester) => {
+        Object.assign(attester, changes);
+        if (what === 'a device claim') spec.resourceClaims = [{ name: 'gpu', resourceClaimName: 'gpu' }];
+      }),
+      ATTESTER_FIRST,
+    ]),
+    [
+      'a seccomp profile of the node’s, which could answer in the kernel’s place',
+      but((_, spec) => {
+        spec.securityContext = { seccompProfile: { type: 'Localhost', localhostProfile: 'x.json' } };
+      }),
+      'seccompProfile RuntimeDefault',
+    ],
+    ...(['hostNetwork', 'hostPID', 'hostIPC'] as const).map((field): [string, Pod, string] => [
+      field,
+      but((_, spec) => {
+        spec[field] = true;
+      }),
+      'shares no namespace of its node',
+    ]),
+    [
+      'a hostPath volume',
+      but((_, spec) => spec.volumes.push({ name: 'host', hostPath: { path: '/' } })),
+      'no hostPath volume',
+    ],
+    [
+      'a claim on a device',
+      but((_, spec) => {
+        spec.resourceClaims = [{ name: 'gpu', resourceClaimName: 'gpu' }];
+      }),
+      'claims no device',
+    ],
+    [
+      'a privileged container',
+      but((_, spec) => {
+        spec.containers[0].securityContext = { privileged: true };
+      }),
+      'no privileged container',
+    ],
+    [
+      'a pod that names its node',
+      but((_, spec) => {
+        spec.nodeName = 'n1';
+      }),
+      'names no node',
+    ],
+    ...['dev.gvisor.flag.network', 'dev.gvisor.spec.mount.x.source', 'cdi.k8s.io/gpu'].map(
+      (key): [string, Pod, string] => [
+        `the annotation ${key}`,
+        but((pod) => {
+          pod.metadata.annotations = { [key]: 'x' };
+        }),
+        'no annotation that speaks to its runtime',
+      ],
+    ),
+  ])('%s', async (_, pod, reason) => expect(await verdict(pod)).toContain(reason));
+
+  it('nobody’s pod less than another’s: the policies except no user', async () => {
+    const policies = (await policiesOf('home')).filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+    expect(policies).toHaveLength(2);
+    for (const { spec } of policies)
+      expect(spec).toMatchObject({ failurePolicy: 'Fail', matchConstraints: expect.anything() });
+    for (const { spec } of policies) expect(spec).not.toHaveProperty('matchConditions');
+  });
+});
+
+describe('a pod that was let in', () => {
+  beforeAll(async () => {
+    await post(pods(CAPSULE), madeByOperator());
+    // One from before there was a policy: it has no attester.
+    await post(
+      pods(OLDER),
+      but((_, spec) => delete spec.initContainers),
+    );
+    await patch(`/api/v1/namespaces/${OLDER}`, { metadata: { labels: ofCapsule('home') } });
+  });
+  const attesterImage = { spec: { initContainers: [{ name: 'attest', image: 'registry.test/x:1' }] } };
+  const ephemeral = { spec: { ephemeralContainers: [{ name: 'e', image: 'registry.test/x:1' }] } };
+  const flag = { metadata: { annotations: { 'dev.gvisor.flag.debug': 'true' } } };
+
+  it.each([
+    ['its attester replaced', CAPSULE, attesterImage, 'attester of a pod cannot be replaced', ''],
+    ['an ephemeral container', CAPSULE, ephemeral, 'no ephemeral containers', '/ephemeralcontainers'],
+    ['one either when it is older than the policy', OLDER, ephemeral, 'no ephemeral', '/ephemeralcontainers'],
+    [
+      'an annotation that speaks to its runtime',
+      CAPSULE,
+      flag,
+      'no annotation that speaks to its runtime',
+      '',
+    ],
+  ])('never gets %s', async (_, namespace, change, reason, subresource) => {
+    expect(await said(() => patch(`${pods(namespace, 'ledger')}${subresource}`, change))).toContain(reason);
+  });
+
+  it.each([CAPSULE, OLDER])('can be looked after (%s)', async (namespace) => {
+    const changes = {
+      metadata: { labels: { looked: 'after' }, annotations: { note: 'x' } },
+      spec: { containers: [{ name: 'assistant', image: 'registry.test/ledger:2' }] },
+    };
+    expect(await said(() => patch(pods(namespace, 'ledger'), changes))).toBe('');
+  });
+});
+
+describe('the class', () => {
+  const path = `${CLASSES}/gvisor`;
+  const remove = () => server.client.call({ method: 'DELETE', path, body: {} });
+  const becomes = (what: string, wanted: (said: string) => boolean) =>
+    eventually(async () => wanted(await verdict(madeByOperator())), { what });
+
+  it('that is gone lets nothing in, and what runs can be looked after', async () => {
+    await remove();
+    await becomes('a pod is refused without the class', (text) => text !== '');
+    const label = { metadata: { labels: { looked: 'twice' } } };
+    expect(await said(() => patch(pods(CAPSULE, 'ledger'), label))).toBe('');
+  });
+
+  it('that comes back with the handler runc lets nothing in', async () => {
+    await post(CLASSES, runtimeClass('gvisor', 'runc'));
+    await becomes('a pod is refused for the handler', (text) =>
+      text.includes('names handler "runc", not "runsc"'),
+    );
+  });
+
+  it('that comes back as it was lets in again', async () => {
+    await remove();
+    await post(CLASSES, runtimeClass('gvisor', 'runsc'));
+    await becomes('a pod is let in again', (text) => text === '');
+  });
+});

@@ -1,0 +1,112 @@
+import type { SpaceNames } from '../context.ts';
+import type { Deployment, Node, Pod } from '../kinds.ts';
+import { ANNOTATION, LABEL } from '../names.ts';
+import type { Desired } from '../runtime/apply.ts';
+import { digestOf } from '../runtime/digest.ts';
+import { ATTESTER, attesterContainer } from './attester.ts';
+
+const PROBE = 'sandbox-probe';
+
+/** What a probe has shown of a node. */
+export interface Proof {
+  readonly verdict: 'untried' | 'running' | 'passed' | 'failed';
+  /** What it found, or what it waits for, when that says more than the verdict. */
+  readonly found?: string;
+}
+
+/** Named by all that its answer holds for: another boot, runtime or attester asks again. */
+export function probeName(names: SpaceNames, node: Node): string {
+  const { bootID = '', containerRuntimeVersion = '' } = node.status?.nodeInfo ?? {};
+  const about = [node.metadata.uid ?? node.metadata.name, bootID, containerRuntimeVersion];
+  const how = [names.runtimeClass, names.handler, names.attesterImage];
+  return `${PROBE}-${digestOf([about, how]).slice(0, 16)}`;
+}
+
+/**
+ * The attester alone, in the sandbox, on one node. It stays when it has ended, as the record of what it found: a fresh
+ * operator reads it and need not ask again. With the operator's Deployment it goes, too.
+ */
+export function probeObject(names: SpaceNames, node: Node, operator?: Deployment): Desired {
+  const { name } = node.metadata;
+  return {
+    metadata: {
+      name: probeName(names, node),
+      namespace: names.namespace,
+      labels: { [LABEL.space]: names.space, [LABEL.component]: PROBE },
+      annotations: { [ANNOTATION.node]: name },
+      ...(operator?.metadata.uid === undefined
+        ? {}
+        : {
+            ownerReferences: [
+              {
+                apiVersion: 'apps/v1',
+                kind: 'Deployment',
+                name: operator.metadata.name,
+                uid: operator.metadata.uid,
+              },
+            ],
+          }),
+    },
+    spec: {
+      runtimeClassName: names.runtimeClass,
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      // By the scheduler, as Assistants are, so that the class's own rules and the node's room count.
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] }],
+          },
+        },
+      },
+      containers: [attesterContainer(names.attesterImage)],
+    },
+  };
+}
+
+export function isProbe(pod: Pod | undefined): boolean {
+  return pod?.metadata.labels?.[LABEL.component] === PROBE;
+}
+
+/** The node that a probe pod is for. */
+export function probedNode(pod: Pod | undefined): string | undefined {
+  return isProbe(pod) ? pod?.metadata.annotations?.[ANNOTATION.node] : undefined;
+}
+
+/** What is known of a node, from the pods that were made to probe it. */
+export function proofOf(names: SpaceNames, node: Node, probes: readonly Pod[]): Proof {
+  const pod = probes.find(({ metadata }) => metadata.name === probeName(names, node));
+  if (!pod || pod.metadata.deletionTimestamp !== undefined) return { verdict: 'untried' };
+  const { phase, containerStatuses = [] } = pod.status ?? {};
+  const status = containerStatuses.find(({ name }) => name === ATTESTER);
+  if (phase === 'Succeeded') {
+    return isGenuine(names, node, pod)
+      ? { verdict: 'passed' }
+      : { verdict: 'failed', found: 'its pod is not the one that the operator makes' };
+  }
+  if (phase === 'Failed') {
+    const { message, reason } = status?.state?.terminated ?? pod.status ?? {};
+    return { verdict: 'failed', found: (message ?? reason ?? 'its pod failed').trim().slice(0, 300) };
+  }
+  const waits = status?.state?.waiting?.reason ?? '';
+  return /Image/.test(waits)
+    ? { verdict: 'running', found: 'its image cannot be pulled' }
+    : { verdict: 'running' };
+}
+
+/** Whether what has ended well there is the attester, in the class, on the node: a name alone can be taken by anybody. */
+function isGenuine(names: SpaceNames, node: Node, pod: Pod): boolean {
+  const { nodeName, runtimeClassName, containers = [], initContainers = [] } = pod.spec ?? {};
+  const [only, ...others] = containers;
+  return (
+    nodeName === node.metadata.name &&
+    runtimeClassName === names.runtimeClass &&
+    others.length === 0 &&
+    initContainers.length === 0 &&
+    only?.image === names.attesterImage &&
+    JSON.stringify(only.command) === JSON.stringify(['/attest']) &&
+    [only.args, only.env, only.envFrom, only.volumeMounts].every((list = []) => list.length === 0)
+  );
+}

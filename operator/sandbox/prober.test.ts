@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest';
+import type { SpaceNames } from '../context.ts';
+import type { Node, Pod, RuntimeClass } from '../kinds.ts';
+import { probeName, probeObject, proofOf } from './probe.ts';
+import { type ProbeView, planProbe, RETRY_MS } from './prober.ts';
+
+const names: SpaceNames = {
+  space: 'home',
+  namespace: 'home',
+  servicesNamespace: 'home-services',
+  runtimeClass: 'gvisor',
+  handler: 'runsc',
+  attesterImage: 'registry.test/attester:1',
+  handlerReport: 'node',
+  onLoss: 'keep',
+};
+const runtimeClass: RuntimeClass = { metadata: { name: 'gvisor' }, handler: 'runsc' };
+const node: Node = {
+  metadata: { name: 'n1', uid: 'u1' },
+  status: {
+    conditions: [{ type: 'Ready', status: 'True' }],
+    runtimeHandlers: [{ name: 'runsc' }],
+    nodeInfo: { bootID: 'b1', containerRuntimeVersion: 'containerd://2.1.0' },
+  },
+};
+const having = (info: NonNullable<Node['status']>['nodeInfo']): Node => ({
+  ...node,
+  status: { ...node.status, nodeInfo: { ...node.status?.nodeInfo, ...info } },
+});
+const MADE = '2026-01-01T00:00:00Z';
+
+/** The pod as the cluster leaves it. */
+function probe(status: Pod['status'], changes: { spec?: object; metadata?: object } = {}): Pod {
+  const { metadata, spec } = probeObject(names, node) as unknown as Required<Pod>;
+  return {
+    metadata: { ...metadata, creationTimestamp: MADE, ...changes.metadata },
+    spec: { ...spec, nodeName: 'n1', ...changes.spec },
+    ...(status ? { status } : {}),
+  };
+}
+const attester = (state: object) => ({ containerStatuses: [{ name: 'attest', state }] });
+const passed = { phase: 'Succeeded', ...attester({ terminated: { exitCode: 0 } }) };
+const failed = {
+  phase: 'Failed',
+  ...attester({ terminated: { exitCode: 1, message: 'not in gVisor (kernel 6.1.0): log refused\n' } }),
+};
+const forged = (spec: object) => probe(passed, { spec });
+const [container] = probe(undefined).spec?.containers ?? [];
+
+describe('a probe', () => {
+  test.each<[string, Node, SpaceNames]>([
+    ['boot', having({ bootID: 'b2' }), names],
+    ['runtime version', having({ containerRuntimeVersion: 'containerd://2.1.1' }), names],
+    ['node of the same name', { ...node, metadata: { name: 'n1', uid: 'u2' } }, names],
+    ['attester', node, { ...names, attesterImage: 'registry.test/attester:2' }],
+    ['class', node, { ...names, runtimeClass: 'sandbox' }],
+  ])('is another one for another %s', (_, other, otherNames) =>
+    expect(probeName(otherNames, other)).not.toBe(probeName(names, node)),
+  );
+
+  test('holds no token, no mount and no network of its node, and runs in the class', () => {
+    const { spec } = probeObject(names, node) as unknown as { spec: Record<string, unknown> };
+    expect(spec).toMatchObject({
+      runtimeClassName: 'gvisor',
+      automountServiceAccountToken: false,
+      restartPolicy: 'Never',
+      securityContext: { runAsNonRoot: true },
+    });
+    expect(spec).not.toHaveProperty('volumes');
+    expect(spec).not.toHaveProperty('nodeName');
+  });
+
+  test.each<[string, Pod[], object]>([
+    ['untried', [], {}],
+    ['untried', [probe(passed, { metadata: { name: 'sandbox-probe-of-another-boot' } })], {}],
+    ['untried', [probe(passed, { metadata: { deletionTimestamp: 'now' } })], {}],
+    ['running', [probe(undefined)], {}],
+    ['running', [probe({ phase: 'Pending', ...attester({ waiting: { reason: 'ContainerCreating' } }) })], {}],
+    [
+      'running',
+      [probe({ phase: 'Pending', ...attester({ waiting: { reason: 'ImagePullBackOff' } }) })],
+      { found: 'its image cannot be pulled' },
+    ],
+    ['passed', [probe(passed)], {}],
+    ['failed', [probe(failed)], { found: 'not in gVisor (kernel 6.1.0): log refused' }],
+    ['failed', [probe({ phase: 'Failed', reason: 'Evicted' })], { found: 'Evicted' }],
+  ])('is %s when that is what its pod says (%#)', (verdict, pods, more) =>
+    expect(proofOf(names, node, pods)).toEqual({ verdict, ...more }),
+  );
+
+  test.each<[string, Pod]>([
+    ['runs on another node', forged({ nodeName: 'n2' })],
+    ['runs without the class', forged({ runtimeClassName: undefined })],
+    ['has another image', forged({ containers: [{ ...container, image: 'registry.test/yes:1' }] })],
+    ['has another command', forged({ containers: [{ ...container, command: ['/bin/true'] }] })],
+    ['has arguments', forged({ containers: [{ ...container, args: ['x'] }] })],
+    ['has variables', forged({ containers: [{ ...container, env: [{ name: 'A', value: 'b' }] }] })],
+    [
+      'has mounts',
+      forged({ containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/proc' }] }] }),
+    ],
+    ['has a second container', forged({ containers: [container, container] })],
+    ['starts something before', forged({ initContainers: [container] })],
+  ])('proves nothing when a pod of its name %s', (_, pod) =>
+    expect(proofOf(names, node, [pod]).verdict).toBe('failed'),
+  );
+});
+
+describe('of a node', () => {
+  const view = (changes: Partial<ProbeView> = {}): ProbeView => ({
+    names,
+    runtimeClass,
+    node,
+    probes: [],
+    outside: [],
+    nowMs: Date.parse(MADE) + 10_000,
+    ...changes,
+  });
+  const plan = (changes: Partial<ProbeView>) => {
+    const { remove, ...rest } = planProbe(view(changes));
+    return { ...rest, remove: remove.length };
+  };
+  /** A tenant's pod that found itself outside, made so long after the probe. */
+  const tenant = (afterMs: number): Pod => ({
+    metadata: { name: 'ledger-1', creationTimestamp: new Date(Date.parse(MADE) + afterMs).toISOString() },
+  });
+  const later = Date.parse(MADE) + RETRY_MS;
+  const old = probe(passed, { metadata: { name: 'sandbox-probe-of-another-boot' } });
+  const notReady = { ...node, status: { ...node.status, conditions: [] } };
+  const noHandler = { ...node, status: { ...node.status, runtimeHandlers: [{ name: 'runc' }] } };
+
+  test.each<[string, Partial<ProbeView>, object]>([
+    ['without a probe one is made', {}, { make: true, remove: 0 }],
+    ['that has one nothing is done', { probes: [probe(passed)] }, { make: false, remove: 0 }],
+    ['whose probe runs it is waited for', { probes: [probe(undefined)] }, { make: false, remove: 0 }],
+    [
+      'whose probe is going, its end is waited for',
+      { probes: [probe(passed, { metadata: { deletionTimestamp: 'now' } })] },
+      { make: false, remove: 0 },
+    ],
+    ['after another boot the old probe goes and one is made', { probes: [old] }, { make: true, remove: 1 }],
+    ['the old probe goes beside the new', { probes: [old, probe(passed)] }, { make: false, remove: 1 }],
+    ['that failed just now', { probes: [probe(failed)] }, { make: false, remove: 0, lookAgainMs: 20_000 }],
+    ['that failed a while ago', { probes: [probe(failed)], nowMs: later }, { make: false, remove: 1 }],
+    [
+      'that passed before a pod was found outside is asked again',
+      { probes: [probe(passed)], outside: [tenant(5_000)] },
+      { make: false, remove: 1 },
+    ],
+    [
+      'that failed again is not asked at once for that pod',
+      { probes: [probe(failed)], outside: [tenant(5_000)] },
+      { make: false, remove: 0, lookAgainMs: 20_000 },
+    ],
+    [
+      'that passed after it, the pod is given time',
+      { probes: [probe(passed)], outside: [tenant(-5_000)] },
+      { make: false, remove: 0, lookAgainMs: 15_000 },
+    ],
+    [
+      'that passed after it, the pod is made anew after a while',
+      { probes: [probe(passed)], outside: [tenant(-5_000)], nowMs: later },
+      { make: false, remove: 1 },
+    ],
+    [
+      'that is gone its probes go',
+      { node: undefined, probes: [old, probe(passed)] },
+      { make: false, remove: 2 },
+    ],
+    ['nobody asks without the class', { runtimeClass: undefined }, { make: false, remove: 0 }],
+    [
+      'nobody asks under another handler',
+      { runtimeClass: { ...runtimeClass, handler: 'runc' } },
+      { make: false, remove: 0 },
+    ],
+    ['nobody asks without the handler', { node: noHandler }, { make: false, remove: 0 }],
+    [
+      'the record stays while it is not ready',
+      { node: notReady, probes: [probe(passed)] },
+      { make: false, remove: 0 },
+    ],
+    [
+      'nothing is tried again while it is not ready',
+      { node: notReady, probes: [probe(failed)], nowMs: later },
+      { make: false, remove: 0 },
+    ],
+  ])('%s', (_, changes, expected) => expect(plan(changes)).toEqual(expected));
+});

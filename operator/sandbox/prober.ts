@@ -1,0 +1,99 @@
+import type { Context, SpaceNames } from '../context.ts';
+import { type Node, POD, type Pod, type RuntimeClass } from '../kinds.ts';
+import type { Result } from '../runtime/controller.ts';
+import { isAlreadyExists } from '../runtime/errors.ts';
+import { type Key, makeKey } from '../runtime/objects.ts';
+import type { Queue } from '../runtime/queue.ts';
+import type { Stores } from '../stores.ts';
+import { isOutside } from './attester.ts';
+import { isCandidate, isUsable } from './gate.ts';
+import { probedNode, probeName, probeObject, proofOf } from './probe.ts';
+
+/** What failed is tried again after so long: mending containerd changes neither boot nor version. */
+export const RETRY_MS = 30_000;
+
+export interface ProbeView {
+  readonly names: SpaceNames;
+  readonly runtimeClass: RuntimeClass | undefined;
+  readonly node: Node | undefined;
+  /** All probe pods that were made for this node's name. */
+  readonly probes: readonly Pod[];
+  /** Pods of Assistants on this node that found themselves outside the sandbox. */
+  readonly outside: readonly Pod[];
+  readonly nowMs: number;
+}
+
+export interface ProbePlan {
+  readonly remove: readonly Pod[];
+  readonly make: boolean;
+  readonly lookAgainMs?: number;
+}
+
+/**
+ * What to do about the probes of one node. One that passed stays for as long as what it says holds: until a later pod
+ * says otherwise. Then the node is asked again, and when it passes, that pod is made anew.
+ */
+export function planProbe({ names, runtimeClass, node, probes, outside, nowMs }: ProbeView): ProbePlan {
+  const standing = probes.filter(isStanding);
+  if (!node) return { remove: standing, make: false };
+  const name = probeName(names, node);
+  const stale = standing.filter(({ metadata }) => metadata.name !== name);
+  const wanted = isUsable(runtimeClass, names) && isCandidate(node, runtimeClass, names);
+  const current = probes.find(({ metadata }) => metadata.name === name);
+  if (!current) return { remove: stale, make: wanted };
+  const { verdict } = proofOf(names, node, probes);
+  if (!wanted || !isStanding(current) || verdict === 'running') return { remove: stale, make: false };
+  const doubts = outside.filter(isStanding);
+  // Once it is gone this node comes back here, and then a new one is made.
+  if (verdict === 'passed' && doubts.some((pod) => createdAt(pod) >= createdAt(current)))
+    return { remove: [...stale, current], make: false };
+  const retried = verdict === 'failed' ? [current] : doubts;
+  const waits = retried.map((pod) => RETRY_MS - (nowMs - createdAt(pod))).filter((wait) => wait > 0);
+  const due = retried.filter((pod) => nowMs - createdAt(pod) >= RETRY_MS);
+  return {
+    remove: [...stale, ...due],
+    make: false,
+    ...(waits.length > 0 ? { lookAgainMs: Math.min(...waits) } : {}),
+  };
+}
+
+const isStanding = ({ metadata }: Pod): boolean => metadata.deletionTimestamp === undefined;
+
+const createdAt = ({ metadata }: Pod): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
+
+/** Keeps one probe for each node that Assistants could run on, and none for any other. */
+export async function reconcileProbe(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
+  const { names, stores, writer } = context;
+  const node = stores.nodes.get(key);
+  const plan = planProbe({
+    names,
+    runtimeClass: stores.runtimeClasses.get(names.runtimeClass),
+    node,
+    probes: stores.pods.by('probe', key),
+    outside: stores.pods.by('outside', key),
+    nowMs: Date.parse(context.now()),
+  });
+  for (const pod of plan.remove) await writer.remove(POD, pod, signal);
+  if (plan.make && node) {
+    // That it exists already is an answer that was lost, or a watch that is late.
+    const operator = stores.deployments.get(makeKey(names.namespace, `${names.space}-operator`));
+    await writer.create(POD, probeObject(names, node, operator), signal).catch((error: unknown) => {
+      if (!isAlreadyExists(error)) throw error;
+    });
+  }
+  return plan.lookAgainMs === undefined ? {} : { requeueAfterMs: plan.lookAgainMs };
+}
+
+/** Which change puts which node to work. */
+export function connectProber(stores: Stores, queue: Queue): void {
+  const priority = (initial: boolean) => (initial ? 'low' : 'live');
+  stores.nodes.onChange(({ key, initial }) => queue.add(key, priority(initial)));
+  stores.runtimeClasses.onChange(() => {
+    for (const { metadata } of stores.nodes.list()) queue.add(metadata.name);
+  });
+  stores.pods.onChange(({ before, now, initial }) => {
+    const pod = now ?? before;
+    const node = probedNode(pod) ?? (pod && isOutside(pod) ? pod.spec?.nodeName : undefined);
+    if (node !== undefined) queue.add(node, priority(initial));
+  });
+}

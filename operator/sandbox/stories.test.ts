@@ -1,0 +1,155 @@
+/** The gate told as stories, on a real API server whose one node is asked by probes. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import * as kinds from '../kinds.ts';
+import { eventually } from '../testing/eventually.ts';
+import { ATTESTER_IMAGE, type TestSpace } from '../testing/space.ts';
+import { openTheatre, type Theatre } from '../testing/stage.ts';
+import { isProbe } from './probe.ts';
+
+const { ASSISTANT, CAPSULE, POD, RUNTIME_CLASS } = kinds;
+const READY = 'True Ready';
+const NODE_NAME = 'node';
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+let boots = 0;
+
+beforeAll(async () => {
+  theatre = await openTheatre();
+});
+afterAll(() => theatre?.close());
+beforeEach(async () => {
+  space = await theatre.space();
+  home = space.home;
+});
+afterEach(() => space.close());
+
+const probes = async () => (await space.list<kinds.Pod>(POD)).filter(isProbe);
+const uidsOf = async () => (await probes()).map(({ metadata }) => metadata.uid);
+
+/** The node comes up again, so that what was known of it is no longer known. */
+async function boot(): Promise<void> {
+  boots += 1;
+  await theatre.server.client.call({
+    method: 'PATCH',
+    path: `/api/v1/nodes/${NODE_NAME}/status`,
+    contentType: 'application/merge-patch+json',
+    body: { status: { nodeInfo: { bootID: `boot-${boots}` } } },
+  });
+}
+
+describe('a node', () => {
+  test('is asked once, and not again by another operator', async () => {
+    await space.start();
+    await space.settled();
+    const first = await uidsOf();
+    expect(first).toHaveLength(1);
+    await space.stop();
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(space.life.acts).toEqual([]);
+    expect(await uidsOf()).toEqual(first);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('is asked again after it came up again, and the old answer is taken away', async () => {
+    await space.start();
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    const [first] = await uidsOf();
+    await boot();
+    await eventually(async () => (await uidsOf()).length === 1 && (await uidsOf())[0] !== first, {
+      what: 'another probe is there, and no other',
+    });
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('that fails is told by name, nothing is scheduled, and all goes on when it passes', async () => {
+    space.fates.set(ATTESTER_IMAGE, 'crashes');
+    await space.start();
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(CAPSULE, home, 'SandboxReady', 'False ProbeFailed');
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False CapsuleNotReady');
+    expect(await space.message(CAPSULE, home, 'SandboxReady')).toContain(
+      `On node "${NODE_NAME}" a probe under RuntimeClass "${space.names.runtimeClass}" found: not in gVisor`,
+    );
+    expect(await space.list(POD, space.namespaceOf(home))).toEqual([]);
+    space.fates.delete(ATTESTER_IMAGE);
+    await boot();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('that is asked and has not answered keeps the gate closed', async () => {
+    space.fates.set(ATTESTER_IMAGE, 'pending');
+    await space.start();
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'SandboxReady', 'Unknown ProbePending');
+    await space.stop();
+    // Another operator finds the question asked and waits for the same answer.
+    await space.start();
+    expect(await probes()).toHaveLength(1);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('that is gone leaves no probe behind', async () => {
+    await space.start();
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    const [proof] = await probes();
+    const metadata = {
+      name: 'sandbox-probe-of-gone',
+      labels: proof?.metadata.labels,
+      annotations: { 'platform.space/node': 'gone' },
+    };
+    const body = { metadata, spec: { containers: [{ name: 'attest', image: ATTESTER_IMAGE }] } };
+    await theatre.server.client.call({
+      method: 'POST',
+      path: `/api/v1/namespaces/${space.names.namespace}/pods`,
+      body,
+    });
+    await space.goes(POD, metadata.name);
+    expect(await uidsOf()).toEqual([proof?.metadata.uid]);
+    await space.removed(CAPSULE, home);
+  });
+});
+
+describe('what runs when the sandbox is lost', () => {
+  const lose = () => space.delete(RUNTIME_CLASS, space.names.runtimeClass);
+  const find = () =>
+    theatre.server.client.call({
+      method: 'POST',
+      path: '/apis/node.k8s.io/v1/runtimeclasses',
+      body: { metadata: { name: space.names.runtimeClass }, handler: space.names.handler },
+    });
+
+  test('goes on, unless it was said to stop', async () => {
+    await space.start();
+    const namespace = await space.settled();
+    const [pod] = await space.list(POD, namespace);
+    await lose();
+    await space.becomes(ASSISTANT, 'ledger', 'SandboxReady', 'False RuntimeClassNotFound');
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    await find();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect((await space.list(POD, namespace)).map(({ metadata }) => metadata.uid)).toEqual([
+      pod?.metadata.uid,
+    ]);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('stops when that was said, and starts by itself with its database', async () => {
+    await space.start({ onLoss: 'stop' });
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    await lose();
+    await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'Unknown Waiting');
+    await find();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+  });
+});
