@@ -10,6 +10,18 @@ import { type CapsuleSpec, capsuleName, capsuleSpec } from './rules/capsule.ts';
 import { type Manifest, manifest } from './rules/manifest.ts';
 
 export { canonicalJson, manifestDigest } from './canonical.ts';
+export { hostFault } from './egress/host.ts';
+export {
+  type Definition,
+  definitionDigest,
+  definitionOf,
+  foldedParameter,
+  isFramingHeader,
+  isSigningProfile,
+  SIGNING_PROFILES,
+  type SigningProfile,
+  slotFault,
+} from './egress/stored-input.ts';
 export { type ManifestError, summarize } from './parse/error.ts';
 export type { Judgement } from './parse/parser.ts';
 export type { Assistant, AssistantStatus, Capsule, CapsuleStatus, StatusCondition } from './resources.ts';

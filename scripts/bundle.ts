@@ -30,6 +30,9 @@ const CONTEXTS = {
     },
     documents: { driver: 'manifests/driver' },
   },
+  egress: {
+    programs: { 'main.mjs': 'brokers/egress/main.ts', 'health.mjs': 'brokers/egress/health.ts' },
+  },
   ledger: { programs: { 'server.mjs': 'manifests/examples/ledger/server.ts' } },
 } as const satisfies Record<string, Context>;
 

@@ -1,0 +1,38 @@
+import { foldedParameter } from '@space/manifests';
+import type { InputTarget } from './target.ts';
+
+/** Where a value goes. */
+export type Slot =
+  | { readonly kind: 'header'; readonly name: string; readonly scheme?: string | undefined }
+  | { readonly kind: 'query'; readonly name: string };
+
+/** The part of a target behind the host, with the value in its query. */
+export function targetWith(target: InputTarget, slot: Slot, value: string | undefined): string {
+  const { path, query } = target;
+  const own = query === undefined ? path : `${path}?${query}`;
+  if (slot.kind !== 'query' || value === undefined) return own;
+  return `${own}${query === undefined ? '?' : '&'}${slot.name}=${percentEncode(value)}`;
+}
+
+/** What the header gets; a scheme is the word before the value. */
+export function headerValue(slot: Slot & { kind: 'header' }, value: string): string {
+  return slot.scheme === undefined ? value : `${slot.scheme} ${value}`;
+}
+
+/** Whether the caller filled the query slot itself, in any spelling. */
+export function fillsQuerySlot(target: InputTarget, slot: Slot): boolean {
+  if (slot.kind !== 'query') return false;
+  const folded = foldedParameter(slot.name);
+  return target.parameters.some((parameter) => parameter.folded === folded);
+}
+
+/** Everything but RFC 3986 `unreserved` as uppercase escapes. */
+export function percentEncode(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** A value that can stand in a header: 1 to 4096 visible ASCII characters, and so no line break. */
+export const isInjectable = (value: string): boolean => /^[\x21-\x7e]{1,4096}$/.test(value);

@@ -1,0 +1,185 @@
+import { createServer, request } from 'node:http';
+import { portOf } from '@space/broker-kit';
+import express from 'express';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decide, POLICY_ROUTES, targets } from '../testing/targets.ts';
+import { compileRoutes, type Route } from './route.ts';
+import { parseInputTarget } from './target.ts';
+
+const parsed = (target: string) => {
+  const result = parseInputTarget(target);
+  return typeof result === 'string' ? result : 'plain';
+};
+
+describe('a request target', () => {
+  it.each([
+    '/i/bank/v1/accounts',
+    '/i/bank/v1/accounts/42/postings?from=2026-01-01&to=2026-02-01',
+    '/i/bank/v1/caf%C3%A9',
+    "/i/bank/v1/a!$&'()*+,=:@",
+    '/i/bank/v1/%20x',
+    '/i/bank/v1/x?flag',
+    '/i/bank/v1/x?q=a+b%20c/d?e',
+  ])('%s is plain, and kept byte for byte', (raw) => {
+    const target = parseInputTarget(raw);
+    if (typeof target === 'string') throw new Error(target);
+    expect(`/i/bank${target.path}${target.query === undefined ? '' : `?${target.query}`}`).toBe(raw);
+  });
+
+  it.each([
+    ['a dot segment', '/i/bank/a/../b'],
+    ['a dot segment, escaped', '/i/bank/a/%2e%2e/b'],
+    ['a dot segment, half escaped', '/i/bank/a/.%2E/b'],
+    ['a single dot', '/i/bank/a/./b'],
+    ['many dots', '/i/bank/a/.../b'],
+    ['an empty segment', '/i/bank/a//b'],
+    ['a slash at the end', '/i/bank/a/'],
+    ['only a slash', '/i/bank/'],
+    ['a matrix parameter', '/i/bank/a/..;/b'],
+    ['a semicolon, escaped', '/i/bank/a%3Bx/b'],
+    ['an escaped slash', '/i/bank/a%2Fb'],
+    ['an escaped slash in lower case', '/i/bank/a%2fb'],
+    ['a doubly escaped slash', '/i/bank/a%252Fb'],
+    ['a backslash', '/i/bank/a\\b'],
+    ['an escaped backslash', '/i/bank/a%5Cb'],
+    ['a NUL', '/i/bank/a%00b'],
+    ['a line break', '/i/bank/a%0D%0Ab'],
+    ['an overlong slash', '/i/bank/a%C0%AFb'],
+    ['a surrogate in UTF-8', '/i/bank/a%ED%A0%80b'],
+    ['a full-width slash', '/i/bank/a%EF%BC%8Fb'],
+    ['full-width dots', '/i/bank/%EF%BC%8E%EF%BC%8E/b'],
+    ['a C1 control character', '/i/bank/a%C2%85b'],
+    ['an escape of a letter', '/i/bank/%70rojects'],
+    ['a bad escape', '/i/bank/a%zz'],
+    ['half an escape', '/i/bank/a%2'],
+    ['a space', '/i/bank/a b'],
+    ['a tab', '/i/bank/a\tb'],
+    ['a fragment', '/i/bank/a#b'],
+    ['a byte that is not ASCII', '/i/bank/caf\u00e9'],
+    ['an only blank segment', '/i/bank/%20/b'],
+    ['an empty query', '/i/bank/a?'],
+    ['an empty parameter', '/i/bank/a?x=1&&y=2'],
+    ['a parameter without a name', '/i/bank/a?=1'],
+    ['a semicolon in the query', '/i/bank/a?x=1;y=2'],
+    ['brackets in the query', '/i/bank/a?x[]=1'],
+    ['an escape of a letter in the query', '/i/bank/a?x=%zz'],
+    ['a method in the query', '/i/bank/a?_method=DELETE'],
+    ['a method in the query, in capitals', '/i/bank/a?_METHOD=DELETE'],
+    ['a long path', `/i/bank/${'a'.repeat(2_048)}`],
+    ['a long query', `/i/bank/a?x=${'a'.repeat(8_192)}`],
+  ])('with %s is ambiguous', (_, raw) => {
+    expect(parsed(raw)).toBe('ambiguous');
+  });
+
+  it.each([
+    '/',
+    '/i',
+    '/i/',
+    '/i/bank',
+    '/I/bank/a',
+    '//i/bank/a',
+    '/i/Bank/a',
+    '/i/ba--nk/a',
+    '/j/bank/a',
+    '*',
+    '',
+  ])('%j is none of an input', (raw) => {
+    expect(parsed(raw)).toBe('not-found');
+  });
+});
+
+const ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/v1/accounts' },
+  {
+    method: 'GET',
+    path: '/v1/accounts/*/postings',
+    query: [{ name: 'status', values: ['booked', 'a%2Fb'] }],
+  },
+  { method: 'POST', path: '/v1/transfers' },
+];
+const match = compileRoutes(ROUTES);
+const matched = (method: string, path: string) => {
+  const target = parseInputTarget(`/i/bank${path}`);
+  return typeof target === 'string' ? target : match(method, target);
+};
+
+describe('a route', () => {
+  it.each([
+    ['GET', '/v1/accounts', 0],
+    ['GET', '/v1/accounts?page=2', 0],
+    ['GET', '/v1/accounts/42/postings?status=booked', 1],
+    ['GET', '/v1/accounts/caf%C3%A9/postings?x=1&status=a%2Fb', 1],
+    ['POST', '/v1/transfers', 2],
+    ['HEAD', '/v1/accounts', 'denied'],
+    ['get', '/v1/accounts', 'denied'],
+    ['GET', '/v1/Accounts', 'denied'],
+    ['GET', '/v1/accounts/42', 'denied'],
+    ['GET', '/v1/accounts/42/43/postings?status=booked', 'denied'],
+    ['GET', '/v1/accounts/42/postings', 'denied'],
+    ['GET', '/v1/accounts/42/postings?status=open', 'denied'],
+    ['GET', '/v1/accounts/42/postings?status=a/b', 'denied'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status=booked', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&Status=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status%5B%5D=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&+status=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?%73tatus=booked', 'ambiguous'],
+    ['POST', '/v1/transfers?Status=x', 'ambiguous'],
+  ])('decides %s %s: %s', (method, path, expected) => {
+    expect(matched(method, path)).toBe(expected);
+  });
+
+  it('is never one that Express, behind Node’s parser, would understand as another', async () => {
+    const app = express();
+    const hit: { route: number | undefined } = { route: undefined };
+    POLICY_ROUTES.forEach(({ method, path }, index) => {
+      const pattern = path
+        .split('/')
+        .map((segment, at) => (segment === '*' ? `:p${at}` : segment))
+        .join('/');
+      const handler = (_: express.Request, response: express.Response) => {
+        hit.route = index;
+        response.end();
+      };
+      app[method.toLowerCase() as 'get' | 'post' | 'delete' | 'put'](pattern, handler);
+    });
+    app.use((_, response) => {
+      hit.route = undefined;
+      response.end();
+    });
+    let seen: string | undefined;
+    const server = createServer((incoming, response) => {
+      seen = incoming.url;
+      app(incoming, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const port = portOf(server);
+    const send = (method: string, path: string) =>
+      new Promise<void>((resolve, reject) => {
+        request({ port, host: '127.0.0.1', method, path, agent: false }, (response) => {
+          response.resume().on('end', resolve);
+        })
+          .on('error', reject)
+          .end();
+      });
+    let allowed = 0;
+    try {
+      await fc.assert(
+        fc.asyncProperty(targets(), async ({ method, raw }) => {
+          const decision = decide(method, raw);
+          if (typeof decision !== 'object') return;
+          allowed += 1;
+          await send(method, decision.sent);
+          expect(seen).toBe(decision.sent);
+          expect([raw, hit.route]).toEqual([raw, decision.route]);
+        }),
+        { numRuns: 20_000 },
+      );
+    } finally {
+      server.close();
+    }
+    // A test in which nothing is allowed would prove nothing.
+    expect(allowed).toBeGreaterThan(200);
+  });
+});

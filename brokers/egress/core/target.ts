@@ -1,0 +1,92 @@
+import { foldedParameter } from '@space/manifests';
+
+/** One parameter of a query as it is written. */
+export interface Parameter {
+  readonly name: string;
+  readonly value: string;
+  /** The name as the most generous server would read it. */
+  readonly folded: string;
+}
+
+/** A request target of the form `/i/<key>/<path>?<query>`, byte for byte as it came. */
+export interface InputTarget {
+  readonly key: string;
+  /** From the slash after the key to the question mark: what is matched is what is sent. */
+  readonly path: string;
+  readonly segments: readonly string[];
+  /** Without the question mark; undefined when there is none. */
+  readonly query: string | undefined;
+  readonly parameters: readonly Parameter[];
+}
+
+const LONGEST_PATH = 2_048;
+const LONGEST_TARGET = 8_192;
+const INPUT = /^\/i\/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(\/[^?]*)(?:\?(.*))?$/s;
+
+/** RFC 3986 `pchar` without `;` (which starts a matrix parameter to some) and with escapes in their canonical form. */
+const SEGMENT = /^(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-F]{2})+$/;
+/** The same and `/`, `?`; neither `;` (a separator to some) nor `[` `]` (not allowed bare). */
+const QUERY = /^(?:[A-Za-z0-9._~!$'()*+,=:@/?-]|%[0-9A-F]{2})+$/;
+/** Escapes of what needs none: the same resource spelt in two ways. */
+const UNRESERVED_ESCAPE = /%(?:2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])/;
+/** Escapes of `%`, `/`, `\`, `;` and of control characters: what one server decodes, the next may decode again. */
+const DANGEROUS_ESCAPE = /%(?:25|2F|5C|3B|[01][0-9A-F]|7F)/;
+const ONLY_DOTS = /^\.+$/;
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Reads a raw request target. `ambiguous` is whatever two servers might read in two ways; nothing is ever rewritten.
+ * `not-found` is a target that is not of the input form at all.
+ */
+export function parseInputTarget(raw: string): InputTarget | 'ambiguous' | 'not-found' {
+  if (!raw.startsWith('/i/')) return 'not-found';
+  if (raw.length > LONGEST_TARGET) return 'ambiguous';
+  const [, key, path, query] = INPUT.exec(raw) ?? [];
+  if (key === undefined || path === undefined) return 'not-found';
+  const segments = path.slice(1).split('/');
+  if (path.length > LONGEST_PATH || !segments.every(isPlainSegment)) return 'ambiguous';
+  const parameters = query === undefined ? [] : parseQuery(query);
+  return parameters === undefined ? 'ambiguous' : { key, path, segments, query, parameters };
+}
+
+function isPlainSegment(segment: string): boolean {
+  if (!SEGMENT.test(segment) || UNRESERVED_ESCAPE.test(segment) || DANGEROUS_ESCAPE.test(segment))
+    return false;
+  const decoded = decode(segment);
+  if (decoded === undefined) return false;
+  // Full-width and other look-alikes become the real thing in servers that normalise.
+  const normal = decoded.normalize('NFKC');
+  return !ONLY_DOTS.test(normal) && !/[/\\%;]/.test(normal) && normal.trim() !== '';
+}
+
+function parseQuery(query: string): readonly Parameter[] | undefined {
+  const parameters: Parameter[] = [];
+  for (const pair of query.split('&')) {
+    if (!QUERY.test(pair)) return undefined;
+    const equals = pair.indexOf('=');
+    const name = equals < 0 ? pair : pair.slice(0, equals);
+    const value = equals < 0 ? '' : pair.slice(equals + 1);
+    const decoded = decode(name.replaceAll('+', '%20'));
+    if (name === '' || decoded === undefined) return undefined;
+    const folded = foldedParameter(decoded);
+    // The method of a request is in its first line and nowhere else.
+    if (folded === '_method') return undefined;
+    parameters.push({ name, value, folded });
+  }
+  return parameters;
+}
+
+/** Once decoded; undefined when the bytes are not UTF-8 or hold a control character. */
+function decode(text: string): string | undefined {
+  if (!text.includes('%')) return text;
+  const bytes = Buffer.from(
+    text.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  );
+  try {
+    const decoded = strictUtf8.decode(bytes);
+    return /[\u0000-\u001f\u007f-\u009f]/.test(decoded) ? undefined : decoded;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto';
+import { Secret } from '@space/broker-kit';
+import { EnvelopeError, type Keyring, open, parseKeyring, seal } from '@space/broker-kit/custody';
+import { type Definition, definitionDigest } from '@space/manifests';
+
+/** Whose value it is, and what it was entered for. */
+export interface Owner {
+  readonly capsule: string;
+  readonly app: string;
+  /** UID of the Assistant: another one of the same name was entrusted with nothing. */
+  readonly uid: string;
+  readonly input: string;
+  readonly definition: Definition;
+}
+
+/** Values of stored inputs at rest: opened for one request each, and kept nowhere in the clear. */
+export interface Custody {
+  seal(owner: Owner, value: Secret<string>): Promise<string>;
+  /** Undefined when it was sealed for somebody else, or to go elsewhere. */
+  open(owner: Owner, envelope: string): Promise<Secret<string> | undefined>;
+  /** Whether it was sealed under a key that is to be retired. */
+  isOld(envelope: string): boolean;
+}
+
+const PURPOSE = 'egress.stored-input';
+
+/** Envelopes are written `<key id>:<JWE>`. */
+export const keyIdOf = (envelope: string): string => envelope.slice(0, envelope.indexOf(':'));
+
+export function createCustody(space: string, keyring: () => Keyring): Custody {
+  const about = ({ capsule, app, uid, input, definition }: Owner) =>
+    ({
+      purpose: PURPOSE,
+      context: { space, capsule, app, uid, input, definition: definitionDigest(definition) },
+    }) as const;
+  return {
+    async seal(owner, value) {
+      const plaintext = Buffer.from(value.reveal(), 'latin1');
+      try {
+        const { kid, jwe } = await seal(keyring(), { ...about(owner), plaintext });
+        return `${kid}:${jwe}`;
+      } finally {
+        plaintext.fill(0);
+      }
+    },
+    async open(owner, envelope) {
+      const kid = keyIdOf(envelope);
+      try {
+        const plaintext = (
+          await open(keyring(), { kid, jwe: envelope.slice(kid.length + 1) }, about(owner))
+        ).reveal();
+        const value = new Secret(plaintext.toString('latin1'));
+        plaintext.fill(0);
+        return value;
+      } catch (error) {
+        if (error instanceof EnvelopeError) return undefined;
+        throw error;
+      }
+    },
+    isOld: (envelope) => keyIdOf(envelope) !== keyring().primary,
+  };
+}
+
+/** A ring that lives as long as the process, for tests and development: what it sealed cannot be opened after it. */
+export function passingKeyring(): Keyring {
+  return parseKeyring(JSON.stringify({ primary: 'k1', keys: { k1: randomBytes(32).toString('base64url') } }));
+}

@@ -1,0 +1,56 @@
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { DialError } from '@space/broker-kit';
+import { Problem, problemBody } from '../core/problem.ts';
+
+/** Whatever went wrong, as one of the gateway's own codes. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof DialError) {
+    const code = {
+      unresolved: 'name_unresolved',
+      denied: 'address_denied',
+      unreachable: 'upstream_failed',
+      timeout: 'upstream_timeout',
+    } as const;
+    return new Problem(code[error.failure], { cause: error });
+  }
+  return new Problem('internal', { cause: error });
+}
+
+function headersOf(problem: Problem, body: string): [string, string][] {
+  return [
+    ['content-type', 'application/problem+json'],
+    ['content-length', String(Buffer.byteLength(body))],
+    ['cache-control', 'no-store'],
+    ['platform-egress-error', problem.code],
+    ...(problem.retryAfter === undefined
+      ? []
+      : ([['retry-after', String(problem.retryAfter)]] as [string, string][])),
+  ];
+}
+
+/** Answers on a socket that Node's HTTP server has handed over, and ends it. */
+export function answerRaw(socket: Duplex, problem: Problem, traceId: string): void {
+  if (!socket.writable) return void socket.destroy();
+  const body = problemBody(problem.code, traceId);
+  const head = headersOf(problem, body).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head.join('')}connection: close\r\n\r\n${body}`,
+  );
+}
+
+export function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  problem: Problem,
+  traceId: string,
+): void {
+  // An answer that has begun cannot become another one.
+  if (response.headersSent) return void response.destroy();
+  const body = problemBody(problem.code, traceId);
+  // What is left of the request's body is not waited for.
+  const close = request.complete ? {} : { connection: 'close' };
+  response.writeHead(problem.status, { ...Object.fromEntries(headersOf(problem, body)), ...close });
+  response.end(body);
+}

@@ -1,0 +1,454 @@
+import { createHmac } from 'node:crypto';
+import { request } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import type { Definition } from '@space/manifests';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { basic, digest, makeGateway, type TestGateway, VALUE } from '../testing/gateway.ts';
+import { makePki, type TestPki } from '../testing/pki.ts';
+import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
+
+const HOST = 'api.bank.org';
+const ROUTES: Definition['routes'] = [
+  { method: 'GET', path: '/v1/rates' },
+  { method: 'GET', path: '/v1/accounts/*/postings', query: [{ name: 'status', values: ['booked'] }] },
+  { method: 'POST', path: '/v1/transfers' },
+];
+const INPUTS: Readonly<Record<string, Definition>> = {
+  bearer: { host: HOST, routes: ROUTES, header: 'Authorization', scheme: 'Bearer' },
+  key: { host: HOST, routes: ROUTES, header: 'X-Api-Key' },
+  param: { host: HOST, routes: ROUTES, query: 'api_key' },
+  signed: { host: HOST, routes: ROUTES, header: 'X-Signature', scheme: 'v1', hmac: 'sha256-body' },
+  request: { host: HOST, routes: ROUTES, header: 'X-Signature', hmac: 'sha256-request-v1' },
+  untrusted: { host: 'untrusted.bank.org', routes: ROUTES, header: 'X-Api-Key' },
+  misnamed: { host: 'misnamed.bank.org', routes: ROUTES, header: 'X-Api-Key' },
+  old: { host: 'old.bank.org', routes: ROUTES, header: 'X-Api-Key' },
+};
+
+let pki: TestPki;
+let foreign: TestPki;
+let upstreams: Record<'good' | 'untrusted' | 'old', TestUpstream>;
+let test: TestGateway;
+
+beforeAll(async () => {
+  [pki, foreign] = await Promise.all([makePki(), makePki()]);
+  upstreams = {
+    good: await startUpstream(await pki.issue(HOST)),
+    untrusted: await startUpstream(await foreign.issue('untrusted.bank.org')),
+    old: await startUpstream({ ...(await pki.issue('old.bank.org')), maxVersion: 'TLSv1.1' }),
+  };
+});
+afterAll(async () => {
+  await Promise.all(Object.values(upstreams).map((upstream) => upstream.close()));
+  await Promise.all([pki.remove(), foreign.remove()]);
+});
+beforeEach(async () => {
+  const at = (upstream: TestUpstream) => ({
+    address: '127.0.0.1',
+    port: upstream.port,
+    ttl: 60,
+    trusted: true as const,
+  });
+  const fixed = new Map([
+    [HOST, at(upstreams.good)],
+    ['misnamed.bank.org', at(upstreams.good)],
+    ['untrusted.bank.org', at(upstreams.untrusted)],
+    ['old.bank.org', at(upstreams.old)],
+  ]);
+  const limits = { bodyBytes: 100_000, signedBodyBytes: 1_000, answerMs: 400 };
+  test = await makeGateway({ fixed, authorities: pki.authority, limits, now: () => 1_800_000_000_000 });
+  await test.put({}, INPUTS);
+  upstreams.good.seen.length = 0;
+  upstreams.good.answer = (_, response) => response.end('ok');
+});
+afterEach(() => test.close());
+
+interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+  readonly code: unknown;
+}
+
+function call(
+  path: string,
+  options: {
+    method?: string;
+    headers?: Record<string, string | string[]> | string[];
+    body?: string | Buffer;
+    anonymous?: true;
+  } = {},
+): Promise<Reply> {
+  const { method = 'GET', body, anonymous } = options;
+  const own = anonymous ? [] : ['authorization', `Bearer ${test.principal}`];
+  const given = Array.isArray(options.headers)
+    ? options.headers
+    : Object.entries(options.headers ?? {}).flatMap(([name, value]) =>
+        [value].flat().flatMap((one) => [name, one]),
+      );
+  const proved = given.some((word) => word.includes('spc_egr_') || word.startsWith('Basic'));
+  const headers = ['host', 'assistant-egress', ...(proved ? [] : own), ...given];
+  if (body !== undefined && !given.includes('transfer-encoding'))
+    headers.push('content-length', String(body.length));
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      { host: '127.0.0.1', port: test.port, path, method, headers, agent: false },
+      (response) => {
+        let text = '';
+        response.setEncoding('latin1').on('data', (chunk) => {
+          text += chunk;
+        });
+        response.on('close', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: text,
+            code: response.headers['platform-egress-error'],
+          }),
+        );
+      },
+    );
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+const seen = () => upstreams.good.seen.at(-1);
+const header = (name: string) => {
+  const raw = seen()?.rawHeaders ?? [];
+  return raw.filter((_, at) => at % 2 === 1 && raw[at - 1]?.toLowerCase() === name);
+};
+
+describe('a stored input', () => {
+  it.each([
+    ['bearer', 'authorization', `Bearer ${VALUE}`],
+    ['key', 'x-api-key', VALUE],
+    ['signed', 'x-signature', `v1 ${createHmac('sha256', VALUE).update('').digest('hex')}`],
+  ])('%s is put into the header %s', async (key, name, value) => {
+    expect(await call(`/i/${key}/v1/rates?page=2`)).toMatchObject({ status: 200, body: 'ok' });
+    expect(header(name)).toEqual([value]);
+    expect(seen()).toMatchObject({ method: 'GET', url: '/v1/rates?page=2' });
+    expect(header('host')).toEqual([HOST]);
+  });
+
+  it('is put into the query behind what the caller sent', async () => {
+    await call('/i/param/v1/rates');
+    expect(seen()?.url).toBe(`/v1/rates?api_key=${VALUE}`);
+    await call('/i/param/v1/accounts/a%20b/postings?status=booked&x=%C3%A9');
+    expect(seen()?.url).toBe(`/v1/accounts/a%20b/postings?status=booked&x=%C3%A9&api_key=${VALUE}`);
+    expect(header('authorization')).toEqual([]);
+  });
+
+  it('signs a request and is not sent', async () => {
+    const body = '{"amount":1}';
+    await call('/i/signed/v1/transfers', { method: 'POST', body });
+    expect(header('x-signature')).toEqual([`v1 ${createHmac('sha256', VALUE).update(body).digest('hex')}`]);
+    await call('/i/request/v1/rates?b=2&a=1');
+    const hash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+    const text = `v1\nGET\n/v1/rates\na=1&b=2\n1800000000\n${hash}`;
+    expect(header('x-signature')).toEqual([
+      `t=1800000000,v1=${createHmac('sha256', VALUE).update(text).digest('hex')}`,
+    ]);
+    expect(JSON.stringify(upstreams.good.seen)).not.toContain(VALUE);
+  });
+
+  it.each([
+    ['as a bearer token', (token: string) => ({ authorization: `Bearer ${token}` })],
+    ['as proxy credentials', (token: string) => ({ 'proxy-authorization': basic(token) })],
+    ['as the API key that an SDK insists on', (token: string) => ({ 'x-api-key': token })],
+    [
+      'as a user without password',
+      (token: string) => ({ authorization: `Basic ${Buffer.from(`${token}:`).toString('base64')}` }),
+    ],
+  ])('is used by who shows its principal %s, and that goes no further', async (_, headers) => {
+    expect((await call('/i/key/v1/rates', { headers: headers(test.principal) })).status).toBe(200);
+    expect(header('x-api-key')).toEqual([VALUE]);
+    const sent = JSON.stringify(seen());
+    expect(sent).not.toContain('spc_egr');
+    expect(sent).not.toContain(Buffer.from(test.principal).toString('base64').slice(0, 20));
+  });
+
+  it('carries bodies and headers both ways, but for those of the connection', async () => {
+    upstreams.good.answer = (_, response) =>
+      response
+        .writeHead(201, [
+          'x-one',
+          '1',
+          'x-one',
+          '2',
+          'set-cookie',
+          'a=b',
+          'alt-svc',
+          'h3=":443"',
+          'connection',
+          'x-hop',
+          'x-hop',
+          '1',
+        ])
+        .end('made');
+    const reply = await call('/i/key/v1/transfers', {
+      method: 'POST',
+      body: 'x'.repeat(50_000),
+      headers: {
+        'content-type': 'text/plain',
+        cookie: 'a=b',
+        'x-forwarded-for': '1.2.3.4',
+        'x-http-method-override': 'DELETE',
+        'x-original-url': '/admin',
+        range: 'bytes=0-3',
+        'accept-encoding': 'gzip',
+        'x-mine': '7',
+      },
+    });
+    expect(reply).toMatchObject({ status: 201, body: 'made', headers: { 'x-one': '1, 2' } });
+    expect(Object.keys(reply.headers)).not.toEqual(expect.arrayContaining(['set-cookie']));
+    expect([reply.headers['alt-svc'], reply.headers['x-hop'], reply.headers['set-cookie']]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(seen()?.body.length).toBe(50_000);
+    const names = (seen()?.rawHeaders ?? [])
+      .filter((__, at) => at % 2 === 0)
+      .map((name) => name.toLowerCase());
+    expect(names.toSorted()).toEqual([
+      'accept-encoding',
+      'connection',
+      'content-length',
+      'content-type',
+      'host',
+      'x-api-key',
+      'x-mine',
+    ]);
+    expect(header('accept-encoding')).toEqual(['identity']);
+  });
+
+  it('returns a redirect as it is', async () => {
+    upstreams.good.answer = (_, response) =>
+      response.writeHead(302, { location: `https://evil.org/?k=${VALUE}` }).end();
+    const reply = await call('/i/key/v1/rates');
+    expect(reply.status).toBe(302);
+    expect(reply.headers['location']).toBe(`https://evil.org/?k=${'*'.repeat(VALUE.length)}`);
+    expect(upstreams.good.seen).toHaveLength(1);
+  });
+});
+
+describe('a request is refused, and nothing reaches the upstream,', () => {
+  it.each([
+    ['without a principal', '/i/key/v1/rates', { anonymous: true as const }, 'forbidden'],
+    [
+      'with two principals',
+      '/i/key/v1/rates',
+      {
+        headers: {
+          authorization: `Bearer spc_egr_${'A'.repeat(43)}`,
+          'x-api-key': `spc_egr_${'B'.repeat(43)}`,
+        },
+      },
+      'forbidden',
+    ],
+    ['for an unknown input', '/i/other/v1/rates', {}, 'not_found'],
+    ['for another form of target', '/v1/rates', {}, 'not_found'],
+    ['for another path', '/i/key/v1/admin', {}, 'route_denied'],
+    ['for another method', '/i/key/v1/rates', { method: 'DELETE' }, 'route_denied'],
+    ['with HEAD where GET is meant', '/i/key/v1/rates', { method: 'HEAD' }, 'route_denied'],
+    ['with a method that no route has', '/i/key/v1/rates', { method: 'OPTIONS' }, 'method_not_allowed'],
+    ['with a dot segment', '/i/key/v1/x/../rates', {}, 'ambiguous_target'],
+    ['without its selector', '/i/key/v1/accounts/1/postings', {}, 'route_denied'],
+    [
+      'with its selector twice',
+      '/i/key/v1/accounts/1/postings?status=booked&status=open',
+      {},
+      'ambiguous_target',
+    ],
+    [
+      'with a value of its own in the header',
+      '/i/key/v1/rates',
+      { headers: { 'x-API-key': 'mine' } },
+      'slot_conflict',
+    ],
+    [
+      'with an account of its own beside the header',
+      '/i/key/v1/rates',
+      { headers: ['x-api-key', 'PRINCIPAL', 'authorization', 'Bearer mine'] },
+      'slot_conflict',
+    ],
+    [
+      'with a value of its own twice',
+      '/i/key/v1/rates',
+      { headers: ['x-api-key', 'PRINCIPAL', 'X-Api-Key', 'mine'] },
+      'slot_conflict',
+    ],
+    ['with a value of its own in the query', '/i/param/v1/rates?api_key=mine', {}, 'slot_conflict'],
+    [
+      'with a value of its own in the query, in capitals',
+      '/i/param/v1/rates?API_KEY=mine',
+      {},
+      'slot_conflict',
+    ],
+    ['with a value of its own in PHP’s spelling', '/i/param/v1/rates?api.key=mine', {}, 'slot_conflict'],
+    ['with an escaped name', '/i/param/v1/rates?%61pi_key=mine', {}, 'slot_conflict'],
+    ['with its principal in the query', '/i/param/v1/rates?x=spc_egr_x', {}, 'slot_conflict'],
+    [
+      'with a body over the limit',
+      '/i/key/v1/transfers',
+      { method: 'POST', body: 'x'.repeat(100_001) },
+      'too_large',
+    ],
+    [
+      'with a body that is too long to sign',
+      '/i/signed/v1/transfers',
+      { method: 'POST', body: 'x'.repeat(1_001) },
+      'too_large',
+    ],
+    [
+      'with a body of unknown length to sign',
+      '/i/signed/v1/transfers',
+      { method: 'POST', body: 'x', headers: ['transfer-encoding', 'chunked'] },
+      'length_required',
+    ],
+    ['for an upstream that nobody known certifies', '/i/untrusted/v1/rates', {}, 'upstream_untrusted'],
+    ['for an upstream with another’s certificate', '/i/misnamed/v1/rates', {}, 'upstream_untrusted'],
+    ['for an upstream of TLS 1.1', '/i/old/v1/rates', {}, 'upstream_untrusted'],
+  ])('%s', async (_, path, options, code) => {
+    const swap = (word: string) => (word === 'PRINCIPAL' ? test.principal : word);
+    const headers =
+      'headers' in options && Array.isArray(options.headers) ? { headers: options.headers.map(swap) } : {};
+    const reply = await call(path, { ...options, ...headers } as Parameters<typeof call>[1]);
+    expect(reply.code ?? reply.headers['platform-egress-error']).toBe(code);
+    expect(reply.status).toBeGreaterThanOrEqual(400);
+    if (reply.body !== '') {
+      expect(JSON.parse(reply.body)).toMatchObject({
+        code,
+        error: { code },
+        trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+      });
+    }
+    for (const upstream of Object.values(upstreams)) expect(upstream.seen).toEqual([]);
+  });
+
+  it('with another Host than the gateway’s', async () => {
+    const text = await test.raw(
+      `GET /i/key/v1/rates HTTP/1.1\r\nhost: evil.org\r\nauthorization: Bearer ${test.principal}\r\nconnection: close\r\n\r\n`,
+    );
+    expect(text).toContain('platform-egress-error: invalid_request');
+  });
+
+  it('when its value was entered for another definition', async () => {
+    const definition = INPUTS['key'] as Definition;
+    const envelope = await test.sealed('key', {
+      ...definition,
+      routes: [{ method: 'GET', path: '/v1/other' }],
+    });
+    const { reentry } = await test.put({
+      stored_inputs: { key: { definition: definition as never, envelope } },
+    });
+    expect(reentry).toEqual(['key']);
+    expect((await call('/i/key/v1/rates')).code).toBe('input_unavailable');
+    expect(upstreams.good.seen).toEqual([]);
+  });
+});
+
+describe('what an upstream answers', () => {
+  it.each([
+    ['in the body', VALUE],
+    ['as JSON', JSON.stringify({ you: VALUE })],
+    ['in base64', Buffer.from(`user:${VALUE}`).toString('base64')],
+    ['in hex', Buffer.from(VALUE).toString('hex')],
+  ])('never shows the value: %s', async (_, body) => {
+    upstreams.good.answer = (__, response) => {
+      response.writeHead(400, { 'x-echo': VALUE, 'content-length': body.length });
+      for (const char of body) response.write(char);
+      response.end();
+    };
+    const reply = await call('/i/key/v1/rates');
+    expect(reply.status).toBe(400);
+    expect(reply.body).toHaveLength(body.length);
+    expect(reply.body).not.toContain(body.slice(10, 30));
+    expect(reply.headers['x-echo']).toBe('*'.repeat(VALUE.length));
+  });
+
+  it.each([
+    ['compressed', (value: string) => [200, { 'content-encoding': 'gzip' }, gzipSync(value)] as const],
+    ['in parts', (value: string) => [206, { 'content-range': 'bytes 0-1/9' }, Buffer.from(value)] as const],
+  ])('is not passed on when it comes %s', async (_, make) => {
+    const [status, headers, body] = make(VALUE);
+    upstreams.good.answer = (__, response) => response.writeHead(status, headers).end(body);
+    expect(await call('/i/key/v1/rates')).toMatchObject({ status: 502, code: 'response_unscannable' });
+  });
+
+  it('is told as it comes: an event is not held for the next', async () => {
+    let next: () => void = () => undefined;
+    upstreams.good.answer = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: 1\n\n');
+      next = () => response.end('data: 2\n\n');
+    };
+    const events: string[] = [];
+    await new Promise<void>((resolve, reject) => {
+      const headers = { host: 'assistant-egress', authorization: `Bearer ${test.principal}` };
+      request(
+        { host: '127.0.0.1', port: test.port, path: '/i/key/v1/rates', headers, agent: false },
+        (response) => {
+          response.on('data', (chunk) => {
+            events.push(String(chunk));
+            // The second comes only because the first has.
+            if (events.length === 1) next();
+          });
+          response.on('end', resolve);
+        },
+      )
+        .on('error', reject)
+        .end();
+    });
+    expect(events.join('')).toBe('data: 1\n\ndata: 2\n\n');
+  });
+
+  it('may be nothing for so long, and no longer', async () => {
+    upstreams.good.answer = () => undefined;
+    expect(await call('/i/key/v1/rates')).toMatchObject({ status: 504, code: 'upstream_timeout' });
+  });
+
+  it('that breaks off is told as broken off', async () => {
+    upstreams.good.answer = (_, response) => {
+      response.writeHead(200, { 'content-length': 100 }).write('half');
+      setImmediate(() => response.destroy());
+    };
+    const reply = await call('/i/key/v1/rates');
+    expect(reply.body.length).toBeLessThan(100);
+  });
+});
+
+describe('a policy that changes', () => {
+  it('ends requests whose stored input it does not have any more', async () => {
+    upstreams.good.answer = () => undefined;
+    const open = call('/i/key/v1/rates').catch((error: Error) => error);
+    while (upstreams.good.seen.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await test.put({}, { param: INPUTS['param'] as Definition });
+    expect(await open).toBeInstanceOf(Error);
+    expect((await call('/i/key/v1/rates')).code).toBe('not_found');
+  });
+
+  it('is never replaced by an older one, and is only ever narrowed by half a manifest', async () => {
+    await expect(test.put({ generation: 0 })).rejects.toMatchObject({ code: 'stale_generation' });
+    const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1', generation: 9 };
+    const narrowed = test.gateway.policies.narrow({
+      ...about,
+      allowed_hosts: ['new.bank.org'],
+      stored_inputs: { key: digest('other') },
+    });
+    expect(narrowed).toBe(true);
+    expect((await call('/i/key/v1/rates')).code).toBe('not_found');
+    expect(
+      test.gateway.policies.narrow({ ...about, app_id: 'nobody', allowed_hosts: [], stored_inputs: {} }),
+    ).toBe(false);
+  });
+});
+
+it('nothing of a value, a principal or a query is in the log', async () => {
+  upstreams.good.answer = (_, response) => response.end(VALUE);
+  await call('/i/param/v1/rates?page=secretpage');
+  await call('/i/key/v1/rates?x=../', {});
+  const text = test.log.join('');
+  expect(text).toContain('"input":"param"');
+  for (const word of [VALUE, test.principal, 'secretpage', '/v1/rates']) expect(text).not.toContain(word);
+});

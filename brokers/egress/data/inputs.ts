@@ -1,0 +1,233 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { traceIdOf } from '@space/broker-kit';
+import type { Dispatcher } from 'undici';
+import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
+import { requestHeaders, responseHeaders } from '../core/headers.ts';
+import { Problem } from '../core/problem.ts';
+import { METHODS, type Method } from '../core/route.ts';
+import { needlesOf, scrubber } from '../core/scrub.ts';
+import { sign } from '../core/signing.ts';
+import { fillsQuerySlot, headerValue, targetWith } from '../core/slot.ts';
+import { type InputTarget, parseInputTarget } from '../core/target.ts';
+import type { Custody } from '../custody.ts';
+import { identify } from '../policies/callers.ts';
+import type { Policies } from '../policies/policies.ts';
+import type { LiveInput, Tenant } from '../policies/tenant.ts';
+import { answer, problemOf } from './answers.ts';
+import { announcedLength, bodyOf, readBody } from './body.ts';
+import type { DataLimits } from './limits.ts';
+import type { Line, RecordLine } from './record.ts';
+import type { Upstreams } from './upstreams.ts';
+import type { Usage } from './usage.ts';
+
+export interface InputOptions {
+  readonly policies: Policies;
+  readonly custody: Custody;
+  readonly upstreams: Upstreams;
+  readonly limits: DataLimits;
+  readonly usage: Usage;
+  readonly record: RecordLine;
+  readonly onOpen: (change: 1 | -1) => void;
+  /** Names by which callers know this gateway, in lower case and without a port. */
+  readonly names: ReadonlySet<string>;
+  readonly now: () => number;
+}
+
+/** A request that may go on: everything that was decided before its value is opened. */
+interface Admitted {
+  readonly tenant: Tenant;
+  readonly input: LiveInput;
+  readonly method: Method;
+  readonly target: InputTarget;
+  readonly headers: string[];
+}
+
+/**
+ * One request to `/i/<key>/<path>`, in this order: who calls, share, form of the target, route, slot; then the value
+ * is opened, the request sent to the one host, and the answer returned as it comes, scrubbed.
+ */
+export function serveInput(options: InputOptions) {
+  const { policies, custody, upstreams, limits, usage, record, onOpen } = options;
+
+  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const line: Line = {
+      traceId: traceIdOf(request.headers.traceparent?.toString()),
+      operation: 'input',
+      startedAt: performance.now(),
+      code: 'ok',
+      bytesOut: 0,
+      bytesIn: 0,
+    };
+    const ending = new AbortController();
+    const whole = setTimeout(() => ending.abort(new Problem('upstream_timeout')), limits.wholeRequestMs);
+    response.once('close', () => {
+      if (!response.writableFinished) ending.abort(new Problem('request_timeout'));
+    });
+    let release: (() => void) | undefined;
+    onOpen(1);
+    try {
+      const headers = rawHeadersOf(request.rawHeaders);
+      const patience = { ms: limits.patienceMs, signal: ending.signal };
+      const { remoteAddress } = request.socket;
+      const caller = await identify(policies, credentialOf(headers), remoteAddress, patience);
+      if (caller === undefined) throw new Problem('forbidden');
+      const { tenant } = caller;
+      line.tenant = tenant;
+      let digest: string | undefined;
+      release = usage.begin(tenant, 'requests', {
+        permitted: () =>
+          caller.stays() &&
+          (digest === undefined || [...tenant.inputs.values()].some((i) => i.digest === digest)),
+        end: () => {
+          line.code = 'ended';
+          ending.abort(new Problem('forbidden'));
+          response.destroy();
+        },
+      });
+      const admitted = admit(options, request, headers, tenant, line);
+      digest = admitted.input.digest;
+      await carry(admitted, request, response, line, ending.signal);
+    } catch (error) {
+      if (line.code === 'ended') return;
+      const problem = problemOf(ending.signal.aborted ? ending.signal.reason : upstreamProblem(error));
+      line.code = problem.code;
+      if (problem.code === 'internal') line.error = error;
+      if (!response.headersSent) line.status = problem.status;
+      answer(request, response, problem, line.traceId);
+    } finally {
+      clearTimeout(whole);
+      release?.();
+      onOpen(-1);
+      record(line);
+    }
+  };
+
+  async function carry(
+    { tenant, input, method, target, headers }: Admitted,
+    request: IncomingMessage,
+    response: ServerResponse,
+    line: Line,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { slot, signing, host } = input;
+    if (request.headers.expect !== undefined) response.writeContinue();
+    const signed = signing === undefined ? undefined : await readBody(request, limits.signedBodyBytes);
+    const value = (await custody.open(input.owner, input.envelope))?.reveal();
+    if (value === undefined) throw new Problem('input_unavailable');
+    const needles = needlesOf(value);
+    const filling =
+      signing === undefined
+        ? value
+        : sign(signing, Buffer.from(value, 'latin1'), {
+            method,
+            path: target.path,
+            query: target.query,
+            body: signed ?? Buffer.alloc(0),
+            at: Math.floor(options.now() / 1000),
+          });
+    if (slot.kind === 'header') headers.push(slot.name, headerValue(slot, filling));
+    const upstream = await upstreams.of(tenant, host).request({
+      method,
+      path: targetWith(target, slot, filling),
+      headers,
+      body: signed ?? bodyOf(request, limits.bodyBytes, line),
+      signal,
+      responseHeaders: 'raw',
+    });
+    line.upstreamStatus = upstream.statusCode;
+    line.bytesOut += signed?.length ?? 0;
+    await giveBack(upstream, needles, response, line);
+  }
+}
+
+/** Refusals in their order; none of them needs the value, DNS or the upstream. */
+function admit(
+  options: InputOptions,
+  request: IncomingMessage,
+  headers: readonly RawHeader[],
+  tenant: Tenant,
+  line: Line,
+): Admitted {
+  const raw = request.url ?? '';
+  if (!raw.startsWith('/')) throw new Problem('plain_http_denied');
+  const hosts = headers.filter(({ lower }) => lower === 'host');
+  const [named] = (hosts[0]?.value ?? '').toLowerCase().split(':', 1);
+  if (hosts.length !== 1 || !options.names.has(named ?? '')) throw new Problem('invalid_request');
+  const target = parseInputTarget(raw);
+  if (target === 'not-found') throw new Problem('not_found');
+  if (target === 'ambiguous') throw new Problem('ambiguous_target');
+  const input = tenant.inputs.get(target.key);
+  if (input === undefined) throw new Problem('not_found');
+  line.input = input.key;
+  line.host = input.host;
+  const method = METHODS.find((known) => known === request.method);
+  if (method === undefined) throw new Problem('method_not_allowed');
+  line.method = method;
+  if (fillsQuerySlot(target, input.slot) || mentionsPrincipal(raw)) throw new Problem('slot_conflict');
+  const route = input.match(method, target);
+  if (route === 'ambiguous') throw new Problem('ambiguous_target');
+  if (route === 'denied') throw new Problem('route_denied');
+  line.route = route;
+  const passed = requestHeaders(headers, input.slot);
+  if (!input.usable) throw new Problem('input_unavailable');
+  if (announcedLength(request) > options.limits.bodyBytes) throw new Problem('too_large');
+  return { tenant, input, method, target, headers: passed };
+}
+
+/** The one principal in the headers: proxy or bearer credentials, or the API key that an SDK insists on sending. */
+function credentialOf(headers: readonly RawHeader[]): string | undefined {
+  const found = new Set(headers.flatMap(({ value }) => principalIn(value) ?? []));
+  return found.size === 1 ? [...found][0] : undefined;
+}
+
+async function giveBack(
+  upstream: Dispatcher.ResponseData,
+  needles: readonly Buffer[],
+  response: ServerResponse,
+  line: Line,
+): Promise<void> {
+  const { statusCode, body } = upstream;
+  const raw = rawHeadersOf((upstream.headers as unknown as readonly (string | Buffer)[]).map(String));
+  const encodings = raw.filter(({ lower }) => lower === 'content-encoding').map(({ value }) => value.trim());
+  // What cannot be read cannot be scrubbed, and a part of a whole may be half of a value.
+  if (encodings.some((encoding) => !/^(?:identity)?$/i.test(encoding)) || statusCode === 206) {
+    // Destroying is an error of the stream's, and nobody else listens to it.
+    body.on('error', () => undefined).destroy();
+    throw new Problem('response_unscannable');
+  }
+  line.status = statusCode;
+  response.sendDate = false;
+  response.writeHead(statusCode, responseHeaders(raw, needles));
+  // The head goes before the body comes: an event stream may be silent for long.
+  response.flushHeaders();
+  const scrub = scrubber(needles);
+  const send = async (bytes: Buffer) => {
+    if (bytes.length === 0) return;
+    line.bytesIn += bytes.length;
+    if (response.write(bytes)) return;
+    await new Promise<void>((resolve) => {
+      const go = () => {
+        response.off('drain', go).off('close', go);
+        resolve();
+      };
+      response.on('drain', go).on('close', go);
+    });
+  };
+  for await (const chunk of body) {
+    await send(scrub.push(chunk as Buffer));
+    if (response.destroyed) return;
+  }
+  await send(scrub.end());
+  response.end();
+}
+
+const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+
+/** undici's failures in our words; those of ours pass through it unchanged. */
+function upstreamProblem(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (TIMEOUTS.has(code)) return new Problem('upstream_timeout', { cause: error });
+  const transport = code.startsWith('UND_ERR') || code.startsWith('E') || code.startsWith('HPE_');
+  return transport ? new Problem('upstream_failed', { cause: error }) : error;
+}

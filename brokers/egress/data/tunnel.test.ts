@@ -1,0 +1,234 @@
+import { once } from 'node:events';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
+import { makePki, type TestPki } from '../testing/pki.ts';
+import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
+
+const HOST = 'api.bank.org';
+let pki: TestPki;
+let upstream: TestUpstream;
+let test: TestGateway;
+
+beforeAll(async () => {
+  pki = await makePki();
+  upstream = await startUpstream(await pki.issue(HOST, 'other.bank.org'));
+});
+afterAll(async () => {
+  await upstream.close();
+  await pki.remove();
+});
+beforeEach(async () => {
+  const answer = { address: '127.0.0.1', port: upstream.port, ttl: 60, trusted: true as const };
+  const fixed = new Map([HOST, 'other.bank.org', 'third.bank.org'].map((host) => [host, answer]));
+  fixed.set('inside.bank.org', { ...answer, trusted: undefined as unknown as true });
+  test = await makeGateway({ fixed, limits: { helloMs: 300, tunnels: 4 } });
+  await test.put({ allowed_hosts: [HOST, 'other.bank.org', 'nowhere.bank.org', 'inside.bank.org'] });
+});
+afterEach(() => test.close());
+
+async function secure(servername: string, target = `${HOST}:443`): Promise<TLSSocket> {
+  const { head, socket } = await test.tunnel(target);
+  expect(head).toBe('HTTP/1.1 200 Connection Established\r\n\r\n');
+  return connectTls({ socket, servername, ca: pki.authority });
+}
+
+async function get(socket: TLSSocket, host = HOST): Promise<string> {
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.write(`GET / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+  await once(socket, 'close');
+  return text;
+}
+
+const codeOf = (head: string) => /platform-egress-error: (\w+)/.exec(head)?.[1];
+const lastLine = async () => {
+  while (test.log.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  return JSON.parse(test.log.at(-1) ?? '{}');
+};
+
+describe('a tunnel', () => {
+  it('carries TLS to an allowed host, end to end', async () => {
+    const socket = await secure(HOST);
+    await once(socket, 'secureConnect');
+    expect(socket.authorized).toBe(true);
+    expect(await get(socket)).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*ok$/);
+    expect(await lastLine()).toMatchObject({
+      operation: 'connect',
+      capsule: 'home',
+      app: 'ledger',
+      host: HOST,
+      code: 'ok',
+    });
+  });
+
+  it.each([
+    ['another host', 'evil.org:443', 'host_denied'],
+    ['a host of a stored input alone', 'third.bank.org:443', 'host_denied'],
+    ['a dot at the end', `${HOST}.:443`, 'host_denied'],
+    ['capitals', 'API.BANK.ORG:443', 'host_denied'],
+    ['brackets', `[${HOST}]:443`, 'host_denied'],
+    ['user info', `x@${HOST}:443`, 'host_denied'],
+    ['another port', `${HOST}:8443`, 'host_denied'],
+    ['a port with a zero', `${HOST}:0443`, 'host_denied'],
+    ['no port', HOST, 'host_denied'],
+    ['a subdomain', `x.${HOST}:443`, 'host_denied'],
+    ['an address', '127.0.0.1:443', 'host_denied'],
+    ['an IPv6 address', '[::1]:443', 'host_denied'],
+    ['a number', '2130706433:443', 'host_denied'],
+    ['a name that does not resolve', 'nowhere.bank.org:443', 'name_unresolved'],
+    ['a name with an address inside', 'inside.bank.org:443', 'address_denied'],
+  ])('is not opened to %s', async (_, target, code) => {
+    const before = upstream.connections();
+    const { head } = await test.tunnel(target);
+    expect(codeOf(head)).toBe(code);
+    expect(upstream.connections()).toBe(before);
+  });
+
+  it('is not opened when the Host header says something else', async () => {
+    const { head } = await test.tunnel(`${HOST}:443`, {
+      host: 'other.bank.org',
+      'proxy-authorization': basic(test.principal),
+    });
+    expect(codeOf(head)).toBe('invalid_request');
+  });
+
+  it.each([
+    ['nothing', {}],
+    ['another principal', { 'proxy-authorization': basic(`spc_egr_${'A'.repeat(43)}`) }],
+    ['another audience', { 'proxy-authorization': basic(`spc_dbp_${'A'.repeat(43)}`) }],
+    ['another user', { 'proxy-authorization': 'Basic ' + Buffer.from('root:x').toString('base64') }],
+    ['garbage', { 'proxy-authorization': 'Basic \u0001' }],
+  ])('is not opened to who proves %s', async (_, headers) => {
+    const { head } = await test.tunnel(`${HOST}:443`, headers as Record<string, string>);
+    expect(head.split('\r\n')[0]).toMatch(/^HTTP\/1\.1 40[03]/);
+    expect(['forbidden', 'invalid_request']).toContain(codeOf(head));
+  });
+
+  it('is not opened to the right principal from another address', async () => {
+    await test.put({ allowed_hosts: [HOST], addresses: ['10.1.2.3'] });
+    const { head } = await test.tunnel(`${HOST}:443`);
+    expect(codeOf(head)).toBe('forbidden');
+  });
+
+  it('waits a moment for a caller whose address is about to become known', async () => {
+    await test.put({ allowed_hosts: [HOST], addresses: [] });
+    const opening = test.tunnel(`${HOST}:443`);
+    await test.put({ allowed_hosts: [HOST] });
+    const { head, socket } = await opening;
+    expect(head).toMatch(/^HTTP\/1.1 200/);
+    socket.destroy();
+  });
+
+  it.each([
+    ['another host', 'other.bank.org', 'sni_mismatch'],
+    ['no host', '', 'sni_mismatch'],
+  ])('ends with an alert when the ClientHello names %s', async (_, servername, code) => {
+    const before = upstream.seen.length;
+    const socket = await secure(servername);
+    const [error] = await once(socket, 'error');
+    expect(String(error)).toMatch(/unrecognized.name/i);
+    expect(await lastLine()).toMatchObject({ code });
+    expect(upstream.seen.length).toBe(before);
+  });
+
+  it.each([
+    ['what is not TLS', Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'not_tls'],
+    ['a ClientHello in pieces', Buffer.from([22, 3, 1, 0, 6, 1, 0, 2, 0, 3, 3]), 'hello_fragmented'],
+    ['half a ClientHello', Buffer.from([22, 3, 1, 2, 0, 1, 0]), 'hello_timeout'],
+    ['silence', Buffer.alloc(0), 'hello_timeout'],
+  ])('ends when it begins with %s', async (_, bytes, code) => {
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    socket.write(bytes);
+    socket.resume();
+    await once(socket, 'close');
+    expect(await lastLine()).toMatchObject({ code });
+  });
+
+  it('ends within a second when a later policy does not allow its host, and the others stay', async () => {
+    const gone = await secure(HOST);
+    await once(gone, 'secureConnect');
+    const stays = await secure('other.bank.org', 'other.bank.org:443');
+    await once(stays, 'secureConnect');
+    const ended = once(gone, 'close');
+    const began = performance.now();
+    await test.put({ allowed_hosts: ['other.bank.org'] });
+    await ended;
+    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(await get(stays, 'other.bank.org')).toMatch(/ok$/);
+  });
+
+  it.each([
+    ['principal', { principals: [digest('x')] }],
+    ['address', { addresses: [] }],
+  ])('ends when its caller loses its %s', async (_, change) => {
+    const socket = await secure(HOST);
+    await once(socket, 'secureConnect');
+    const ended = once(socket, 'close');
+    await test.put({ allowed_hosts: [HOST], ...change });
+    await ended;
+  });
+
+  it('ends when its Assistant is removed, which a late message does not undo', async () => {
+    const socket = await secure(HOST);
+    await once(socket, 'secureConnect');
+    const ended = once(socket, 'close');
+    test.gateway.policies.remove({ capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' });
+    await ended;
+    await expect(test.put({ allowed_hosts: [HOST] })).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('is one of a bounded number', async () => {
+    const open = await Promise.all(Array.from({ length: 4 }, () => test.tunnel(`${HOST}:443`)));
+    const { head } = await test.tunnel(`${HOST}:443`);
+    expect(head).toMatch(/^HTTP\/1.1 429[\s\S]*retry-after: 1/);
+    for (const { socket } of open) socket.destroy();
+  });
+});
+
+describe('what is no tunnel and no input', () => {
+  it.each([
+    [
+      'both lengths',
+      'POST /i/x/y HTTP/1.1\r\nhost: assistant-egress\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\nabc',
+      'invalid_request',
+    ],
+    [
+      'two lengths',
+      'POST /i/x/y HTTP/1.1\r\nhost: assistant-egress\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabc',
+      'invalid_request',
+    ],
+    ['a bare line feed', 'GET /i/x/y HTTP/1.1\nhost: assistant-egress\n\n', 'invalid_request'],
+    [
+      'a folded header',
+      'GET /i/x/y HTTP/1.1\r\nhost: assistant-egress\r\nx: a\r\n b\r\n\r\n',
+      'invalid_request',
+    ],
+    ['a space before a colon', 'GET /i/x/y HTTP/1.1\r\nhost : assistant-egress\r\n\r\n', 'invalid_request'],
+    [
+      'a chunk of nonsense',
+      'POST /i/x/y HTTP/1.1\r\nhost: assistant-egress\r\ntransfer-encoding: xchunked\r\n\r\n',
+      undefined,
+    ],
+    [
+      'headers without end',
+      `GET /i/x/y HTTP/1.1\r\nhost: assistant-egress\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`,
+      'header_too_large',
+    ],
+  ])('is refused: %s', async (_, bytes, code) => {
+    const text = await test.raw(bytes);
+    expect(text).toMatch(/^HTTP\/1\.1 4\d\d/);
+    if (code !== undefined) expect(codeOf(text)).toBe(code);
+    expect(text).not.toContain('aaaa');
+  });
+
+  it('is plain HTTP to anywhere', async () => {
+    const text = await test.raw(
+      `GET http://${HOST}/ HTTP/1.1\r\nhost: ${HOST}\r\nproxy-authorization: ${basic(test.principal)}\r\nconnection: close\r\n\r\n`,
+    );
+    expect(text).toMatch(/^HTTP\/1\.1 403[\s\S]*do not retry by another way/);
+    expect(codeOf(text)).toBe('plain_http_denied');
+  });
+});

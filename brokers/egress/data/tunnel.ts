@@ -1,0 +1,165 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { DialError, type Dialler, traceIdOf } from '@space/broker-kit';
+import { parseAuthority, TLS_PORT } from '../core/authority.ts';
+import { alertFor, LONGEST_HELLO, readClientHello } from '../core/client-hello.ts';
+import { principalIn, rawHeadersOf } from '../core/credentials.ts';
+import { Problem, type TunnelFault } from '../core/problem.ts';
+import { identify } from '../policies/callers.ts';
+import type { Policies } from '../policies/policies.ts';
+import { answerRaw, problemOf } from './answers.ts';
+import type { DataLimits } from './limits.ts';
+import type { Line, RecordLine } from './record.ts';
+import type { Usage } from './usage.ts';
+
+export interface TunnelOptions {
+  readonly policies: Policies;
+  readonly dialler: Dialler;
+  readonly limits: DataLimits;
+  readonly usage: Usage;
+  readonly record: RecordLine;
+  readonly onOpen: (change: 1 | -1) => void;
+}
+
+/**
+ * One CONNECT, in this order: who calls, host, share, address, 200, ClientHello, bytes. Nothing of the client's is
+ * passed on before its ClientHello names the host that it asked for.
+ */
+export function serveTunnel(options: TunnelOptions) {
+  const { policies, dialler, limits, usage, record, onOpen } = options;
+
+  return async (request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> => {
+    const line: Line = {
+      traceId: traceIdOf(request.headers.traceparent?.toString()),
+      operation: 'connect',
+      startedAt: performance.now(),
+      method: 'CONNECT',
+      code: 'ok',
+      bytesOut: 0,
+      bytesIn: 0,
+    };
+    const ending = new AbortController();
+    let upstream: Socket | undefined;
+    let release: (() => void) | undefined;
+    client.on('error', () => undefined);
+    client.once('close', () => ending.abort());
+    onOpen(1);
+    try {
+      const patience = { ms: limits.patienceMs, signal: ending.signal };
+      const { remoteAddress } = request.socket;
+      const caller = await identify(policies, credentialOf(request), remoteAddress, patience);
+      if (caller === undefined) throw new Problem('forbidden');
+      const { tenant } = caller;
+      line.tenant = tenant;
+      const host = parseAuthority(request.url ?? '');
+      if (host === undefined || !tenant.hosts.has(host)) throw new Problem('host_denied');
+      line.host = host;
+      if (!agreesWithTarget(request, host)) throw new Problem('invalid_request');
+      const held = {
+        permitted: () => caller.stays() && tenant.hosts.has(host),
+        end: () => {
+          line.code = 'ended';
+          client.destroy();
+          upstream?.destroy();
+        },
+      };
+      release = usage.begin(tenant, 'tunnels', held);
+      upstream = await dialler.dial(host, TLS_PORT, ending.signal);
+      // The policy may have changed while the connection was being opened.
+      if (!held.permitted()) throw new Problem('host_denied');
+      line.status = 200;
+      client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+      const hello = await readHello(client, head, host, limits.helloMs);
+      if ('fault' in hello) {
+        line.code = hello.fault;
+        client.end(alertFor(hello.fault));
+        return;
+      }
+      await join(client, upstream, hello.bytes, limits.tunnelIdleMs, line);
+    } catch (error) {
+      if (line.status === 200) return;
+      const problem = problemOf(error);
+      line.status = problem.status;
+      line.code = problem.code;
+      if (!(error instanceof Problem) && !(error instanceof DialError)) line.error = error;
+      answerRaw(client, problem, line.traceId);
+    } finally {
+      upstream?.destroy();
+      release?.();
+      onOpen(-1);
+      record(line);
+    }
+  };
+}
+
+/** Only `Proxy-Authorization` speaks to a proxy, and only once. */
+function credentialOf(request: IncomingMessage): string | undefined {
+  const headers = rawHeadersOf(request.rawHeaders).filter(({ lower }) => lower === 'proxy-authorization');
+  return headers.length === 1 ? principalIn(headers[0]?.value ?? '') : undefined;
+}
+
+/** RFC 9112 wants a Host header that says the same as the target; another one is somebody's trick. */
+function agreesWithTarget(request: IncomingMessage, host: string): boolean {
+  const hosts = rawHeadersOf(request.rawHeaders).filter(({ lower }) => lower === 'host');
+  if (hosts.length > 1) return false;
+  const [named] = hosts;
+  return named === undefined || named.value === host || named.value === `${host}:${TLS_PORT}`;
+}
+
+type HelloRead = { readonly bytes: Buffer } | { readonly fault: TunnelFault };
+
+/** Collects the first bytes until they are a ClientHello for the host, and nothing for longer than `timeoutMs`. */
+function readHello(client: Duplex, head: Buffer, host: string, timeoutMs: number): Promise<HelloRead> {
+  return new Promise((resolve) => {
+    let bytes = Buffer.from(head);
+    const settle = (result: HelloRead) => {
+      clearTimeout(timer);
+      client.off('data', onData).off('end', onEnd).off('close', onEnd);
+      client.pause();
+      resolve(result);
+    };
+    const look = () => {
+      const hello = readClientHello(bytes);
+      if (hello === 'more') {
+        if (bytes.length > LONGEST_HELLO + 5) settle({ fault: 'hello_too_large' });
+      } else if ('fault' in hello) settle(hello);
+      else settle(hello.sni === host ? { bytes } : { fault: 'sni_mismatch' });
+    };
+    const onData = (chunk: Buffer) => {
+      bytes = Buffer.concat([bytes, chunk]);
+      look();
+    };
+    const onEnd = () => settle({ fault: 'not_tls' });
+    const timer = setTimeout(() => settle({ fault: 'hello_timeout' }), timeoutMs);
+    client.on('data', onData).on('end', onEnd).on('close', onEnd);
+    look();
+  });
+}
+
+/** Bytes both ways until both sides have ended, one breaks, or neither has spoken for the idle time. */
+function join(client: Duplex, upstream: Socket, first: Buffer, idleMs: number, line: Line): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(idle);
+      client.destroy();
+      upstream.destroy();
+      resolve();
+    };
+    const idle = setTimeout(end, idleMs);
+    line.bytesOut += first.length;
+    client.on('data', (chunk: Buffer) => {
+      line.bytesOut += chunk.length;
+      idle.refresh();
+    });
+    upstream.on('data', (chunk: Buffer) => {
+      line.bytesIn += chunk.length;
+      idle.refresh();
+    });
+    client.once('close', end).once('error', end);
+    upstream.once('close', end).once('error', end);
+    upstream.write(first);
+    client.pipe(upstream);
+    upstream.pipe(client);
+  });
+}

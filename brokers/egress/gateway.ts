@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto';
+import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
+import { type AddressGuard, dialler } from '@space/broker-kit';
+import type { Custody } from './custody.ts';
+import { serveInput } from './data/inputs.ts';
+import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
+import { type DataListener, listenForCallers } from './data/listener.ts';
+import { recorder } from './data/record.ts';
+import { serveTunnel } from './data/tunnel.ts';
+import { createUpstreams, type Upstreams } from './data/upstreams.ts';
+import { createUsage } from './data/usage.ts';
+import { createEgressMetrics } from './metrics.ts';
+import { Policies } from './policies/policies.ts';
+
+export interface GatewayOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly custody: Custody;
+  readonly resolve: Resolve;
+  readonly guard: AddressGuard;
+  readonly names: readonly string[];
+  readonly authorities?: string | undefined;
+  readonly limits?: Partial<DataLimits>;
+  readonly metrics: ServiceMetrics;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+/** The data side of a replica. */
+export interface Gateway {
+  readonly instance: string;
+  readonly policies: Policies;
+  readonly listener: DataListener;
+  readonly upstreams: Upstreams;
+}
+
+/** Wires policies, dialling and the listener for callers. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const policies = new Policies(options.custody);
+  const metrics = createEgressMetrics(options.metrics.registry, () => policies.size);
+  const dial = dialler({ resolve: options.resolve, guard: options.guard, connectMs: limits.connectMs });
+  const upstreams = createUpstreams({ dialler: dial, limits, authorities: options.authorities });
+  const usage = createUsage(limits);
+  const record = recorder(options.log, metrics);
+  const counted = (operation: 'connect' | 'input') => (change: 1 | -1) =>
+    metrics.open.labels(operation).inc(change);
+  const listener = await listenForCallers({
+    host: options.host,
+    port: options.port,
+    log: options.log,
+    onConnect: serveTunnel({ policies, dialler: dial, limits, usage, record, onOpen: counted('connect') }),
+    onRequest: serveInput({
+      policies,
+      custody: options.custody,
+      upstreams,
+      limits,
+      usage,
+      record,
+      onOpen: counted('input'),
+      names: new Set(options.names),
+      now: options.now ?? Date.now,
+    }),
+  });
+  return { instance: randomBytes(16).toString('hex'), policies, listener, upstreams };
+}

@@ -1,0 +1,27 @@
+import { requireRefusals } from '@space/broker-kit/control';
+import { CONTRACT } from './contract.ts';
+
+/** The container's health check: exits 0 only if both live listeners refuse whoever they must. */
+const port = (name: string, fallback: number) => Number(process.env[name] || fallback);
+
+try {
+  const operator = {
+    port: port('CONTROL_PORT', 8080),
+    method: 'POST',
+    path: CONTRACT['policy.put'].path,
+    audience: 'prv',
+  } as const;
+  const caller = {
+    port: port('DATA_PORT', 3128),
+    method: 'POST',
+    path: '/i/nobody/x',
+    audience: 'egr',
+  } as const;
+  await Promise.all([
+    requireRefusals([operator], { tls: (process.env['TLS_CERT_FILE'] ?? '') !== '' }),
+    requireRefusals([caller], { tls: false }),
+  ]);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : 'unhealthy');
+  process.exitCode = 1;
+}

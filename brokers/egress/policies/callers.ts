@@ -1,0 +1,46 @@
+import { digestOf, Secret } from '@space/broker-kit';
+import { type Policies, plainAddress } from './policies.ts';
+import type { Tenant } from './tenant.ts';
+
+/** An Assistant that has proved itself, for as long as principal and address stay its own. */
+export interface Caller {
+  readonly tenant: Tenant;
+  readonly stays: () => boolean;
+}
+
+/**
+ * Who calls: the principal in the headers and the address that the connection has must be the same Assistant's. Pods
+ * begin to speak a moment before the operator can have told their address, so a refusal is held back for a while; all
+ * refusals of well-formed principals are, and so tell nobody which half was wrong.
+ */
+export async function identify(
+  policies: Policies,
+  credential: string | undefined,
+  remoteAddress: string | undefined,
+  patience: { readonly ms: number; readonly signal: AbortSignal },
+): Promise<Caller | undefined> {
+  if (credential === undefined || remoteAddress === undefined) return undefined;
+  const digest = digestOf(new Secret(credential)).toString('hex');
+  const address = plainAddress(remoteAddress);
+  const find = (): Caller | undefined => {
+    const tenant = policies.find(digest, address);
+    return tenant && { tenant, stays: () => policies.find(digest, address) === tenant };
+  };
+  const found = find();
+  if (found !== undefined) return found;
+  const { promise, resolve } = Promise.withResolvers<Caller | undefined>();
+  const timer = setTimeout(() => resolve(undefined), patience.ms);
+  const onAbort = () => resolve(undefined);
+  patience.signal.addEventListener('abort', onAbort, { once: true });
+  const unwatch = policies.watch(() => {
+    const caller = find();
+    if (caller !== undefined) resolve(caller);
+  });
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    unwatch();
+    patience.signal.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,154 @@
+import { ServiceError } from '@space/broker-kit';
+import type { AnswerOf, PolicyPut, RequestOf } from '../contract.ts';
+import { type Custody, keyIdOf } from '../custody.ts';
+import { type LiveInput, liveInput, ownerOf, type Tenant, tenantKey } from './tenant.ts';
+
+/** UIDs of Assistants that were taken out, so that a late message cannot bring one back. */
+const MOST_REMEMBERED = 10_000;
+
+/**
+ * The policies of one replica, in memory: the operator is their source, and a replica that restarts permits nothing
+ * until it is told again. Each change takes effect at once for what is open, too.
+ */
+export class Policies {
+  readonly #custody: Custody;
+  readonly #tenants = new Map<string, Tenant>();
+  readonly #byPrincipal = new Map<string, Tenant>();
+  readonly #removed = new Set<string>();
+  readonly #watchers = new Set<() => void>();
+
+  constructor(custody: Custody) {
+    this.#custody = custody;
+  }
+
+  /** Ids of the keys without which a value could not be opened any more. */
+  *keysInUse(): Generator<string> {
+    for (const { inputs } of this.#tenants.values())
+      for (const { envelope, usable } of inputs.values()) if (usable) yield keyIdOf(envelope);
+  }
+
+  get size(): number {
+    return this.#tenants.size;
+  }
+
+  /** Who has this principal (hex SHA-256) and calls from this address. */
+  find(principal: string, address: string): Tenant | undefined {
+    const tenant = this.#byPrincipal.get(principal);
+    return tenant?.addresses.has(address) === true ? tenant : undefined;
+  }
+
+  /** Calls after each change of any policy, until the answer is called. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
+  }
+
+  /** Replaces the Assistant's policy; what it no longer permits is ended before this resolves. */
+  async put(put: PolicyPut): Promise<Omit<AnswerOf<'policy.put'>, 'instance'>> {
+    const inputs = new Map<string, LiveInput>();
+    const resealed: Record<string, string> = {};
+    for (const [key, input] of Object.entries(put.stored_inputs)) {
+      const owner = ownerOf(put, key, input.definition);
+      const value = await this.#custody.open(owner, input.envelope);
+      inputs.set(key, liveInput(put, key, input, value !== undefined));
+      if (value !== undefined && this.#custody.isOld(input.envelope))
+        resealed[key] = await this.#custody.seal(owner, value);
+    }
+    // From here on nothing waits, so that two messages cannot interleave.
+    const tenant = this.#currentFor(put) ?? this.#admit(put);
+    for (const principal of put.principals) {
+      const other = this.#byPrincipal.get(principal);
+      if (other !== undefined && other !== tenant) throw new ServiceError('conflict', 'principal of another');
+    }
+    this.#forgetPrincipals(tenant);
+    Object.assign(tenant, {
+      generation: put.generation,
+      revision: put.revision,
+      principals: put.principals,
+      addresses: new Set(put.addresses.map(plainAddress)),
+      hosts: new Set(put.allowed_hosts),
+      inputs,
+    });
+    this.#tenants.set(tenantKey(put), tenant);
+    for (const principal of put.principals) this.#byPrincipal.set(principal, tenant);
+    this.#apply(tenant);
+    const reentry = [...inputs].flatMap(([key, { usable }]) => (usable ? [] : [key]));
+    return { revision: put.revision, reentry, resealed };
+  }
+
+  /** Takes away what is not among this, and adds nothing: for a manifest that cannot be put whole. */
+  narrow(request: RequestOf<'policy.narrow'>): boolean {
+    const tenant = this.#currentFor(request);
+    if (tenant === undefined) return false;
+    const hosts = new Set(request.allowed_hosts);
+    tenant.generation = request.generation;
+    tenant.hosts = new Set([...tenant.hosts].filter((host) => hosts.has(host)));
+    tenant.inputs = new Map(
+      [...tenant.inputs].filter(([key, { digest }]) => request.stored_inputs[key] === digest),
+    );
+    this.#apply(tenant);
+    return true;
+  }
+
+  remove({ capsule_id, app_id, assistant_uid }: RequestOf<'policy.remove'>): boolean {
+    if (this.#removed.size >= MOST_REMEMBERED) this.#removed.clear();
+    this.#removed.add(assistant_uid);
+    const tenant = this.#tenants.get(tenantKey({ capsule_id, app_id }));
+    if (tenant?.uid !== assistant_uid) return false;
+    this.#drop(tenant);
+    return true;
+  }
+
+  /** Ends everything that is open. */
+  endAll(): void {
+    for (const { held } of this.#tenants.values()) for (const one of [...held]) one.end();
+  }
+
+  /** The policy that a message is about; one of an earlier life of the Assistant is ended. */
+  #currentFor(
+    about: Pick<PolicyPut, 'capsule_id' | 'app_id' | 'assistant_uid' | 'generation'>,
+  ): Tenant | undefined {
+    if (this.#removed.has(about.assistant_uid)) throw new ServiceError('conflict', 'Assistant was removed');
+    const tenant = this.#tenants.get(tenantKey(about));
+    if (tenant === undefined || tenant.uid !== about.assistant_uid) return undefined;
+    if (about.generation < tenant.generation) throw new ServiceError('stale_generation', 'older generation');
+    return tenant;
+  }
+
+  #admit({ capsule_id, app_id, assistant_uid }: PolicyPut): Tenant {
+    const earlier = this.#tenants.get(tenantKey({ capsule_id, app_id }));
+    if (earlier !== undefined) this.#drop(earlier);
+    return {
+      capsule: capsule_id,
+      app: app_id,
+      uid: assistant_uid,
+      generation: 0,
+      revision: '',
+      principals: [],
+      addresses: new Set(),
+      hosts: new Set(),
+      inputs: new Map(),
+      held: new Set(),
+    };
+  }
+
+  #drop(tenant: Tenant): void {
+    this.#forgetPrincipals(tenant);
+    this.#tenants.delete(`${tenant.capsule}/${tenant.app}`);
+    Object.assign(tenant, { addresses: new Set(), hosts: new Set(), inputs: new Map() });
+    this.#apply(tenant);
+  }
+
+  #forgetPrincipals(tenant: Tenant): void {
+    for (const principal of tenant.principals)
+      if (this.#byPrincipal.get(principal) === tenant) this.#byPrincipal.delete(principal);
+  }
+
+  #apply(tenant: Tenant): void {
+    for (const held of [...tenant.held]) if (!held.permitted()) held.end();
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+}
+
+/** A dual-stack listener tells an IPv4 caller as `::ffff:a.b.c.d`. */
+export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');

@@ -1,0 +1,74 @@
+import { type Definition, definitionDigest, type SigningProfile } from '@space/manifests';
+import type { PolicyPut } from '../contract.ts';
+import { compileRoutes, type RouteMatch } from '../core/route.ts';
+import type { Slot } from '../core/slot.ts';
+import type { Owner } from '../custody.ts';
+
+/** A stored input, ready to decide over requests. */
+export interface LiveInput {
+  readonly key: string;
+  readonly host: string;
+  readonly match: RouteMatch;
+  readonly slot: Slot;
+  readonly signing: SigningProfile | undefined;
+  readonly owner: Owner;
+  readonly envelope: string;
+  /** Of the definition. */
+  readonly digest: string;
+  /** False while its value was entered for another definition. */
+  readonly usable: boolean;
+}
+
+/** Something that a policy permits to be open, and that ends when a later one does not. */
+export interface Held {
+  /** Whether it would still be begun now. */
+  permitted(): boolean;
+  end(): void;
+}
+
+/** What one Assistant may do, and what it is doing. */
+export interface Tenant {
+  readonly capsule: string;
+  readonly app: string;
+  readonly uid: string;
+  generation: number;
+  revision: string;
+  principals: readonly string[];
+  addresses: ReadonlySet<string>;
+  hosts: ReadonlySet<string>;
+  inputs: ReadonlyMap<string, LiveInput>;
+  /** Tunnels and requests that are open. */
+  readonly held: Set<Held>;
+}
+
+export const tenantKey = ({ capsule_id, app_id }: { capsule_id: string; app_id: string }) =>
+  `${capsule_id}/${app_id}`;
+
+export function liveInput(
+  put: PolicyPut,
+  key: string,
+  input: { definition: Definition; envelope: string },
+  usable: boolean,
+): LiveInput {
+  const { definition, envelope } = input;
+  const { header, query = '', scheme, host } = definition;
+  return {
+    key,
+    host,
+    match: compileRoutes(definition.routes),
+    slot: header === undefined ? { kind: 'query', name: query } : { kind: 'header', name: header, scheme },
+    signing: definition.hmac as SigningProfile | undefined,
+    owner: ownerOf(put, key, definition),
+    envelope,
+    digest: definitionDigest(definition),
+    usable,
+  };
+}
+
+export function ownerOf(
+  { capsule_id, app_id, assistant_uid }: Pick<PolicyPut, 'capsule_id' | 'app_id' | 'assistant_uid'>,
+  input: string,
+  definition: Definition,
+): Owner {
+  return { capsule: capsule_id, app: app_id, uid: assistant_uid, input, definition };
+}

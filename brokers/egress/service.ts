@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises';
+import {
+  addressGuard,
+  cached,
+  closeAll,
+  closeNow,
+  createMetrics,
+  dnsResolve,
+  type Held,
+  hold,
+  type Listener,
+  type Logger,
+  listen,
+  parseProvisionerTokens,
+  portOf,
+  serveMetrics,
+  shutDown,
+  watched,
+  watchTls,
+  withFixed,
+} from '@space/broker-kit';
+import { type Keyring, watchKeyring } from '@space/broker-kit/custody';
+import type { Config } from './config.ts';
+import { createControl } from './control.ts';
+import { createCustody } from './custody.ts';
+import { fixedMap } from './fixed.ts';
+import { type Gateway, startGateway } from './gateway.ts';
+
+/** Requests that run may end; tunnels would not, and are cut. */
+const DRAIN_MS = 20_000;
+
+export interface Service {
+  readonly dataPort: number;
+  readonly controlPort: number;
+  readonly metricsPort: number;
+  stop(): Promise<boolean>;
+}
+
+/** Starts a replica, fail-closed and in this order: keys, tokens, listener for callers, listener for the operator. */
+export async function startService(config: Config, log: Logger): Promise<Service> {
+  const held: Held = { closers: [], files: [] };
+  try {
+    let gateway: Gateway | undefined;
+    const ring = await watchKeyring(config.CUSTODY_KEY_FILE, {
+      inUse: () => gateway?.policies.keysInUse() ?? [],
+      onChange: ({ ok }) => log[ok ? 'info' : 'error']({ taken: ok }, 'the custody keyring changed'),
+    });
+    hold(held, ring);
+    const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
+    const authorities =
+      config.UPSTREAM_CA_FILE === undefined ? undefined : await readFile(config.UPSTREAM_CA_FILE, 'utf8');
+    const metrics = createMetrics();
+    const custody = createCustody(config.SPACE_NAME, (): Keyring => ring.current());
+    const host = config.LISTEN_HOST;
+    const started = await startGateway({
+      host,
+      port: config.DATA_PORT,
+      custody,
+      resolve: withFixed(fixedMap(config.FIXED_HOSTS), cached(dnsResolve())),
+      guard: addressGuard({ denied: config.DENIED_CIDRS, allowed: config.ALLOWED_CIDRS }),
+      names: config.SERVED_NAMES,
+      authorities,
+      metrics,
+      log,
+    });
+    gateway = started;
+    const metricsServer = await serveMetrics(metrics.registry, { host, port: config.METRICS_PORT });
+    held.closers.push(() => closeNow(metricsServer));
+    const edge = createControl({
+      policies: started.policies,
+      custody,
+      instance: started.instance,
+      tokens,
+      log,
+      metrics,
+    });
+    let control: Listener | undefined;
+    const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
+    const tls =
+      cert && key ? await watchTls({ cert, key }, (material) => control?.useTls(material)) : undefined;
+    if (tls !== undefined) hold(held, tls);
+    const listening = await listen(edge, { host, port: config.CONTROL_PORT, log, tls: tls?.current() });
+    control = listening;
+    const ports = {
+      dataPort: portOf(started.listener.server),
+      controlPort: portOf(listening.server),
+      metricsPort: portOf(metricsServer),
+    };
+    log.info({ ...ports, tls: tls !== undefined }, 'listening');
+    return {
+      ...ports,
+      stop: () =>
+        shutDown(
+          [
+            { name: 'control', timeoutMs: 5_000, run: () => listening.close() },
+            { name: 'requests', timeoutMs: DRAIN_MS, run: () => started.listener.close() },
+            { name: 'tunnels and connections', timeoutMs: 5_000, run: () => cut(started) },
+            { name: 'files', timeoutMs: 5_000, run: () => closeAll(held) },
+          ],
+          log,
+        ),
+    };
+  } catch (error) {
+    await closeAll(held);
+    throw error;
+  }
+}
+
+async function cut({ policies, listener, upstreams }: Gateway): Promise<void> {
+  policies.endAll();
+  listener.server.closeAllConnections();
+  await upstreams.close();
+}

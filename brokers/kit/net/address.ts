@@ -1,0 +1,59 @@
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** An address as its 4 or 16 bytes. */
+export type AddressBytes = readonly number[];
+
+/** A block of addresses: those that agree with `bytes` in the first `bits` bits. */
+export interface AddressBlock {
+  readonly bytes: AddressBytes;
+  readonly bits: number;
+}
+
+/**
+ * Reads an address in the strict notations alone: four decimal numbers, or IPv6 without a zone. What only a C library
+ * takes for an address (`0x7f.1`, `2130706433`, `[::1]`) is `undefined`.
+ */
+export function parseAddress(text: string): AddressBytes | undefined {
+  if (isIPv4(text)) return text.split('.').map(Number);
+  if (!isIPv6(text) || text.includes('%')) return undefined;
+  const [head = '', tail] = withoutDottedQuad(text).split('::');
+  const left = groups(head);
+  if (tail === undefined) return left.flatMap(twoBytes);
+  const right = groups(tail);
+  const gap = Array.from({ length: 8 - left.length - right.length }, () => 0);
+  return [...left, ...gap, ...right].flatMap(twoBytes);
+}
+
+/** `a.b.c.d/n` or `x:y::/n`; `undefined` when it is neither, or when bits after the prefix are set. */
+export function parseBlock(text: string): AddressBlock | undefined {
+  const [address = '', length, more] = text.split('/');
+  const bytes = parseAddress(address);
+  if (bytes === undefined || more !== undefined) return undefined;
+  if (length !== undefined && !/^(?:0|[1-9][0-9]{0,2})$/.test(length)) return undefined;
+  const bits = length === undefined ? bytes.length * 8 : Number(length);
+  if (bits > bytes.length * 8) return undefined;
+  const block = { bytes, bits };
+  return bytes.every((byte, index) => (byte & ~maskOf(block, index)) === 0) ? block : undefined;
+}
+
+export function contains(block: AddressBlock, address: AddressBytes): boolean {
+  if (address.length !== block.bytes.length) return false;
+  return address.every((byte, index) => (byte & maskOf(block, index)) === (block.bytes[index] ?? 0));
+}
+
+function maskOf({ bits }: AddressBlock, index: number): number {
+  const covered = Math.min(8, Math.max(0, bits - index * 8));
+  return (0xff << (8 - covered)) & 0xff;
+}
+
+function withoutDottedQuad(text: string): string {
+  const start = text.lastIndexOf(':') + 1;
+  const quad = text.slice(start);
+  if (!quad.includes('.')) return text;
+  const [a = 0, b = 0, c = 0, d = 0] = quad.split('.').map(Number);
+  return `${text.slice(0, start)}${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+}
+
+const groups = (text: string): number[] =>
+  text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
+const twoBytes = (group: number): number[] => [group >> 8, group & 0xff];

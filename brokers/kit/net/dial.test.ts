@@ -1,0 +1,111 @@
+import { createServer, type Server } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { portOf } from '../metrics.ts';
+import { type DialFailure, dialler } from './dial.ts';
+import { addressGuard } from './guard.ts';
+import { type Answer, cached, type Resolve, withFixed } from './resolve.ts';
+
+let server: Server;
+let port: number;
+let connections = 0;
+
+beforeAll(async () => {
+  server = createServer((socket) => {
+    connections += 1;
+    socket.on('error', () => undefined).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  port = portOf(server);
+});
+afterAll(() => server.close());
+
+const guard = addressGuard({ allowed: ['127.0.0.2/32'] });
+const answers = (...addresses: string[]): Resolve => {
+  const list = addresses.map((address) => ({ address, ttl: 60 }));
+  return async () => list;
+};
+const attempt = (resolve: Resolve, host = 'api.bank.org'): Promise<DialFailure | 'connected'> =>
+  dialler({ resolve, guard, connectMs: 1_000 })
+    .dial(host, port)
+    .then(
+      (socket) => {
+        socket.destroy();
+        return 'connected' as const;
+      },
+      (error) => error.failure,
+    );
+
+describe('dialling', () => {
+  it.each([
+    ['an address that is refused', ['127.0.0.1'], 'denied'],
+    ['a permitted address and one that is refused', ['127.0.0.2', '127.0.0.1'], 'denied'],
+    ['a refused address in IPv6', ['127.0.0.2', '::ffff:7f00:1'], 'denied'],
+    ['no address', [], 'unresolved'],
+  ])('opens nothing for a name with %s', async (_, addresses, failure) => {
+    const before = connections;
+    expect(await attempt(answers(...addresses))).toBe(failure);
+    expect(connections).toBe(before);
+  });
+
+  it.each(['127.0.0.1', '8.8.8.8', '::1', '::ffff:127.0.0.1'])(
+    'does not take %s for a name',
+    async (host) => {
+      expect(await attempt(answers('127.0.0.2'), host)).toBe('denied');
+    },
+  );
+
+  it('says unresolved when nobody could tell', async () => {
+    expect(await attempt(() => Promise.reject(new Error('SERVFAIL')))).toBe('unresolved');
+  });
+
+  it('connects to the address that was checked, whatever the name says a moment later', async () => {
+    let asked = 0;
+    const rebinding: Resolve = async () => {
+      asked += 1;
+      return [{ address: asked === 1 ? '127.0.0.2' : '127.0.0.1', ttl: 0 }];
+    };
+    // Nothing listens on 127.0.0.2: had the name been resolved again, it would have connected.
+    expect(await attempt(rebinding)).toBe('unreachable');
+    expect(asked).toBe(1);
+    expect(await attempt(rebinding)).toBe('denied');
+  });
+
+  it('tries the next address when one does not answer', async () => {
+    const open = addressGuard({ allowed: ['127.0.0.0/8'] });
+    const dial = dialler({ resolve: answers('127.0.0.2', '127.0.0.1'), guard: open, connectMs: 1_000 });
+    const socket = await dial.dial('api.bank.org', port);
+    expect(socket.remoteAddress).toBe('127.0.0.1');
+    socket.destroy();
+  });
+
+  it('connects to an address that an administrator fixed, and to its port, unasked', async () => {
+    const fixed = new Map<string, Answer>([
+      ['api.bank.org', { address: '127.0.0.1', port, ttl: 60, trusted: true }],
+    ]);
+    const dial = dialler({ resolve: withFixed(fixed, answers()), guard, connectMs: 1_000 });
+    (await dial.dial('api.bank.org', 443)).destroy();
+    await expect(dial.dial('other.bank.org', 443)).rejects.toMatchObject({ failure: 'unresolved' });
+  });
+});
+
+describe('the cache of answers', () => {
+  it('keeps an answer for its time, a minute at most, and asks once for many', async () => {
+    let now = 0;
+    let asked = 0;
+    const resolve = cached(
+      async () => {
+        asked += 1;
+        return [{ address: '1.1.1.1', ttl: 3_600 }];
+      },
+      () => now,
+    );
+    await Promise.all([resolve('a.b'), resolve('a.b'), resolve('a.b')]);
+    expect(asked).toBe(1);
+    now = 59_999;
+    await resolve('a.b');
+    expect(asked).toBe(1);
+    now = 60_000;
+    await resolve('a.b');
+    expect(asked).toBe(2);
+  });
+});

@@ -1,0 +1,99 @@
+import { connect, isIP, type Socket } from 'node:net';
+import { type AddressBytes, parseAddress } from './address.ts';
+import type { AddressGuard } from './guard.ts';
+import type { Answer, Resolve } from './resolve.ts';
+
+export type DialFailure = 'unresolved' | 'denied' | 'unreachable' | 'timeout';
+
+/** Why no connection was opened; the message names no address. */
+export class DialError extends Error {
+  readonly failure: DialFailure;
+
+  constructor(failure: DialFailure, options: { cause?: unknown } = {}) {
+    super(`no connection: ${failure}`, options);
+    this.name = 'DialError';
+    this.failure = failure;
+  }
+}
+
+export interface Dialler {
+  /** A connected socket to one of the host's addresses, all of which the guard permits. @throws DialError */
+  dial(host: string, port: number, signal?: AbortSignal): Promise<Socket>;
+}
+
+const CONNECT_MS = 5_000;
+const MOST_TRIED = 4;
+
+/**
+ * Resolves, refuses the name when any one of its addresses is refused, connects to an address that was checked (never
+ * to the name), and looks once more at where the socket ended.
+ */
+export function dialler(options: {
+  readonly resolve: Resolve;
+  readonly guard: AddressGuard;
+  readonly connectMs?: number;
+}): Dialler {
+  const { resolve, guard, connectMs = CONNECT_MS } = options;
+
+  async function answersOf(host: string): Promise<readonly Answer[]> {
+    // A literal address would be connected to without ever being resolved.
+    if (isIP(host) !== 0) throw new DialError('denied');
+    const answers = await resolve(host).catch((cause: unknown) => {
+      throw new DialError('unresolved', { cause });
+    });
+    if (answers.length === 0) throw new DialError('unresolved');
+    if (answers.some(({ address, trusted }) => trusted !== true && !guard.permits(address)))
+      throw new DialError('denied');
+    return answers;
+  }
+
+  return {
+    async dial(host, port, signal) {
+      const answers = await answersOf(host);
+      let failed = new DialError('unreachable');
+      for (const answer of answers.slice(0, MOST_TRIED)) {
+        try {
+          const socket = await open(answer.address, answer.port ?? port, connectMs, signal);
+          if (sameAddress(socket.remoteAddress, answer.address)) return socket;
+          socket.destroy();
+          failed = new DialError('denied');
+        } catch (error) {
+          if (!(error instanceof DialError) || signal?.aborted) throw error;
+          failed = error;
+        }
+      }
+      throw failed;
+    },
+  };
+}
+
+function open(host: string, port: number, timeoutMs: number, signal?: AbortSignal): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = connect({ host, port, autoSelectFamily: false, ...(signal ? { signal } : {}) });
+  const timer = setTimeout(() => socket.destroy(new DialError('timeout')), timeoutMs);
+  const fail = (cause: Error) => {
+    clearTimeout(timer);
+    reject(cause instanceof DialError ? cause : new DialError('unreachable', { cause }));
+  };
+  socket.once('error', fail);
+  socket.once('connect', () => {
+    clearTimeout(timer);
+    socket.off('error', fail);
+    // Until its new owner listens, an error must not crash the process.
+    socket.on('error', () => undefined);
+    socket.setNoDelay(true);
+    resolve(socket);
+  });
+  return promise;
+}
+
+function sameAddress(a: string | undefined, b: string): boolean {
+  const [x, y] = [plain(parseAddress(a ?? '')), plain(parseAddress(b))];
+  return x !== undefined && y !== undefined && x.join() === y.join();
+}
+
+/** A dual-stack socket tells an IPv4 peer as `::ffff:a.b.c.d`. */
+function plain(address: AddressBytes | undefined): AddressBytes | undefined {
+  const mapped = address?.length === 16 && address.slice(0, 12).join() === '0,0,0,0,0,0,0,0,0,0,255,255';
+  return mapped ? address.slice(12) : address;
+}

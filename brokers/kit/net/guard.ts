@@ -1,0 +1,102 @@
+import { type AddressBlock, type AddressBytes, contains, parseAddress, parseBlock } from './address.ts';
+
+/** Decides which addresses a service may connect to on somebody else's wish. */
+export interface AddressGuard {
+  /** Whether a connection to this address (text without brackets or zone) may be opened. */
+  permits(address: string): boolean;
+}
+
+export interface GuardOptions {
+  /** Blocks that are refused whatever else is said: the cluster's pods, Services and nodes. */
+  readonly denied?: readonly string[];
+  /** Blocks that are permitted though they are not public; they do not reach into `denied`. */
+  readonly allowed?: readonly string[];
+}
+
+/** A block that was written wrongly; its text is the operator's own and may be shown. */
+export class AddressBlockError extends Error {
+  constructor(text: string) {
+    super(
+      `"${text}" is not a block of addresses such as 10.0.0.0/8 or fd00::/8, with no bit set after its prefix`,
+    );
+    this.name = 'AddressBlockError';
+  }
+}
+
+/** What no public host has, of the IANA registries of special-purpose addresses, and one cloud's metadata server. */
+const NOT_PUBLIC_V4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '168.63.129.16/32',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+].map(block);
+
+/** Of IPv6 only global unicast is public, but for these: protocol assignments (Teredo too), documentation, 6to4. */
+const PUBLIC_V6 = block('2000::/3');
+const NOT_PUBLIC_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(block);
+
+/** Blocks whose last 32 bits are an IPv4 address that the network may send the packet to. */
+const EMBEDDING = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96'].map(block);
+
+/** NAT64 is how an IPv6-only cluster reaches the IPv4 world; every other embedding has no public use. */
+const NAT64 = block('64:ff9b::/96');
+
+/** @throws AddressBlockError for a block that cannot be meant. */
+export function addressGuard({ denied = [], allowed = [] }: GuardOptions = {}): AddressGuard {
+  const deniedBlocks = denied.map(block);
+  const allowedBlocks = allowed.map(block);
+  const within = (blocks: readonly AddressBlock[], address: AddressBytes) =>
+    blocks.some((candidate) => contains(candidate, address));
+
+  function judge(address: AddressBytes): boolean {
+    const embedded = embeddedIn(address);
+    if (within(deniedBlocks, address) || (embedded !== undefined && within(deniedBlocks, embedded)))
+      return false;
+    if (within(allowedBlocks, address)) return true;
+    if (address.length === 4) return !within(NOT_PUBLIC_V4, address);
+    if (contains(NAT64, address)) return embedded !== undefined && judge(embedded);
+    if (!contains(PUBLIC_V6, address) || within(NOT_PUBLIC_V6, address)) return false;
+    // ISATAP: whoever owns the prefix may tunnel the packet to the IPv4 address in it.
+    return embedded === undefined || judge(embedded);
+  }
+
+  return {
+    permits(text) {
+      const address = parseAddress(text);
+      return address !== undefined && judge(address);
+    },
+  };
+}
+
+/** The IPv4 address that an IPv6 address carries, where a standard says that it does. */
+function embeddedIn(address: AddressBytes): AddressBytes | undefined {
+  if (address.length !== 16) return undefined;
+  if (EMBEDDING.some((candidate) => contains(candidate, address))) return address.slice(12);
+  if (contains(SIX_TO_FOUR, address)) return address.slice(2, 6);
+  // Teredo hides the client's address by inverting it.
+  if (contains(TEREDO, address)) return address.slice(12).map((byte) => byte ^ 0xff);
+  const [, , , , , , , , u, zero, five, efe] = address;
+  if ((u === 0 || u === 2) && zero === 0 && five === 0x5e && efe === 0xfe) return address.slice(12);
+  return undefined;
+}
+
+const SIX_TO_FOUR = block('2002::/16');
+const TEREDO = block('2001::/32');
+
+function block(text: string): AddressBlock {
+  const parsed = parseBlock(text);
+  if (parsed === undefined) throw new AddressBlockError(text);
+  return parsed;
+}

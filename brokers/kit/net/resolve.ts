@@ -1,0 +1,68 @@
+import { Resolver } from 'node:dns/promises';
+
+/** An address that a name has for the next `ttl` seconds; a port only where an administrator fixed one. */
+export interface Answer {
+  readonly address: string;
+  readonly ttl: number;
+  readonly port?: number;
+  /** An administrator named this very address, so that the guard need not be asked. */
+  readonly trusted?: true;
+}
+
+/** All addresses of a name, IPv4 and IPv6; empty when it has none. Rejects when nobody could tell. */
+export type Resolve = (host: string) => Promise<readonly Answer[]>;
+
+const TIMEOUT_MS = 2_000;
+const TRIES = 2;
+const LONGEST_TTL_S = 60;
+const MOST_NAMES = 4_096;
+
+/** Asks the machine's DNS servers for the name as it stands: no hosts file, no search list. */
+export function dnsResolve(servers?: readonly string[]): Resolve {
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
+  if (servers !== undefined) resolver.setServers(servers);
+  return async (host) => {
+    const answers = await Promise.allSettled([
+      resolver.resolve4(host, { ttl: true }),
+      resolver.resolve6(host, { ttl: true }),
+    ]);
+    const failed = answers.find((answer) => answer.status === 'rejected' && !isAbsent(answer.reason));
+    // Half an answer is none: the missing half might have held an address to refuse.
+    if (failed?.status === 'rejected') throw failed.reason;
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  };
+}
+
+/** Fixed addresses first, whatever DNS says. */
+export function withFixed(fixed: ReadonlyMap<string, Answer>, resolve: Resolve): Resolve {
+  return async (host) => {
+    const known = fixed.get(host);
+    return known === undefined ? resolve(host) : [known];
+  };
+}
+
+/** Keeps answers for as long as they say, a minute at most; concurrent questions for one name are one. */
+export function cached(resolve: Resolve, now: () => number = () => performance.now()): Resolve {
+  const kept = new Map<string, { readonly until: number; readonly answers: readonly Answer[] }>();
+  const asked = new Map<string, Promise<readonly Answer[]>>();
+  async function ask(host: string): Promise<readonly Answer[]> {
+    const answers = await resolve(host);
+    const ttl = Math.min(LONGEST_TTL_S, ...answers.map((answer) => answer.ttl));
+    if (kept.size >= MOST_NAMES) kept.clear();
+    if (answers.length > 0) kept.set(host, { until: now() + ttl * 1000, answers });
+    return answers;
+  }
+  return (host) => {
+    const known = kept.get(host);
+    if (known !== undefined && known.until > now()) return Promise.resolve(known.answers);
+    const pending = asked.get(host) ?? ask(host).finally(() => asked.delete(host));
+    asked.set(host, pending);
+    return pending;
+  };
+}
+
+/** The name, or this kind of address of it, does not exist: an answer, not a failure. */
+function isAbsent(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ENOTFOUND' || code === 'ENODATA';
+}
