@@ -1,3 +1,4 @@
+export { checkBodyHead, readJsonObject } from './body.ts';
 export {
   ConfigError,
   type Environment,

@@ -22,10 +22,9 @@ import { handlers } from './app.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { CONTRACT } from './contract.ts';
-import { createDataPlane } from './data/plane.ts';
+import { openDataPlane } from './data/open.ts';
 import { loadDriver } from './driver.ts';
 import { openContext } from './open.ts';
-import { authenticateWorkload } from './principals/authenticate.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { sweepDeadPlaces } from './upkeep/places.ts';
 
@@ -63,7 +62,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const held: Held = { closers: [], files: [] };
   try {
     const driver = loadDriver(options.driverDirectory);
-    const { context, registry } = await openContext(config, log, held, options.failpoint);
+    const { context, registry, managed, nameKey } = await openContext(config, log, held, options.failpoint);
     const { connections } = context;
     const provisioners = hold(
       held,
@@ -91,15 +90,20 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       metrics: registry,
       failpoint: context.failpoint,
     });
-    const data = createDataPlane({
-      authenticateWorkload: authenticateWorkload(
-        connections.lookup,
-        context.places,
-        context.defaultQuotaBytes,
-      ),
+    const data = openDataPlane({
+      connections,
+      s3: managed.s3,
+      secret: nameKey,
+      defaultQuotaBytes: context.defaultQuotaBytes,
+      limits: {
+        caller: { perSecond: config.OBJECT_REQUESTS_PER_SECOND, burst: config.OBJECT_REQUESTS_BURST },
+        refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
+        streams: config.OBJECT_STREAMS,
+      },
       log,
       metrics: registry,
     });
+    held.closers.push(() => data.close());
 
     const host = config.LISTEN_HOST;
     const metricsServer = await serveMetrics(registry.registry, { host, port: config.METRICS_PORT });
@@ -137,7 +141,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     const dataListener = await serving(data, config.DATA_PORT, DATA_LIMITS);
     held.closers.push(() => closeNow(dataListener.server));
 
-    const rounds = [finishPending(context, ABANDONED_SECONDS), sweepDeadPlaces(context)];
+    const rounds = [finishPending(context, ABANDONED_SECONDS), sweepDeadPlaces(context), ...data.rounds];
     const upkeep = startUpkeep({ rounds, log, intervalMs: UPKEEP_INTERVAL_MS });
     const ports = { port: portOf(controlListener.server), dataPort: portOf(dataListener.server) };
     log.info({ ...ports, tls: tls !== undefined }, 'listening');

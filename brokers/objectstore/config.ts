@@ -39,6 +39,11 @@ const schema = z
     DEFAULT_QUOTA_BYTES: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).default(10_737_418_240),
     CAPSULE_REQUESTS_PER_SECOND: count(100),
     CAPSULE_REQUESTS_BURST: count(1_000),
+    /** Requests for objects, of all Assistants of one Capsule together. */
+    OBJECT_REQUESTS_PER_SECOND: count(2_000),
+    OBJECT_REQUESTS_BURST: count(10_000),
+    /** The same, at one time: every body in progress is one. */
+    OBJECT_STREAMS: count(64),
     REFUSALS_PER_SECOND: count(200),
     REFUSALS_BURST: count(5_000),
     LOG_LEVEL: settings.logLevel,

@@ -1,23 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import {
-  createMetrics,
-  type Held,
-  hold,
-  type Logger,
-  parseKey,
-  ServiceError,
-  watched,
-} from '@space/broker-kit';
+import { createMetrics, type Held, hold, type Logger, parseKey, watched } from '@space/broker-kit';
 import { closeRegistry, openConnections, parseServerUrl, untilReachable } from '@space/broker-kit/postgres';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
+import { abortUnder } from './data/uploads.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { placeNames } from './principals/names.ts';
 import { createSweep } from './principals/sweep.ts';
 import { migrate } from './registry/migrations.ts';
+import { openManagedStore } from './upstream/managed.ts';
 
-const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4 };
+/** A stream in progress holds one to the upstream. */
+const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4, upstream: 256 };
 
 /** What operations need, whether a request or an administrator's command asks for them. */
 export async function openContext(
@@ -36,19 +31,22 @@ export async function openContext(
   await closeRegistry(connections);
   await migrate(connections, config.SPACE_NAME);
 
-  // Until the upstream client is here: what has objects is not dropped.
-  const away = () => Promise.reject(new ServiceError('unavailable', 'no upstream yet', { retryAfter: 60 }));
-  const store = { list: away, deleteMany: away };
+  const managed = await openManagedStore(config, CONNECTIONS.upstream);
+  held.closers.push(() => managed.close());
+  const sweep = createSweep(managed.s3);
   const registry = createMetrics();
   const context: Context = {
     connections,
     space: config.SPACE_NAME,
     places: placeNames(nameKey, config.SPACE_NAME),
-    sweep: createSweep(store),
+    sweep: async (place, stopping) => {
+      await sweep(place, stopping);
+      await abortUnder(connections, managed.s3, place);
+    },
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
     log,
     metrics: createBrokerMetrics(registry.registry, connections.count),
     failpoint,
   };
-  return { context, registry };
+  return { context, registry, managed, nameKey };
 }

@@ -1,27 +1,173 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { errorBody, type Logger, type ServiceMetrics, STATUS, sendJson, traceIdOf } from '@space/broker-kit';
-import type { AuthenticateWorkload } from '../principals/authenticate.ts';
+import { type Logger, RateLimit, refusal, ServiceError, type ServiceMetrics } from '@space/broker-kit';
+import { toServiceError } from '../upstream/errors.ts';
+import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
+import { createPace, type PaceOptions } from './pace.ts';
+import type { Tenant, Tenants } from './tenants.ts';
 
-/** What the object routes work with. */
-export interface DataPlaneParts {
-  readonly authenticateWorkload: AuthenticateWorkload;
+/** What both protocols ask of the plane. */
+export interface Gate {
+  /**
+   * Lets an exchange in, or throws: the one refusal for nobody, `rate_limited` for too many or too much at once. Called
+   * exactly once, before anything of the request but its credential was looked at.
+   */
+  admit(exchange: Exchange, tenant: Tenant | undefined): Tenant;
+  /** Watches a body in either direction until the exchange ends; the caller's wait for 100 ends here. */
+  transfer(exchange: Exchange): void;
+}
+
+export interface PlaneOptions {
+  readonly protocols: (gate: Gate) => { readonly json: Protocol; readonly s3: Protocol };
+  readonly tenants: Tenants;
+  readonly limits: {
+    readonly caller: { readonly perSecond: number; readonly burst: number };
+    readonly refusals: { readonly perSecond: number; readonly burst: number };
+    /** Requests of one Capsule at the same time. */
+    readonly streams: number;
+  };
+  readonly pace?: Partial<PaceOptions>;
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
 }
 
-/** The data listener's handler: a bare one, since bodies are streamed and the small requests are many. */
 export interface DataPlane {
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
   /** From now on every answer closes its connection. */
   drain(): void;
+  close(): void;
 }
 
-/** No object route exists yet: every path is unknown. */
-export function createDataPlane(_parts: DataPlaneParts): DataPlane {
+/** How long a caller whose request was refused may go on sending before the connection is cut. */
+const LINGER_MS = 2_000;
+/** A stream that lasts longer is looked at again: its principal may have been retired. */
+const RECHECK_MS = 10_000;
+
+/** Routes every request of the data listener to its protocol, and ends each with one log line. */
+export function createDataPlane(options: PlaneOptions): DataPlane {
+  const { log, metrics, limits, tenants } = options;
+  const pace = createPace(options.pace);
+  const callerLimit = new RateLimit(limits.caller);
+  const failureLimit = new RateLimit(limits.refusals);
+  const streams = new Map<string, number>();
+  let draining = false;
+
+  const gate: Gate = { admit, transfer };
+  const { json, s3 } = options.protocols(gate);
+
+  function admit(exchange: Exchange, tenant: Tenant | undefined): Tenant {
+    const wait =
+      tenant === undefined
+        ? failureLimit.take(exchange.request.socket.remoteAddress ?? '')
+        : callerLimit.take(tenant.place);
+    if (wait !== undefined) throw new ServiceError('rate_limited', 'too many requests', { retryAfter: wait });
+    if (tenant === undefined) throw refusal();
+    exchange.tenant = tenant;
+    const running = streams.get(tenant.place) ?? 0;
+    if (running >= limits.streams)
+      throw new ServiceError('rate_limited', 'too many requests at once', { retryAfter: 1 });
+    streams.set(tenant.place, running + 1);
+    exchange.release = () => {
+      const left = (streams.get(tenant.place) ?? 1) - 1;
+      if (left > 0) streams.set(tenant.place, left);
+      else streams.delete(tenant.place);
+    };
+    return tenant;
+  }
+
+  function transfer(exchange: Exchange): void {
+    const { request, response, tenant } = exchange;
+    if (request.headers.expect !== undefined && !request.complete) response.writeContinue();
+    let checkedAt = performance.now();
+    const stop = pace.watch({
+      request,
+      response,
+      onSlow: () => end(exchange, new ServiceError('invalid_request', 'too slow')),
+      onTick: () => {
+        if (tenant === undefined || performance.now() - checkedAt < RECHECK_MS) return;
+        checkedAt = performance.now();
+        tenants.byDigest(tenant.digest).then(
+          (still) => still ?? end(exchange, refusal()),
+          // The registry is away: whoever was let in is not thrown out for that.
+          () => undefined,
+        );
+      },
+    });
+    response.once('close', stop);
+  }
+
+  /** Ends a transfer from our side: by an answer if there is none yet, else by cutting it. */
+  function end(exchange: Exchange, error: ServiceError): void {
+    exchange.abort.abort(error);
+    if (exchange.response.headersSent) exchange.response.destroy();
+  }
+
+  function fail(exchange: Exchange, protocol: Protocol, thrown: unknown): void {
+    const { request, response, abort } = exchange;
+    // What aborted the work is the reason, not the abort.
+    const reason =
+      abort.signal.aborted && abort.signal.reason instanceof ServiceError ? abort.signal.reason : thrown;
+    const gone = abort.signal.aborted && !(abort.signal.reason instanceof ServiceError);
+    const error = gone
+      ? new ServiceError('invalid_request', 'caller gone', { cause: thrown })
+      : toServiceError(reason);
+    exchange.code = error.code;
+    exchange.error = error.status >= 500 ? error : undefined;
+    if (response.headersSent || response.destroyed) return void response.destroy();
+    if (error.retryAfter !== undefined) response.setHeader('retry-after', String(error.retryAfter));
+    if (!request.complete) linger(request);
+    protocol.refuse(exchange, error);
+  }
+
+  /** Reads on for a moment, so that the caller sees the answer before the connection is cut. */
+  function linger(request: IncomingMessage): void {
+    const { socket } = request;
+    const timer = setTimeout(() => {
+      if (!request.complete) socket.destroy();
+    }, LINGER_MS);
+    timer.unref();
+    request.once('close', () => clearTimeout(timer));
+    request.on('error', () => undefined);
+    request.resume();
+  }
+
+  function listener(request: IncomingMessage, response: ServerResponse): void {
+    const exchange = beginExchange(request, response);
+    const protocol = exchange.path.startsWith('/v1/') || exchange.path === '/healthz' ? json : s3;
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('x-content-type-options', 'nosniff');
+    response.setHeader('trace-id', exchange.traceId);
+    if (draining) response.setHeader('connection', 'close');
+    response.once('close', () => {
+      if (!response.writableFinished) exchange.abort.abort();
+      exchange.release?.();
+      record(exchange);
+    });
+    protocol.serve(exchange).catch((error: unknown) => fail(exchange, protocol, error));
+  }
+
+  function record(exchange: Exchange): void {
+    const { response, operation, code, tenant, error } = exchange;
+    const seconds = (performance.now() - exchange.startedAt) / 1000;
+    metrics.requests.labels(operation, String(response.statusCode), code).observe(seconds);
+    const fields = {
+      trace_id: exchange.traceId,
+      operation,
+      status: response.statusCode,
+      code,
+      ms: Math.round(seconds * 10_000) / 10,
+      ...(response.writableFinished ? {} : { cut_short: true }),
+      ...(tenant === undefined ? {} : { capsule: tenant.capsule, app: tenant.app }),
+      ...(error === undefined ? {} : { err: error }),
+    };
+    if (error === undefined) log.info(fields, 'request');
+    else log.error(fields, 'request');
+  }
+
   return {
-    listener: (_request, response) => {
-      sendJson(response, STATUS.not_found, errorBody('not_found', traceIdOf(undefined)));
+    listener,
+    drain: () => {
+      draining = true;
     },
-    drain: () => undefined,
+    close: () => pace.close(),
   };
 }

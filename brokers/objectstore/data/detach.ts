@@ -1,0 +1,32 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { ServiceError } from '@space/broker-kit';
+
+/**
+ * The body of a request as a stream of its own. Whoever reads it may destroy it, as HTTP clients do with bodies that
+ * they no longer want, and the caller's connection still stands to be answered on.
+ */
+export function detach(request: IncomingMessage): Readable {
+  const body = new Readable({
+    highWaterMark: 256 * 1024,
+    read: () => void request.resume(),
+    destroy: (error, done) => {
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+      request.on('error', () => undefined);
+      if (!request.complete) request.pause();
+      done(error);
+    },
+  });
+  const onData = (chunk: Buffer) => {
+    if (!body.push(chunk)) request.pause();
+  };
+  const onEnd = () => void body.push(null);
+  const onClose = () => {
+    if (!request.complete) body.destroy(new ServiceError('invalid_request', 'body cut short'));
+  };
+  request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  request.pause();
+  // Whoever reads it hears of an error by its own listener; without one it must not end the process.
+  body.on('error', () => undefined);
+  return body;
+}

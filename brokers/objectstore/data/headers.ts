@@ -1,0 +1,104 @@
+import { ServiceError } from '@space/broker-kit';
+import type { Headers } from '../upstream/client.ts';
+
+/**
+ * Which headers pass, by name, in both directions. All else stays where it is: a header that we do not know may ask
+ * an upstream for something that we did not allow.
+ */
+
+/** What is kept with an object. */
+const ABOUT_OBJECT = [
+  'content-type',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'cache-control',
+] as const;
+const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const;
+/** Headers of an answer about an object. */
+const ANSWERED = [
+  ...ABOUT_OBJECT,
+  'content-length',
+  'content-range',
+  'accept-ranges',
+  'etag',
+  'last-modified',
+];
+
+const VALUE = /^[\x20-\x7e]{0,1024}$/;
+const METADATA_NAME = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
+const METADATA_BYTES = 2_048;
+const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
+const UPSTREAM_METADATA = 'x-amz-meta-';
+
+/** Headers as they came, each name once, in lower case. */
+export type Received = ReadonlyMap<string, string>;
+
+/** Throws `invalid_request` when a header came twice: two readers might believe different ones. */
+export function receivedHeaders(rawHeaders: readonly string[]): Received {
+  const headers = new Map<string, string>();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase();
+    if (headers.has(name)) throw new ServiceError('invalid_request', 'a header twice');
+    headers.set(name, rawHeaders[i + 1] ?? '');
+  }
+  return headers;
+}
+
+/** What a new object is stored with: `metadata` is the prefix under which the caller names its own. */
+export function objectHeaders(headers: Received, metadata: string): Headers {
+  const result = pick(headers, ABOUT_OBJECT);
+  let bytes = 0;
+  for (const [name, value] of headers) {
+    if (!name.startsWith(metadata)) continue;
+    const own = name.slice(metadata.length);
+    bytes += own.length + value.length;
+    if (!METADATA_NAME.test(own) || !VALUE.test(value) || bytes > METADATA_BYTES)
+      throw new ServiceError('invalid_request', 'metadata');
+    result[`${UPSTREAM_METADATA}${own}`] = value;
+  }
+  if (result['content-encoding']?.toLowerCase().includes('aws-chunked'))
+    throw new ServiceError('invalid_request', 'content encoding of another protocol');
+  return result;
+}
+
+/** Conditions and checksum of a write. `If-None-Match` knows but one value there. */
+export function writeConditions(headers: Received): Headers {
+  const result = pick(headers, ['if-match', 'if-none-match', 'content-md5']);
+  if (result['if-none-match'] !== undefined && result['if-none-match'] !== '*')
+    throw new ServiceError('invalid_request', 'if-none-match of a write');
+  return result;
+}
+
+/** Conditions and range of a read: one range or none. */
+export function readConditions(headers: Received): Headers {
+  const result = pick(headers, [...CONDITIONS, 'range']);
+  if (result['range'] !== undefined && !RANGE.test(result['range']))
+    throw new ServiceError('invalid_request', 'not one range of bytes');
+  return result;
+}
+
+/** What the caller is told of an object, with metadata under its own prefix. */
+export function answerHeaders(upstream: Headers, metadata: string): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const name of ANSWERED) {
+    const value = upstream[name];
+    if (value !== undefined) result[name] = value;
+  }
+  for (const [name, value] of Object.entries(upstream)) {
+    if (name.startsWith(UPSTREAM_METADATA))
+      result[`${metadata}${name.slice(UPSTREAM_METADATA.length)}`] = value;
+  }
+  return result;
+}
+
+function pick(headers: Received, names: readonly string[]): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const name of names) {
+    const value = headers.get(name);
+    if (value === undefined) continue;
+    if (!VALUE.test(value)) throw new ServiceError('invalid_request', `header ${name}`);
+    result[name] = value;
+  }
+  return result;
+}

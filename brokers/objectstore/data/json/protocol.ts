@@ -1,0 +1,238 @@
+import type { IncomingMessage } from 'node:http';
+import {
+  bearerToken,
+  checkBodyHead,
+  digestOf,
+  errorBody,
+  newToken,
+  readJsonObject,
+  ServiceError,
+  sendJson,
+} from '@space/broker-kit';
+import type { Bucket } from '../address.ts';
+import { detach } from '../detach.ts';
+import type { Exchange, Protocol } from '../exchange.ts';
+import {
+  answerHeaders,
+  objectHeaders,
+  type Received,
+  readConditions,
+  receivedHeaders,
+  writeConditions,
+} from '../headers.ts';
+import { type KeyPrefix, parsePrefix } from '../keys.ts';
+import type { Gate } from '../plane.ts';
+import type { Seal } from '../seal.ts';
+import { type Call, type IncomingBody, MAX_KEYS, MAX_PUT_BYTES, type ObjectStore } from '../store.ts';
+import type { Tenant, Tenants } from '../tenants.ts';
+import { bucketOf, keyOf, type Matched, matchRoute, numberOf, type Operation, queryOf } from './routes.ts';
+import { COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './schemas.ts';
+
+/** How callers name their own metadata. */
+const METADATA = 'x-object-meta-';
+const SMALL_BODY = 16 * 1024;
+const LARGE_BODY = 1024 * 1024;
+/** Looked up instead of a credential that is missing, so that a refusal costs the same work as any other. */
+const NOBODY = digestOf(newToken('osw'));
+
+export interface JsonOptions {
+  readonly gate: Gate;
+  readonly tenants: Tenants;
+  readonly store: ObjectStore;
+  readonly cursors: Seal;
+  /** The S3 keys of a tenant, as the container credential providers of the AWS SDKs read them. */
+  readonly s3Credentials: (tenant: Tenant) => Readonly<Record<string, string>>;
+}
+
+/** A request that was let in. */
+interface Admitted extends Matched {
+  readonly exchange: Exchange;
+  readonly call: Call;
+  readonly headers: Received;
+  readonly query: ReadonlyMap<string, string>;
+}
+
+type Handler = (admitted: Admitted) => Promise<void>;
+
+/** The routes of `docs/wire/objectstore-data.md`. */
+export function createJsonProtocol({ gate, tenants, store, cursors, s3Credentials }: JsonOptions): Protocol {
+  const handlers: Readonly<Record<Exclude<Operation, 'healthz'>, Handler>> = {
+    's3.credentials': async (one) => {
+      noBody(one);
+      answer(one, s3Credentials(one.call.tenant));
+    },
+    'object.put': async (one) => {
+      const headers = { ...objectHeaders(one.headers, METADATA), ...writeConditions(one.headers) };
+      const place = placeOf(one);
+      const body = incomingBody(one);
+      gate.transfer(one.exchange);
+      const { etag } = await store.put(one.call, place, body, headers);
+      answer(one, { etag, size: body.length });
+    },
+    'object.get': async (one) => {
+      noBody(one);
+      const { response } = one.exchange;
+      const conditions = readConditions(one.headers);
+      const place = placeOf(one);
+      gate.transfer(one.exchange);
+      await store.get(one.call, place, conditions, (head) => {
+        response.writeHead(head.status, answerHeaders(head.headers, METADATA));
+        return response;
+      });
+    },
+    'object.head': async (one) => {
+      noBody(one);
+      const head = await store.head(one.call, placeOf(one), readConditions(one.headers));
+      one.exchange.response.writeHead(head.status, answerHeaders(head.headers, METADATA)).end();
+    },
+    'object.delete': async (one) => {
+      noBody(one);
+      const place = placeOf(one);
+      await store.delete(one.call, place, one.headers.get('if-match'));
+      answer(one, { deleted: place.key });
+    },
+    'object.list': async (one) => {
+      noBody(one);
+      const bucket = bucketOf(one.parts[0]);
+      const prefix = prefixOf(one.query.get('prefix'));
+      const delimiter = one.query.get('delimiter');
+      if (delimiter !== undefined && delimiter !== '/')
+        throw new ServiceError('invalid_request', 'delimiter');
+      const limit = numberOf(one.query.get('limit'), MAX_KEYS, 1, MAX_KEYS);
+      const owner = [one.call.tenant.room[bucket], prefix, delimiter ?? ''];
+      const token = openCursor(owner, one.query.get('cursor'));
+      const page = await store.list(one.call, bucket, { prefix, delimiter, token, limit });
+      const cursor = page.next === undefined ? {} : { cursor: cursors.seal(owner, page.next) };
+      answer(one, { objects: page.objects, prefixes: page.prefixes, ...cursor });
+    },
+    'upload.create': async (one) => {
+      const bucket = bucketOf(one.parts[0]);
+      const { key, metadata = {}, ...about } = parseBody(CREATE_UPLOAD, await json(one, SMALL_BODY));
+      const named = Object.entries(about).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name.replaceAll('_', '-'), value] as const],
+      );
+      const own = Object.entries(metadata).map(([name, value]) => [`${METADATA}${name}`, value] as const);
+      const headers = objectHeaders(new Map([...named, ...own]), METADATA);
+      const id = await store.createUpload(one.call, { bucket, key }, headers);
+      answer(one, { upload_id: id, key });
+    },
+    'upload.part': async (one) => {
+      const [bucket, id = '', number] = one.parts;
+      const at = { bucket: bucketOf(bucket), id, number: numberOf(number, 0, 1, 10_000) };
+      const headers = writeConditions(one.headers);
+      const body = incomingBody(one);
+      gate.transfer(one.exchange);
+      const { etag } = await store.putPart(one.call, at, body, headers);
+      answer(one, { etag, number: at.number, size: body.length });
+    },
+    'upload.parts': async (one) => {
+      noBody(one);
+      const after = numberOf(one.query.get('after'), 0, 0, 10_000);
+      const limit = numberOf(one.query.get('limit'), MAX_KEYS, 1, MAX_KEYS);
+      const { key, parts, next } = await store.listParts(one.call, uploadOf(one), { after, limit });
+      answer(one, { key, parts, ...(next === undefined ? {} : { after: next }) });
+    },
+    'upload.complete': async (one) => {
+      const at = uploadOf(one);
+      const { parts } = parseBody(COMPLETE_UPLOAD, await json(one, LARGE_BODY));
+      answer(one, await store.completeUpload(one.call, at, parts, {}));
+    },
+    'upload.abort': async (one) => {
+      noBody(one);
+      const at = uploadOf(one);
+      await store.abortUpload(one.call, at);
+      answer(one, { aborted: at.id });
+    },
+    'object.copy': async (one) => {
+      const bucket = bucketOf(one.parts[0]);
+      const body = parseBody(COPY, await json(one, SMALL_BODY));
+      const from = { bucket: body.from_bucket ?? bucket, key: body.from };
+      const { etag, modified, size } = await store.copy(one.call, from, { bucket, key: body.to }, {});
+      answer(one, { etag, modified, size });
+    },
+    'object.delete-many': async (one) => {
+      const bucket = bucketOf(one.parts[0]);
+      const { keys } = parseBody(DELETE_MANY, await json(one, LARGE_BODY));
+      const failed = await store.deleteMany(one.call, bucket, keys);
+      answer(one, {
+        deleted: keys.filter((key) => !failed.has(key)),
+        failed: keys.filter((key) => failed.has(key)),
+      });
+    },
+  };
+
+  function openCursor(owner: readonly string[], text: string | undefined): string | undefined {
+    if (text === undefined) return undefined;
+    const token = cursors.open(owner, text);
+    if (token === undefined) throw new ServiceError('invalid_request', 'cursor');
+    return token;
+  }
+
+  return {
+    serve: async (exchange) => {
+      const { request, response } = exchange;
+      const matched = matchRoute(request.method ?? '', exchange.path, (allow) =>
+        response.setHeader('allow', allow),
+      );
+      exchange.operation = matched.operation;
+      if (matched.operation === 'healthz') return sendJson(response, 200, '{"status":"ok"}');
+      const tenant = gate.admit(exchange, await tenantOf(request, tenants));
+      const headers = receivedHeaders(request.rawHeaders);
+      for (const name of headers.keys())
+        if (name.startsWith('x-amz-'))
+          throw new ServiceError('invalid_request', 'a header of another protocol');
+      const call = { tenant, signal: exchange.abort.signal };
+      const query = queryOf(exchange.query, matched.parameters);
+      await handlers[matched.operation]({ ...matched, exchange, call, headers, query });
+    },
+    refuse: ({ response, traceId }, error) =>
+      sendJson(response, error.status, errorBody(error.code, traceId)),
+  };
+
+  async function json({ exchange }: Admitted, limit: number): Promise<unknown> {
+    checkBodyHead(exchange.request, limit);
+    gate.transfer(exchange);
+    return readJsonObject(exchange.request, limit);
+  }
+}
+
+async function tenantOf(request: IncomingMessage, tenants: Tenants): Promise<Tenant | undefined> {
+  const token = bearerToken(request.rawHeaders, 'osw');
+  const tenant = await tenants.byDigest(token === undefined ? NOBODY : digestOf(token));
+  return token === undefined ? undefined : tenant;
+}
+
+function placeOf({ parts: [bucket, key] }: Admitted) {
+  return { bucket: bucketOf(bucket), key: keyOf(key) };
+}
+
+function uploadOf({ parts: [bucket, id = ''] }: Admitted): { readonly bucket: Bucket; readonly id: string } {
+  return { bucket: bucketOf(bucket), id };
+}
+
+function prefixOf(text: string | undefined): KeyPrefix {
+  const prefix = parsePrefix(text ?? '');
+  if (prefix === undefined) throw new ServiceError('invalid_request', 'not a prefix');
+  return prefix;
+}
+
+/** The body as a stream whose length is known beforehand; Node's parser holds the caller to it. */
+function incomingBody({ headers, exchange: { request } }: Admitted): IncomingBody {
+  const text = headers.get('content-length');
+  if (text === undefined || headers.has('transfer-encoding'))
+    throw new ServiceError('length_required', 'no length');
+  if (!/^[0-9]{1,16}$/.test(text)) throw new ServiceError('invalid_request', 'length');
+  const length = Number(text);
+  if (length > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
+  return { stream: detach(request), length };
+}
+
+function noBody({ headers }: Admitted): void {
+  const length = headers.get('content-length');
+  if (headers.has('transfer-encoding') || (length !== undefined && length !== '0'))
+    throw new ServiceError('invalid_request', 'a body where none belongs');
+}
+
+function answer({ exchange: { response, traceId } }: Admitted, content: object): void {
+  sendJson(response, 200, JSON.stringify({ ...content, trace_id: traceId }));
+}

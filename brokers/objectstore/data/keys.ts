@@ -1,0 +1,78 @@
+/**
+ * Keys of objects as a caller spells them. A key that another reader of the same bytes could take for another key
+ * is no key: what is refused here never reaches an upstream.
+ */
+
+/** Bytes of UTF-8; what remains of S3's 1,024 is for the tenant's prefix. */
+export const MAX_KEY_BYTES = 900;
+
+/** A key that was checked, as text. */
+export type ObjectKey = string & { readonly __brand: 'ObjectKey' };
+
+/** The beginning of keys: may be empty, and may end within or after a segment. */
+export type KeyPrefix = string & { readonly __brand: 'KeyPrefix' };
+
+/** C0, DEL, C1 and the backslash, which some readers take for a separator. */
+const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\\]/;
+/** Text that becomes a separator, a dot, a backslash or NUL for whoever decodes once too often. */
+const DECODES_AGAIN = /%(?:2f|2e|5c|00|25)/i;
+/** Characters that RFC 3986 allows in a path; all else is an error, not something to guess about. */
+const RAW_PATH = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*$/;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+export function parseKey(text: string): ObjectKey | undefined {
+  if (text === '' || !isCleanText(text)) return undefined;
+  return text.split('/').every(isSegment) ? (text as ObjectKey) : undefined;
+}
+
+/** The same rules, but the last segment may be unfinished or absent. */
+export function parsePrefix(text: string): KeyPrefix | undefined {
+  if (!isCleanText(text)) return undefined;
+  const segments = text.split('/');
+  segments.pop();
+  return segments.every(isSegment) ? (text as KeyPrefix) : undefined;
+}
+
+/** The key in the raw path of a request: percent-decoded once, as UTF-8. An escaped slash is no separator. */
+export function decodePath(raw: string): string | undefined {
+  if (!RAW_PATH.test(raw) || /%2f/i.test(raw)) return undefined;
+  return raw.includes('%') ? decodeBytes(raw) : raw;
+}
+
+/** A value of a query, percent-decoded once. A bare `+`, which is a space for some and a plus for others, is refused. */
+export function decodeQueryValue(raw: string): string | undefined {
+  if (!/^(?:[A-Za-z0-9\-._~!$'()*,;:@/?=]|%[0-9A-Fa-f]{2})*$/.test(raw)) return undefined;
+  return raw.includes('%') ? decodeBytes(raw) : raw;
+}
+
+function isCleanText(text: string): boolean {
+  return (
+    text.isWellFormed() &&
+    Buffer.byteLength(text) <= MAX_KEY_BYTES &&
+    !FORBIDDEN.test(text) &&
+    !DECODES_AGAIN.test(text)
+  );
+}
+
+function isSegment(segment: string): boolean {
+  return segment !== '' && segment !== '.' && segment !== '..';
+}
+
+function decodeBytes(raw: string): string | undefined {
+  const bytes = Buffer.alloc(raw.length);
+  let length = 0;
+  for (let i = 0; i < raw.length; i += 1) {
+    if (raw[i] === '%') {
+      bytes[length] = Number.parseInt(raw.slice(i + 1, i + 3), 16);
+      i += 2;
+    } else {
+      bytes[length] = raw.charCodeAt(i);
+    }
+    length += 1;
+  }
+  try {
+    return utf8.decode(bytes.subarray(0, length));
+  } catch {
+    return undefined; // overlong forms, surrogates, cut sequences
+  }
+}

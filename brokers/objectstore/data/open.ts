@@ -1,0 +1,89 @@
+import { hkdfSync } from 'node:crypto';
+import { type Logger, type Round, Secret, type ServiceMetrics } from '@space/broker-kit';
+import type { Connections } from '@space/broker-kit/postgres';
+import { s3Keys } from '../front/keys.ts';
+import { createS3Protocol } from '../front/protocol.ts';
+import type { S3Client } from '../upstream/client.ts';
+import { createJsonProtocol } from './json/protocol.ts';
+import { createDataPlane, type DataPlane, type PlaneOptions } from './plane.ts';
+import { createQuota } from './quota/allowance.ts';
+import { createRecount } from './quota/recount.ts';
+import { createSeal, type DataKeys } from './seal.ts';
+import { createObjectStore } from './store.ts';
+import { createTenants } from './tenants.ts';
+import { abortForgotten, createUploads } from './uploads.ts';
+
+export interface OpenOptions {
+  readonly connections: Connections;
+  /** The Space's bucket. */
+  readonly s3: S3Client;
+  /** What cursors and S3 keys are derived from; the same for every replica. */
+  readonly secret: Secret<Buffer>;
+  readonly defaultQuotaBytes: number;
+  readonly limits: PlaneOptions['limits'];
+  readonly pace?: PlaneOptions['pace'];
+  readonly log: Logger;
+  readonly metrics: ServiceMetrics;
+  readonly now?: () => Date;
+}
+
+export interface OpenedPlane extends Omit<DataPlane, 'close'> {
+  readonly rounds: readonly Round[];
+  /** After the last request: tells the registry what was written. */
+  close(): Promise<void>;
+}
+
+/** An upload that nobody finished in this time is given up. */
+const FORGOTTEN_SECONDS = 24 * 60 * 60;
+
+/** Puts the data plane together. */
+export function openDataPlane(options: OpenOptions): OpenedPlane {
+  const { connections, s3, log, now = () => new Date() } = options;
+  const keys = dataKeys(options.secret);
+  const tenants = createTenants(connections.lookup, options.defaultQuotaBytes);
+  const quota = createQuota({ registry: connections, log, recount: createRecount(connections, s3) });
+  const store = createObjectStore(s3, quota, createUploads(connections));
+  const cursors = createSeal(keys, 'cursor');
+
+  const plane = createDataPlane({
+    protocols: (gate) => ({
+      json: createJsonProtocol({
+        gate,
+        tenants,
+        store,
+        cursors,
+        s3Credentials: ({ digest }) => {
+          const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
+          return { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey.reveal() };
+        },
+      }),
+      s3: createS3Protocol({ gate, tenants, store, cursors, keys, now }),
+    }),
+    tenants,
+    limits: options.limits,
+    ...(options.pace === undefined ? {} : { pace: options.pace }),
+    log,
+    metrics: options.metrics,
+  });
+
+  return {
+    ...plane,
+    rounds: [
+      { name: 'quota', gapMs: 10_000, run: () => quota.tick() },
+      {
+        name: 'forgotten uploads',
+        gapMs: 600_000,
+        run: () => abortForgotten(connections, s3, { afterSeconds: FORGOTTEN_SECONDS, log }),
+      },
+    ],
+    close: async () => {
+      plane.close();
+      await quota.close();
+    },
+  };
+}
+
+/** One for now; a second can be told apart from the first, should the secret ever be exchanged. */
+function dataKeys(secret: Secret<Buffer>): DataKeys {
+  return [new Secret(Buffer.from(hkdfSync('sha256', secret.reveal(), '', 'space-object-data/v1', 32)))];
+}

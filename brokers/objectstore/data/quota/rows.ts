@@ -1,0 +1,114 @@
+import type { Connections, Session } from '@space/broker-kit/postgres';
+
+/**
+ * What the registry knows of bytes. Of every Capsule the sum of four numbers is never less than what is stored:
+ * counted (by the last listing), written since, held by replicas in blocks, and parts of open uploads.
+ */
+
+/** The part of the registry's connections that is needed here. */
+export type Registry = Pick<Connections, 'lookup' | 'transaction'>;
+
+/** Locks the Capsule's usage, so that whoever follows sees sums that hold. */
+export async function lockUsage(
+  session: Session,
+  place: string,
+): Promise<{ readonly written: number; readonly countNumber: number }> {
+  await session.run(
+    'insert usage',
+    'INSERT INTO broker.object_usage (place) VALUES ($1) ON CONFLICT DO NOTHING',
+    [place],
+  );
+  const [row] = await session.run<{ written: number; count_number: number }>(
+    'lock usage',
+    'SELECT written::float8 AS written, count_number FROM broker.object_usage WHERE place = $1 FOR UPDATE',
+    [place],
+  );
+  if (row === undefined) throw new Error('usage row vanished');
+  return { written: row.written, countNumber: row.count_number };
+}
+
+/** Bytes that count against the quota now. Exact only under `lockUsage`. */
+export async function usedBytes(session: Session, place: string): Promise<number> {
+  const [row] = await session.run<{ used: number }>(
+    'sum usage',
+    `SELECT (
+       coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)
+       + coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)
+       + coalesce((SELECT sum(bytes) FROM broker.object_upload WHERE place = $1), 0)
+     )::float8 AS used`,
+    [place],
+  );
+  return row?.used ?? 0;
+}
+
+/** Adds to the replica's block, or takes from it; false when the block is no longer there to take from. */
+export async function changeBlock(
+  session: Session,
+  place: string,
+  replica: string,
+  bytes: number,
+): Promise<boolean> {
+  if (bytes > 0) {
+    await session.run(
+      'grow block',
+      `INSERT INTO broker.object_block (place, replica, bytes) VALUES ($1, $2, $3)
+       ON CONFLICT (place, replica) DO UPDATE SET bytes = broker.object_block.bytes + $3, renewed_at = clock_timestamp()`,
+      [place, replica, bytes],
+    );
+    return true;
+  }
+  const rows = await session.run(
+    'shrink block',
+    'UPDATE broker.object_block SET bytes = bytes + $3 WHERE place = $1 AND replica = $2 AND bytes + $3 >= 0 RETURNING 1',
+    [place, replica, bytes],
+  );
+  return rows.length === 1;
+}
+
+export async function addWritten(session: Session, place: string, bytes: number): Promise<void> {
+  await session.run('add written', 'UPDATE broker.object_usage SET written = written + $2 WHERE place = $1', [
+    place,
+    bytes,
+  ]);
+}
+
+/** Places of the Capsules whose blocks of this replica are still there, now renewed. */
+export async function renewBlocks(session: Session, replica: string): Promise<ReadonlySet<string>> {
+  const rows = await session.run<{ place: string }>(
+    'renew blocks',
+    'UPDATE broker.object_block SET renewed_at = clock_timestamp() WHERE replica = $1 RETURNING place',
+    [replica],
+  );
+  return new Set(rows.map((row) => row.place));
+}
+
+/** What replicas that died held counts as written, until the next count knows better. */
+export async function adoptDeadBlocks(session: Session, deadAfterSeconds: number): Promise<void> {
+  await session.run(
+    'adopt dead blocks',
+    `WITH dead AS (
+       DELETE FROM broker.object_block WHERE renewed_at < clock_timestamp() - make_interval(secs => $1)
+       RETURNING place, bytes
+     ), sums AS (SELECT place, sum(bytes) AS bytes FROM dead GROUP BY place)
+     UPDATE broker.object_usage AS usage SET written = usage.written + sums.bytes
+     FROM sums WHERE usage.place = sums.place`,
+    [deadAfterSeconds],
+  );
+}
+
+/** Takes over a finished listing, unless another count was finished since it began. */
+export async function finishCount(
+  session: Session,
+  place: string,
+  begun: { readonly written: number; readonly countNumber: number },
+  listed: number,
+): Promise<boolean> {
+  const rows = await session.run(
+    'finish count',
+    `UPDATE broker.object_usage
+     SET counted = $4, written = written - $2, count_number = count_number + 1, counted_at = clock_timestamp()
+     WHERE place = $1 AND count_number = $3 RETURNING 1`,
+    [place, begun.written, begun.countNumber, listed],
+  );
+  return rows.length === 1;
+}

@@ -1,0 +1,72 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import type { Secret } from '@space/broker-kit';
+
+/** The broker's data keys, 32 bytes each; the first seals, all open. Every replica has the same. */
+export type DataKeys = readonly [Secret<Buffer>, ...Secret<Buffer>[]];
+
+/** What only we can read again, and only for whom it was made. */
+export interface Seal {
+  /** `owner` is bound to the token, not in it: another owner cannot open it. */
+  seal(owner: readonly string[], content: string): string;
+  /** The content; undefined for everything that we did not make for this owner. */
+  open(owner: readonly string[], token: string): string | undefined;
+}
+
+const KEY_ID = 4;
+const SALT = 16;
+const TAG = 16;
+const TOKEN = /^[A-Za-z0-9_-]{48,4096}$/;
+/** A key seals one token only, so its nonce may be constant. */
+const NONCE = Buffer.alloc(12);
+
+export function createSeal(keys: DataKeys, purpose: string): Seal {
+  const byId = new Map(keys.map((key) => [keyId(key).toString('hex'), key]));
+  const [current] = keys;
+  const derive = (key: Secret<Buffer>, salt: Buffer) =>
+    Buffer.from(hkdfSync('sha256', key.reveal(), salt, `space-object-${purpose}/v1`, 32));
+
+  return {
+    seal: (owner, content) => {
+      const salt = randomBytes(SALT);
+      const cipher = createCipheriv('aes-256-gcm', derive(current, salt), NONCE, { authTagLength: TAG });
+      cipher.setAAD(associated(owner));
+      const sealed = Buffer.concat([cipher.update(content, 'utf8'), cipher.final()]);
+      return Buffer.concat([keyId(current), salt, sealed, cipher.getAuthTag()]).toString('base64url');
+    },
+    open: (owner, token) => {
+      if (!TOKEN.test(token)) return undefined;
+      const bytes = Buffer.from(token, 'base64url');
+      const key = byId.get(bytes.toString('hex', 0, KEY_ID));
+      if (key === undefined || bytes.length < KEY_ID + SALT + TAG) return undefined;
+      const salt = bytes.subarray(KEY_ID, KEY_ID + SALT);
+      const decipher = createDecipheriv('aes-256-gcm', derive(key, salt), NONCE, { authTagLength: TAG });
+      decipher.setAAD(associated(owner));
+      decipher.setAuthTag(bytes.subarray(-TAG));
+      try {
+        const content = decipher.update(bytes.subarray(KEY_ID + SALT, -TAG));
+        return Buffer.concat([content, decipher.final()]).toString('utf8');
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+/** Names the key without saying anything of it. */
+function keyId(key: Secret<Buffer>): Buffer {
+  return createHash('sha256')
+    .update('space-data-key-id/v1')
+    .update(key.reveal())
+    .digest()
+    .subarray(0, KEY_ID);
+}
+
+function associated(owner: readonly string[]): Buffer {
+  return Buffer.concat(
+    owner.flatMap((part) => {
+      const length = Buffer.alloc(4);
+      length.writeUInt32BE(Buffer.byteLength(part));
+      return [length, Buffer.from(part, 'utf8')];
+    }),
+  );
+}

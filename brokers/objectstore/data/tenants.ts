@@ -1,0 +1,98 @@
+import type { TokenDigest } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import { type Room, roomOf } from './address.ts';
+
+/** An Assistant that proved itself, and what is its own. */
+export interface Tenant {
+  readonly capsule: string;
+  readonly app: string;
+  /** The Capsule's place: what quota and streams are counted under. */
+  readonly place: string;
+  readonly room: Room;
+  readonly quotaBytes: number;
+  /** Of its principal. */
+  readonly digest: TokenDigest;
+}
+
+/** Looks up who is behind a digest, or behind its first bytes; undefined for nobody. Never from a cache. */
+export interface Tenants {
+  byDigest(digest: TokenDigest): Promise<Tenant | undefined>;
+  /** By the first 16 bytes, which name a principal in S3 access keys. */
+  byHandle(handle: Buffer): Promise<Tenant | undefined>;
+}
+
+export const HANDLE_BYTES = 16;
+
+interface TenantRow {
+  readonly capsule: string;
+  readonly app: string;
+  readonly place: string;
+  readonly data: string;
+  readonly quota: number | null;
+  readonly digest: Buffer;
+}
+
+const FIND = `
+  SELECT w.capsule_id AS capsule, w.app_id AS app, s.place, w.place AS data, s.quota_bytes::float8 AS quota,
+         w.principal AS digest
+  FROM unnest($1::bytea[]) AS wanted(handle)
+  JOIN broker.workload AS w ON w.principal >= wanted.handle AND w.principal <= wanted.handle || $2::bytea
+  JOIN broker.store AS s ON s.capsule_id = w.capsule_id AND s.life = w.life
+  JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id
+  WHERE w.state = 'ready' AND c.state = 'active'`;
+
+const HIGHEST = Buffer.alloc(32 - HANDLE_BYTES, 0xff);
+
+/**
+ * Requests that come while a look-up is on its way share the next one: under load many are answered by one
+ * statement, and each by one that began after it arrived, so a retired principal is refused at once.
+ */
+export function createTenants(lookup: Session, defaultQuota: number): Tenants {
+  let gathering:
+    | { readonly handles: Map<string, Buffer>; readonly rows: Promise<Map<string, Tenant>> }
+    | undefined;
+  let running: Promise<unknown> = Promise.resolve();
+
+  async function find(handles: ReadonlyMap<string, Buffer>): Promise<Map<string, Tenant>> {
+    const rows = await lookup.run<TenantRow>('find workloads', FIND, [[...handles.values()], HIGHEST]);
+    return new Map(rows.map((row) => [handleOf(row.digest), tenantOf(row, defaultQuota)]));
+  }
+
+  async function byHandle(handle: Buffer): Promise<Tenant | undefined> {
+    if (gathering === undefined) {
+      const handles = new Map<string, Buffer>();
+      const rows = running.then(() => {
+        gathering = undefined;
+        return find(handles);
+      });
+      running = rows.catch(() => undefined);
+      gathering = { handles, rows };
+    }
+    const name = handle.toString('hex');
+    gathering.handles.set(name, handle);
+    return (await gathering.rows).get(name);
+  }
+
+  return {
+    byHandle,
+    byDigest: async (digest) => {
+      const tenant = await byHandle(digest.subarray(0, HANDLE_BYTES));
+      return tenant?.digest.equals(digest) ? tenant : undefined;
+    },
+  };
+}
+
+function tenantOf(row: TenantRow, defaultQuota: number): Tenant {
+  return {
+    capsule: row.capsule,
+    app: row.app,
+    place: row.place,
+    room: roomOf(row.data, `${row.place}s/`),
+    quotaBytes: row.quota ?? defaultQuota,
+    digest: row.digest,
+  };
+}
+
+function handleOf(digest: Buffer): string {
+  return digest.toString('hex', 0, HANDLE_BYTES);
+}

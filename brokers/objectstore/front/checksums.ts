@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+/** A checksum under way. */
+export interface Checksum {
+  update(data: Buffer): void;
+  /** As it stands in a header. */
+  base64(): string;
+}
+
+/** The algorithms of `x-amz-checksum-…`. */
+const ALGORITHMS: Readonly<Record<string, () => Checksum>> = {
+  crc32: () => {
+    let value = 0;
+    return {
+      update: (data) => {
+        value = crc32(data, value);
+      },
+      base64: () => bigEndian(value),
+    };
+  },
+  crc32c: crc32cChecksum,
+  crc64nvme: crc64nvmeChecksum,
+  sha1: () => hashed('sha1'),
+  sha256: () => hashed('sha256'),
+  md5: () => hashed('md5'),
+};
+
+/** Undefined for an algorithm that we do not know. */
+export function createChecksum(algorithm: string): Checksum | undefined {
+  return Object.hasOwn(ALGORITHMS, algorithm) ? ALGORITHMS[algorithm]?.() : undefined;
+}
+
+function hashed(algorithm: string): Checksum {
+  const hash = createHash(algorithm);
+  return { update: (data) => void hash.update(data), base64: () => hash.digest('base64') };
+}
+
+function bigEndian(...words: number[]): string {
+  const bytes = Buffer.alloc(4 * words.length);
+  for (const [i, word] of words.entries()) bytes.writeUInt32BE(word >>> 0, 4 * i);
+  return bytes.toString('base64');
+}
+
+const CRC32C = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let value = byte;
+  for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? (value >>> 1) ^ 0x82f63b78 : value >>> 1;
+  return value >>> 0;
+});
+
+function crc32cChecksum(): Checksum {
+  let value = 0xffffffff;
+  return {
+    update: (data) => {
+      let crc = value;
+      for (let i = 0; i < data.length; i += 1)
+        crc = (CRC32C[(crc ^ (data[i] ?? 0)) & 0xff] ?? 0) ^ (crc >>> 8);
+      value = crc >>> 0;
+    },
+    base64: () => bigEndian(~value),
+  };
+}
+
+/** 64 bits as two halves: BigInt would be a hundred times slower. */
+const CRC64 = { high: new Uint32Array(256), low: new Uint32Array(256) };
+for (let byte = 0; byte < 256; byte += 1) {
+  let high = 0;
+  let low = byte;
+  for (let bit = 0; bit < 8; bit += 1) {
+    const odd = low & 1;
+    low = (low >>> 1) | (high << 31);
+    high >>>= 1;
+    if (odd === 1) {
+      high ^= 0x9a6c9329;
+      low ^= 0xac4bc9b5;
+    }
+  }
+  CRC64.high[byte] = high >>> 0;
+  CRC64.low[byte] = low >>> 0;
+}
+
+function crc64nvmeChecksum(): Checksum {
+  let high = 0xffffffff;
+  let low = 0xffffffff;
+  return {
+    update: (data) => {
+      for (let i = 0; i < data.length; i += 1) {
+        const index = (low ^ (data[i] ?? 0)) & 0xff;
+        low = (((low >>> 8) | (high << 24)) ^ (CRC64.low[index] ?? 0)) >>> 0;
+        high = ((high >>> 8) ^ (CRC64.high[index] ?? 0)) >>> 0;
+      }
+    },
+    base64: () => bigEndian(~high, ~low),
+  };
+}

@@ -1,0 +1,65 @@
+import { ServiceError } from '@space/broker-kit';
+import { isBucket } from '../data/address.ts';
+import type { Received } from '../data/headers.ts';
+import { decodePath, parseKey } from '../data/keys.ts';
+import type { CopySource } from '../data/store.ts';
+import type { Headers } from '../upstream/client.ts';
+import { FrontError, notImplemented } from './errors.ts';
+
+/** Headers of S3 that we act on, or that mean nothing here and do no harm. */
+const KNOWN = new Set([
+  'x-amz-date',
+  'x-amz-content-sha256',
+  'x-amz-decoded-content-length',
+  'x-amz-trailer',
+  'x-amz-sdk-checksum-algorithm',
+  'x-amz-user-agent',
+  'x-amz-metadata-directive',
+  'x-amz-copy-source',
+  'x-amz-copy-source-range',
+  'x-amz-copy-source-if-match',
+  'x-amz-copy-source-if-none-match',
+  'x-amz-copy-source-if-modified-since',
+  'x-amz-copy-source-if-unmodified-since',
+  'x-amz-bucket-region',
+  'x-amz-optional-object-attributes',
+  'x-amz-mp-object-size',
+]);
+/** Headers that ask for what is so anyway. */
+const DEFAULTS: Readonly<Record<string, string>> = {
+  'x-amz-acl': 'private',
+  'x-amz-storage-class': 'STANDARD',
+};
+
+/** Throws `NotImplemented` for a header whose meaning we would have to keep and do not. */
+export function checkS3Headers(headers: Received): void {
+  for (const [name, value] of headers) {
+    if (!name.startsWith('x-amz-') || KNOWN.has(name)) continue;
+    if (name.startsWith('x-amz-meta-') || name.startsWith('x-amz-checksum-')) continue;
+    if (DEFAULTS[name] !== value) throw notImplemented(`header ${name.slice(0, 64)}`);
+  }
+}
+
+/** Of a read, in S3's names. */
+export function sourceOf(headers: Received): CopySource {
+  const text = headers.get('x-amz-copy-source') ?? '';
+  const [, rawBucket = '', rawKey = ''] = /^\/?([^/?]+)\/([^?]+)$/.exec(text) ?? [];
+  const bucket = decodePath(rawBucket) ?? '';
+  const key = parseKey(decodePath(rawKey) ?? '');
+  if (!isBucket(bucket)) throw noSuchBucket();
+  if (key === undefined) throw new ServiceError('invalid_request', 'copy source');
+  return { bucket, key, conditions: sourceConditions(headers) };
+}
+
+function sourceConditions(headers: Received): Headers {
+  const result: Record<string, string> = {};
+  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
+    const value = headers.get(`x-amz-copy-source-${name}`);
+    if (value !== undefined) result[name] = value;
+  }
+  return result;
+}
+
+export function noSuchBucket(): FrontError {
+  return new FrontError('not_found', { status: 404, code: 'NoSuchBucket' }, 'no such bucket');
+}

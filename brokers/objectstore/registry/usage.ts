@@ -1,0 +1,33 @@
+/** Released: never edited. What counts against quotas; `data/quota/rows.ts` says how. */
+export const USAGE = `
+  CREATE TABLE broker.object_usage (
+    place text PRIMARY KEY CHECK (place ~ '^c/[0-9a-f]{40}/$'),
+    counted bigint NOT NULL DEFAULT 0 CHECK (counted >= 0),
+    written bigint NOT NULL DEFAULT 0 CHECK (written >= 0),
+    count_number integer NOT NULL DEFAULT 0,
+    counted_at timestamptz
+  );
+
+  -- Bytes that a replica may write, is writing, or has written and not yet told.
+  CREATE TABLE broker.object_block (
+    place text NOT NULL REFERENCES broker.object_usage ON DELETE CASCADE,
+    replica text NOT NULL,
+    bytes bigint NOT NULL CHECK (bytes >= 0),
+    renewed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (place, replica)
+  );
+  CREATE INDEX ON broker.object_block (replica);
+
+  CREATE TABLE broker.object_upload (
+    id text PRIMARY KEY CHECK (id ~ '^[0-9a-f]{32}$'),
+    place text NOT NULL REFERENCES broker.object_usage ON DELETE CASCADE,
+    -- The tenant's own prefix: who may use the upload, and what it goes away with.
+    room text NOT NULL,
+    key text NOT NULL,
+    upstream_id text NOT NULL,
+    bytes bigint NOT NULL DEFAULT 0 CHECK (bytes >= 0),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  );
+  CREATE INDEX ON broker.object_upload (room text_pattern_ops);
+  CREATE INDEX ON broker.object_upload (created_at);
+`;

@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type Server } from 'node:net';
+import { Readable, Writable } from 'node:stream';
+import { portOf, Secret } from '@space/broker-kit';
+import type { Pool } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type S3Server, startS3Server } from '../testing/s3.ts';
+import { createS3Client, type S3Client } from './client.ts';
+import { S3Error, toServiceError } from './errors.ts';
+import { createPool } from './pool.ts';
+import type { Target } from './target.ts';
+
+let server: S3Server;
+let target: Target;
+let pool: Pool;
+let client: S3Client;
+
+beforeAll(async () => {
+  server = await startS3Server();
+  server.makeBucket('space');
+  target = {
+    origin: server.endpoint,
+    region: server.region,
+    bucket: 'space',
+    addressing: 'path',
+    accessKeyId: new Secret(server.accessKeyId),
+    secretAccessKey: new Secret(server.secretAccessKey),
+  };
+  pool = createPool(target, { connections: 16 });
+  client = createS3Client(target, pool);
+});
+
+afterAll(async () => {
+  await pool?.destroy();
+  await server?.remove();
+});
+
+/** Everything that was written to it. */
+class Sink extends Writable {
+  readonly chunks: Buffer[] = [];
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.chunks.push(chunk);
+    done();
+  }
+  text(): string {
+    return Buffer.concat(this.chunks).toString();
+  }
+}
+
+async function content(key: string, headers = {}): Promise<string> {
+  const sink = new Sink();
+  await client.get(key, { headers }, () => sink);
+  return sink.text();
+}
+
+const failure = (act: Promise<unknown>) =>
+  act.then(
+    () => undefined,
+    (error: unknown) => (error instanceof S3Error ? `${error.kind} ${error.status} ${error.code}` : error),
+  );
+
+const stream = (text: string, length = Buffer.byteLength(text)) => ({
+  stream: Readable.from([Buffer.from(text)]),
+  length,
+});
+
+test.each([
+  'plain',
+  'a/b/c',
+  'with space',
+  'ä/ö',
+  '日本',
+  'q\'uo"te',
+  '<&>',
+  '+',
+  '100%',
+  '?#',
+  '(a)*!',
+  'a:b@c=d,e;f$',
+])('an object named %j is stored, read, listed, copied and deleted', async (name) => {
+  const key = `names/${name}`;
+  const { etag } = await client.put(key, stream('hello'), { headers: { 'x-amz-meta-colour': 'blue' } });
+  expect(await content(key)).toBe('hello');
+  const head = await client.head(key);
+  expect(head.headers).toMatchObject({ etag, 'content-length': '5', 'x-amz-meta-colour': 'blue' });
+  const listed = await client.list({ prefix: key, limit: 10 });
+  expect(listed.objects).toMatchObject([{ key, size: 5, etag }]);
+  expect((await client.copy(key, `${key}-copy`)).etag).toBe(etag);
+  expect(await content(`${key}-copy`)).toBe('hello');
+  expect(await client.deleteMany([key, `${key}-copy`])).toEqual([]);
+  expect(await failure(client.head(key))).toMatch(/answered 404/);
+});
+
+describe('conditions and ranges', () => {
+  test('a write may be only for what is not there, or only for what is', async () => {
+    const first = await client.put('cond/a', stream('one'), { headers: { 'if-none-match': '*' } });
+    expect(await failure(client.put('cond/a', stream('two'), { headers: { 'if-none-match': '*' } }))).toBe(
+      'answered 412 PreconditionFailed',
+    );
+    expect(await failure(client.put('cond/a', stream('two'), { headers: { 'if-match': '"other"' } }))).toBe(
+      'answered 412 PreconditionFailed',
+    );
+    await client.put('cond/a', stream('two'), { headers: { 'if-match': first.etag } });
+    expect(await content('cond/a')).toBe('two');
+  });
+
+  test('a read may be of a part, or of what changed', async () => {
+    const { etag } = await client.put('cond/b', stream('0123456789'));
+    expect(await content('cond/b', { range: 'bytes=2-4' })).toBe('234');
+    expect(await content('cond/b', { range: 'bytes=-3' })).toBe('789');
+    expect(await failure(client.get('cond/b', { headers: { range: 'bytes=20-' } }, () => new Sink()))).toBe(
+      'answered 416 InvalidRange',
+    );
+    const head = await client.get('cond/b', { headers: { 'if-none-match': etag } }, () => new Sink());
+    expect(head.status).toBe(304);
+    expect(await failure(client.get('cond/b', { headers: { 'if-match': '"x"' } }, () => new Sink()))).toMatch(
+      /412/,
+    );
+  });
+});
+
+test('an upload in parts becomes one object', async () => {
+  const upload = await client.createUpload('parts/a', { headers: { 'content-type': 'text/plain' } });
+  const first = randomBytes(5 * 1024 * 1024);
+  const parts = [
+    await client.putPart('parts/a', upload, 1, first),
+    await client.putPart('parts/a', upload, 2, Buffer.from('end')),
+  ];
+  const listed = await client.listParts('parts/a', upload, { after: 0, limit: 1 });
+  expect(listed).toMatchObject({ parts: [{ number: 1, size: first.length, etag: parts[0]?.etag }], next: 1 });
+  await client.completeUpload(
+    'parts/a',
+    upload,
+    parts.map(({ etag }, i) => ({ number: i + 1, etag })),
+  );
+  expect((await client.head('parts/a')).headers).toMatchObject({
+    'content-length': String(first.length + 3),
+    'content-type': 'text/plain',
+  });
+  expect(await failure(client.abortUpload('parts/a', upload))).toBe('answered 404 NoSuchUpload');
+});
+
+test('pages follow one another', async () => {
+  for (const name of ['a', 'b/1', 'b/2', 'c', 'd']) await client.put(`pages/${name}`, stream('x'));
+  const seen: string[] = [];
+  let token: string | undefined;
+  do {
+    const page = await client.list({ prefix: 'pages/', delimiter: '/', token, limit: 1 });
+    seen.push(...page.objects.map(({ key }) => key), ...page.prefixes);
+    token = page.next;
+  } while (token !== undefined);
+  expect(seen).toEqual(['pages/a', 'pages/b/', 'pages/c', 'pages/d']);
+});
+
+test('a body that is shorter than announced stores nothing', async () => {
+  expect(await failure(client.put('short', stream('abc', 10)))).toBeDefined();
+  expect(await failure(client.head('short'))).toMatch(/404/);
+});
+
+describe('an upstream that fails', () => {
+  const servers: Server[] = [];
+  afterAll(() => {
+    for (const one of servers) one.close();
+  });
+
+  /** Answers every connection with these bytes. */
+  async function fake(bytes: string): Promise<S3Client> {
+    const broken = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => socket.end(bytes));
+    });
+    servers.push(broken);
+    await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve));
+    const at = { ...target, origin: `http://127.0.0.1:${portOf(broken)}` };
+    return createS3Client(at, createPool(at, { connections: 1 }));
+  }
+
+  const reply = (status: string, body: string) =>
+    `HTTP/1.1 ${status}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`;
+
+  test.each([
+    ['500 Internal', '<Error><Code>InternalError</Code><Message>secret</Message></Error>', 'upstream_failed'],
+    ['403 Forbidden', '<Error><Code>AccessDenied</Code></Error>', 'upstream_failed'],
+    ['404 Not Found', '<Error><Code>NoSuchBucket</Code></Error>', 'upstream_failed'],
+    ['404 Not Found', '<Error><Code>NoSuchKey</Code></Error>', 'not_found'],
+    ['503 Slow', '<Error><Code>SlowDown</Code></Error>', 'unavailable'],
+    ['301 Moved', '', 'upstream_failed'],
+    ['400 Bad', '<!DOCTYPE x [<!ENTITY e "x">]><Error><Code>&e;</Code></Error>', 'upstream_failed'],
+    ['400 Bad', 'not xml', 'upstream_failed'],
+    ['418 Odd', '<Error><Code>"><script></Code></Error>', 'upstream_failed'],
+  ])('%s %s is %s', async (status, body, code) => {
+    const one = await fake(reply(status, body));
+    const error = await one.head('key').catch((thrown: unknown) => thrown);
+    const read = await one.read('key', 100).catch((thrown: unknown) => thrown);
+    expect(toServiceError(read).code).toBe(code);
+    expect(String(error) + String(read)).not.toMatch(/secret|script/);
+  });
+
+  test('garbage, silence and refusal are failures of the upstream', async () => {
+    for (const bytes of ['', 'garbage\r\n\r\n', 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort']) {
+      const one = await fake(bytes);
+      const error = await one.read('key', 1_000).catch((thrown: unknown) => thrown);
+      expect(toServiceError(error).code).toBe('upstream_failed');
+    }
+    const nobody = { ...target, origin: 'http://127.0.0.1:1' };
+    const refused = createS3Client(nobody, createPool(nobody, { connections: 1 }));
+    expect(await failure(refused.head('key'))).toBe('unreachable 0 ECONNREFUSED');
+  });
+
+  test('an error inside of a 200 is an error', async () => {
+    const one = await fake(
+      reply('200 OK', '<?xml version="1.0"?>\n<Error><Code>InternalError</Code></Error>'),
+    );
+    expect(await failure(one.copy('a', 'b'))).toBe('answered 500 InternalError');
+  });
+
+  test('an answer without end is cut', async () => {
+    const one = await fake(reply('200 OK', 'x'.repeat(10_000)));
+    expect(await failure(one.read('key', 1_000))).toBe('answered 0 AnswerTooLarge');
+  });
+});

@@ -1,0 +1,232 @@
+import { createHash } from 'node:crypto';
+import type { Readable, Writable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import { encodePath } from './encode.ts';
+import { S3Error } from './errors.ts';
+import type { Target } from './target.ts';
+import { type Ask, checkBody, createTransport, type Head } from './transport.ts';
+import { childrenOf, parseXml, textOf, type XmlNode, xmlDocument } from './xml.ts';
+
+interface Body {
+  readonly stream: Readable;
+  /** Bytes, exactly: fewer or more break the request, and nothing is stored. */
+  readonly length: number;
+}
+
+/** Lower-case names; what they may be is the caller's business. */
+export type Headers = Readonly<Record<string, string>>;
+
+interface Options {
+  readonly headers?: Headers;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ListedObject {
+  readonly key: string;
+  readonly size: number;
+  /** With its quotation marks. */
+  readonly etag: string;
+  /** ISO 8601. */
+  readonly modified: string;
+}
+
+interface Page {
+  readonly objects: readonly ListedObject[];
+  readonly prefixes: readonly string[];
+  /** The upstream's own token for the next page. */
+  readonly next: string | undefined;
+}
+
+export interface Part {
+  readonly number: number;
+  readonly etag: string;
+  readonly size: number;
+  readonly modified: string;
+}
+
+/** The operations on one bucket that the broker needs. Keys are physical. Every failure is an S3Error. */
+export interface S3Client {
+  put(key: string, body: Buffer | Body, options?: Options): Promise<{ readonly etag: string }>;
+  get(key: string, options: Options, into: (head: Head) => Writable): Promise<Head>;
+  /** A small object as a whole; at most `limit` bytes. */
+  read(key: string, limit: number, options?: Options): Promise<Head & { readonly body: Buffer }>;
+  head(key: string, options?: Options): Promise<Head>;
+  /** Succeeds for what is not there, as S3 does. */
+  delete(key: string, options?: Options): Promise<void>;
+  /** At most 1,000 keys. Answers those that could not be deleted. */
+  deleteMany(keys: readonly string[], options?: Options): Promise<readonly { key: string; code: string }[]>;
+  list(
+    query: {
+      readonly prefix: string;
+      readonly delimiter?: string | undefined;
+      readonly token?: string | undefined;
+      readonly after?: string | undefined;
+      readonly limit: number;
+    },
+    options?: Options,
+  ): Promise<Page>;
+  copy(
+    from: string,
+    to: string,
+    options?: Options,
+  ): Promise<{ readonly etag: string; readonly modified: string }>;
+  createUpload(key: string, options?: Options): Promise<string>;
+  putPart(
+    key: string,
+    upload: string,
+    number: number,
+    body: Buffer | Body,
+    options?: Options,
+  ): Promise<{ readonly etag: string }>;
+  copyPart(
+    from: string,
+    to: { readonly key: string; readonly upload: string; readonly number: number },
+    options?: Options,
+  ): Promise<{ readonly etag: string; readonly modified: string }>;
+  listParts(
+    key: string,
+    upload: string,
+    page: { readonly after: number; readonly limit: number },
+    options?: Options,
+  ): Promise<{ readonly parts: readonly Part[]; readonly next: number | undefined }>;
+  completeUpload(
+    key: string,
+    upload: string,
+    parts: readonly { readonly number: number; readonly etag: string }[],
+    options?: Options,
+  ): Promise<{ readonly etag: string }>;
+  abortUpload(key: string, upload: string, options?: Options): Promise<void>;
+}
+
+export function createS3Client(
+  target: Target,
+  dispatcher: Dispatcher,
+  now: () => Date = () => new Date(),
+): S3Client {
+  const transport = createTransport(target, dispatcher, now);
+  const source = (key: string) => `/${target.bucket}/${encodePath(key)}`;
+
+  async function document(ask: Ask, root: string): Promise<XmlNode> {
+    const { body } = await transport.small(ask);
+    checkBody(body);
+    return parseXml(body, root);
+  }
+
+  return {
+    put: async (key, body, { headers = {}, signal } = {}) => {
+      const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
+      return { etag: answer.headers['etag'] ?? '' };
+    },
+    get: (key, { headers = {}, signal }, into) =>
+      transport.stream({ method: 'GET', key, headers, signal }, into),
+    read: (key, limit, { headers = {}, signal } = {}) =>
+      transport.small({ method: 'GET', key, headers, signal }, limit),
+    head: (key, { headers = {}, signal } = {}) => transport.small({ method: 'HEAD', key, headers, signal }),
+    delete: async (key, { headers = {}, signal } = {}) => {
+      await transport.small({ method: 'DELETE', key, headers, signal });
+    },
+    deleteMany: async (keys, { signal } = {}) => {
+      const objects = keys.map((key) => ['Object', [['Key', key]]] as const);
+      const body = Buffer.from(xmlDocument('Delete', [...objects, ['Quiet', true]]));
+      const headers = {
+        'content-type': 'application/xml',
+        'content-md5': createHash('md5').update(body).digest('base64'),
+      };
+      const answer = await document(
+        { method: 'POST', query: { delete: '' }, headers, body, signal },
+        'DeleteResult',
+      );
+      return childrenOf(answer, 'Error').map((node) => ({
+        key: textOf(node, 'Key') ?? '',
+        code: textOf(node, 'Code') ?? 'Unknown',
+      }));
+    },
+    list: async ({ prefix, delimiter, token, after, limit }, { signal } = {}) => {
+      const query = {
+        'list-type': '2',
+        'max-keys': String(limit),
+        prefix,
+        ...(delimiter === undefined ? {} : { delimiter }),
+        ...(token === undefined ? {} : { 'continuation-token': token }),
+        ...(after === undefined ? {} : { 'start-after': after }),
+      };
+      const answer = await document({ method: 'GET', query, signal }, 'ListBucketResult');
+      return pageOf(answer);
+    },
+    copy: async (from, to, { headers = {}, signal } = {}) => {
+      const all = { ...headers, 'x-amz-copy-source': source(from) };
+      return copied(await document({ method: 'PUT', key: to, headers: all, signal }, 'CopyObjectResult'));
+    },
+    createUpload: async (key, { headers = {}, signal } = {}) => {
+      const ask: Ask = { method: 'POST', key, query: { uploads: '' }, headers, signal };
+      const id = textOf(await document(ask, 'InitiateMultipartUploadResult'), 'UploadId');
+      if (id === undefined || id === '') throw new S3Error('answered', 200, 'NoUploadId');
+      return id;
+    },
+    putPart: async (key, upload, number, body, { headers = {}, signal } = {}) => {
+      const query = { partNumber: String(number), uploadId: upload };
+      const answer = await transport.small({ method: 'PUT', key, query, headers, body, signal });
+      return { etag: answer.headers['etag'] ?? '' };
+    },
+    copyPart: async (from, to, { headers = {}, signal } = {}) => {
+      const query = { partNumber: String(to.number), uploadId: to.upload };
+      const all = { ...headers, 'x-amz-copy-source': source(from) };
+      return copied(
+        await document({ method: 'PUT', key: to.key, query, headers: all, signal }, 'CopyPartResult'),
+      );
+    },
+    listParts: async (key, upload, { after, limit }, { signal } = {}) => {
+      const query = { uploadId: upload, 'part-number-marker': String(after), 'max-parts': String(limit) };
+      const answer = await document({ method: 'GET', key, query, signal }, 'ListPartsResult');
+      const parts = childrenOf(answer, 'Part').map((node) => ({
+        number: Number(textOf(node, 'PartNumber')),
+        etag: textOf(node, 'ETag') ?? '',
+        size: Number(textOf(node, 'Size') ?? 0),
+        modified: textOf(node, 'LastModified') ?? '',
+      }));
+      const truncated = textOf(answer, 'IsTruncated') === 'true';
+      return { parts, next: truncated ? Number(textOf(answer, 'NextPartNumberMarker')) : undefined };
+    },
+    completeUpload: async (key, upload, parts, { headers = {}, signal } = {}) => {
+      const listed = parts.map(
+        ({ number, etag }) =>
+          [
+            'Part',
+            [
+              ['PartNumber', number],
+              ['ETag', etag],
+            ],
+          ] as const,
+      );
+      const body = Buffer.from(xmlDocument('CompleteMultipartUpload', listed));
+      const ask: Ask = {
+        method: 'POST',
+        key,
+        query: { uploadId: upload },
+        headers: { ...headers, 'content-type': 'application/xml' },
+        body,
+        signal,
+      };
+      return { etag: textOf(await document(ask, 'CompleteMultipartUploadResult'), 'ETag') ?? '' };
+    },
+    abortUpload: async (key, upload, { signal } = {}) => {
+      await transport.small({ method: 'DELETE', key, query: { uploadId: upload }, signal });
+    },
+  };
+}
+
+function pageOf(answer: XmlNode): Page {
+  const objects = childrenOf(answer, 'Contents').map((node) => ({
+    key: textOf(node, 'Key') ?? '',
+    size: Number(textOf(node, 'Size') ?? 0),
+    etag: textOf(node, 'ETag') ?? '',
+    modified: textOf(node, 'LastModified') ?? '',
+  }));
+  const prefixes = childrenOf(answer, 'CommonPrefixes').map((node) => textOf(node, 'Prefix') ?? '');
+  const truncated = textOf(answer, 'IsTruncated') === 'true';
+  return { objects, prefixes, next: truncated ? textOf(answer, 'NextContinuationToken') : undefined };
+}
+
+function copied(answer: XmlNode): { readonly etag: string; readonly modified: string } {
+  return { etag: textOf(answer, 'ETag') ?? '', modified: textOf(answer, 'LastModified') ?? '' };
+}

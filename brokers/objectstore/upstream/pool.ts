@@ -1,0 +1,24 @@
+import { Pool } from 'undici';
+import { routeOf, type Target } from './target.ts';
+
+export interface PoolOptions {
+  /** Connections at most; a stream in progress holds one. */
+  readonly connections: number;
+  /** PEM of the authority that the upstream's certificate must come from; else the system's. */
+  readonly ca?: string | undefined;
+}
+
+/** Kept connections to one upstream, with a limit on every wait. */
+export function createPool(target: Target, { connections, ca }: PoolOptions): Pool {
+  return new Pool(routeOf(target).origin, {
+    connections,
+    pipelining: 1,
+    allowH2: false,
+    connect: { timeout: 5_000, keepAlive: true, noDelay: true, ...(ca === undefined ? {} : { ca }) },
+    headersTimeout: 30_000,
+    bodyTimeout: 60_000,
+    keepAliveTimeout: 20_000,
+    maxHeaderSize: 16 * 1024,
+    strictContentLength: true,
+  });
+}

@@ -1,0 +1,175 @@
+import { type Readable, Writable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import { encode, encodePath } from './encode.ts';
+import { fromTransport, S3Error } from './errors.ts';
+import { createSigner } from './sign.ts';
+import { EMPTY_SHA256, sha256, UNSIGNED_PAYLOAD } from './sigv4.ts';
+import { routeOf, type Target } from './target.ts';
+import { parseXml, textOf } from './xml.ts';
+
+/** A request for the bucket or one of its keys. */
+export interface Ask {
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE';
+  /** Physical, not encoded; absent for the bucket itself. */
+  readonly key?: string;
+  /** Not encoded. */
+  readonly query?: Readonly<Record<string, string>>;
+  /** Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer | { readonly stream: Readable; readonly length: number };
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The head of an answer. */
+export interface Head {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface Transport {
+  readonly bucket: string;
+  /** For answers that are small; `limit` is in bytes. Throws S3Error unless the status is 2xx or 304. */
+  small(ask: Ask, limit?: number): Promise<Head & { readonly body: Buffer }>;
+  /** Sends the body of a 2xx or 304 answer where `into` says, with back-pressure. Throws S3Error otherwise. */
+  stream(ask: Ask, into: (head: Head) => Writable): Promise<Head>;
+}
+
+/** The largest answer that is read as a whole: a page of 1,000 keys, each 1,024 bytes and escaped. */
+const SMALL_LIMIT = 8 * 1024 * 1024;
+const ERROR_LIMIT = 16 * 1024;
+
+/** Signs requests for one bucket and sends them through the dispatcher. */
+export function createTransport(target: Target, dispatcher: Dispatcher, now: () => Date): Transport {
+  const route = routeOf(target);
+  const sign = createSigner(target);
+
+  function signed({ method, key, query = {}, headers = {}, body, signal }: Ask): Dispatcher.RequestOptions {
+    const path = key === undefined ? route.path || '/' : `${route.path}/${encodePath(key)}`;
+    const pairs = Object.entries(query).map(([name, value]) => [encode(name), encode(value)] as const);
+    const length = body?.length;
+    const all = {
+      host: route.host,
+      ...headers,
+      ...(length === undefined ? {} : { 'content-length': String(length) }),
+    };
+    const payload =
+      body === undefined ? EMPTY_SHA256 : Buffer.isBuffer(body) ? sha256(body) : UNSIGNED_PAYLOAD;
+    const suffix = pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`;
+    return {
+      origin: route.origin,
+      method,
+      path: `${path}${suffix}`,
+      headers: sign({ method, path, query: pairs, headers: Object.entries(all), payload }, now()),
+      body: body === undefined ? null : Buffer.isBuffer(body) ? body : body.stream,
+      ...(signal === undefined ? {} : { signal }),
+    };
+  }
+
+  /** A kept connection may have been closed under us; what changes nothing is asked once more. */
+  async function attempt<T>(ask: Ask, act: () => Promise<T>, begun: () => boolean): Promise<T> {
+    const safe = ask.method === 'GET' || ask.method === 'HEAD';
+    try {
+      return await act();
+    } catch (error) {
+      const failure = fromTransport(error);
+      if (!safe || begun() || !(failure instanceof S3Error) || !isStale(failure)) throw failure;
+      return act().catch((again: unknown) => Promise.reject(fromTransport(again)));
+    }
+  }
+
+  return {
+    bucket: target.bucket,
+    small: (ask, limit = SMALL_LIMIT) =>
+      attempt(
+        ask,
+        async () => {
+          const answer = await dispatcher.request(signed(ask));
+          const head = { status: answer.statusCode, headers: single(answer.headers) };
+          const body = await readUpTo(answer.body, isSuccess(head.status) ? limit : ERROR_LIMIT);
+          if (!isSuccess(head.status)) throw answered(head.status, body);
+          return { ...head, body };
+        },
+        () => false,
+      ),
+    stream: async (ask, into) => {
+      let head: Head | undefined;
+      let refused: Collector | undefined;
+      await attempt(
+        ask,
+        () =>
+          dispatcher.stream(signed(ask), ({ statusCode, headers }) => {
+            head = { status: statusCode, headers: single(headers) };
+            if (isSuccess(statusCode)) return into(head);
+            refused = new Collector(ERROR_LIMIT);
+            return refused;
+          }),
+        () => head !== undefined,
+      );
+      if (head === undefined) throw new S3Error('unreachable', 0, 'Unknown');
+      if (refused !== undefined) throw answered(head.status, refused.bytes());
+      return head;
+    },
+  };
+}
+
+/** Throws S3Error when a 200 turns out to carry an error, as copies and completions may. */
+export function checkBody(body: Buffer): void {
+  if (/<Error[\s>]/.test(body.toString('latin1', 0, 512))) throw answered(500, body);
+}
+
+function answered(status: number, body: Buffer): S3Error {
+  return new S3Error('answered', status, s3Code(body));
+}
+
+function s3Code(body: Buffer): string {
+  try {
+    const code = textOf(parseXml(body, 'Error'), 'Code') ?? '';
+    return /^[A-Za-z]{1,64}$/.test(code) ? code : 'Unknown';
+  } catch {
+    return 'Unknown';
+  }
+}
+
+/** A condition that says "you have it already" is an answer, not an error. */
+const isSuccess = (status: number) => (status >= 200 && status < 300) || status === 304;
+const isStale = ({ code }: S3Error) => code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
+
+/** Headers that came twice are not believed. */
+function single(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) if (typeof value === 'string') result[name] = value;
+  return result;
+}
+
+async function readUpTo(body: Readable, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    // Leaving the loop destroys the body, and with it the connection that still has more.
+    if (size > limit) throw new S3Error('answered', 0, 'AnswerTooLarge');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Keeps the beginning of what is written to it. */
+class Collector extends Writable {
+  readonly #chunks: Buffer[] = [];
+  #room: number;
+
+  constructor(limit: number) {
+    super();
+    this.#room = limit;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (this.#room > 0) this.#chunks.push(chunk.subarray(0, this.#room));
+    this.#room -= chunk.length;
+    done();
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+}
