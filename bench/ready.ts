@@ -157,7 +157,10 @@ async function assistantRun(
   for (const watch of watches) watch.stop();
   await api.remove(`${ASSISTANTS}/${name}`);
   await until(async () => (await api.get(`${ASSISTANTS}/${name}`)) === undefined);
-  return marks.inOrder(['accepted', 'database', 'Deployment', 'Pod', 'scheduled', 'pod Ready', 'Ready']);
+  return marks.inOrder([
+    ...['accepted', 'database', 'Deployment', 'Pod', 'scheduled'],
+    ...['attester started', 'attested', 'pod Ready', 'Ready'],
+  ]);
 }
 
 async function bareRun(api: ApiServer, namespace: string, name: string, image: string): Promise<Milestones> {
@@ -211,6 +214,9 @@ function watchWorkload(api: ApiServer, namespace: string, name: string, marks: M
         return;
       marks.see('Pod', at);
       if (isTrue(object, 'PodScheduled')) marks.see('scheduled', at);
+      const [attester] = object.status?.initContainerStatuses ?? [];
+      if (attester?.state.running ?? attester?.state.terminated) marks.see('attester started', at);
+      if (attester?.state.terminated?.exitCode === 0) marks.see('attested', at);
       if (isTrue(object, 'Ready')) marks.see('pod Ready', at);
     }),
   ];

@@ -40,6 +40,28 @@ const ofCapsule = (space: string) => ({
   'platform.space/capsule': 'household',
 });
 const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'note' } };
+const attester = {
+  name: 'attest',
+  image: 'registry.test/attester:1',
+  command: ['/attest'],
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    runAsNonRoot: true,
+    seccompProfile: { type: 'RuntimeDefault' },
+  },
+};
+const probe = (spec: object = {}, labels: object = { 'platform.space/component': 'sandbox-probe' }) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'sandbox-probe-x', labels },
+  spec: {
+    runtimeClassName: 'gvisor',
+    automountServiceAccountToken: false,
+    containers: [attester],
+    ...spec,
+  },
+});
 const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'note' } };
 const bindSecrets = {
   apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -62,7 +84,11 @@ beforeAll(async () => {
     namespace('home-stripped', {}, { 'platform.space/owner-uid': 'of a Capsule' }),
   ])
     await create('/api/v1/namespaces', made);
-  const { stdout } = await finish(helm, ['template', 'home', CHART, '--namespace', 'home', '--no-hooks']);
+  const { stdout } = await finish(helm, [
+    ...['template', 'home', CHART, '--namespace', 'home', '--no-hooks'],
+    ...['--set', 'sandbox.attester.image=registry.test/attester:1'],
+  ]);
+  await create('/apis/node.k8s.io/v1/runtimeclasses', { metadata: { name: 'gvisor' }, handler: 'runsc' });
   for (const object of parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject | null)) {
     const collection = object === null ? undefined : COLLECTIONS[object.kind];
     const generated =
@@ -123,6 +149,7 @@ describe('the operator may', () => {
     ['write into the namespace of its Capsule', 'POST', core(CAPSULE, 'configmaps'), configMap],
     ['bind its role on Secrets there', 'POST', bindings(CAPSULE), bindSecrets],
     ['keep Secrets beside its Capsules', 'POST', core('home', 'secrets'), secret],
+    ['probe the sandbox beside its Capsules', 'POST', core('home', 'pods'), probe()],
     ['take a namespace of its Capsule down', 'DELETE', `/api/v1/namespaces/${CAPSULE}`, undefined],
     [
       'put the labels of a namespace back that bears its mark',
@@ -148,6 +175,33 @@ describe('the operator may not', () => {
     ['write beside the services', 'POST', core('home-services', 'configmaps'), configMap],
     ['help itself to the Secrets of the services', 'POST', bindings('home-services'), bindSecrets],
     ['bind its role on Secrets in its own namespace', 'POST', bindings('home'), bindSecrets],
+    ['make a pod that is no probe', 'POST', core('home', 'pods'), probe({}, {})],
+    [
+      'run anything but the attester as a probe',
+      'POST',
+      core('home', 'pods'),
+      probe({ containers: [{ ...attester, image: 'registry.test/other:1' }] }),
+    ],
+    ['run a probe outside the sandbox', 'POST', core('home', 'pods'), probe({ runtimeClassName: undefined })],
+    [
+      'read a Secret by mounting it into a probe',
+      'POST',
+      core('home', 'pods'),
+      probe({ volumes: [{ name: 'secret', secret: { secretName: 'x' } }] }),
+    ],
+    [
+      'take variables of a Secret into a probe',
+      'POST',
+      core('home', 'pods'),
+      probe({ containers: [{ ...attester, envFrom: [{ secretRef: { name: 'x' } }] }] }),
+    ],
+    [
+      'start something before a probe',
+      'POST',
+      core('home', 'pods'),
+      probe({ initContainers: [{ ...attester, name: 'first' }] }),
+    ],
+    ['place a probe itself', 'POST', core('home', 'pods'), probe({ nodeName: 'n1' })],
     ['write into the Capsule of another Space', 'POST', core(OTHER_CAPSULE, 'configmaps'), configMap],
     ['take one of those down', 'DELETE', `/api/v1/namespaces/${OTHER_CAPSULE}`, undefined],
     [
@@ -166,8 +220,10 @@ describe('the operator may not', () => {
   it.each([
     ['read a Secret of the services', 'GET', core('home-services', 'secrets/db-admin')],
     ['list the Secrets of its own namespace', 'GET', core('home', 'secrets')],
+    ['make a pod in a Capsule', 'POST', core(CAPSULE, 'pods'), probe()],
+    ['make a pod beside the services', 'POST', core('home-services', 'pods'), probe()],
     ['read a Secret of a Capsule before it has bound its role there', 'GET', core(CAPSULE, 'secrets/x')],
-  ])('%s: it has no role for it', async (_, method, path) => {
-    expect(await asOperator(method, path)).toEqual({ status: 403, fenced: false });
+  ])('%s: it has no role for it', async (_, method, path, body?: object) => {
+    expect(await asOperator(method, path, body)).toEqual({ status: 403, fenced: false });
   });
 });

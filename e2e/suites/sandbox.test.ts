@@ -38,6 +38,16 @@ async function replaceClass(handler: string) {
   await kube.apply(runtimeClass('gvisor', handler));
 }
 
+/** Waits for the attester's end, and answers it with the state of the container that it guards. */
+const attesterEnded = (namespace: string, pod: string) =>
+  until('the attester to end', async () => {
+    const { initContainerStatuses, containerStatuses } =
+      (await kube.get('pod', pod, namespace))?.status ?? {};
+    const attester = initContainerStatuses?.[0];
+    const ended = attester?.state.terminated ?? attester?.lastState.terminated;
+    return ended && { ended, tenant: containerStatuses?.[0] };
+  });
+
 const operatorEnv = async (...settings: string[]) => {
   const operator = (
     await kube.list('deployments', installed.namespace, 'platform.space/component=operator')
@@ -147,37 +157,53 @@ describe('the sandbox gate', () => {
     await ready('capsule', home);
   });
 
-  it('starts nothing of a pod that finds itself outside, should admission have been switched off', async () => {
-    const pod = await copyOfPod(namespace, 'early', 'by-hand');
-    const policy = `${installed.space}-sandbox`;
-    const binding = await kube.get('validatingadmissionpolicybinding', policy);
-    if (binding === undefined) throw new Error('no policy is bound');
-    await kube.remove('validatingadmissionpolicybinding', policy);
+  it('starts nothing of a pod whose class was changed after it was let in', async () => {
+    const { spec, ...pod } = await copyOfPod(namespace, 'early', 'gated');
+    await kube.apply({ ...pod, spec: { ...spec, schedulingGates: [{ name: 'test.space/later' }] } });
     try {
       await replaceClass('runc');
-      await until('admission to let it in', async () => (await kube.tryApply(pod)).code === 0);
-      const refused = await until('the attester to end', async () => {
-        const { initContainerStatuses, containerStatuses } =
-          (await kube.get('pod', 'by-hand', namespace))?.status ?? {};
-        const attester = initContainerStatuses?.[0];
-        const ended = attester?.state.terminated ?? attester?.lastState.terminated;
-        return ended && { ended, tenant: containerStatuses?.[0] };
+      const ungate = ['patch', 'pod', 'gated', '-n', namespace, '--type=merge', '-p'];
+      const { code, stderr } = await kube.run([...ungate, '{"spec":{"schedulingGates":[]}}']);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      const found = await attesterEnded(namespace, 'gated');
+      expect(found.ended).toMatchObject({
+        exitCode: 1,
+        message: expect.stringContaining('not in gVisor'),
       });
-      expect(refused.ended).toMatchObject({ exitCode: 1, message: expect.stringContaining('not in gVisor') });
-      expect(refused.tenant).toMatchObject({ started: false, restartCount: 0, state: { waiting: {} } });
+      expect(found.tenant).toMatchObject({ started: false, restartCount: 0, state: { waiting: {} } });
     } finally {
-      const { apiVersion, kind, metadata, spec } = binding;
-      await kube.apply({
-        apiVersion,
-        kind,
-        metadata: { name: metadata.name, labels: metadata.labels },
-        spec,
-      });
-      await kube.remove('pod', 'by-hand', namespace);
-      await gone('pod', 'by-hand', namespace);
+      await kube.remove('pod', 'gated', namespace);
+      await gone('pod', 'gated', namespace);
       await replaceClass('runsc');
     }
     await ready('capsule', home);
+  });
+
+  it('starts nothing of an Assistant outside, should admission be off as well, and goes on by itself', async () => {
+    const policy = `${installed.space}-sandbox`;
+    const binding = await kube.get('validatingadmissionpolicybinding', policy);
+    if (binding === undefined) throw new Error('no policy is bound');
+    const { apiVersion, kind, metadata, spec } = binding;
+    const before = await runningPod(namespace, 'early');
+    await kube.remove('validatingadmissionpolicybinding', policy);
+    try {
+      await replaceClass('runc');
+      await told('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
+      await kube.remove('pod', before.metadata.name, namespace);
+      const said = await told('assistant', `${home}-early`, 'WorkloadReady', 'False', 'NotAttested');
+      expect(said.message).toContain('is not in the sandbox: not in gVisor');
+      const outside = (await podsOf(namespace, 'early')).find(
+        (pod) => pod.metadata.name !== before.metadata.name,
+      );
+      expect(outside?.status.containerStatuses[0]).toMatchObject({ started: false, restartCount: 0 });
+    } finally {
+      const { name, labels } = metadata;
+      await kube.apply({ apiVersion, kind, metadata: { name, labels }, spec });
+      await replaceClass('runsc');
+    }
+    await ready('assistant', `${home}-early`);
+    const after = await runningPod(namespace, 'early');
+    expect(after.status.initContainerStatuses[0].state.terminated.exitCode).toBe(0);
   });
 
   it('has asked each node once, and keeps the answer', async () => {
@@ -186,7 +212,13 @@ describe('the sandbox gate', () => {
     expect(probes.map(({ spec }) => spec.nodeName).sort()).toEqual(
       nodes.map(({ metadata }: { metadata: { name: string } }) => metadata.name).sort(),
     );
-    for (const { status } of probes) expect(status.phase).toBe('Succeeded');
+    for (const { status, metadata } of probes) {
+      expect(status.phase).toBe('Succeeded');
+      // They go with the release.
+      expect(metadata).toMatchObject({
+        ownerReferences: [{ kind: 'Deployment', name: `${installed.space}-operator` }],
+      });
+    }
   });
 
   it('stays closed for a class whose handler no node reports', async () => {

@@ -82,6 +82,12 @@ async function run(
     };
   }
   if (!facts.postgresAddress) return { database: database.finding, workload: NO_SERVICE };
+  // It may have closed while the database was made.
+  if (!isTrue(context.gate()))
+    return {
+      database: database.finding,
+      workload: standing(context, facts) ?? waitsFor('SandboxReady'),
+    };
   const { desired, revision } = deploymentObject(workload, {
     databaseUrlDigest: database.urlDigest,
     postgresAddress: facts.postgresAddress,
