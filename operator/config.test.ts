@@ -31,6 +31,9 @@ test.each([
   ['DB_BROKER_URL', 'ftp://somewhere'],
   ['HEALTH_PORT', '70000'],
   ['LOG_LEVEL', 'loud'],
+  ['DB_BROKER_URL', 'http://plain.test'],
 ])('a bad %s names itself and stops the start', (name, value) => {
-  expect(() => readConfig({ ...given, [name]: value })).toThrow(name);
+  expect(() =>
+    readConfig({ ...given, SPACE_CA_FILE: '/ca.crt', DB_BROKER_URL: 'https://b.test', [name]: value }),
+  ).toThrow(name);
 });

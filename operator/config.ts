@@ -5,21 +5,28 @@ const identifier = z
   .regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'must be a lowercase name of letters, digits and single hyphens');
 const port = z.coerce.number().int().min(0).max(65_535);
 
-const Environment = z.object({
-  SPACE_NAME: identifier.max(40),
-  SPACE_NAMESPACE: z.string().min(1),
-  SERVICES_NAMESPACE: z.string().min(1),
-  SANDBOX_RUNTIME_CLASS: z.string().min(1).default('gvisor'),
-  SANDBOX_HANDLER: z.string().min(1).default('runsc'),
-  SANDBOX_ATTESTER_IMAGE: z.string().min(1),
-  SANDBOX_HANDLER_REPORT: z.enum(['node', 'probe']).default('node'),
-  SANDBOX_ON_LOSS: z.enum(['keep', 'stop']).default('keep'),
-  DB_BROKER_URL: z.url({ protocol: /^https?$/ }),
-  DB_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/provisioner/token'),
-  HEALTH_PORT: port.default(8081),
-  METRICS_PORT: port.default(9090),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
-});
+const Environment = z
+  .object({
+    SPACE_NAME: identifier.max(40),
+    SPACE_NAMESPACE: z.string().min(1),
+    SERVICES_NAMESPACE: z.string().min(1),
+    SANDBOX_RUNTIME_CLASS: z.string().min(1).default('gvisor'),
+    SANDBOX_HANDLER: z.string().min(1).default('runsc'),
+    SANDBOX_ATTESTER_IMAGE: z.string().min(1),
+    SANDBOX_HANDLER_REPORT: z.enum(['node', 'probe']).default('node'),
+    SANDBOX_ON_LOSS: z.enum(['keep', 'stop']).default('keep'),
+    DB_BROKER_URL: z.url({ protocol: /^https?$/ }),
+    /** The Space's authority, PEM: what brokers and PostgreSQL are verified with, by Assistants too. */
+    SPACE_CA_FILE: z.string().min(1).optional(),
+    DB_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/provisioner/token'),
+    HEALTH_PORT: port.default(8081),
+    METRICS_PORT: port.default(9090),
+    LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+  })
+  .refine((value) => value.SPACE_CA_FILE === undefined || value.DB_BROKER_URL.startsWith('https:'), {
+    path: ['DB_BROKER_URL'],
+    message: 'must be https where SPACE_CA_FILE is set',
+  });
 
 /** What the operator is told by its environment; see docs/architecture.md. */
 export interface Config {
@@ -33,6 +40,7 @@ export interface Config {
   readonly onLoss: 'keep' | 'stop';
   readonly dbBrokerUrl: string;
   readonly dbProvisionerTokenFile: string;
+  readonly spaceCaFile: string | undefined;
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly logLevel: string;
@@ -56,6 +64,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     onLoss: value.SANDBOX_ON_LOSS,
     dbBrokerUrl: value.DB_BROKER_URL,
     dbProvisionerTokenFile: value.DB_PROVISIONER_TOKEN_FILE,
+    spaceCaFile: value.SPACE_CA_FILE,
     healthPort: value.HEALTH_PORT,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,

@@ -41,6 +41,8 @@ export interface Context {
   readonly writer: Writer;
   readonly events: EventRecorder;
   readonly database: DatabaseBroker;
+  /** The Space's authority, PEM, as it is now; Assistants verify the services with it. */
+  readonly spaceCa: () => Promise<string | undefined>;
   readonly gate: () => Finding;
   readonly now: () => string;
   readonly log: Logger;

@@ -32,8 +32,11 @@ async function driverDocument(): Promise<Buffer> {
 const kubeConfig = new KubeConfig();
 kubeConfig.loadFromDefault();
 
+const { spaceCaFile } = config;
+const spaceCa = spaceCaFile === undefined ? undefined : () => readFile(spaceCaFile, 'utf8');
 const database = databaseBroker({
   url: config.dbBrokerUrl,
+  readCa: spaceCa,
   driver: await driverDocument(),
   onCall: measured.observeBrokerCall,
   async provisionerToken() {
@@ -52,7 +55,7 @@ const metrics = runtimeMetrics(registry);
 const connection = connect(kubeConfig);
 const client = apiClient(connection, metrics.observeCall);
 const onGate = measured.observeGate;
-const manager = startOperator({ client, names: config, database, log, metrics, onGate });
+const manager = startOperator({ client, names: config, database, spaceCa, log, metrics, onGate });
 health.ready = () => manager.ready;
 
 async function stop(signal: NodeJS.Signals): Promise<void> {

@@ -23,6 +23,10 @@ export const ANNOTATION = {
   owner: `${GROUP}/owner-uid`,
   /** On a principal: the broker has dropped and finalized all that it opened. */
   finalized: `${GROUP}/finalized`,
+  /** On an Assistant or a Capsule: each new value asks once for the URL that the broker has marked for rotation. */
+  rotate: `${GROUP}/rotate`,
+  /** On a Secret with a database's URL: the last such value that was served. */
+  rotated: `${GROUP}/rotated`,
   /** Digest of a pod template and of all that it mounts. */
   revision: `${GROUP}/revision`,
   /** On a probe: the node that it is for. */

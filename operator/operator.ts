@@ -26,6 +26,8 @@ export interface OperatorOptions {
   readonly client: ApiClient;
   readonly names: SpaceNames;
   readonly database: DatabaseBroker;
+  /** Reads the Space's authority, PEM, where there is one. */
+  readonly spaceCa?: (() => Promise<string>) | undefined;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
   /** Told when the gate's verdict changes. */
@@ -94,6 +96,7 @@ export function startOperator(options: OperatorOptions): Manager {
     writer,
     events,
     database: options.database,
+    spaceCa: async () => options.spaceCa?.(),
     gate: gate.now,
     now: () => wireTime(),
     log,

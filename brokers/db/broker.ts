@@ -2,6 +2,7 @@ import {
   ConcurrencyLimit,
   closeAll,
   closeNow,
+  countTlsExpiry,
   type Held,
   hold,
   type Listener,
@@ -95,7 +96,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
     const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
     const tls =
       cert && key ? await watchTls({ cert, key }, (material) => listener?.useTls(material)) : undefined;
-    if (tls !== undefined) hold(held, tls);
+    if (tls !== undefined) countTlsExpiry(registry.registry, hold(held, tls));
     const serving = await listen(edge, { host, port: config.LISTEN_PORT, log, tls: tls?.current() });
     listener = serving;
     // It may have been exchanged while the listener was being opened.

@@ -9,7 +9,7 @@ import {
 import type { Context } from './operations/context.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { observe } from './walls/observe.ts';
-import { closingStatements, reopeningStatements } from './walls/statements.ts';
+import { closingStatements, END_SESSIONS, reopeningStatements } from './walls/statements.ts';
 
 /** What an administrator may do in the broker's container; no route leads here. */
 export interface Command {
@@ -108,11 +108,7 @@ function setClosed(context: Context, traceId: string, capsule: string, closed: b
       if (closed) {
         const statements = closingStatements(name, database, role);
         if (statements.length > 0) await session.run('cut access', statements.join(';\n'));
-        await session.run(
-          'end sessions',
-          'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1',
-          [name],
-        );
+        await session.run('end sessions', END_SESSIONS, [name]);
       } else if (database === 'valid' && role) {
         await session.run('open database', reopeningStatements(name));
       }

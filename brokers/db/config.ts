@@ -19,6 +19,11 @@ const schema = z
     ISSUED_HOST: z.string().min(1).default('postgres'),
     ISSUED_PORT: port(5432),
     ISSUED_SSLMODE: z.enum(['disable', 'require', 'verify-ca', 'verify-full']).optional(),
+    /** Where a workload finds the authority that it verifies the server with. */
+    ISSUED_SSLROOTCERT: z
+      .string()
+      .regex(/^\/[A-Za-z0-9._/-]+$/, 'not an absolute path of plain characters')
+      .optional(),
     /** Connections that one workload may hold. */
     ROLE_CONNECTION_LIMIT: count(5),
     /** Sealed databases kept ready. */
@@ -31,7 +36,12 @@ const schema = z
     REFUSALS_BURST: count(5_000),
     LOG_LEVEL: settings.logLevel,
   })
-  .refine(isTlsPair, NO_TLS_PAIR);
+  .refine(isTlsPair, NO_TLS_PAIR)
+  .refine(
+    ({ ISSUED_SSLMODE: mode, ISSUED_SSLROOTCERT: root }) =>
+      root === undefined || mode === 'verify-full' || mode === 'verify-ca',
+    { path: ['ISSUED_SSLROOTCERT'], message: 'needs ISSUED_SSLMODE verify-full or verify-ca' },
+  );
 
 export type Config = z.infer<typeof schema>;
 

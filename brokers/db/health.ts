@@ -1,4 +1,4 @@
-import { requireRefusals } from '@space/broker-kit/control';
+import { believedFrom, requireRefusals } from '@space/broker-kit/control';
 import { CONTRACT } from './contract.ts';
 
 /** The container's health check: exits 0 only if the live listener refuses what it must. */
@@ -12,7 +12,7 @@ try {
         audience: 'prv',
       },
     ],
-    { tls: (process.env['TLS_CERT_FILE'] ?? '') !== '' },
+    believedFrom(process.env),
   );
 } catch (error) {
   console.error(error instanceof Error ? error.message : 'unhealthy');

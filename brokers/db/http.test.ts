@@ -278,6 +278,20 @@ describe('every request', () => {
     expect(JSON.stringify(lines)).not.toMatch(/canary|spc_prv/);
   });
 
+  it('of a kubelet that asks for health is told at debug alone', async () => {
+    const quiet = await stage.replica({ environment: { LOG_LEVEL: 'info' } });
+    for (const { url, log } of [quiet, stage.broker]) {
+      expect((await fetch(`${url}/healthz`)).status).toBe(200);
+      await fetch(`${url}/healthz`, { method: 'PUT' });
+      const told = () =>
+        log.map((line) => JSON.parse(line)).filter(({ operation }) => operation !== undefined);
+      await vi.waitFor(() => expect(told().some(({ status }) => status === 405)).toBe(true));
+      const healthy = told().filter(({ operation }) => operation === 'healthz');
+      expect(new Set(healthy.map(({ level }) => level))).toEqual(new Set(log === quiet.log ? [] : ['debug']));
+    }
+    await quiet.stop();
+  });
+
   it('is counted', async () => {
     const text = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
     expect(text).toMatch(

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -8,11 +8,10 @@ import { createInterface } from 'node:readline';
 import type { TLSSocket } from 'node:tls';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeAuthority } from '../kit/testing/certificates.ts';
 import { loadDriverDocument } from './driver.ts';
 import { client, DRIVER_PATH, startTestBroker } from './testing/broker.ts';
 import { connect, query, type Stage, setStage, sqlstate, until } from './testing/postgres.ts';
-
-const OPENSSL = 'openssl';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -204,24 +203,7 @@ describe('while it runs', () => {
 });
 
 describe('its certificate', () => {
-  const make = (name: string) => {
-    const path = (end: string) => join(stage.mounts.directory, `${name}.${end}`);
-    const args = [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '1',
-      '-subj',
-      `/CN=${name}`,
-    ];
-    execFileSync(OPENSSL, [...args, '-keyout', path('key'), '-out', path('crt')], { stdio: 'ignore' });
-    return { cert: path('crt'), key: path('key') };
-  };
+  const NAME = 'db-broker.test-services.svc';
   const subjectAt = (port: number) =>
     new Promise<string>((resolve, reject) => {
       const call = request(
@@ -235,8 +217,11 @@ describe('its certificate', () => {
       call.end();
     });
 
-  it('follows its files, both or not at all, and the health check speaks to it', async () => {
-    const [one, two, served] = [make('one'), make('two'), make('served')];
+  it('follows its files, both or not at all, and the health check believes it no more than a caller does', async () => {
+    const { directory } = stage.mounts;
+    const [authority, foreign] = [makeAuthority(directory, 'authority'), makeAuthority(directory, 'foreign')];
+    const [one, two] = [authority.sign('one', [`DNS:${NAME}`]), authority.sign('two', [`DNS:${NAME}`])];
+    const served = { cert: join(directory, 'served.crt'), key: join(directory, 'served.key') };
     const use = (from: { cert: string; key: string }, what: ('cert' | 'key')[]) => {
       for (const file of what) copyFileSync(from[file], served[file]);
     };
@@ -260,9 +245,20 @@ describe('its certificate', () => {
       });
       return once(child, 'exit').then(([code]) => code as number);
     };
-    expect(await health({ TLS_CERT_FILE: served.cert })).toBe(0);
+    const believing = {
+      TLS_CERT_FILE: served.cert,
+      TLS_CA_FILE: authority.cert,
+      TLS_SERVER_NAME: NAME,
+    };
+    expect(await health(believing)).toBe(0);
     expect(await health({})).toBe(1);
+    expect(await health({ ...believing, TLS_CA_FILE: foreign.cert })).toBe(1);
+    expect(await health({ ...believing, TLS_SERVER_NAME: 'db-broker.other-services.svc' })).toBe(1);
+    expect(await health({ ...believing, TLS_CA_FILE: '' })).toBe(1);
     expect(await health({ LISTEN_PORT: String(broker.metricsPort) })).toBe(1);
+    const metrics = await (await fetch(`http://127.0.0.1:${broker.metricsPort}/metrics`)).text();
+    const ends = Number(/^space_tls_certificate_not_after_seconds (.+)$/m.exec(metrics)?.[1]);
+    expect(ends).toBe(new X509Certificate(readFileSync(two.cert)).validToDate.getTime() / 1000);
     await broker.stop();
   });
 });

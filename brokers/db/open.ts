@@ -59,7 +59,12 @@ export async function openContext(
     spares,
     keyring: keyring.current,
     nameKey,
-    issued: { host: config.ISSUED_HOST, port: config.ISSUED_PORT, sslmode: config.ISSUED_SSLMODE },
+    issued: {
+      host: config.ISSUED_HOST,
+      port: config.ISSUED_PORT,
+      sslmode: config.ISSUED_SSLMODE,
+      sslrootcert: config.ISSUED_SSLROOTCERT,
+    },
     connectionLimit: config.ROLE_CONNECTION_LIMIT,
     log,
     metrics: createBrokerMetrics(registry.registry, connections.count),

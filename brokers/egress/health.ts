@@ -1,4 +1,4 @@
-import { requireRefusals } from '@space/broker-kit/control';
+import { believedFrom, requireRefusals } from '@space/broker-kit/control';
 import { CONTRACT } from './contract.ts';
 
 /** The container's health check: exits 0 only if both live listeners refuse whoever they must. */
@@ -18,8 +18,8 @@ try {
     audience: 'egr',
   } as const;
   await Promise.all([
-    requireRefusals([operator], { tls: (process.env['TLS_CERT_FILE'] ?? '') !== '' }),
-    requireRefusals([caller], { tls: false }),
+    requireRefusals([operator], believedFrom(process.env)),
+    requireRefusals([caller], undefined),
   ]);
 } catch (error) {
   console.error(error instanceof Error ? error.message : 'unhealthy');

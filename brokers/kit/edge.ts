@@ -13,6 +13,8 @@ export interface EdgeRoute<Caller> {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly operation: string;
+  /** Asked all the time by machines: an answer that is no error is logged at debug only. */
+  readonly quiet?: boolean;
   /**
    * Present on every route that needs a credential. Called exactly once a request, with `undefined` for a missing
    * or malformed credential, and must do the same work for every credential that it turns away.
@@ -63,6 +65,7 @@ interface Line {
   readonly traceId: string;
   readonly startedAt: number;
   operation: string;
+  quiet: boolean;
   code: ErrorCode | 'ok';
   error: unknown;
   exchange?: { readonly notes: Record<string, unknown> };
@@ -87,6 +90,7 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
       throw new ServiceError('method_not_allowed', 'no such method');
     }
     line.operation = route.operation;
+    line.quiet = route.quiet === true;
     const caller = route.authority && (await authenticate(request, route.authority));
     if (route.method === 'POST' && query !== undefined)
       throw new ServiceError('invalid_request', 'query on a POST');
@@ -140,6 +144,7 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
       traceId: traceIdOf(request.headers.traceparent?.toString()),
       startedAt: performance.now(),
       operation: 'none',
+      quiet: false,
       code: 'ok',
       error: undefined,
     };
@@ -165,8 +170,9 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
       ...line.exchange?.notes,
       ...(line.error === undefined ? {} : { err: line.error }),
     };
-    if (line.error === undefined) options.log.info(fields, 'request');
-    else options.log.error(fields, 'request');
+    if (line.error !== undefined) options.log.error(fields, 'request');
+    else if (line.quiet && line.code === 'ok') options.log.debug(fields, 'request');
+    else options.log.info(fields, 'request');
   }
 
   return {

@@ -24,7 +24,7 @@ export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/
 export { isProvisioner, parseProvisionerTokens } from './provisioners.ts';
 export { Secret } from './secret.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
-export { watchTls } from './tls.ts';
+export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 export { traceIdOf } from './trace.ts';
 export { type Round, startUpkeep } from './upkeep.ts';

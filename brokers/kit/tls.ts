@@ -1,4 +1,5 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
+import { Gauge, type Registry } from 'prom-client';
 import { ConfigError } from './config.ts';
 import type { TlsMaterial } from './listener.ts';
 import { Secret } from './secret.ts';
@@ -57,4 +58,16 @@ function pairOf(files: { cert?: Watched<string>; key?: Watched<Secret<string>> }
   } catch {
     return undefined;
   }
+}
+
+/** When what is served ends, so that an alert can come long before it. */
+export function countTlsExpiry(registry: Registry, tls: Pick<WatchedTls, 'current'>): void {
+  new Gauge({
+    name: 'space_tls_certificate_not_after_seconds',
+    help: 'Unix time at which the certificate of this listener ends.',
+    registers: [registry],
+    collect() {
+      this.set(new X509Certificate(tls.current().cert).validToDate.getTime() / 1000);
+    },
+  });
 }

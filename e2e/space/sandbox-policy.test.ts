@@ -65,7 +65,7 @@ function madeByOperator(): Pod {
   const assistant = { metadata: { name: 'ledger', uid: 'u' }, spec };
   const { desired } = deploymentObject(
     { names, assistant, manifest: check.manifest },
-    { databaseUrlDigest: 'd', postgresAddress: '10.96.0.7' },
+    { database: { digest: 'd', verified: true }, postgresAddress: '10.96.0.7' },
   );
   const { metadata, spec: pod } = (desired['spec'] as { template: Pod }).template;
   return structuredClone({ metadata: { ...metadata, name: 'ledger' }, spec: pod });

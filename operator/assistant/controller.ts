@@ -74,22 +74,21 @@ async function run(
     ensureDocuments(context, workload, signal),
     writer.apply(SERVICE, serviceObject(workload), stores.services.get(key), signal),
   ]);
-  if (!database.urlDigest) {
+  const { access } = database;
+  if (!access) {
     return {
       database: database.finding,
       workload: standing(context, facts) ?? waitsFor('DatabaseReady'),
       retry: database.retry,
     };
   }
-  if (!facts.postgresAddress) return { database: database.finding, workload: NO_SERVICE };
+  const { finding: provisioned, retry } = database;
+  if (!facts.postgresAddress) return { database: provisioned, workload: NO_SERVICE, retry };
   // It may have closed while the database was made.
   if (!isTrue(context.gate()))
-    return {
-      database: database.finding,
-      workload: standing(context, facts) ?? waitsFor('SandboxReady'),
-    };
+    return { database: provisioned, workload: standing(context, facts) ?? waitsFor('SandboxReady'), retry };
   const { desired, revision } = deploymentObject(workload, {
-    databaseUrlDigest: database.urlDigest,
+    database: access,
     postgresAddress: facts.postgresAddress,
   });
   try {
@@ -98,7 +97,8 @@ async function run(
   } catch (error) {
     if (!(error instanceof ApiError) || (error.status !== 422 && error.status !== 400)) throw error;
     return {
-      database: database.finding,
+      database: provisioned,
+      retry,
       workload: no('PodsRefused', `The Deployment is not accepted: ${error.message.slice(0, 400)}`),
     };
   }
@@ -114,7 +114,7 @@ async function run(
     pods,
   });
   if (isTrue(finding)) await sweepDocuments(context, workload, signal);
-  return { database: database.finding, workload: finding };
+  return { database: provisioned, workload: finding, retry };
 }
 
 /** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */

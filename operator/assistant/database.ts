@@ -2,16 +2,24 @@ import { brokerFinding } from '../brokers/findings.ts';
 import { encode, principalOf } from '../capsule/database.ts';
 import { type Finding, no, yes } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import { SECRET, type SecretObject } from '../kinds.ts';
+import { ASSISTANT, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, principalSecretName, workloadSecretName } from '../names.ts';
+import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
 import { sha256 } from '../runtime/digest.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
 import { type Workload, workloadLabels, workloadNamespace } from './workload.ts';
 
 export interface DatabaseStep {
   readonly finding: Finding;
-  readonly urlDigest?: string;
+  /** What the workload gets; without it there is nothing to run with. */
+  readonly access?: DatabaseAccess;
   readonly retry?: unknown;
+}
+
+/** What a pod is made of when it has a database: a digest of its Secret, and whether an authority is in it. */
+export interface DatabaseAccess {
+  readonly digest: string;
+  readonly verified: boolean;
 }
 
 const PROVISIONED = yes('Ready', 'It has a database of its own.');
@@ -23,7 +31,7 @@ export function registeredOwner(secret: SecretObject | undefined): string | unde
 
 /**
  * The Secret is claimed by name before the broker hears of the id, so that a crash leaves a record of who owns what
- * may have been made; the URL joins it afterwards.
+ * may have been made; the URL joins it afterwards. A rotation that is asked for is the same call over again.
  */
 export async function ensureDatabase(
   context: Context,
@@ -38,7 +46,12 @@ export async function ensureDatabase(
       retry: new Error('lost the race for an id'),
     };
   const known = secret.data?.['DATABASE_URL'];
-  if (known) return { finding: PROVISIONED, urlDigest: sha256(known) };
+  const rotation = rotationAsked(workload.assistant, secret);
+  const ca = base64(await context.spaceCa());
+  // With another authority the broker is asked again: it may also issue another form of the URL.
+  const sameCa = secret.data?.['ca.crt'] === ca;
+  const standing = known ? { access: accessOf(known, secret.data?.['ca.crt']) } : {};
+  if (known && rotation === undefined && sameCa) return { ...standing, finding: PROVISIONED };
 
   const { capsule } = workload.assistant.spec;
   const name = principalSecretName(capsule);
@@ -48,18 +61,32 @@ export async function ensureDatabase(
       'PrincipalLost',
       `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
     );
-    return { finding, retry: new Error('a principal is missing') };
+    return { ...standing, finding, retry: new Error('a principal is missing') };
   }
   try {
     const { id } = workload.manifest.platform;
     const url = encode(await context.database.createApp(capsule, id, principalOf(principal), signal));
-    await context.writer.merge(SECRET, secret, { data: { DATABASE_URL: url } }, signal);
-    return { finding: PROVISIONED, urlDigest: sha256(url) };
+    const data = { DATABASE_URL: url, ...(sameCa ? {} : { 'ca.crt': ca ?? null }) };
+    await context.writer.merge(SECRET, secret, issuedPatch(secret, data, rotation), signal);
+    if (known && rotation !== undefined) {
+      const consequence = 'Its pods are replaced by pods that have the new one.';
+      const event = rotationEvent(url !== known, consequence, `rotate ${capsule} ${id}`);
+      context.events.record(ASSISTANT, workload.assistant, event);
+    }
+    return { finding: PROVISIONED, access: accessOf(url, ca) };
   } catch (error) {
     const finding = brokerFinding(error);
     if (!finding) throw error;
-    return { finding, retry: error };
+    return { ...standing, finding, retry: error };
   }
+}
+
+function accessOf(url: string, ca: string | undefined): DatabaseAccess {
+  return { digest: sha256(ca === undefined ? url : `${url} ${ca}`), verified: ca !== undefined };
+}
+
+function base64(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : Buffer.from(text, 'utf8').toString('base64');
 }
 
 async function claim(

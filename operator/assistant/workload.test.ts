@@ -15,7 +15,7 @@ const names: SpaceNames = {
   handlerReport: 'node',
   onLoss: 'keep',
 };
-const bindings = { databaseUrlDigest: 'd1', postgresAddress: '10.96.0.7' };
+const bindings = { database: { digest: 'd1', verified: false }, postgresAddress: '10.96.0.7' };
 
 function workload(spec: Partial<Assistant['spec']> = {}, changes: Record<string, unknown> = {}): Workload {
   const check = checkManifest(manifest('ledger', changes));
@@ -92,7 +92,10 @@ describe('the revision', () => {
     ['another image', revision(workload({ image: 'registry.test/ledger:2' }))],
     ['another genesis', revision(workload({}, { platform: { ...platform, genesis: 'Be better.' } }))],
     ['another manifest', revision(workload({}, { platform: { ...platform, version: '1.0.1' } }))],
-    ['another database URL', revision(workload(), { ...bindings, databaseUrlDigest: 'd2' })],
+    [
+      'another database URL',
+      revision(workload(), { ...bindings, database: { digest: 'd2', verified: false } }),
+    ],
     ['another address of PostgreSQL', revision(workload(), { ...bindings, postgresAddress: '10.96.0.8' })],
     ['another environment', revision(workload({ env: [{ name: 'A', value: 'b' }] }))],
   ])('changes with %s', (_, other) => expect(other).not.toBe(first));

@@ -5,6 +5,7 @@ import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../name
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf, sha256 } from '../runtime/digest.ts';
 import { attesterContainer } from '../sandbox/attester.ts';
+import type { DatabaseAccess } from './database.ts';
 
 const CONTAINER = 'assistant';
 const DEFAULT_PORT = 8080;
@@ -89,7 +90,7 @@ export function serviceObject(workload: Workload): Desired {
 
 /** Credentials and addresses that are not in the spec and are part of the pod all the same. */
 export interface Bindings {
-  readonly databaseUrlDigest: string;
+  readonly database: DatabaseAccess;
   readonly postgresAddress: string;
 }
 
@@ -99,9 +100,9 @@ export function deploymentObject(
 ): { desired: Desired; revision: string } {
   const labels = workloadLabels(workload);
   const { annotations, ...rest } = metadata(workload, idOf(workload));
-  const spec = podSpec(workload, bindings.postgresAddress);
+  const spec = podSpec(workload, bindings);
   // Names of ConfigMaps say what is in them; a Secret's name does not.
-  const revision = digestOf([labels, spec, bindings.databaseUrlDigest]).slice(0, 16);
+  const revision = digestOf([labels, spec, bindings.database.digest]).slice(0, 16);
   return {
     revision,
     desired: {
@@ -120,7 +121,7 @@ export function deploymentObject(
   };
 }
 
-function podSpec(workload: Workload, postgresAddress: string) {
+function podSpec(workload: Workload, { postgresAddress, database }: Bindings) {
   const { names, assistant } = workload;
   const { image, command, args, env = [], resources } = assistant.spec;
   const id = idOf(workload);
@@ -155,6 +156,10 @@ function podSpec(workload: Workload, postgresAddress: string) {
           { name: 'CAPSULE_ID', value: assistant.spec.capsule },
           { name: 'ASSISTANT_ID', value: id },
           { name: 'PORT', value: String(port) },
+          // Drivers of Node that pay no heed to the URL's sslrootcert; others take it from there.
+          ...(database.verified && !env.some(({ name }) => name === 'NODE_EXTRA_CA_CERTS')
+            ? [{ name: 'NODE_EXTRA_CA_CERTS', value: '/etc/space/tls/ca.crt' }]
+            : []),
           { name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: secret, key: 'DATABASE_URL' } } },
         ],
         ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
@@ -180,6 +185,7 @@ function podSpec(workload: Workload, postgresAddress: string) {
             { configMap: { name: manifest.name, items: file('manifest/manifest.json') } },
             { configMap: { name: genesis.name, items: file('genesis/genesis.txt') } },
             { secret: { name: secret, items: file('credentials/DATABASE_URL') } },
+            ...(database.verified ? [{ secret: { name: secret, items: file('tls/ca.crt') } }] : []),
           ],
         },
       },

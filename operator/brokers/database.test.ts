@@ -1,10 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { createServer as createTlsServer } from 'node:https';
+import { tmpdir } from 'node:os';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
+import { makeAuthority } from '../../brokers/kit/testing/certificates.ts';
 import { Secret } from '../secret.ts';
 import { BrokerError } from './client.ts';
-import { databaseBroker, newPrincipal } from './database.ts';
+import { type DatabaseBroker, databaseBroker, newPrincipal } from './database.ts';
 import { brokerFinding } from './findings.ts';
 
 const driver = readFileSync(DRIVER_PATH);
@@ -141,4 +144,71 @@ test('a failure tells nothing of tokens, and a principal is 32 random bytes', as
   ).not.toContain('ppp');
   expect(newPrincipal().reveal()).toMatch(/^spc_dbp_[A-Za-z0-9_-]{43}$/);
   expect(newPrincipal().reveal()).not.toBe(newPrincipal().reveal());
+});
+
+describe('where an authority is configured', () => {
+  const directory = mkdtempSync(`${tmpdir()}/space-trust-`);
+  const [ours, foreign] = ['ours', 'foreign'].map((name) => makeAuthority(directory, name));
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  /** A broker under a certificate that one of them signed for these names, and a client that believes the first. */
+  async function under(signer = ours, names = ['DNS:localhost']) {
+    if (!signer || !ours) throw new Error('no authority');
+    const { cert, key } = signer.sign('served', names);
+    const told: string[] = [];
+    const server = createTlsServer(
+      { cert: readFileSync(cert), key: readFileSync(key) },
+      (request, response) => {
+        told.push(request.url ?? '');
+        if (request.url === '/v1/driver') response.end(driver);
+        else json(200, { dropped: 'x', trace_id })(request, response);
+      },
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    open.push(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const address = server.address();
+    const port = typeof address === 'object' && address ? address.port : 0;
+    let believed = readFileSync(ours.cert, 'utf8');
+    const broker = databaseBroker({
+      url: `https://localhost:${port}`,
+      driver,
+      readCa: async () => believed,
+      provisionerToken: async () => provisioner,
+    });
+    const believe = (authority: typeof signer) => {
+      believed = readFileSync(authority.cert, 'utf8');
+    };
+    return { broker, told, believe };
+  }
+  const drop = (broker: DatabaseBroker) => broker.dropApp('home', 'ledger', principal, signal());
+
+  test('a broker that it vouches for is spoken to', async () => {
+    const { broker, told } = await under();
+    await drop(broker);
+    expect(told).toEqual(['/v1/driver', '/v1/capsules/apps/drop']);
+  });
+
+  test.each([
+    ['of a foreign authority', foreign, ['DNS:localhost']],
+    ['for another name', ours, ['DNS:db-broker.other-services.svc']],
+  ])('a broker under a certificate %s is told nothing', async (_, signer, names) => {
+    const { broker, told } = await under(signer, names);
+    const error = await failure(drop(broker));
+    expect([error.failure, brokerFinding(error)?.reason, told]).toEqual(['untrusted', 'BrokerNotOurs', []]);
+  });
+
+  test('another one is believed as soon as its file is exchanged', async () => {
+    const { broker, believe } = await under(foreign);
+    expect((await failure(drop(broker))).failure).toBe('untrusted');
+    if (foreign) believe(foreign);
+    await drop(broker);
+  });
+
+  test('plain HTTP is not even tried', () => {
+    const options = { driver, readCa: async () => '', provisionerToken: async () => provisioner };
+    expect(() => databaseBroker({ ...options, url: 'http://db-broker.test' })).toThrow(/https/);
+  });
 });

@@ -2,8 +2,9 @@ import { newPrincipal } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { type Finding, yes } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
+import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL, principalSecretName } from '../names.ts';
+import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
 import { Secret } from '../secret.ts';
 import { decidePrincipal } from './decide.ts';
 import { capsuleLabels } from './guardrails.ts';
@@ -35,10 +36,22 @@ export async function ensureDatabase(
   if (verdict.act === 'adopt' && secret) secret = await adoptPrincipal(context, capsule, secret, signal);
   verdict = decidePrincipal(capsule, secret);
   if (verdict.act === 'refuse') return { finding: verdict.finding };
-  if (verdict.act === 'keep' || !secret) return { finding: PROVISIONED };
+  const rotation = rotationAsked(capsule, secret);
+  if (!secret || (verdict.act === 'keep' && rotation === undefined)) return { finding: PROVISIONED };
   try {
-    const url = await context.database.provision(capsule.metadata.name, principalOf(secret), signal);
-    await context.writer.merge(SECRET, secret, { data: { 'database-url': encode(url) } }, signal);
+    const { name: id } = capsule.metadata;
+    const url = encode(await context.database.provision(id, principalOf(secret), signal));
+    const known = secret.data?.['database-url'];
+    await context.writer.merge(
+      SECRET,
+      secret,
+      issuedPatch(secret, { 'database-url': url }, rotation),
+      signal,
+    );
+    if (known) {
+      const event = rotationEvent(url !== known, 'No pod has either of them.', `rotate ${id}`);
+      context.events.record(CAPSULE, capsule, event);
+    }
     return { finding: PROVISIONED };
   } catch (error) {
     const finding = brokerFinding(error);

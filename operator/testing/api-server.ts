@@ -14,6 +14,8 @@ export interface ApiServer {
   readonly url: string;
   /** Of `system:masters`. */
   readonly client: ApiClient;
+  /** For kubectl and helm, JSON. */
+  readonly kubeconfig: string;
   /** Another client, by way of another port of this machine. */
   clientAt(port: number): ApiClient;
   /** Ends the API server as a crash would; etcd goes on. */
@@ -101,12 +103,13 @@ export async function startApiServer(): Promise<ApiServer> {
       what: 'a certificate of the API server',
     });
     const caData = readFileSync(certificate).toString('base64');
-    const clientAt = (at: number): ApiClient => {
+    const kubeConfigAt = (at: number): KubeConfig => {
       const kubeConfig = new KubeConfig();
       const cluster = { name: 'test', server: `https://${HOST}:${at}`, caData, skipTLSVerify: false };
       kubeConfig.loadFromClusterAndUser(cluster, { name: 'admin', token });
-      return apiClient(connect(kubeConfig));
+      return kubeConfig;
     };
+    const clientAt = (at: number): ApiClient => apiClient(connect(kubeConfigAt(at)));
     const client = clientAt(port);
     const ready = () =>
       eventually(() => client.call({ method: 'GET', path: '/api/v1/namespaces/default' }).then(() => true), {
@@ -117,6 +120,7 @@ export async function startApiServer(): Promise<ApiServer> {
     return {
       url,
       client,
+      kubeconfig: kubeConfigAt(port).exportConfig(),
       clientAt,
       kill: () => end(server),
       async restart() {

@@ -38,6 +38,8 @@ export interface TestSpace {
     readonly brokerUrl?: string;
     readonly onLoss?: SpaceNames['onLoss'];
     readonly onGate?: (finding: Finding) => void;
+    /** What Assistants get as the Space's authority. */
+    readonly ca?: string;
   }): Promise<void>;
   stop(): Promise<void>;
   /** Ends all and takes the cluster-wide objects away. */
@@ -104,7 +106,13 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     logs,
     fates,
     home,
-    async start({ dieAfter, brokerUrl = stage.broker.url, onLoss = names.onLoss, onGate = () => {} } = {}) {
+    async start({
+      dieAfter,
+      brokerUrl = stage.broker.url,
+      onLoss = names.onLoss,
+      onGate = () => {},
+      ca,
+    } = {}) {
       const provisionerToken = async () => new Secret(stage.mounts.provisioner);
       const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
       const mortal = lifeline(client, database, dieAfter);
@@ -113,6 +121,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       manager = startOperator({
         client: mortal.client,
         database: mortal.database,
+        spaceCa: ca === undefined ? undefined : async () => ca,
         names: { ...names, onLoss },
         log,
         metrics,

@@ -46,4 +46,12 @@ it('a URL opens what it was made of', () => {
       expect(url.search).toBe('?sslmode=verify-full');
     }),
   );
+  const issued = {
+    host: 'postgres',
+    port: 5432,
+    sslmode: 'verify-full',
+    sslrootcert: '/etc/space/tls/ca.crt',
+  };
+  const url = databaseUrl('spc_a', passwordOf(key, 's', workload, 1), issued);
+  expect(url).toMatch(/\/spc_a\?sslmode=verify-full&sslrootcert=\/etc\/space\/tls\/ca\.crt$/);
 });

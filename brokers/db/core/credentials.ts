@@ -53,15 +53,18 @@ export interface IssuedAddress {
   readonly host: string;
   readonly port: number;
   readonly sslmode?: string | undefined;
+  /** A path that the workload sees, of characters that a query can hold as they are. */
+  readonly sslrootcert?: string | undefined;
 }
 
 /** The URL that opens exactly one database. */
 export function databaseUrl(
   name: string,
   password: Secret<string>,
-  { host, port, sslmode }: IssuedAddress,
+  { host, port, sslmode, sslrootcert }: IssuedAddress,
 ): string {
   const bracketed = host.includes(':') ? `[${host}]` : host;
-  const query = sslmode === undefined ? '' : `?sslmode=${sslmode}`;
+  const root = sslrootcert === undefined ? '' : `&sslrootcert=${sslrootcert}`;
+  const query = sslmode === undefined ? '' : `?sslmode=${sslmode}${root}`;
   return `postgresql://${name}:${password.reveal()}@${bracketed}:${port}/${name}${query}`;
 }

@@ -1,9 +1,10 @@
-import { isRace, type Session } from '@space/broker-kit/postgres';
+import { ServiceError } from '@space/broker-kit';
+import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
 import { checkedName, type Workload } from '../core/names.ts';
 import { lockDatabase, markDropped } from '../registry/rows.ts';
 import { observe } from '../walls/observe.ts';
-import { closingStatements } from '../walls/statements.ts';
+import { closingStatements, END_SESSIONS } from '../walls/statements.ts';
 import type { Context } from './context.ts';
 
 /** Nobody comes in any more; for the transaction that notes the intent to drop. */
@@ -41,16 +42,15 @@ async function dropDatabase(context: Context, name: string): Promise<void> {
     try {
       await context.connections.dropping(async (session) => {
         // FORCE ends sessions only once nothing else blocks the drop; a cut must not wait for that.
-        await session.run(
-          'end sessions',
-          'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()',
-          [name],
-        );
+        await session.run('end sessions', END_SESSIONS, [name]);
         context.failpoint('drop:after-sessions');
         await session.run('drop database', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`);
       });
       return;
     } catch (error) {
+      // A superuser of the server is in there: only the server's owner may end that session.
+      if (error instanceof StepError && error.code === SQLSTATE.insufficientPrivilege)
+        throw new ServiceError('unavailable', 'a session blocks the drop', { cause: error, retryAfter: 10 });
       if (attempt >= 5 || !isRace(error)) throw error;
     }
   }

@@ -1,43 +1,22 @@
 import { writeFileSync } from 'node:fs';
-import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { newToken, portOf } from '@space/broker-kit';
+import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
+import { type Line, openLine } from '../testing/line.ts';
 import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 
-/** Between broker and server: loses the server's answer to the next COMMIT, and the connection with it. */
+/** The server's answer to a COMMIT is lost, and the connection with it. */
 let stage: Stage;
 let broker: TestBroker;
-let proxy: Server;
-let armed = false;
+let line: Line;
 
 beforeAll(async () => {
   stage = await setStage();
-  proxy = createServer((inside) => {
-    const outside = connect(stage.server.port, '127.0.0.1');
-    let losing = false;
-    inside.on('data', (chunk) => {
-      if (armed && chunk.includes('COMMIT')) {
-        armed = false;
-        losing = true;
-      }
-      outside.write(chunk);
-    });
-    outside.on('data', (chunk) => {
-      // The server has answered, so it has committed.
-      if (losing) inside.destroy();
-      else inside.write(chunk);
-    });
-    for (const [one, other] of [[inside, outside] as const, [outside, inside] as const]) {
-      one.on('close', () => other.destroy());
-      one.on('error', () => other.destroy());
-    }
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  line = await openLine(stage.server.port);
   const url = new URL(stage.server.brokerUrl);
-  url.port = String(portOf(proxy));
+  url.port = String(line.port);
   const path = join(stage.mounts.directory, 'proxied');
   writeFileSync(path, url.href);
   // Without spares to make, no COMMIT but the operation's own comes by.
@@ -45,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await broker.stop();
-  proxy.close();
+  await line.close();
   await stage.close();
 });
 
@@ -53,9 +32,9 @@ it('an operation whose commit was not heard of says so, and its retry finds it d
   const principal = newToken('dbp').reveal();
   const { provisioner } = broker;
   const twice = async (act: () => ReturnType<typeof provisioner.finalize>) => {
-    armed = true;
+    const sprung = line.cutAt('COMMIT', 'after');
     const lost = await act();
-    expect(armed).toBe(false);
+    expect(sprung()).toBe(true);
     expect(lost).toMatchObject({ status: 503, json: { error: { code: 'unavailable' } } });
     return act();
   };

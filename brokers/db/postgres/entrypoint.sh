@@ -50,16 +50,19 @@ else
 fi
 unset password
 
+hba=$here/pg_hba.conf
 if [ -e "$tls/tls.crt" ]; then
+  hba=$here/pg_hba.tls.conf
   set -- "$@" -c ssl=on -c ssl_cert_file="$tls/tls.crt" -c ssl_key_file="$tls/tls.key" -c ssl_min_protocol_version=TLSv1.3
 fi
 
 exec "$programs/postgres" -D "$data" \
-  -c hba_file="$here/pg_hba.conf" \
+  -c hba_file="$hba" \
   -c listen_addresses="${LISTEN_ADDRESSES:-*}" -p "${PORT:-5432}" \
   -c unix_socket_directories="$sockets" \
   -c max_connections="${MAX_CONNECTIONS:-200}" \
   -c max_prepared_transactions=0 \
+  -c jit=off \
   -c password_encryption=scram-sha-256 \
   -c log_timezone=UTC -c timezone=UTC \
   "$@"

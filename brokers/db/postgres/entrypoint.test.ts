@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -7,6 +7,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -16,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { portOf } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { makeAuthority } from '../../kit/testing/certificates.ts';
 import { postgresPrograms } from '../embedded/binaries.ts';
 import { query, sqlstate, until } from '../testing/postgres.ts';
 
@@ -32,9 +34,10 @@ const url = (password: string, user = 'space_broker', database = 'space_registry
   `postgresql://${user}:${password}@127.0.0.1:${port}/${database}`;
 const setPassword = (password: string) => writeFileSync(join(directory, 'password'), password);
 
-function start(): ChildProcess {
-  const asServer = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-  const env = {
+const asServer = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+
+function environment() {
+  return {
     PATH: process.env['PATH'],
     PG_PROGRAMS: postgresPrograms('17'),
     PGDATA: data(),
@@ -44,8 +47,13 @@ function start(): ChildProcess {
     LISTEN_ADDRESSES: '127.0.0.1',
     PORT: String(port),
     MAX_CONNECTIONS: '50',
+    TMPDIR: directory,
     LOG: join(directory, 'log'),
   };
+}
+
+function start(): ChildProcess {
+  const env = environment();
   const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off >>"$LOG" 2>&1`;
   running = spawn('/bin/sh', ['-c', script], {
     ...asServer,
@@ -71,7 +79,7 @@ async function end(signal: NodeJS.Signals): Promise<void> {
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'space-entrypoint-'));
   mkdirSync(join(directory, 'volume'));
-  for (const file of ['entrypoint.sh', 'bootstrap.sql', 'registry.sql', 'pg_hba.conf']) {
+  for (const file of readdirSync(import.meta.dirname).filter((name) => /\.(sh|sql|conf)$/.test(name))) {
     cpSync(join(import.meta.dirname, file), join(directory, 'image', file));
   }
   chmodSync(directory, 0o755);
@@ -135,5 +143,47 @@ describe('the embedded server', () => {
     await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the recovery');
     expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
     expect(log()).not.toMatch(/(first|second|third)_Password/);
+  });
+
+  it('with a certificate speaks to nobody in plain text, and follows the certificate', async () => {
+    setPassword('fourth_Password-4');
+    const pki = mkdtempSync(join(tmpdir(), 'space-entrypoint-pki-'));
+    const [ours, foreign] = [makeAuthority(pki, 'ours'), makeAuthority(pki, 'foreign')];
+    const mount = ({ cert, key }: { cert: string; key: string }) => {
+      for (const [from, to] of [
+        [cert, 'tls.crt'],
+        [key, 'tls.key'],
+      ] as const) {
+        const path = join(directory, 'tls', to);
+        cpSync(from, path);
+        chmodSync(path, 0o640);
+        if (process.getuid?.() === 0) chownSync(path, 0, NOBODY);
+      }
+    };
+    mkdirSync(join(directory, 'tls'));
+    mount(ours.sign('first', ['DNS:localhost']));
+    start();
+    const verified = (ca: string) => {
+      const address = url('fourth_Password-4').replace('127.0.0.1', 'localhost');
+      return sqlstate(`${address}?sslmode=verify-full&sslrootcert=${ca}`);
+    };
+    await until(async () => (await verified(ours.cert)) === 'ok', 'the server');
+    // No entry of pg_hba.conf fits, whatever the password.
+    expect(await sqlstate(url('fourth_Password-4'))).toBe('28000');
+    expect(await verified(foreign.cert)).toMatch(/^(UNABLE_TO_|SELF_SIGNED_|CERT_SIGNATURE_)/);
+
+    const renew = () =>
+      execFileSync('/bin/sh', [join(directory, 'image/renew.sh')], { ...asServer, env: environment() });
+    renew();
+    mount(foreign.sign('second', ['DNS:localhost']));
+    renew();
+    await until(async () => (await verified(foreign.cert)) === 'ok', 'the exchanged certificate');
+    // Half of an exchange is no pair: the server keeps what it has.
+    cpSync(ours.cert, join(directory, 'tls/tls.crt'));
+    renew();
+    await until(() => log().includes('SSL configuration was not reloaded'), 'the refusal');
+    expect(await verified(foreign.cert)).toBe('ok');
+    rmSync(join(directory, 'tls'), { recursive: true });
+    rmSync(pki, { recursive: true });
   });
 });

@@ -52,6 +52,10 @@ export function reopeningStatements(name: string): string {
   return `ALTER ROLE ${own} LOGIN;\nALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`;
 }
 
+/** Ends every session in a database that we may end; to try one that is a superuser's would end this statement instead. */
+export const END_SESSIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
+  WHERE a.datname = $1 AND NOT r.rolsuper AND a.pid <> pg_backend_pid()`;
+
 function checkedVerifier(verifier: string): string {
   if (!VERIFIER.test(verifier)) throw new Error('not a SCRAM verifier');
   return verifier;

@@ -74,7 +74,7 @@ function routes<C extends Contract>({
 }: ControlOptions<C>): EdgeRoute<Caller>[] {
   const { audience, authenticate } = authorities;
   return [
-    { method: 'GET', path: '/healthz', operation: 'healthz' },
+    { method: 'GET', path: '/healthz', operation: 'healthz', quiet: true },
     ...documents.map(({ path, operation }) => ({ method: 'GET' as const, path, operation })),
     ...operationsOf(contract).map((operation) => {
       const { path, authority } = contractOf(contract, operation);

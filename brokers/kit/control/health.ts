@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import type { Environment } from '../config.ts';
 import { newToken } from '../tokens.ts';
 
 /** A mutation that a live listener must refuse. */
@@ -13,18 +15,34 @@ export interface RefusalProbe {
 
 const TIMEOUT_MS = 5_000;
 
+/** What a listener's own health check verifies it by; undefined where it speaks plain HTTP. */
+export interface Believed {
+  /** The certificate names the Service, not loopback. */
+  readonly servername: string;
+  /** PEM; without it, the system's authorities. */
+  readonly ca?: string;
+}
+
+/** `TLS_SERVER_NAME` and `TLS_CA_FILE`, where `TLS_CERT_FILE` says that the listener speaks TLS. */
+export function believedFrom(environment: Environment): Believed | undefined {
+  if (!environment['TLS_CERT_FILE']) return undefined;
+  const { TLS_SERVER_NAME: name, TLS_CA_FILE: path } = environment;
+  return { servername: name || 'localhost', ...(path ? { ca: readFileSync(path, 'utf8') } : {}) };
+}
+
 /**
  * A container's health check: sends each mutation without a credential and with a wrong token, and throws unless
- * all are refused with 403. It holds no credential, and a refusal changes nothing.
+ * all are refused with 403, under a certificate that callers accept too. It holds no credential, and a refusal changes
+ * nothing.
  */
 export async function requireRefusals(
   probes: readonly RefusalProbe[],
-  options: { tls: boolean },
+  tls: Believed | undefined,
 ): Promise<void> {
   const statuses = await Promise.all(
     probes.flatMap((probe) => [
-      statusOf(probe, undefined, options.tls),
-      statusOf(probe, `Bearer ${newToken(probe.audience).reveal()}`, options.tls),
+      statusOf(probe, undefined, tls),
+      statusOf(probe, `Bearer ${newToken(probe.audience).reveal()}`, tls),
     ]),
   );
   if (!statuses.every((status) => status === 403)) throw new Error(`not refused: ${statuses.join(', ')}`);
@@ -33,7 +51,7 @@ export async function requireRefusals(
 function statusOf(
   { port, method, path }: RefusalProbe,
   authorization: string | undefined,
-  tls: boolean,
+  tls: Believed | undefined,
 ): Promise<number | undefined> {
   const options = {
     host: '127.0.0.1',
@@ -46,11 +64,10 @@ function statusOf(
       ...(authorization === undefined ? {} : { authorization }),
     },
     signal: AbortSignal.timeout(TIMEOUT_MS),
-    // The certificate names the Service, not loopback; nothing secret is sent.
-    rejectUnauthorized: false,
+    ...tls,
   };
   return new Promise((resolve, reject) => {
-    const request = (tls ? httpsRequest : httpRequest)(options, (response) => {
+    const request = (tls !== undefined ? httpsRequest : httpRequest)(options, (response) => {
       response.resume();
       response.once('end', () => resolve(response.statusCode));
     });

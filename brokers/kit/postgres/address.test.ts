@@ -25,10 +25,13 @@ it('reads all that a URL says', () => {
 
 it('verifies whom it speaks to, with the authority that is named', () => {
   const url = 'postgres://a:b@db.example/r?sslmode=verify-full&sslrootcert=/ca.pem';
-  expect(parseServerUrl(url, 'URL_FILE', (path) => `read ${path}`).ssl).toEqual({
-    rejectUnauthorized: true,
-    ca: 'read /ca.pem',
-  });
+  let reads = 0;
+  const { ssl } = parseServerUrl(url, 'URL_FILE', (path) => `${path} read ${++reads} times`);
+  const authority = () => (ssl === false ? undefined : ssl.ca);
+  expect([authority(), authority()]).toEqual(['/ca.pem read 2 times', '/ca.pem read 3 times']);
+  const system = parseServerUrl('postgres://a:b@db.example/r?sslmode=verify-full', 'URL_FILE', noFile).ssl;
+  expect(system).toEqual({ rejectUnauthorized: true });
+  expect(() => parseServerUrl(url, 'URL_FILE', noFile)).toThrow(/sslrootcert cannot be read/);
 });
 
 it.each([

@@ -42,5 +42,20 @@ function tls(
   const ca = parameters.get('sslrootcert');
   if (mode === 'disable') return false;
   if (mode !== 'verify-full') throw new ConfigError(`${setting}: sslmode must be verify-full or disable`);
-  return { rejectUnauthorized: true, ...(ca === null ? {} : { ca: readCa(ca) }) };
+  if (ca === null) return { rejectUnauthorized: true };
+  const read = () => {
+    try {
+      return readCa(ca);
+    } catch (cause) {
+      throw new ConfigError(`${setting}: the file of sslrootcert cannot be read`, { cause });
+    }
+  };
+  read();
+  return {
+    rejectUnauthorized: true,
+    // The driver copies this for every connection, so an authority that was exchanged is the one from then on.
+    get ca() {
+      return read();
+    },
+  };
 }

@@ -30,6 +30,7 @@ export interface ServerAddress {
   readonly database: string;
   readonly user: string;
   readonly password: Secret<string>;
+  /** No TLS, or the server is verified, by the system's authorities unless others are named. */
   readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string };
 }
 

@@ -28,6 +28,7 @@ function codeOf(error: unknown): string | undefined {
 export const SQLSTATE = {
   uniqueViolation: '23505',
   undefinedDatabase: '3D000',
+  insufficientPrivilege: '42501',
   /** "tuple concurrently updated": two sessions changed one catalogue row. */
   internal: 'XX000',
 } as const;

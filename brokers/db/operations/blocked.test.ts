@@ -1,0 +1,102 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { census } from '../testing/census.ts';
+import { connect, intoDatabase, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+
+/** What blocks a drop, on a server whose owner lets it happen: nothing that a tenant can do by itself there. */
+describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await setStage({ major, settings: { wal_level: 'logical', max_prepared_transactions: '5' } });
+  });
+  afterAll(() => stage.close());
+
+  /** A logical slot that is being read from; ends with its connection. */
+  async function readSlot(url: string): Promise<() => Promise<void>> {
+    await query(url, "SELECT pg_create_logical_replication_slot('held', 'pgoutput')");
+    const reader = new pg.Client({ connectionString: url, replication: 'database' } as pg.ClientConfig);
+    reader.on('error', () => undefined);
+    await reader.connect();
+    const options = "(proto_version '1', publication_names 'none')";
+    reader.query(`START_REPLICATION SLOT held LOGICAL 0/0 ${options}`).catch(() => undefined);
+    await until(async () => {
+      const [slot] = await stage.sql<{ active: boolean }>('SELECT active FROM pg_replication_slots');
+      return slot?.active === true;
+    }, 'the slot to be read');
+    return async () => {
+      await stage.sql('SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active');
+    };
+  }
+
+  async function subscribe(url: string): Promise<() => Promise<void>> {
+    await query(
+      url,
+      "CREATE SUBSCRIPTION held CONNECTION 'dbname=nowhere' PUBLICATION p WITH (connect = false, slot_name = NONE)",
+    );
+    return async () => {
+      const name = new URL(url).pathname.slice(1);
+      await stage.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      await query(url, 'DROP SUBSCRIPTION held');
+    };
+  }
+
+  async function prepare(url: string): Promise<() => Promise<void>> {
+    await query(url, "BEGIN; CREATE TABLE t (n int); PREPARE TRANSACTION 'held'");
+    return async () => {
+      const name = new URL(url).pathname.slice(1);
+      await stage.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      await query(url, "ROLLBACK PREPARED 'held'");
+    };
+  }
+
+  async function sit(url: string): Promise<() => Promise<void>> {
+    const sitter = await connect(url);
+    return () => sitter.end();
+  }
+
+  it.each([
+    ['a replication slot that is read from', readSlot],
+    ['a subscription', subscribe],
+    ['a prepared transaction', prepare],
+    ['a session of a superuser', sit],
+  ])(
+    '%s keeps a database, and nobody in it; the broker finishes by itself when it is gone',
+    async (_, block) => {
+      const capsule = await stage.broker.capsule(`kept-${block.name.toLowerCase()}`);
+      const id = `kept-${block.name.toLowerCase()}`;
+      const url: string = (await capsule.create(id, 'app')).json.database_url;
+      const name = new URL(url).pathname.slice(1);
+      const tenant = await connect(url);
+      const lift = await block(intoDatabase(stage.server.superuserUrl, name));
+
+      const blocked = await capsule.drop(id, 'app');
+      expect(blocked).toMatchObject({ status: 503, json: { error: { code: 'unavailable' } } });
+      expect(blocked.headers.get('retry-after')).toMatch(/^\d+$/);
+      await expect(tenant.query('SELECT 1')).rejects.toThrow();
+      expect(await sqlstate(url)).not.toBe('ok');
+      expect((await capsule.create(id, 'app')).status).toBe(409);
+      const pending = async () => {
+        // As if a minute had gone by since anybody asked.
+        await stage.registry(
+          "UPDATE broker.database SET changed_at = now() - interval '1 hour' WHERE state = 'dropping'",
+        );
+        await stage.broker.round('pending drops');
+        const [row] = await stage.registry<{ state: string }>(
+          'SELECT state FROM broker.database WHERE name = $1',
+          [name],
+        );
+        return row?.state;
+      };
+      expect(await pending()).toBe('dropping');
+      const metrics = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+      expect(metrics).toMatch(/^space_db_drops_pending 1$/m);
+
+      await lift();
+      await until(async () => (await pending()) === 'dropped', 'the broker to finish');
+      expect((await capsule.drop(id, 'app')).json).toMatchObject({ dropped: name, already_absent: true });
+      expect((await capsule.dropAll(id)).status).toBe(200);
+      expect(await census(stage.server.superuserUrl)).toEqual([]);
+      await tenant.end().catch(() => undefined);
+    },
+  );
+});

@@ -1,0 +1,143 @@
+import { newToken } from '@space/broker-kit';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { TestBroker } from '../testing/broker.ts';
+import { census } from '../testing/census.ts';
+import { type Line, openLine } from '../testing/line.ts';
+import { type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { startStandby } from '../testing/standby.ts';
+
+/** A broker whose line to the server, or whose server, goes away in the middle. */
+
+let stage: Stage;
+let line: Line;
+let broker: TestBroker;
+let lives = 0;
+
+async function open(): Promise<void> {
+  stage = await setStage({}, { environment: { SPARE_DATABASES: '0' } });
+  line = await openLine(stage.server.port);
+  const url = new URL(stage.server.brokerUrl);
+  url.port = String(line.port);
+  stage.mounts.write('url', url.href);
+  // URLs lead through the line too, as through a Service. Without spares to make, every statement is the test's own.
+  broker = await stage.replica({ environment: { ISSUED_PORT: String(line.port), SPARE_DATABASES: '0' } });
+}
+
+async function close(): Promise<void> {
+  await broker?.stop();
+  await line?.close();
+  await stage?.close();
+}
+
+/** Asks until it is neither refused for now nor cut. */
+async function insist<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
+  let last: T | undefined;
+  await until(async () => {
+    last = await ask();
+    return last.status !== 503;
+  }, 'an answer that is no 503');
+  if (last === undefined) throw new Error('never asked');
+  return last;
+}
+
+describe('a line that is cut', () => {
+  beforeAll(open);
+  afterAll(close);
+
+  it.each(
+    [
+      'BEGIN',
+      'broker.capsule',
+      'INSERT INTO broker.database',
+      'CREATE DATABASE',
+      'CREATE ROLE',
+      'INSERT INTO broker.audit',
+      'COMMIT',
+      'ALLOW_CONNECTIONS false',
+      'pg_terminate_backend',
+      'DROP DATABASE',
+      'DROP ROLE',
+    ].flatMap((text) => [[text, 'before'] as const, [text, 'after'] as const]),
+  )('at %s, %s the server has done it, costs one retry and nothing else', async (text, moment) => {
+    lives += 1;
+    const id = `cut-x${lives}`;
+    const capsule = await broker.capsule(id);
+    const drops = /terminate|^DROP|false$/.test(text);
+    if (drops) await capsule.create(id, 'app');
+    const act = () => (drops ? capsule.drop(id, 'app') : capsule.create(id, 'app'));
+    const sprung = line.cutAt(text, moment);
+    const first = await act();
+    expect(sprung()).toBe(true);
+    expect([200, 503]).toContain(first.status);
+    const again = await insist(act);
+    expect(again.status).toBe(200);
+    if (drops) expect((await capsule.create(id, 'app')).json.created).toBe(true);
+    else expect(await sqlstate(again.json.database_url)).toBe('ok');
+    expect(await census(stage.server.superuserUrl)).toEqual([]);
+    expect((await capsule.dropAll(id)).json.dropped).toHaveLength(2);
+  });
+});
+
+describe('a standby', () => {
+  beforeEach(open);
+  afterEach(close);
+
+  it('that takes the place of its primary in the middle of work has all that was answered', async () => {
+    const standby = await startStandby(stage.server);
+    try {
+      const principal = newToken('dbp').reveal();
+      expect((await insist(() => broker.provisioner.provision('moving', principal))).status).toBe(200);
+      const capsule = broker.as(principal);
+      const urls = new Map<string, string>();
+      let moved = false;
+      let unanswered = 0;
+      const working = Array.from({ length: 4 }, async (_, worker) => {
+        for (let i = 0; !moved || i < 4; i += 1) {
+          const app = `w${worker}-x${i}`;
+          const reply = await capsule.create('moving', app);
+          if (reply.status === 200) urls.set(app, reply.json.database_url);
+          else unanswered += 1;
+          if (reply.status === 200 && i % 3 === 2) {
+            if ((await insist(() => capsule.drop('moving', app))).status === 200) urls.delete(app);
+          }
+          if (i > 200) throw new Error('the fail-over never came');
+        }
+      });
+      await until(() => urls.size >= 6, 'work to be under way');
+      expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
+      await stage.server.kill();
+      await standby.promote();
+      line.lead(standby.port);
+      await insist(() => capsule.create('moving', 'after'));
+      moved = true;
+      await Promise.all(working);
+      expect(unanswered).toBeGreaterThan(0);
+      expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
+
+      for (const [app, url] of urls) {
+        const again = await insist(() => capsule.create('moving', app));
+        expect(again.json).toMatchObject({ created: false, database_url: url });
+        expect(await sqlstate(url)).toBe('ok');
+      }
+      expect(await census(standby.superuserUrl)).toEqual([]);
+      expect((await insist(() => capsule.dropAll('moving'))).status).toBe(200);
+      expect(await census(standby.superuserUrl)).toEqual([]);
+    } finally {
+      await standby.remove();
+    }
+  }, 120_000);
+
+  it('that is one still is not served from', async () => {
+    const standby = await startStandby(stage.server);
+    try {
+      line.lead(standby.port);
+      await expect(stage.replica()).rejects.toThrow(/read-only standby/);
+      const principal = newToken('dbp').reveal();
+      expect((await broker.provisioner.provision('still', principal)).status).toBe(503);
+      await standby.promote();
+      expect((await insist(() => broker.provisioner.provision('still', principal))).json.created).toBe(true);
+    } finally {
+      await standby.remove();
+    }
+  }, 120_000);
+});

@@ -1,0 +1,44 @@
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Paths of a certificate and its key, PEM. */
+interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** An authority of a test, in files of `directory`, and what it signs for names (`DNS:…`, `IP:…`). */
+export interface Authority extends Certificate {
+  sign(name: string, names: readonly string[]): Certificate;
+}
+
+const OPENSSL = 'openssl';
+/** Without a configuration of its own openssl adds the distribution's extensions to ours. */
+const CONFIG = '[req]\ndistinguished_name = subject\n[subject]\n';
+
+export function makeAuthority(directory: string, name: string): Authority {
+  const config = join(directory, 'openssl.cnf');
+  writeFileSync(config, CONFIG);
+  const make = (file: string, ...more: readonly string[]): Certificate => {
+    const made = { cert: join(directory, `${file}.crt`), key: join(directory, `${file}.key`) };
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+    const subject = ['-days', '2', '-subj', `/CN=${file}`, '-keyout', made.key, '-out', made.cert];
+    execFileSync(OPENSSL, ['req', '-config', config, '-x509', ...curve, ...subject, ...more], {
+      stdio: 'ignore',
+    });
+    return made;
+  };
+  const extension = (text: string) => ['-addext', text];
+  const authority = make(name, ...extension('basicConstraints=critical,CA:TRUE'));
+  return {
+    ...authority,
+    sign: (file, names) =>
+      make(
+        file,
+        ...['-CA', authority.cert, '-CAkey', authority.key],
+        ...extension('basicConstraints=critical,CA:FALSE'),
+        ...extension(`subjectAltName=${names.join(',')}`),
+      ),
+  };
+}
