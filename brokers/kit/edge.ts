@@ -136,7 +136,7 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
     // A body that nobody will read: do not wait for it, whatever it claims to be.
     if (!request.complete && hasLargeBody(request, options.bodyLimit))
       response.setHeader('connection', 'close');
-    sendJson(response, known.status, errorBody(known.code, line?.traceId ?? ''));
+    sendJson(response, known.status, errorBody(known.code, line?.traceId ?? '', known.check));
   }
 
   function listener(request: IncomingMessage, response: ServerResponse): void {

@@ -27,6 +27,16 @@ export const STATUS = {
 
 export type ErrorCode = keyof typeof STATUS;
 
+/** What a candidate failed at, told with `verification_failed`; closed as the codes are. */
+export type VerificationCheck = 'unreachable' | 'tls' | 'auth' | 'permission' | 'bucket' | 'timeout';
+
+interface ServiceErrorOptions {
+  readonly cause?: unknown;
+  /** Seconds. */
+  readonly retryAfter?: number;
+  readonly check?: VerificationCheck;
+}
+
 /**
  * The only error whose code reaches a caller; everything else becomes `internal`. The message and the cause are
  * for our log and must hold no secret; nothing of them is ever sent.
@@ -35,12 +45,14 @@ export class ServiceError extends Error {
   readonly code: ErrorCode;
   /** Seconds, for the codes that ask the caller to come back. */
   readonly retryAfter: number | undefined;
+  readonly check: VerificationCheck | undefined;
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfter?: number } = {}) {
+  constructor(code: ErrorCode, message: string, options: ServiceErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ServiceError';
     this.code = code;
     this.retryAfter = options.retryAfter;
+    this.check = options.check;
   }
 
   get status(): number {
@@ -54,6 +66,6 @@ export function refusal(): ServiceError {
 }
 
 /** What is sent for an error. Keys in this order, so that two refusals differ only in the trace id. */
-export function errorBody(code: ErrorCode, traceId: string): string {
-  return JSON.stringify({ error: { code }, trace_id: traceId });
+export function errorBody(code: ErrorCode, traceId: string, check?: VerificationCheck): string {
+  return JSON.stringify({ error: { code, ...(check === undefined ? {} : { check }) }, trace_id: traceId });
 }

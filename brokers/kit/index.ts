@@ -8,7 +8,14 @@ export {
   settings,
 } from './config.ts';
 export { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from './edge.ts';
-export { type ErrorCode, errorBody, refusal, ServiceError, STATUS } from './errors.ts';
+export {
+  type ErrorCode,
+  errorBody,
+  refusal,
+  ServiceError,
+  STATUS,
+  type VerificationCheck,
+} from './errors.ts';
 export { closeAll, type Held, hold, watched } from './held.ts';
 export { parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';

@@ -2,12 +2,14 @@ import { digestOf, Secret } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
 import type { Context } from './context.ts';
 import type { CONTRACT } from './contract.ts';
+import { credentialHandlers } from './credentials/operations.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
 
 /** The contract's operations: from wire to work and back. */
 export function handlers(context: Context): Handlers<typeof CONTRACT> {
   return {
+    ...credentialHandlers(context),
     'capsule.provision': async (call, { capsule_id, principal_token, quota_bytes }) => {
       const principal = digestOf(new Secret(principal_token));
       return { created: await provisionCapsule(context, call, capsule_id, principal, quota_bytes) };

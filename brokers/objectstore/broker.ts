@@ -62,7 +62,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const held: Held = { closers: [], files: [] };
   try {
     const driver = loadDriver(options.driverDirectory);
-    const { context, registry, managed, nameKey } = await openContext(config, log, held, options.failpoint);
+    const { context, registry, reseal, managed, nameKey } = await openContext(
+      config,
+      log,
+      held,
+      options.failpoint,
+    );
     const { connections } = context;
     const provisioners = hold(
       held,
@@ -141,14 +146,22 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     const dataListener = await serving(data, config.DATA_PORT, DATA_LIMITS);
     held.closers.push(() => closeNow(dataListener.server));
 
-    const rounds = [finishPending(context, ABANDONED_SECONDS), sweepDeadPlaces(context), ...data.rounds];
+    const rounds = [
+      finishPending(context, ABANDONED_SECONDS),
+      sweepDeadPlaces(context),
+      ...data.rounds,
+      reseal,
+    ];
     const upkeep = startUpkeep({ rounds, log, intervalMs: UPKEEP_INTERVAL_MS });
-    const ports = { port: portOf(controlListener.server), dataPort: portOf(dataListener.server) };
+    const ports = {
+      port: portOf(controlListener.server),
+      dataPort: portOf(dataListener.server),
+      metricsPort: portOf(metricsServer),
+    };
     log.info({ ...ports, tls: tls !== undefined }, 'listening');
 
     return {
       ...ports,
-      metricsPort: portOf(metricsServer),
       rounds,
       context,
       refreshFiles: async () => {

@@ -18,6 +18,8 @@ const schema = z
     REGISTRY_DATABASE_URL_FILE: path('/etc/space/registry/url'),
     PROVISIONER_TOKEN_FILE: path('/etc/space/provisioner/token'),
     NAME_KEY_FILE: path('/etc/space/keys/names'),
+    /** The keys that Capsules' own credentials are sealed with. */
+    CUSTODY_KEYRING_FILE: path('/etc/space/custody/keyring'),
     /** The Space-managed credential and where it is good. */
     S3_ENDPOINT: z
       .url({ protocol: /^https?$/ })
@@ -37,6 +39,15 @@ const schema = z
     S3_CA_FILE: z.string().min(1).optional(),
     /** Bytes that a Capsule may hold whose spec names no quota. */
     DEFAULT_QUOTA_BYTES: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).default(10_737_418_240),
+    /** Authorities beside the system's, for endpoints of Capsules' own credentials. */
+    BYOK_CA_FILE: z.string().min(1).optional(),
+    /** `name=address,…`: private endpoints that Capsules may name all the same. */
+    BYOK_FIXED_HOSTS: z.string().default(''),
+    /** Address blocks, separated by commas: the cluster's own, and exceptions to what is not public. */
+    BYOK_DENIED_BLOCKS: z.string().default(''),
+    BYOK_ALLOWED_BLOCKS: z.string().default(''),
+    /** Candidates of one Capsule that one replica tries out. */
+    BYOK_VERIFICATIONS_PER_MINUTE: count(6),
     CAPSULE_REQUESTS_PER_SECOND: count(100),
     CAPSULE_REQUESTS_BURST: count(1_000),
     /** Requests for objects, of all Assistants of one Capsule together. */

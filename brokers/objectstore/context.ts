@@ -1,5 +1,7 @@
 import type { Logger } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
+import type { Verify } from './credentials/verify.ts';
+import type { Custody } from './custody/custody.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import type { PlaceNames } from './principals/names.ts';
 
@@ -10,6 +12,10 @@ export interface Context {
   readonly places: PlaceNames;
   /** Deletes every object and unfinished upload whose key begins with the place; may be run again at any time. */
   readonly sweep: (place: string, stopping?: AbortSignal) => Promise<void>;
+  readonly custody: Custody;
+  readonly verify: Verify;
+  /** Candidates of one Capsule. */
+  readonly verifications: { readonly perSecond: number; readonly burst: number };
   /** Bytes that a Capsule may hold whose spec names no quota. */
   readonly defaultQuotaBytes: number;
   readonly log: Logger;

@@ -1,5 +1,6 @@
 import { type Contract, id, traceId } from '@space/broker-kit/control';
 import { z } from 'zod';
+import { CREDENTIAL_CONTRACT } from './credentials/contract.ts';
 
 /** The control wire of the object-storage broker: one schema for each request and answer, closed. */
 
@@ -49,5 +50,4 @@ const principals = {
   },
 } as const satisfies Contract;
 
-/** The credential operations of `credentials/` are added here, and to the driver document. */
-export const CONTRACT = { ...principals } as const satisfies Contract;
+export const CONTRACT = { ...principals, ...CREDENTIAL_CONTRACT } as const satisfies Contract;

@@ -4,6 +4,8 @@ import { createMetrics, type Held, hold, type Logger, parseKey, watched } from '
 import { closeRegistry, openConnections, parseServerUrl, untilReachable } from '@space/broker-kit/postgres';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
+import { openVerify } from './credentials/open.ts';
+import { openCustody } from './custody/open.ts';
 import { abortUnder } from './data/uploads.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { placeNames } from './principals/names.ts';
@@ -35,6 +37,20 @@ export async function openContext(
   held.closers.push(() => managed.close());
   const sweep = createSweep(managed.s3);
   const registry = createMetrics();
+  const metrics = createBrokerMetrics(registry.registry, connections.count);
+  const { custody, reseal } = await openCustody(
+    {
+      keyringPath: config.CUSTODY_KEYRING_FILE,
+      connections,
+      s3: managed.s3,
+      space: config.SPACE_NAME,
+      log,
+      onAlarm: (alarm) => metrics.custodyAlarms.inc({ alarm }),
+      failpoint,
+    },
+    held,
+  );
+  const aMinute = config.BYOK_VERIFICATIONS_PER_MINUTE;
   const context: Context = {
     connections,
     space: config.SPACE_NAME,
@@ -44,9 +60,12 @@ export async function openContext(
       await abortUnder(connections, managed.s3, place);
     },
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
+    custody,
+    verify: await openVerify(config),
+    verifications: { perSecond: aMinute / 60, burst: aMinute },
     log,
-    metrics: createBrokerMetrics(registry.registry, connections.count),
+    metrics,
     failpoint,
   };
-  return { context, registry, managed, nameKey };
+  return { context, registry, reseal, managed, nameKey };
 }

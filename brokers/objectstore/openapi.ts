@@ -12,6 +12,11 @@ export function generated(): readonly { path: string; text: string }[] {
       'capsule.app.create': "Register a workload's principal, or exchange it",
       'capsule.app.drop': "Retire a workload's principal and delete its objects",
       'capsule.drop': "Delete all of the Capsule's objects and retire its principal",
+      'capsule.credential.list': "Tell the Capsule's credential sets, without a value",
+      'capsule.credential.create': 'Verify a candidate and keep it as a new set',
+      'capsule.credential.rotate': 'Verify new values and keep them in place of a set of the same bucket',
+      'capsule.credential.select': 'Choose a set, or the Space-managed credential',
+      'capsule.credential.delete': 'Delete a set that is not selected',
     },
     errors: {
       'capsule.provision': [409],
@@ -19,9 +24,16 @@ export function generated(): readonly { path: string; text: string }[] {
       'capsule.app.create': [409],
       'capsule.app.drop': [404],
       'capsule.drop': [],
+      'capsule.credential.list': [],
+      'capsule.credential.create': [409, 422, 507],
+      'capsule.credential.rotate': [404, 409, 422],
+      'capsule.credential.select': [404, 409],
+      'capsule.credential.delete': [404, 409],
     },
     meanings: {
       404: 'Nothing of that name was ever created.',
+      422: 'The candidate failed the check that the error names; nothing was kept.',
+      507: 'The Capsule has as many sets as it may have.',
       409: 'The state of the Capsule or workload does not allow it, or the principal was used before.',
     },
     documents: {

@@ -84,7 +84,8 @@ export function openConnections(
   };
 }
 
-async function inTransaction<T>(session: Session, act: (session: Session) => Promise<T>): Promise<T> {
+/** BEGIN, the work, COMMIT, on a session that the caller holds. */
+export async function inTransaction<T>(session: Session, act: (session: Session) => Promise<T>): Promise<T> {
   await session.run('begin', 'BEGIN');
   try {
     const value = await act(session);

@@ -1,5 +1,11 @@
 export { parseServerUrl } from './address.ts';
-export { type Connections, openConnections, type ServerAddress, type Session } from './connections.ts';
+export {
+  type Connections,
+  inTransaction,
+  openConnections,
+  type ServerAddress,
+  type Session,
+} from './connections.ts';
 export { isRace, SQLSTATE, StepError, toServiceError } from './errors.ts';
 export { applyMigrations } from './migrations.ts';
 export { closeRegistry, untilReachable } from './reachable.ts';

@@ -10,6 +10,7 @@ import {
   type Undecided,
 } from '@space/broker-kit/principals';
 import type { Context } from '../context.ts';
+import { clearCustody } from '../credentials/operations.ts';
 import { decideDrop } from './decide.ts';
 import {
   droppedWithCapsule,
@@ -79,6 +80,8 @@ export async function dropCapsule(context: Context, call: Call, capsule: string)
   context.failpoint('capsule-drop:after-cut');
   await context.sweep(place);
   context.failpoint('capsule-drop:after-sweep');
+  await clearCustody(context.custody, capsule);
+  context.failpoint('capsule-drop:after-custody');
   return context.connections.transaction(async (session) => {
     // Unless another caller retired it meanwhile and the id lives again: then there is nothing here to mark.
     if (await retireCapsule(session, entry, life)) await markAllDropped(session, capsule);

@@ -37,6 +37,7 @@ export function mountFiles(registryUrl: string, s3: S3Server, space = 'test'): M
     REGISTRY_DATABASE_URL_FILE: write('url', registryUrl),
     PROVISIONER_TOKEN_FILE: write('token', provisioner),
     NAME_KEY_FILE: write('names', randomBytes(32).toString('base64url')),
+    CUSTODY_KEYRING_FILE: write('keyring', newKeyring()),
     S3_ENDPOINT: s3.endpoint,
     S3_REGION: s3.region,
     S3_BUCKET: BUCKET,
@@ -47,7 +48,12 @@ export function mountFiles(registryUrl: string, s3: S3Server, space = 'test'): M
   return { directory, provisioner, environment, write, remove: () => rmSync(directory, { recursive: true }) };
 }
 
-interface Reply {
+/** A keyring of one random key. */
+function newKeyring(): string {
+  return JSON.stringify({ primary: 'k1', keys: { k1: randomBytes(32).toString('base64url') } });
+}
+
+export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -56,7 +62,7 @@ interface Reply {
 }
 
 /** A caller of the control listener with one credential. */
-interface Client {
+export interface Client {
   readonly token: string | undefined;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Reply>;
   provision(capsule: string, principal: string, more?: { quota_bytes: number }): Promise<Reply>;
@@ -66,7 +72,7 @@ interface Client {
   dropAll(capsule: string): Promise<Reply>;
 }
 
-function client(base: string, token: string | undefined): Client {
+export function client(base: string, token: string | undefined): Client {
   const post: Client['post'] = async (path, body, headers = {}) => {
     const response = await fetch(`${base}${path}`, {
       method: 'POST',

@@ -126,5 +126,9 @@ async function untilAnswers(endpoint: string, child: ChildProcess, log: string):
 }
 
 function isTls(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && /CERT|SELF_SIGNED|ALTNAME/.test(String(cause.code));
+  return (
+    cause instanceof Error &&
+    'code' in cause &&
+    /CERT|SELF_SIGNED|ALTNAME|UNABLE_TO_/.test(String(cause.code))
+  );
 }

@@ -1,0 +1,32 @@
+import type { Context } from './context.ts';
+import { acceptCommand, custodyStates } from './custody/commands.ts';
+
+/** What an administrator may do in the broker's container; no route leads here. */
+export interface Command {
+  readonly usage: string;
+  readonly about: string;
+  run(context: Context, traceId: string, args: readonly string[]): Promise<unknown>;
+}
+
+/** The command was not given as it must be; its message says how. */
+export class UsageError extends Error {}
+
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  custody: {
+    usage: 'custody',
+    about: 'how registry and bucket agree about the credential sets of each Capsule, one JSON object a line',
+    run: async ({ custody, connections }) => {
+      const states = await custodyStates(custody, connections);
+      return states.map((state) => JSON.stringify(state)).join('\n');
+    },
+  },
+  restore: {
+    usage: 'restore accept CAPSULE',
+    about: 'go on with the credential sets of a registry that was restored: until then the Capsule has none',
+    run: ({ custody }, traceId, [verb, capsule, ...more]) => {
+      if (verb !== 'accept' || capsule === undefined || more.length > 0)
+        throw new UsageError('restore accept CAPSULE');
+      return acceptCommand(custody, capsule, traceId);
+    },
+  },
+};

@@ -1,0 +1,38 @@
+import { readFile } from 'node:fs/promises';
+import { type Answer, addressGuard, ConfigError, dialler, dnsResolve, withFixed } from '@space/broker-kit';
+import type { Config } from '../config.ts';
+import { createVerify, type Verify } from './verify.ts';
+
+/** The verification of candidates, as the Space's administrator configured where it may go. */
+export async function openVerify(config: Config): Promise<Verify> {
+  const { BYOK_FIXED_HOSTS: fixed, BYOK_CA_FILE: ca } = config;
+  return createVerify({
+    dialler: dialler({
+      resolve: withFixed(fixedHosts(fixed), dnsResolve()),
+      guard: addressGuard({
+        denied: words(config.BYOK_DENIED_BLOCKS),
+        allowed: words(config.BYOK_ALLOWED_BLOCKS),
+      }),
+    }),
+    ca: ca === undefined ? undefined : await readFile(ca, 'utf8'),
+  });
+}
+
+/** `name=address,…`: private endpoints that an administrator names, one by one. */
+function fixedHosts(text: string): ReadonlyMap<string, Answer> {
+  return new Map(
+    words(text).map((word) => {
+      const [name = '', address = '', ...more] = word.split('=');
+      if (name === '' || address === '' || more.length > 0)
+        throw new ConfigError('BYOK_FIXED_HOSTS: needs name=address, separated by commas');
+      return [name, { address, ttl: 60, trusted: true as const }];
+    }),
+  );
+}
+
+function words(text: string): string[] {
+  return text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+}

@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto';
+import { DialError, type Dialler, Secret, type VerificationCheck } from '@space/broker-kit';
+import { createS3Client, type S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
+import type { Target } from '../upstream/target.ts';
+import { routeOf } from '../upstream/target.ts';
+import type { Fields } from './form.ts';
+import { guardedClient } from './guarded.ts';
+
+/** The check that a candidate failed, and nothing else of what its endpoint said; undefined when it can do all that will be asked of it. */
+export type Verify = (fields: Fields) => Promise<VerificationCheck | undefined>;
+
+export interface VerifyOptions {
+  readonly dialler: Dialler;
+  /** PEM of authorities beside the system's, for private endpoints. */
+  readonly ca: string | undefined;
+  readonly timeoutMs?: number;
+  readonly random?: (bytes: number) => Buffer;
+}
+
+const TIMEOUT_MS = 5_000;
+
+/** Does with the candidate what an Assistant would: list, put, look, read back, delete, under a name of its own. */
+export function createVerify({
+  dialler,
+  ca,
+  timeoutMs = TIMEOUT_MS,
+  random = randomBytes,
+}: VerifyOptions): Verify {
+  return async (fields) => {
+    const target = targetOf(fields);
+    const deadline = AbortSignal.timeout(timeoutMs);
+    const client = guardedClient(routeOf(target).origin, { dialler, ca, deadline });
+    try {
+      await tryOut(createS3Client(target, client), deadline, random);
+      return undefined;
+    } catch (error) {
+      return checkOf(error, deadline);
+    } finally {
+      // Whatever is still under way must not keep the values alive.
+      await client.destroy();
+    }
+  };
+}
+
+function targetOf(fields: Fields): Target {
+  return {
+    origin: fields.endpoint,
+    region: fields.region,
+    bucket: fields.bucket,
+    addressing: fields.addressing,
+    accessKeyId: new Secret(fields['access-key-id']),
+    secretAccessKey: new Secret(fields['secret-access-key']),
+  };
+}
+
+class NotTheSame extends Error {}
+
+async function tryOut(s3: S3Client, signal: AbortSignal, random: (bytes: number) => Buffer): Promise<void> {
+  const prefix = `space-verification/${random(16).toString('hex')}`;
+  const canary = random(16);
+  await s3.list({ prefix: `${prefix}/`, limit: 1 }, { signal });
+  await s3.put(`${prefix}/canary`, canary, { signal });
+  try {
+    await s3.head(`${prefix}/canary`, { signal });
+    const { body } = await s3.read(`${prefix}/canary`, canary.length, { signal });
+    if (!body.equals(canary)) throw new NotTheSame();
+  } finally {
+    await s3.delete(`${prefix}/canary`, { signal });
+  }
+}
+
+const AUTH = new Set([
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'AuthorizationHeaderMalformed',
+  'InvalidToken',
+  'ExpiredToken',
+  'RequestTimeTooSkewed',
+  'Unauthorized',
+  // The S3 server of the chart, of a key that nobody has.
+  'XAdminUserNotFound',
+]);
+
+function checkOf(error: unknown, deadline: AbortSignal): VerificationCheck {
+  if (deadline.aborted) return 'timeout';
+  const cause = error instanceof S3Error && error.cause instanceof Error ? error.cause : error;
+  if (cause instanceof DialError) return cause.failure === 'timeout' ? 'timeout' : 'unreachable';
+  // An endpoint that answers with what is not S3 has no bucket of that name.
+  if (!(error instanceof S3Error)) return 'bucket';
+  if (error.kind !== 'answered') return error.kind;
+  if (AUTH.has(error.code) || error.status === 401) return 'auth';
+  if (error.status === 403) return 'permission';
+  return error.status >= 500 ? 'unreachable' : 'bucket';
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { GENESIS, type Inventory, type StoredInventory } from './inventory.ts';
+
+/**
+ * What the Space's bucket remembers of an inventory, so that a registry which was set back shows: the bucket is
+ * another failure domain, and its memory only goes forward.
+ */
+export interface Anchor {
+  readonly revision: number;
+  readonly generation: number;
+  readonly high: number;
+  /** The stored head, lower-case hex. */
+  readonly head: string;
+}
+
+const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const schema = z.strictObject({
+  v: z.literal(1),
+  revision: count.min(1),
+  generation: count,
+  high: count,
+  head: z.string().regex(/^[0-9a-f]{64}$/),
+});
+
+export function anchorOf({ revision, generation, high, head }: StoredInventory): Anchor {
+  return { revision, generation, high, head };
+}
+
+export function writeAnchor({ revision, generation, high, head }: Anchor): Buffer {
+  return Buffer.from(JSON.stringify({ v: 1, revision, generation, high, head }));
+}
+
+/** Undefined for what is no anchor of ours. */
+export function readAnchor(bytes: Uint8Array): Anchor | undefined {
+  try {
+    const { data } = schema.safeParse(JSON.parse(Buffer.from(bytes).toString('utf8')));
+    return data && { revision: data.revision, generation: data.generation, high: data.high, head: data.head };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where a Capsule's anchor lies; no tenant's prefix begins so. */
+export function anchorKey(space: string, capsule: string): string {
+  const hash = createHash('sha256').update(`${space.length}:${space}:${capsule}`).digest('hex');
+  return `custody/v1/${hash.slice(0, 40)}`;
+}
+
+/**
+ * How the registry and the anchor stand to each other. `ahead` is a crash between the two writes of one change: the
+ * registry is exactly one revision further, and continues from the very head that is anchored.
+ */
+export type Standing = 'agree' | 'ahead' | 'rollback';
+
+export function compare(
+  stored: (Pick<StoredInventory, 'head'> & Inventory) | undefined,
+  anchor: Anchor | 'unreadable' | undefined,
+): Standing {
+  if (anchor === 'unreadable') return 'rollback';
+  if (stored === undefined) return anchor === undefined ? 'agree' : 'rollback';
+  if (stored.revision === (anchor?.revision ?? 0) + 1)
+    return stored.previous === (anchor?.head ?? GENESIS) ? 'ahead' : 'rollback';
+  const same =
+    anchor !== undefined &&
+    stored.revision === anchor.revision &&
+    stored.generation === anchor.generation &&
+    stored.high === anchor.high &&
+    stored.head === anchor.head;
+  return same ? 'agree' : 'rollback';
+}

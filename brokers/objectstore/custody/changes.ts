@@ -1,0 +1,110 @@
+import type { ErrorCode } from '@space/broker-kit';
+import { bySetId, type CredentialSet, type Inventory, type Routing, type SealedSet } from './inventory.ts';
+
+/**
+ * What may become of an inventory, as pure functions: a change compares what the caller saw with what is there, and
+ * gives the next inventory or the code of the refusal.
+ */
+
+type Refusal = Extract<
+  ErrorCode,
+  | 'invalid_request'
+  | 'not_found'
+  | 'stale_generation'
+  | 'already_exists'
+  | 'credential_selected'
+  | 'quota_exceeded'
+>;
+
+export type Decision<Next> = { readonly refused: Refusal } | ({ readonly refused?: never } & Next);
+
+/** Where the next set of a create or rotate stands; it is sealed afterwards. */
+export interface Placed {
+  readonly set: CredentialSet;
+}
+
+export interface Candidate extends Routing {
+  readonly formVersion: number;
+  readonly fingerprint: string;
+  readonly verifiedAt: number;
+}
+
+export function placeCreate(
+  inventory: Inventory,
+  request: {
+    readonly name: string;
+    readonly expected: number;
+    readonly candidate: Candidate;
+    readonly setId: string;
+    /** Sets that a Capsule may have. */
+    readonly most: number;
+  },
+): Decision<Placed> {
+  const { name, expected, candidate, setId, most } = request;
+  if (inventory.generation !== expected) return { refused: 'stale_generation' };
+  if (inventory.sets.some((set) => set.name === name)) return { refused: 'already_exists' };
+  if (inventory.sets.length >= most) return { refused: 'quota_exceeded' };
+  const at = candidate.verifiedAt;
+  return { set: { ...candidate, setId, name, generation: 1, createdAt: at, rotatedAt: null } };
+}
+
+export function placeRotate(
+  inventory: Inventory,
+  request: { readonly setId: string; readonly expected: number; readonly candidate: Candidate },
+): Decision<Placed> {
+  const { setId, expected, candidate } = request;
+  const set = inventory.sets.find((one) => one.setId === setId);
+  if (set === undefined) return { refused: 'not_found' };
+  if (set.generation !== expected) return { refused: 'stale_generation' };
+  // Other data behind the same name would be a move in disguise: that is a create and a select.
+  if (set.endpoint !== candidate.endpoint || set.bucket !== candidate.bucket)
+    return { refused: 'invalid_request' };
+  const at = candidate.verifiedAt;
+  const generation = set.generation + 1;
+  return {
+    set: { ...candidate, setId, name: set.name, generation, createdAt: set.createdAt, rotatedAt: at },
+  };
+}
+
+export type Next = { readonly next: Inventory };
+
+export function placed(inventory: Inventory, set: SealedSet): Inventory {
+  const others = inventory.sets.filter(({ setId }) => setId !== set.setId);
+  const high = Math.max(inventory.high, set.generation);
+  return { ...stepped(inventory), high, sets: bySetId([...others, set]) };
+}
+
+export function select(
+  inventory: Inventory,
+  { setId, expected }: { readonly setId: string | null; readonly expected: number },
+): Decision<Next> {
+  if (setId !== null && !inventory.sets.some((set) => set.setId === setId)) return { refused: 'not_found' };
+  if (inventory.generation !== expected) return { refused: 'stale_generation' };
+  return { next: inventory.selected === setId ? inventory : { ...stepped(inventory), selected: setId } };
+}
+
+/** `tombstone` is the generation at which a set of this id was deleted before. */
+export function remove(
+  inventory: Inventory,
+  request: { readonly setId: string; readonly expected: number; readonly tombstone: number | undefined },
+): Decision<Next & { readonly alreadyAbsent: boolean }> {
+  const { setId, expected, tombstone } = request;
+  const set = inventory.sets.find((one) => one.setId === setId);
+  if (set === undefined && tombstone === undefined) return { refused: 'not_found' };
+  if ((set?.generation ?? tombstone) !== expected) return { refused: 'stale_generation' };
+  if (set === undefined) return { next: inventory, alreadyAbsent: true };
+  // Else objects would silently go to another bucket.
+  if (inventory.selected === setId) return { refused: 'credential_selected' };
+  const sets = inventory.sets.filter((one) => one.setId !== setId);
+  return { next: { ...stepped(inventory), sets }, alreadyAbsent: false };
+}
+
+/** Nothing is left, and nothing selected: the Capsule is going, or lives anew. */
+export function clear(inventory: Inventory, life: number): Inventory {
+  return { ...stepped(inventory), life, selected: null, sets: [] };
+}
+
+/** One more generation, in a revision yet to be written. */
+function stepped(inventory: Inventory): Inventory {
+  return { ...inventory, generation: inventory.generation + 1 };
+}

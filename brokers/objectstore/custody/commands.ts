@@ -1,0 +1,46 @@
+import { ServiceError } from '@space/broker-kit';
+import type { Connections } from '@space/broker-kit/postgres';
+import { compare } from './anchor.ts';
+import type { Custody } from './custody.ts';
+import { acceptRestore } from './restore.ts';
+
+export interface CustodyState {
+  readonly capsule: string;
+  readonly state: 'agree' | 'ahead' | 'rollback' | 'damaged' | 'unavailable';
+  readonly sets?: number;
+  readonly inventory_generation?: number;
+}
+
+/** How registry and anchor stand to each other, for every Capsule that has or had credential sets. */
+export async function custodyStates(custody: Custody, connections: Connections): Promise<CustodyState[]> {
+  const rows = await connections.session((session) =>
+    session.run<{ capsule: string }>(
+      'list credential inventories',
+      'SELECT capsule_id AS capsule FROM broker.capsule ORDER BY 1',
+    ),
+  );
+  const states: CustodyState[] = [];
+  for (const { capsule } of rows) states.push(await stateOf(custody, capsule));
+  return states;
+}
+
+function stateOf(custody: Custody, capsule: string): Promise<CustodyState> {
+  return custody
+    .exclusively<CustodyState>(capsule, async (_session, { load }) => {
+      const { stored, held } = await load();
+      const state = compare(stored, held?.anchor);
+      if (stored === undefined) return { capsule, state };
+      return { capsule, state, sets: stored.sets.length, inventory_generation: stored.generation };
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof ServiceError)) throw error;
+      return { capsule, state: error.retryAfter === undefined ? 'damaged' : 'unavailable' };
+    });
+}
+
+/** `restore accept CAPSULE`: go on with what was restored. Throws when there is nothing to accept. */
+export async function acceptCommand(custody: Custody, capsule: string, traceId: string) {
+  if (!(await acceptRestore(custody, capsule, traceId)))
+    throw new ServiceError('conflict', 'registry and anchor agree: there is nothing to accept');
+  return { accepted: capsule };
+}

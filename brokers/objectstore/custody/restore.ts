@@ -1,0 +1,52 @@
+import { ServiceError } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import { audit } from '@space/broker-kit/principals';
+import { compare } from './anchor.ts';
+import type { Custody, Settled } from './custody.ts';
+import { emptyInventory, GENESIS, type Inventory } from './inventory.ts';
+
+/**
+ * After a registry was restored from a backup: an administrator says that the restored inventory is the one to go on
+ * with. It goes on beyond everything that either side has seen, so that no number is ever used twice and what callers
+ * remember is stale. False when registry and anchor do not disagree.
+ */
+export function acceptRestore(custody: Custody, capsule: string, traceId: string): Promise<boolean> {
+  return custody.exclusively(capsule, async (_session, { load, write }) => {
+    const settled = await load();
+    if (compare(settled.stored, settled.held?.anchor) !== 'rollback') return false;
+    const next = await continued(custody, capsule, settled);
+    await write(settled.stored, next, settled.held, (inside) => note(inside, capsule, traceId));
+    return true;
+  });
+}
+
+async function continued(custody: Custody, capsule: string, { stored, held }: Settled): Promise<Inventory> {
+  const base: Inventory = stored ?? emptyInventory(capsule, 1);
+  const anchor = held?.anchor === 'unreadable' ? undefined : held?.anchor;
+  const generation = Math.max(base.high, anchor?.high ?? 0) + 1;
+  const { resealSet } = custody.seals();
+  const sets = await Promise.all(base.sets.map((set) => resealSet(base, set, { generation }))).catch(
+    (cause: unknown) => {
+      throw new ServiceError('custody_unavailable', 'a restored set does not open', { cause });
+    },
+  );
+  return {
+    ...base,
+    sets,
+    high: generation,
+    generation: Math.max(base.generation, anchor?.generation ?? 0) + 1,
+    revision: Math.max(base.revision, anchor?.revision ?? 0) + 1,
+    previous: anchor?.head ?? GENESIS,
+  };
+}
+
+function note(session: Session, capsule: string, traceId: string): Promise<void> {
+  const operation = 'administrator.custody.accept';
+  return audit(session, {
+    traceId,
+    operation,
+    authority: 'administrator',
+    capsule,
+    outcome: 'restore accepted',
+  });
+}
