@@ -10,6 +10,7 @@ import { type CapsuleSpec, capsuleName, capsuleSpec } from './rules/capsule.ts';
 import { type Manifest, manifest } from './rules/manifest.ts';
 
 export { canonicalJson, manifestDigest } from './canonical.ts';
+export { newPowers } from './diff/powers.ts';
 export { hostFault } from './egress/host.ts';
 export {
   type Definition,

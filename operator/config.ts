@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 
 const identifier = z
@@ -19,6 +20,14 @@ const Environment = z
     /** The Space's authority, PEM: what brokers and PostgreSQL are verified with, by Assistants too. */
     SPACE_CA_FILE: z.string().min(1).optional(),
     DB_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/provisioner/token'),
+    POD_NAME: z
+      .string()
+      .regex(/^[a-z0-9.-]+$/)
+      .default('operator'),
+    POD_UID: z
+      .string()
+      .regex(/^[a-zA-Z0-9-]+$/)
+      .optional(),
     HEALTH_PORT: port.default(8081),
     METRICS_PORT: port.default(9090),
     LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
@@ -41,6 +50,8 @@ export interface Config {
   readonly dbBrokerUrl: string;
   readonly dbProvisionerTokenFile: string;
   readonly spaceCaFile: string | undefined;
+  /** Which pod this is; a UID of chance where nobody said. */
+  readonly pod: { readonly name: string; readonly uid: string };
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly logLevel: string;
@@ -65,6 +76,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     dbBrokerUrl: value.DB_BROKER_URL,
     dbProvisionerTokenFile: value.DB_PROVISIONER_TOKEN_FILE,
     spaceCaFile: value.SPACE_CA_FILE,
+    pod: { name: value.POD_NAME, uid: value.POD_UID ?? randomUUID() },
     healthPort: value.HEALTH_PORT,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,

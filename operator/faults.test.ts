@@ -83,16 +83,7 @@ describe('at rest', () => {
       return true;
     };
     await eventually(restored, { what: 'all is put back' });
-    const reasons = async () =>
-      (
-        await space.list<{ reason: string } & kinds.Capsule>({
-          ...kinds.NAMESPACE,
-          group: 'events.k8s.io',
-          plural: 'events',
-          kind: 'Event',
-          namespaced: true,
-        })
-      ).map(({ reason }) => reason);
+    const reasons = async () => (await space.events(home)).map(({ reason }) => reason);
     await eventually(async () => (await reasons()).includes('GuardrailRestored'), { what: 'the Event' });
     await space.removed(CAPSULE, home);
   });

@@ -6,7 +6,7 @@ export interface HealthView {
   ready(): boolean;
 }
 
-/** `/healthz`: the process can answer. `/readyz`: the stores are filled and the controllers at work. */
+/** `/healthz`: the process can answer. `/readyz`: the stores are filled, so that it works or can take over at once. */
 export function serveHealth(port: number, view: HealthView): Promise<Server> {
   return listen(port, (path) => {
     if (path === '/healthz')

@@ -129,6 +129,7 @@ export interface ConfigMap extends KubeObject {
 }
 
 export interface SecretObject extends KubeObject {
+  readonly type?: string;
   /** Base64. */
   readonly data?: Readonly<Record<string, string>>;
 }

@@ -5,6 +5,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { databaseBroker } from './brokers/database.ts';
 import { readConfig } from './config.ts';
 import { serveHealth, serveMetrics } from './health.ts';
+import { holderOf, podIsGone } from './holder.ts';
 import { operatorMetrics } from './metrics.ts';
 import { startOperator } from './operator.ts';
 import { apiClient } from './runtime/client.ts';
@@ -55,8 +56,23 @@ const metrics = runtimeMetrics(registry);
 const connection = connect(kubeConfig);
 const client = apiClient(connection, metrics.observeCall);
 const onGate = measured.observeGate;
-const manager = startOperator({ client, names: config, database, spaceCa, log, metrics, onGate });
-health.ready = () => manager.ready;
+const manager = startOperator({
+  client,
+  names: config,
+  database,
+  spaceCa,
+  log,
+  metrics,
+  onGate,
+  holder: holderOf(config.pod),
+  lease: { isGone: podIsGone(client, config.namespace, config.pod) },
+  onLost(reason) {
+    // What still runs may not write, so there is nothing to wait for; a fresh process waits for its turn.
+    log.fatal({ err: reason }, 'the lead is lost');
+    process.exit(1);
+  },
+});
+health.ready = () => manager.warm;
 
 async function stop(signal: NodeJS.Signals): Promise<void> {
   log.info({ signal }, 'stopping');

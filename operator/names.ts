@@ -40,6 +40,10 @@ export function capsuleNamespace(space: string, capsule: string): string {
   return `${readable}-${hash}`;
 }
 
+/** The one type of Secret that an Assistant's stored input may be. */
+export const STORED_INPUT_TYPE = `${GROUP}/stored-input`;
+
 export const principalSecretName = (capsule: string) => `capsule-${capsule}-database`;
 export const workloadSecretName = (id: string) => `${id}-database`;
+export const leaseName = (space: string) => `${space}-operator`;
 export const secretsRoleName = (space: string) => `${space}-capsule-secrets`;

@@ -1,16 +1,18 @@
 import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
+import { fenced } from './brokers/fenced.ts';
 import { reconcileCapsule } from './capsule/controller.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context, Identity, SpaceNames } from './context.ts';
 import { identify } from './identity.ts';
-import { ANNOTATION, FIELD_MANAGER } from './names.ts';
+import { ANNOTATION, FIELD_MANAGER, leaseName } from './names.ts';
 import { Writer } from './runtime/apply.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { systemClock } from './runtime/clock.ts';
 import type { ControllerOptions, Result } from './runtime/controller.ts';
 import { EventRecorder } from './runtime/events.ts';
+import { fencedClient, Lease, type LeaseOptions } from './runtime/lease.ts';
 import { type Manager, startManager } from './runtime/manager.ts';
 import type { RuntimeMetrics } from './runtime/metrics.ts';
 import type { Key } from './runtime/objects.ts';
@@ -30,6 +32,11 @@ export interface OperatorOptions {
   readonly spaceCa?: (() => Promise<string>) | undefined;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
+  /** This process, among all that ever lead this Space. */
+  readonly holder: string;
+  readonly lease?: Pick<LeaseOptions, 'durationMs' | 'giveUpMs' | 'renewMs' | 'lookMs' | 'isGone'>;
+  /** Told that the lead is lost: nothing is written any more, and the process should end. */
+  readonly onLost?: (reason: unknown) => void;
   /** Told when the gate's verdict changes. */
   readonly onGate?: (finding: Finding) => void;
 }
@@ -43,8 +50,23 @@ const SWEEP_MS = 10 * 60_000;
 
 /** Wires stores, watches, queues and controllers, and starts them. */
 export function startOperator(options: OperatorOptions): Manager {
-  const { client, names, log, metrics } = options;
+  const { names, log, metrics, holder } = options;
   const clock = systemClock;
+  const lease = new Lease({
+    client: options.client,
+    clock,
+    namespace: names.namespace,
+    name: leaseName(names.space),
+    identity: holder,
+    ...options.lease,
+    onProblem: (error) => log.warn({ err: error }, 'the lease could not be read or written'),
+  });
+  const client = fencedClient(options.client, lease);
+  lease.lost.addEventListener('abort', () => {
+    metrics.observeLead(false);
+    for (const queue of Object.values(queues)) queue.close();
+    options.onLost?.(lease.lost.reason);
+  });
   const stores = makeStores();
   const queues = {
     capsules: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('capsule') }),
@@ -74,7 +96,7 @@ export function startOperator(options: OperatorOptions): Manager {
     client,
     clock,
     controller: 'platform.space/operator',
-    instance: process.env['HOSTNAME'] ?? names.space,
+    instance: holder,
     onProblem: (error) => log.warn({ err: error }, 'an Event was not recorded'),
   });
   const writer = new Writer({
@@ -95,7 +117,7 @@ export function startOperator(options: OperatorOptions): Manager {
     client,
     writer,
     events,
-    database: options.database,
+    database: fenced(options.database, () => lease.check()),
     spaceCa: async () => options.spaceCa?.(),
     gate: gate.now,
     now: () => wireTime(),
@@ -128,7 +150,14 @@ export function startOperator(options: OperatorOptions): Manager {
   const manager = startManager({
     reflectors: reflectors.all,
     async lead(signal) {
-      identity = await identify(client, clock, signal);
+      identity = await identify(options.client, clock, signal);
+      await lease.acquire(signal);
+      metrics.observeLead(true);
+    },
+    async release() {
+      await events.flush();
+      metrics.observeLead(false);
+      await lease.release();
     },
     controllers: [
       controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsule),
@@ -136,14 +165,5 @@ export function startOperator(options: OperatorOptions): Manager {
       controller('probe', queues.probes, PROBE_WORKERS, reconcileProbe),
     ],
   });
-  return {
-    ...manager,
-    get ready() {
-      return manager.ready;
-    },
-    async stop() {
-      await manager.stop();
-      await events.flush();
-    },
-  };
+  return manager;
 }

@@ -112,6 +112,31 @@ describe('a life', () => {
     expect(status?.manifest?.version).toBe('1.1.0');
     await space.removed(CAPSULE, home);
   });
+
+  test('a version that may do more says in an Event what', async () => {
+    await space.capsule(home, { integrations: { mail: { scopes: ['read', 'send'] } } });
+    const version = (number: string, scopes: string[]) => {
+      const asks = manifest('ledger', { integrations: { mail: { scopes } } });
+      return { ...asks, platform: { ...asks.platform, version: number } };
+    };
+    await space.assistant('ledger', { capsule: home, manifest: version('1.0.0', ['read']) });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.patch(ASSISTANT, 'ledger', { spec: { manifest: version('1.1.0', ['read', 'send']) } });
+    const note = 'Version 1.1.0 may do what 1.0.0 could not: it may use send of the integration mail.';
+    const told = async () =>
+      (await space.events('ledger')).filter(({ reason }) => reason === 'PowersWidened');
+    await eventually(async () => (await told()).length > 0, { what: 'the Event' });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.patch(ASSISTANT, 'ledger', { spec: { manifest: version('1.2.0', ['send']) } });
+    const upgraded = async () => {
+      const found = await space.get<kinds.Assistant>(ASSISTANT, 'ledger');
+      return found?.status?.manifest?.version === '1.2.0';
+    };
+    await eventually(upgraded, { what: 'the narrower version is taken' });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect((await told()).map(({ note: says }) => says)).toEqual([note]);
+    await space.removed(CAPSULE, home);
+  });
 });
 
 describe('two of one id', () => {
@@ -210,6 +235,54 @@ describe('what is refused', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False CrashLooping');
     await space.patch(ASSISTANT, 'ledger', { spec: { image: IMAGE } });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+  });
+});
+
+describe('a stored input', () => {
+  const asks = manifest('bank', {
+    stored_inputs: {
+      key: {
+        kind: 'password',
+        label: 'Key',
+        description: 'The key of the bank.',
+        help_url: 'https://bank.org/keys',
+        host: 'api.bank.org',
+        routes: [{ method: 'GET', path: '/accounts' }],
+        header: 'Authorization',
+      },
+    },
+  });
+  const secret = (name: string, labels: object, type = 'platform.space/stored-input') =>
+    theatre.server.client.call({
+      method: 'POST',
+      path: `/api/v1/namespaces/${space.names.namespace}/secrets`,
+      body: { metadata: { name, labels }, type, stringData: { value: 'correct horse' } },
+    });
+  const bind = (name: string) => ({ storedInputs: { key: { secretKeyRef: { name, key: 'value' } } } });
+
+  test('is bound from a Secret that was made for it in this Capsule, and from no other', async () => {
+    await space.capsule(home);
+    await space.assistant('bank', { capsule: home, manifest: asks });
+    await space.becomes(ASSISTANT, 'bank', 'InputsBound', 'False InputsMissing');
+    // Its own Capsule's principal would be the worst of all.
+    for (const name of [principalSecretName(home), 'opaque', 'strange']) {
+      if (name === 'opaque') await secret(name, { [LABEL.capsule]: home }, 'Opaque');
+      if (name === 'strange') await secret(name, { [LABEL.capsule]: 'cabin' });
+      await space.patch(ASSISTANT, 'bank', { spec: bind(name) });
+      await eventually(
+        async () => (await space.message(ASSISTANT, 'bank', 'InputsBound')).includes(`"${name}"`),
+        { what: `${name} is looked at` },
+      );
+      expect(await space.condition(ASSISTANT, 'bank', 'InputsBound')).toBe('False InputSecretRefused');
+    }
+    await space.patch(ASSISTANT, 'bank', { spec: bind('bank') });
+    await space.becomes(ASSISTANT, 'bank', 'InputsBound', 'False InputSecretNotFound');
+    await secret('bank', { [LABEL.capsule]: home });
+    // Secrets are not watched; a touch makes it look at once.
+    await space.patch(ASSISTANT, 'bank', { spec: { replicas: 2 } });
+    await space.becomes(ASSISTANT, 'bank', 'InputsBound', READY);
+    expect(JSON.stringify([space.logs, await space.list(ASSISTANT)])).not.toContain('horse');
     await space.removed(CAPSULE, home);
   });
 });

@@ -1,48 +1,24 @@
-/** What the operator's own ServiceAccount may write to, asked of a real API server with the chart's roles and fence. */
+/** What the operator's own ServiceAccount may read and write, asked of a real API server with the chart's roles and fence. */
 
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { request } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
-import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
 import { eventually } from '../../operator/testing/eventually.ts';
-import { findTool } from '../cluster/tools.ts';
-import { finish, type KubeObject } from './kube.ts';
+import { ATTESTER, asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const CAPSULE = 'home-household-0123abcd';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
 
-const COLLECTIONS: Readonly<Record<string, string>> = {
-  ServiceAccount: 'api/v1/namespaces/home/serviceaccounts',
-  ClusterRole: 'apis/rbac.authorization.k8s.io/v1/clusterroles',
-  ClusterRoleBinding: 'apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
-  Role: 'apis/rbac.authorization.k8s.io/v1/namespaces/home/roles',
-  RoleBinding: 'apis/rbac.authorization.k8s.io/v1/namespaces/home/rolebindings',
-  ValidatingAdmissionPolicy: 'apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
-  ValidatingAdmissionPolicyBinding: 'apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
-};
+let judged: Judged;
+let operator: Caller;
 
-let directory: string;
-let server: ApiServer;
-let token: string;
-
-const namespace = (name: string, labels: object = {}, annotations: object = {}) => ({
-  apiVersion: 'v1',
-  kind: 'Namespace',
-  metadata: { name, labels, annotations },
-});
 const ofCapsule = (space: string) => ({
   'platform.space/space': space,
   'platform.space/capsule': 'household',
 });
-const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'note' } };
+const configMap = named('note');
+const secret = named('note');
 const attester = {
   name: 'attest',
-  image: 'registry.test/attester:1',
+  image: ATTESTER,
   command: ['/attest'],
   securityContext: {
     allowPrivilegeEscalation: false,
@@ -52,9 +28,7 @@ const attester = {
   },
 };
 const probe = (spec: object = {}, labels: object = { 'platform.space/component': 'sandbox-probe' }) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: { name: 'sandbox-probe-x', labels },
+  ...named('sandbox-probe-x', labels),
   spec: {
     runtimeClassName: 'gvisor',
     automountServiceAccountToken: false,
@@ -62,92 +36,49 @@ const probe = (spec: object = {}, labels: object = { 'platform.space/component':
     ...spec,
   },
 });
-const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'note' } };
-const bindSecrets = {
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'RoleBinding',
-  metadata: { name: 'secrets' },
-  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-capsule-secrets' },
+const rbac = 'rbac.authorization.k8s.io';
+const binds = (role: string, kind = 'ClusterRole') => ({
+  ...named('secrets'),
+  roleRef: { apiGroup: rbac, kind, name: role },
   subjects: [{ kind: 'ServiceAccount', name: 'home-operator', namespace: 'home' }],
-};
+});
+const bindSecrets = binds('home-capsule-secrets');
+const core = (place: string, plural: string) => `/api/v1/namespaces/${place}/${plural}`;
+const bindings = (place: string) => `/apis/${rbac}/v1/namespaces/${place}/rolebindings`;
+
+/** Every Secret that the chart keeps from the operator. */
+const SERVICES_SECRETS = ['db-admin', 'db-broker-keys', 'db-provisioner', 's3-root'];
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'space-fence-'));
-  const helm = await findTool('helm', directory);
-  server = await startApiServer();
-  const create = (path: string, body: unknown) => server.client.call({ method: 'POST', path, body });
-  for (const made of [
-    namespace('home', { 'platform.space/space': 'home' }),
-    namespace('home-services', { 'platform.space/space': 'home' }),
-    namespace(CAPSULE, ofCapsule('home')),
-    namespace(OTHER_CAPSULE, ofCapsule('cabin')),
-    namespace('home-stripped', {}, { 'platform.space/owner-uid': 'of a Capsule' }),
-  ])
-    await create('/api/v1/namespaces', made);
-  const { stdout } = await finish(helm, [
-    ...['template', 'home', CHART, '--namespace', 'home', '--no-hooks'],
-    ...['--set', 'sandbox.attester.image=registry.test/attester:1'],
-  ]);
-  await create('/apis/node.k8s.io/v1/runtimeclasses', { metadata: { name: 'gvisor' }, handler: 'runsc' });
-  for (const object of parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject | null)) {
-    const collection = object === null ? undefined : COLLECTIONS[object.kind];
-    const generated =
-      object?.kind.startsWith('Validating') === true && object.metadata.name !== 'home-operator-fence';
-    if (collection !== undefined && !generated) await create(`/${collection}`, object);
-  }
-  const asked = await server.client.call<{ status: { token: string } }>({
-    method: 'POST',
-    path: '/api/v1/namespaces/home/serviceaccounts/home-operator/token',
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
-  });
-  token = asked.status.token;
+  judged = await startJudged();
+  const { create } = judged;
+  await create('/api/v1/namespaces', named(CAPSULE, ofCapsule('home')));
+  await create('/api/v1/namespaces', named(OTHER_CAPSULE, ofCapsule('cabin')));
+  await create('/api/v1/namespaces', named('cabin', { 'platform.space/space': 'cabin' }));
+  await create('/api/v1/namespaces', named('home-stripped', {}, { 'platform.space/owner-uid': 'a Capsule' }));
+  for (const name of SERVICES_SECRETS) await create(core('home-services', 'secrets'), named(name));
+  await create(core('home', 'secrets'), named('capsule-household-database'));
+  await create(core('cabin', 'secrets'), named('capsule-household-database'));
+  await create(core(CAPSULE, 'secrets'), named('ledger-database'));
+  await create(core(OTHER_CAPSULE, 'secrets'), named('ledger-database'));
+  await create(bindings(CAPSULE), bindSecrets);
+  operator = await asOperator(judged);
+  await holdLease(judged, 'operator');
   // A policy holds a moment after it was made.
-  await eventually(
-    async () => (await asOperator('POST', '/api/v1/namespaces/default/configmaps', configMap)).fenced,
-    {
-      what: 'the fence to hold',
-    },
-  );
+  const holds = async () => fenced(await operator('POST', core('default', 'configmaps'), configMap));
+  await eventually(holds, { what: 'the fence to hold' });
 }, 300_000);
 
-afterAll(async () => {
-  await server?.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+afterAll(() => judged?.stop());
 
-/** Nothing is changed: the API server decides, and stores nothing. */
-async function asOperator(method: string, path: string, body?: object) {
-  const asked = request(`${server.url}${path}?dryRun=All`, {
-    method,
-    headers: {
-      authorization: `Bearer ${token}`,
-      'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
-    },
-    rejectUnauthorized: false, // a server of this test's own, on loopback
-  });
-  asked.end(body === undefined ? undefined : JSON.stringify(body));
-  const [response] = await once(asked, 'response');
-  let text = '';
-  for await (const chunk of response.setEncoding('utf8')) text += chunk;
-  return {
-    status: response.statusCode as number,
-    fenced: text.includes("writes to its Capsules' namespaces only"),
-  };
-}
-
-const core = (place: string, plural: string) => `/api/v1/namespaces/${place}/${plural}`;
-const bindings = (place: string) => `/apis/rbac.authorization.k8s.io/v1/namespaces/${place}/rolebindings`;
+const fenced = ({ text }: { readonly text: string }) =>
+  text.includes("writes to its Capsules' namespaces only");
 
 describe('the operator may', () => {
   it.each([
-    [
-      'make a namespace for a Capsule',
-      'POST',
-      '/api/v1/namespaces',
-      namespace('home-new', ofCapsule('home')),
-    ],
+    ['make a namespace for a Capsule', 'POST', '/api/v1/namespaces', named('home-new', ofCapsule('home'))],
     ['write into the namespace of its Capsule', 'POST', core(CAPSULE, 'configmaps'), configMap],
-    ['bind its role on Secrets there', 'POST', bindings(CAPSULE), bindSecrets],
+    ['bind its role on Secrets there', 'POST', bindings(CAPSULE), { ...bindSecrets, ...named('again') }],
     ['keep Secrets beside its Capsules', 'POST', core('home', 'secrets'), secret],
     ['probe the sandbox beside its Capsules', 'POST', core('home', 'pods'), probe()],
     ['take a namespace of its Capsule down', 'DELETE', `/api/v1/namespaces/${CAPSULE}`, undefined],
@@ -157,24 +88,34 @@ describe('the operator may', () => {
       '/api/v1/namespaces/home-stripped',
       { metadata: { labels: ofCapsule('home') } },
     ],
+    ['read a principal by name', 'GET', core('home', 'secrets/capsule-household-database'), undefined],
+    [
+      'read a Secret of a Capsule where it has bound its role',
+      'GET',
+      core(CAPSULE, 'secrets/ledger-database'),
+      undefined,
+    ],
   ])('%s', async (_, method, path, body) => {
-    expect((await asOperator(method, path, body)).status).toBeLessThan(300);
+    expect((await operator(method, path, body)).status).toBeLessThan(300);
   });
 });
 
-describe('the operator may not', () => {
+describe('the operator may not write', () => {
   it.each([
-    ['make a namespace of another kind', 'POST', '/api/v1/namespaces', namespace('elsewhere')],
-    [
-      'make one for a Capsule of another Space',
-      'POST',
-      '/api/v1/namespaces',
-      namespace('x', ofCapsule('cabin')),
-    ],
+    ['make a namespace of another kind', 'POST', '/api/v1/namespaces', named('elsewhere')],
+    ['make one for a Capsule of another Space', 'POST', '/api/v1/namespaces', named('x', ofCapsule('cabin'))],
     ['write where no Capsule is', 'POST', core('default', 'configmaps'), configMap],
     ['write beside the services', 'POST', core('home-services', 'configmaps'), configMap],
     ['help itself to the Secrets of the services', 'POST', bindings('home-services'), bindSecrets],
+    ['help itself to the Secrets of the cluster', 'POST', bindings('kube-system'), bindSecrets],
     ['bind its role on Secrets in its own namespace', 'POST', bindings('home'), bindSecrets],
+    ['bind its role on Secrets in another Space', 'POST', bindings('cabin'), bindSecrets],
+    [
+      'bind its role on Secrets in the Capsule of another Space',
+      'POST',
+      bindings(OTHER_CAPSULE),
+      bindSecrets,
+    ],
     ['make a pod that is no probe', 'POST', core('home', 'pods'), probe({}, {})],
     [
       'run anything but the attester as a probe',
@@ -210,20 +151,88 @@ describe('the operator may not', () => {
       '/api/v1/namespaces/default',
       { metadata: { labels: ofCapsule('home') } },
     ],
+    [
+      'make the services’ namespace a Capsule’s',
+      'PATCH',
+      '/api/v1/namespaces/home-services',
+      { metadata: { labels: ofCapsule('home') } },
+    ],
   ])('%s: the fence refuses', async (_, method, path, body) => {
-    expect(await asOperator(method, path, body)).toEqual({
-      status: expect.toBeOneOf([403, 422]),
-      fenced: true,
-    });
+    const verdict = await operator(method, path, body);
+    expect([verdict.status, fenced(verdict)]).toEqual([expect.toBeOneOf([403, 422]), true]);
   });
+});
 
+it('an operator that does not hold the Lease writes nothing at all', async () => {
+  const standby = await asOperator(judged, 'standby');
+  const note = () => standby('POST', core(CAPSULE, 'configmaps'), configMap);
+  expect(await note()).toEqual({ status: 403, text: expect.stringContaining('does not hold the Lease') });
+  expect((await standby('GET', core(CAPSULE, 'configmaps'))).status).toBe(200);
+  await holdLease(judged, 'standby');
+  await eventually(async () => (await note()).status === 201, { what: 'the Lease gives it the right' });
+  await eventually(
+    async () => (await operator('POST', core(CAPSULE, 'configmaps'), configMap)).status === 403,
+    {
+      what: 'the Lease takes it from the other',
+    },
+  );
+  await holdLease(judged, 'operator');
+  await eventually(
+    async () => (await operator('POST', core(CAPSULE, 'configmaps'), configMap)).status === 201,
+    {
+      what: 'and gives it back',
+    },
+  );
+});
+
+describe('the operator has no role to', () => {
+  const all = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };
   it.each([
-    ['read a Secret of the services', 'GET', core('home-services', 'secrets/db-admin')],
+    ...SERVICES_SECRETS.map((name) => [
+      `read the services' Secret ${name}`,
+      'GET',
+      core('home-services', `secrets/${name}`),
+    ]),
+    ['list the Secrets of the services', 'GET', core('home-services', 'secrets')],
     ['list the Secrets of its own namespace', 'GET', core('home', 'secrets')],
+    ['watch them', 'GET', `${core('home', 'secrets')}?watch=true&timeoutSeconds=1`],
+    ['list the Secrets of a Capsule of its own', 'GET', core(CAPSULE, 'secrets')],
+    ['list the Secrets of the cluster', 'GET', '/api/v1/secrets'],
+    ['read a principal of another Space', 'GET', core('cabin', 'secrets/capsule-household-database')],
+    ['read a Secret of its Capsule', 'GET', core(OTHER_CAPSULE, 'secrets/ledger-database')],
+    ['read a Secret of the cluster', 'GET', core('kube-system', 'secrets/x')],
+    [
+      'bind the administrator’s role in a Capsule',
+      'POST',
+      bindings(CAPSULE),
+      { ...binds('cluster-admin'), ...named('again') },
+    ],
+    [
+      'bind a role that reads everything there',
+      'POST',
+      bindings(CAPSULE),
+      { ...binds('system:kube-scheduler'), ...named('again') },
+    ],
+    ['bind itself in the whole cluster', 'POST', `/apis/${rbac}/v1/clusterrolebindings`, bindSecrets],
+    ['make a role', 'POST', `/apis/${rbac}/v1/namespaces/${CAPSULE}/roles`, { ...named('r'), rules: [all] }],
+    ['widen its own role', 'PATCH', `/apis/${rbac}/v1/clusterroles/home-capsule-secrets`, { rules: [all] }],
+    [
+      'take its fence down',
+      'DELETE',
+      '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/home-operator-fence',
+    ],
+    [
+      'be somebody else',
+      'POST',
+      core('home-services', 'serviceaccounts/default/token'),
+      { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+    ],
+    ['start a pod that mounts what it may not read', 'POST', core('home-services', 'pods'), named('p')],
     ['make a pod in a Capsule', 'POST', core(CAPSULE, 'pods'), probe()],
     ['make a pod beside the services', 'POST', core('home-services', 'pods'), probe()],
-    ['read a Secret of a Capsule before it has bound its role there', 'GET', core(CAPSULE, 'secrets/x')],
-  ])('%s: it has no role for it', async (_, method, path, body?: object) => {
-    expect(await asOperator(method, path, body)).toEqual({ status: 403, fenced: false });
+    ['look into a pod', 'POST', core(CAPSULE, 'pods/ledger/exec?command=env')],
+  ] as [string, string, string, object?][])('%s', async (_, method, path, body) => {
+    const verdict = await operator(method, path, body);
+    expect([verdict.status, fenced(verdict)]).toEqual([403, false]);
   });
 });

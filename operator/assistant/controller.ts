@@ -13,11 +13,14 @@ import { ensureDocuments, sweepDocuments } from './documents.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Gathered, gather } from './gather.ts';
 import { decideWorkload } from './health.ts';
-import { planAssistant } from './plan.ts';
+import { type Plan, planAssistant } from './plan.ts';
+import { tellWiderPowers, widerPowers } from './powers.ts';
 import { reportAssistant } from './status.ts';
 import { deploymentObject, serviceObject, type Workload, workloadNamespace } from './workload.ts';
 
 const LOOK_AGAIN_MS = 15_000;
+/** How old the value of a stored input may be. */
+const INPUTS_MS = 60_000;
 
 /** The order of an Assistant: understood, finalizer, database, workload, Ready. Nothing runs before its plan says so. */
 export async function reconcileAssistant(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
@@ -49,9 +52,15 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
       : assistant.status?.manifest;
   await reportAssistant(context, assistant, manifest, findings, signal);
   if (acted.retry) throw acted.retry;
-  // The Secret by which an id may be somebody else's is not watched: look again soon.
-  const lostId = plan.findings['Accepted']?.reason === 'DuplicateIdentifier';
-  return { requeueAfterMs: lostId ? LOOK_AGAIN_MS : context.sweepMs() };
+  return { requeueAfterMs: lookAgainMs(context, plan.findings, facts) };
+}
+
+/** Secrets are not watched: where one may mend a finding, or change a value, it is looked at again soon. */
+function lookAgainMs(context: Context, findings: Plan['findings'], { storedInputs }: Gathered): number {
+  const lostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
+  const unbound = findings['InputsBound']?.status === 'False';
+  if (lostId || unbound) return LOOK_AGAIN_MS;
+  return storedInputs.size > 0 ? Math.min(INPUTS_MS, context.sweepMs()) : context.sweepMs();
 }
 
 interface Acted {
@@ -92,8 +101,10 @@ async function run(
     postgresAddress: facts.postgresAddress,
   });
   try {
+    const wider = await widerPowers(context, workload, facts.deployment, signal);
     const applied = await writer.apply(DEPLOYMENT, desired, stores.deployments.get(key), signal);
     if (applied === 'restored') tellRestored(context, facts);
+    if (wider !== undefined) tellWiderPowers(context, workload, wider);
   } catch (error) {
     if (!(error instanceof ApiError) || (error.status !== 422 && error.status !== 400)) throw error;
     return {

@@ -208,12 +208,8 @@ describe('with manual approval', () => {
   });
 });
 
-test('a stored input needs a Secret, and what asks for the outside needs a gateway', () => {
+test('what asks for the outside needs a gateway', () => {
   const asks = parsed({ stored_inputs: { bank: storedInput } });
-  expect(decide.decideInputs(asks, undefined).message).toContain('bank');
-  expect(text(decide.decideInputs(asks, { bank: { secretKeyRef: { name: 's', key: 'k' } } }))).toBe(
-    'True Ready',
-  );
   expect(text(decide.decideEgress(asks))).toBe('False NoGateway');
   expect(text(decide.decideEgress(parsed({ network: { allowed_hosts: ['api.github.com'] } })))).toBe(
     'False NoGateway',
@@ -230,6 +226,7 @@ describe('the plan', () => {
     sandbox: yes('SandboxAvailable', 'There is a sandbox.'),
     neighbours: [me],
     claim: { registered: undefined, rivals: [me] },
+    inputs: yes('Ready', 'All stored inputs are bound.'),
     provisioned: false,
   };
   test('runs what nothing stands in the way of', () => {
@@ -251,6 +248,7 @@ describe('the plan', () => {
     ['while the gate is closed', { sandbox: no('RuntimeClassNotFound', 'There is none.') }],
     ['while the gate is not known', { sandbox: unknown('ClusterUnreadable', 'It cannot be read.') }],
     ['with an invalid manifest', { check: checkManifest({}) }],
+    ['with a stored input that is not there', { inputs: no('InputSecretNotFound', 'It is not there.') }],
     ['with an id that is another’s', { claim: { registered: 'other', rivals: [me] } }],
     ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
     ['when its Capsule is suspended', { capsule: { ...inPlace, spec: { suspend: true } } }],

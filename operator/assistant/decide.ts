@@ -158,16 +158,6 @@ function asksForPower({ network, integrations = {}, stored_inputs = {} }: Manife
   );
 }
 
-export function decideInputs(manifest: Manifest, bound: AssistantSpec['storedInputs']): Finding {
-  const missing = Object.keys(manifest.stored_inputs ?? {}).filter((key) => !bound?.[key]);
-  return missing.length === 0
-    ? yes('Ready', 'All stored inputs are bound.')
-    : no(
-        'InputsMissing',
-        `No Secret is bound for: ${missing.join(', ')}. Name one for each in spec.storedInputs.`,
-      );
-}
-
 /** Nothing is promised that is not kept: without a gateway, what asks for the outside does not start. */
 export function decideEgress(manifest: Manifest): Finding {
   const hosts = manifest.network.allowed_hosts.length;

@@ -1,10 +1,12 @@
 import type { ManifestResult } from '@space/manifests';
+import { type Finding, unknown } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import type { Assistant, Deployment, Pod, SecretObject } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
 import { makeKey } from '../runtime/objects.ts';
 import { pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
+import { readStoredInputs, type StoredInput } from './inputs.ts';
 import type { Facts } from './plan.ts';
 
 export interface Gathered extends Facts {
@@ -13,6 +15,8 @@ export interface Gathered extends Facts {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
   readonly postgresAddress: string | undefined;
+  /** Values of its stored inputs, by the manifest's key. */
+  readonly storedInputs: ReadonlyMap<string, StoredInput>;
 }
 
 /** All reads of a reconcile. Only Secrets need the API server. */
@@ -27,7 +31,10 @@ export async function gather(
   const capsule = stores.capsules.get(makeKey(names.namespace, capsuleName));
   const id = check.ok ? check.manifest.platform.id : undefined;
   const namespace = capsuleNamespace(names.space, capsuleName);
-  const secret = id === undefined ? undefined : await readWorkloadSecret(context, namespace, id, signal);
+  const [secret, inputs] = await Promise.all([
+    id === undefined ? undefined : readWorkloadSecret(context, namespace, id, signal),
+    check.ok ? readStoredInputs(context, assistant, check.manifest, signal) : undefined,
+  ]);
   const owner = registeredOwner(secret);
   const { uid } = assistant.metadata;
   return {
@@ -40,6 +47,8 @@ export async function gather(
       registered: owner,
       rivals: id === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, id)),
     },
+    inputs: inputs?.finding ?? NO_MANIFEST,
+    storedInputs: inputs?.values ?? new Map(),
     provisioned: owner === uid && secret?.data?.['DATABASE_URL'] !== undefined,
     secret,
     deployment: id === undefined ? undefined : ownedBy(uid, stores.deployments.get(makeKey(namespace, id))),
@@ -50,6 +59,8 @@ export async function gather(
     postgresAddress: postgresAddress(context),
   };
 }
+
+const NO_MANIFEST: Finding = unknown('Waiting', 'Waits for Accepted.');
 
 /** A namespace that is not there yet holds no Secret, and asking would be refused. */
 export async function readWorkloadSecret(

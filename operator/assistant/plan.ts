@@ -11,6 +11,8 @@ export interface Facts {
   readonly sandbox: Finding;
   readonly neighbours: readonly Assistant[];
   readonly claim: decide.Claim;
+  /** What was found of its stored inputs. */
+  readonly inputs: Finding;
   /** Whether the workload Secret, when it is this Assistant's, already has its URL. */
   readonly provisioned: boolean;
 }
@@ -29,7 +31,7 @@ export interface Plan {
 
 /** The order of an Assistant, as a table of conditions. */
 export function planAssistant(facts: Facts): Plan {
-  const { assistant, check, capsule, sandbox, neighbours, claim, provisioned } = facts;
+  const { assistant, check, capsule, sandbox, neighbours, claim, inputs, provisioned } = facts;
   const { spec } = assistant;
   const understood = decide.decideAccepted(spec, check);
   const accepted =
@@ -51,7 +53,7 @@ export function planAssistant(facts: Facts): Plan {
         IntegrationsGranted:
           decide.decideApproval(assistant, check.manifest, capsule) ??
           decide.decideIntegrations(check.manifest, capsule?.spec.integrations),
-        InputsBound: decide.decideInputs(check.manifest, spec.storedInputs),
+        InputsBound: inputs,
         EgressReady: decide.decideEgress(check.manifest),
       }
     : unreadable();

@@ -12,6 +12,8 @@ export interface ApiRequest {
   readonly contentType?: string;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
+  /** Called when nothing but sending is left to do; what it throws is thrown, and nothing is sent. */
+  readonly beforeSend?: () => void;
 }
 
 /** The only way to the API server. */
@@ -47,6 +49,7 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
       bodyTimeout,
       ...(signal ? { signal } : {}),
     };
+    asked.beforeSend?.();
     try {
       const answer = await dispatcher.request(options);
       observe(asked.method, String(answer.statusCode), asked.path);

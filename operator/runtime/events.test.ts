@@ -10,21 +10,22 @@ const happening = (note: string) => ({ type: 'Normal', reason: 'Happened', actio
 
 function makeRecorder(send: (request: ApiRequest) => Promise<unknown> = async () => ({})) {
   const sent: Record<string, unknown>[] = [];
+  const series: { path: string; body: unknown }[] = [];
   const clock = fakeClock();
   const client = {
     async call(request: ApiRequest) {
       const answer = await send(request);
-      sent.push(request.body as Record<string, unknown>);
+      if (request.method === 'PATCH') series.push({ path: request.path, body: request.body });
+      else sent.push(request.body as Record<string, unknown>);
       return answer;
     },
   } as ApiClient;
   const recorder = new EventRecorder({ client, clock, controller: 'c', instance: 'i' });
-  return { sent, clock, recorder };
+  return { sent, series, clock, recorder };
 }
 
 test('what happened is told once, and again when it happens much later', async () => {
   const { sent, clock, recorder } = makeRecorder();
-  recorder.record(THING, object, happening('x'));
   recorder.record(THING, object, happening('x'));
   recorder.record(THING, object, happening('y'));
   await recorder.flush();
@@ -60,4 +61,35 @@ test('what could not be told fails nobody, and may be told later', async () => {
   recorder.record(THING, object, happening('x'));
   await recorder.flush();
   expect(sent.length).toBe(1);
+});
+
+test('what goes on happening is one Event that counts, and says so once a minute', async () => {
+  const { sent, series, clock, recorder } = makeRecorder();
+  for (let i = 0; i < 30; i++) recorder.record(THING, object, happening('x'));
+  expect(series).toEqual([]);
+  clock.advance(60_000);
+  await recorder.flush();
+  const { metadata } = sent[0] as { metadata: { name: string } };
+  const path = `/apis/events.k8s.io/v1/namespaces/n/events/${metadata.name}`;
+  const counted = (count: number) => ({
+    path,
+    body: { series: { count, lastObservedTime: expect.any(String) } },
+  });
+  expect(series).toEqual([counted(30)]);
+  // A series lives as long as it goes on.
+  for (let minute = 0; minute < 20; minute++) {
+    recorder.record(THING, object, happening('x'));
+    clock.advance(60_000);
+  }
+  await recorder.flush();
+  expect([sent.length, series.length]).toEqual([1, 21]);
+  expect(series.at(-1)).toEqual(counted(50));
+});
+
+test('the last of a series is told before the recorder ends', async () => {
+  const { series, recorder } = makeRecorder();
+  recorder.record(THING, object, happening('x'));
+  recorder.record(THING, object, happening('x'));
+  await recorder.flush();
+  expect(series).toMatchObject([{ body: { series: { count: 2 } } }]);
 });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ApiClient } from './client.ts';
 import type { Clock } from './clock.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
+import { wireMicroTime } from './wire-time.ts';
 
 const EVENT: Resource = {
   group: 'events.k8s.io',
@@ -27,16 +28,29 @@ export interface Happening {
   readonly note: string;
 }
 
-/** The same happening of the same object within this time is told once. */
-const QUIET_MS = 10 * 60_000;
+/** The same happening of the same object goes on as a series until it was not seen for so long. */
+const SERIES_MS = 10 * 60_000;
+/** How often a series that goes on says so. */
+const REPEAT_MS = 60_000;
 /** Per object: ten at once, then one every ten seconds. What is more is left out, never queued. */
 const BURST = 10;
 const REFILL_MS = 10_000;
 
-/** Tells what happened. It never fails its caller: an Event is news, not state. */
+/** An Event that was sent, and how often its happening was seen since. */
+interface Told {
+  readonly path: string;
+  count: number;
+  lastAt: number;
+  lastTime: string;
+  /** Ends the wait for the next word on the series; undefined while there is none. */
+  cancel: (() => void) | undefined;
+}
+
+/** Tells what happened, and of what goes on happening how often. It never fails its caller: an Event is news, not state. */
 export class EventRecorder {
   readonly #options: EventOptions;
-  readonly #told = new Map<string, number>();
+  /** The least lately seen first. */
+  readonly #told = new Map<string, Told>();
   readonly #buckets = new Map<string, { tokens: number; at: number }>();
   readonly #sending = new Set<Promise<void>>();
 
@@ -45,26 +59,60 @@ export class EventRecorder {
   }
 
   record(resource: Resource, object: KubeObject, happening: Happening): void {
-    const { uid = '' } = object.metadata;
+    const { uid = '', name, namespace = 'default' } = object.metadata;
+    const { clock } = this.#options;
     const sameAs = [uid, happening.reason, happening.note].join('\0');
-    const now = this.#options.clock.now();
+    const now = clock.now();
     this.#forget(now);
-    if (this.#told.has(sameAs) || !this.#spend(uid, now)) return;
-    this.#told.set(sameAs, now);
-    const sending = this.#send(resource, object, happening).catch((error: unknown) => {
+    const known = this.#told.get(sameAs);
+    if (known) {
       this.#told.delete(sameAs);
-      this.#options.onProblem?.(error);
-    });
-    this.#sending.add(sending);
-    void sending.finally(() => this.#sending.delete(sending));
+      this.#told.set(sameAs, known);
+      known.count += 1;
+      known.lastAt = now;
+      known.lastTime = wireMicroTime();
+      known.cancel ??= clock.after(REPEAT_MS, () => this.#repeat(known));
+      return;
+    }
+    if (!this.#spend(uid, now)) return;
+    const event = `${name}.${randomBytes(8).toString('hex')}`;
+    const path = pathOf(EVENT, namespace, event);
+    this.#told.set(sameAs, { path, count: 1, lastAt: now, lastTime: '', cancel: undefined });
+    this.#track(
+      this.#send(resource, object, event, happening).catch((error: unknown) => {
+        this.#told.get(sameAs)?.cancel?.();
+        this.#told.delete(sameAs);
+        this.#options.onProblem?.(error);
+      }),
+    );
   }
 
   /** Resolves when all that was recorded is sent or given up. */
   async flush(): Promise<void> {
     await Promise.all(this.#sending);
+    for (const told of this.#told.values()) if (told.cancel) this.#repeat(told);
+    await Promise.all(this.#sending);
   }
 
-  async #send(resource: Resource, object: KubeObject, happening: Happening): Promise<void> {
+  #repeat(told: Told): void {
+    told.cancel?.();
+    told.cancel = undefined;
+    const series = { count: told.count, lastObservedTime: told.lastTime };
+    const patched = this.#options.client.call({
+      method: 'PATCH',
+      path: told.path,
+      contentType: 'application/merge-patch+json',
+      body: { series },
+    });
+    this.#track(patched.then(() => {}).catch((error: unknown) => this.#options.onProblem?.(error)));
+  }
+
+  #track(sending: Promise<void>): void {
+    this.#sending.add(sending);
+    void sending.finally(() => this.#sending.delete(sending));
+  }
+
+  async #send(resource: Resource, object: KubeObject, event: string, happening: Happening): Promise<void> {
     const { name, namespace = 'default', uid, resourceVersion } = object.metadata;
     await this.#options.client.call({
       method: 'POST',
@@ -72,8 +120,8 @@ export class EventRecorder {
       body: {
         apiVersion: apiVersionOf(EVENT),
         kind: EVENT.kind,
-        metadata: { name: `${name}.${randomBytes(8).toString('hex')}`, namespace },
-        eventTime: new Date().toISOString().replace('Z', '000Z'),
+        metadata: { name: event, namespace },
+        eventTime: wireMicroTime(),
         reportingController: this.#options.controller,
         reportingInstance: this.#options.instance,
         action: happening.action,
@@ -100,9 +148,9 @@ export class EventRecorder {
   }
 
   #forget(now: number): void {
-    for (const [key, at] of this.#told) {
-      if (now - at < QUIET_MS) break;
-      this.#told.delete(key);
+    for (const [key, { lastAt, cancel }] of this.#told) {
+      if (now - lastAt < SERIES_MS) break;
+      if (!cancel) this.#told.delete(key);
     }
     for (const [uid, { at }] of this.#buckets) {
       if (now - at < BURST * REFILL_MS) break;

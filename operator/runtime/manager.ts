@@ -7,9 +7,13 @@ export interface ManagerOptions {
   readonly controllers: readonly ControllerOptions[];
   /** Until it resolves nothing is worked on, while the stores are already kept warm: the place of a lease. */
   readonly lead?: (signal: AbortSignal) => Promise<void>;
+  /** Called when all work has ended, and before the watches do. */
+  readonly release?: () => Promise<void>;
 }
 
 export interface Manager {
+  /** Whether the stores are filled: it works, or can begin to at once. */
+  readonly warm: boolean;
   /** Whether the stores are filled and the controllers at work. */
   readonly ready: boolean;
   readonly health: () => Readonly<Record<string, Health>>;
@@ -22,23 +26,35 @@ export interface Manager {
 /** Fills the stores, then leads, then works; and ends in the opposite order. */
 export function startManager(options: ManagerOptions): Manager {
   const ending = new AbortController();
-  const ended = Promise.withResolvers<void>();
-  ending.signal.addEventListener('abort', () => ended.resolve());
+  /** Ends the wait for the lead; what was led already goes on until all work has ended. */
+  const quitting = new AbortController();
+  const quit = Promise.withResolvers<void>();
+  quitting.signal.addEventListener('abort', () => quit.resolve());
   const reflectors = Object.values(options.reflectors);
   const watching = reflectors.map((reflector) => reflector.run(ending.signal));
+  let warm = false;
   let ready = false;
   let working: Promise<void>[] = [];
 
   async function start(): Promise<void> {
-    const filled = Promise.all(reflectors.map((reflector) => reflector.synced));
-    await Promise.race([filled.then(() => options.lead?.(ending.signal)), ended.promise]);
-    if (ending.signal.aborted) return;
+    await Promise.race([Promise.all(reflectors.map((reflector) => reflector.synced)), quit.promise]);
+    if (quitting.signal.aborted) return;
+    warm = true;
+    try {
+      await options.lead?.(quitting.signal);
+    } catch (error) {
+      if (!quitting.signal.aborted) throw error;
+    }
+    if (quitting.signal.aborted) return;
     working = options.controllers.map(runController);
     ready = true;
   }
   const started = start();
 
   return {
+    get warm() {
+      return warm;
+    },
     get ready() {
       return ready;
     },
@@ -46,9 +62,13 @@ export function startManager(options: ManagerOptions): Manager {
       Object.fromEntries(Object.entries(options.reflectors).map(([name, { health }]) => [name, health])),
     started,
     async stop() {
+      warm = false;
       ready = false;
       for (const { queue } of options.controllers) queue.close();
+      quitting.abort();
+      await started.catch(() => undefined); // whoever started it hears of that
       await Promise.all(working);
+      await options.release?.();
       ending.abort();
       await Promise.all(watching);
     },

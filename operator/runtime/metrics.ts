@@ -85,7 +85,14 @@ export function runtimeMetrics(registry: Registry) {
     registers,
   });
 
+  const leading = new Gauge({
+    name: 'leader_election_master_status',
+    help: '1 while this process holds the lease.',
+    registers,
+  });
+
   return {
+    observeLead: (held: boolean) => leading.set(held ? 1 : 0),
     observeCall: ((method, code) => requests.inc({ code, method })) satisfies Observe,
     observeWrite: (verb: string, kind: string) => writes.inc({ verb, kind }),
     controller(name: string, count: number) {

@@ -17,7 +17,7 @@ export interface ApiServer {
   /** For kubectl and helm, JSON. */
   readonly kubeconfig: string;
   /** Another client, by way of another port of this machine. */
-  clientAt(port: number): ApiClient;
+  clientAt(port: number, scheme?: 'http' | 'https'): ApiClient;
   /** Ends the API server as a crash would; etcd goes on. */
   kill(): Promise<void>;
   /** Starts it again on the same port, certificate and state. */
@@ -103,13 +103,19 @@ export async function startApiServer(): Promise<ApiServer> {
       what: 'a certificate of the API server',
     });
     const caData = readFileSync(certificate).toString('base64');
-    const kubeConfigAt = (at: number): KubeConfig => {
+    const kubeConfigAt = (at: number, scheme: 'http' | 'https') => {
       const kubeConfig = new KubeConfig();
-      const cluster = { name: 'test', server: `https://${HOST}:${at}`, caData, skipTLSVerify: false };
+      const cluster = {
+        name: 'test',
+        server: `${scheme}://${HOST}:${at}`,
+        caData,
+        skipTLSVerify: scheme === 'http',
+      };
       kubeConfig.loadFromClusterAndUser(cluster, { name: 'admin', token });
       return kubeConfig;
     };
-    const clientAt = (at: number): ApiClient => apiClient(connect(kubeConfigAt(at)));
+    const clientAt = (at: number, scheme: 'http' | 'https' = 'https'): ApiClient =>
+      apiClient(connect(kubeConfigAt(at, scheme)));
     const client = clientAt(port);
     const ready = () =>
       eventually(() => client.call({ method: 'GET', path: '/api/v1/namespaces/default' }).then(() => true), {
@@ -120,7 +126,7 @@ export async function startApiServer(): Promise<ApiServer> {
     return {
       url,
       client,
-      kubeconfig: kubeConfigAt(port).exportConfig(),
+      kubeconfig: kubeConfigAt(port, 'https').exportConfig(),
       clientAt,
       kill: () => end(server),
       async restart() {

@@ -35,7 +35,8 @@ export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter =
   const mortalClient: ApiClient = {
     async call(request) {
       alive();
-      const silent = request.method === 'GET' || /\/(events|selfsubjectreviews)$/.test(request.path);
+      const silent =
+        request.method === 'GET' || /\/(events|selfsubjectreviews|leases|leases\/[^/]+)$/.test(request.path);
       if (silent) return client.call(request);
       return act(`${request.method} ${request.path}`, () => client.call(request));
     },

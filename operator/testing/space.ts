@@ -33,15 +33,10 @@ export interface TestSpace {
   readonly fates: Map<string, Fate>;
   /** A Capsule's name that no other Space of this file has: the broker they share would take them for one. */
   readonly home: string;
-  start(options?: {
-    readonly dieAfter?: number;
-    readonly brokerUrl?: string;
-    readonly onLoss?: SpaceNames['onLoss'];
-    readonly onGate?: (finding: Finding) => void;
-    /** What Assistants get as the Space's authority. */
-    readonly ca?: string;
-  }): Promise<void>;
+  start(options?: StartOptions): Promise<void>;
   stop(): Promise<void>;
+  /** Starts another operator beside it, which leads when it may. */
+  standby(): Promise<Standby>;
   /** Ends all and takes the cluster-wide objects away. */
   close(): Promise<void>;
   capsule(name: string, spec?: CapsuleSpec): Promise<void>;
@@ -55,6 +50,8 @@ export interface TestSpace {
   message(resource: Resource, name: string, type: string): Promise<string>;
   becomes(resource: Resource, name: string, type: string, wanted: string): Promise<void>;
   goes(resource: Resource, name: string, namespace?: string): Promise<void>;
+  /** All Events about an object of this name, in the Space's namespace. */
+  events(name: string): Promise<readonly ToldEvent[]>;
   namespaceOf(capsule: string): string;
   /** The Capsule `home` with one Assistant, both ready and at rest; answers their namespace. */
   settled(id?: string): Promise<string>;
@@ -62,6 +59,27 @@ export interface TestSpace {
   removed(resource: Resource, name: string): Promise<void>;
   /** The DATABASE_URL of an Assistant in `home`. */
   urlOf(id: string): Promise<string>;
+}
+
+interface StartOptions {
+  readonly dieAfter?: number;
+  readonly brokerUrl?: string;
+  readonly onLoss?: SpaceNames['onLoss'];
+  readonly onGate?: (finding: Finding) => void;
+  /** What Assistants get as the Space's authority. */
+  readonly ca?: string;
+}
+
+interface Standby {
+  readonly manager: Manager;
+  readonly life: Lifeline;
+}
+
+interface ToldEvent extends KubeObject {
+  readonly reason: string;
+  readonly note: string;
+  readonly regarding: { readonly name: string };
+  readonly series?: { readonly count: number };
 }
 
 let spaces = 0;
@@ -96,7 +114,37 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
   const driver = readFileSync(DRIVER_PATH);
   let manager: Manager | undefined;
+  let lives = 0;
+  const alive = new Map<string, Lifeline>();
+  const others: Manager[] = [];
   let life: Lifeline = { acts: [], dead: false, arm: () => {} };
+
+  function operate({
+    dieAfter,
+    brokerUrl = stage.broker.url,
+    onLoss = names.onLoss,
+    onGate = () => {},
+    ca,
+  }: StartOptions = {}): Standby {
+    const provisionerToken = async () => new Secret(stage.mounts.provisioner);
+    const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
+    const mortal = lifeline(client, database, dieAfter);
+    lives += 1;
+    const begun = startOperator({
+      client: mortal.client,
+      database: mortal.database,
+      spaceCa: ca === undefined ? undefined : async () => ca,
+      names: { ...names, onLoss },
+      log,
+      metrics: runtimeMetrics(new Registry()),
+      onGate,
+      holder: `life_${lives}`,
+      // Whoever died could not let go.
+      lease: { renewMs: 100, lookMs: 50, isGone: async (holder) => alive.get(holder)?.dead !== false },
+    });
+    alive.set(`life_${lives}`, mortal.life);
+    return { manager: begun, life: mortal.life };
+  }
 
   const test: TestSpace = {
     names,
@@ -106,28 +154,15 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     logs,
     fates,
     home,
-    async start({
-      dieAfter,
-      brokerUrl = stage.broker.url,
-      onLoss = names.onLoss,
-      onGate = () => {},
-      ca,
-    } = {}) {
-      const provisionerToken = async () => new Secret(stage.mounts.provisioner);
-      const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
-      const mortal = lifeline(client, database, dieAfter);
-      life = mortal.life;
-      const metrics = runtimeMetrics(new Registry());
-      manager = startOperator({
-        client: mortal.client,
-        database: mortal.database,
-        spaceCa: ca === undefined ? undefined : async () => ca,
-        names: { ...names, onLoss },
-        log,
-        metrics,
-        onGate,
-      });
+    async start(options) {
+      ({ manager, life } = operate(options));
       await manager.started;
+    },
+    async standby() {
+      const other = operate();
+      others.push(other.manager);
+      await eventually(() => other.manager.warm, { what: 'the other operator is warm' });
+      return other;
     },
     async stop() {
       await manager?.stop();
@@ -135,6 +170,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     },
     async close() {
       await test.stop();
+      await Promise.all(others.map((other) => other.stop()));
       await controllers.stop();
       const left = await test.get(kinds.RUNTIME_CLASS, names.runtimeClass);
       if (left) await test.delete(kinds.RUNTIME_CLASS, names.runtimeClass);
@@ -190,6 +226,10 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     async goes(resource, name, namespace = space) {
       const ask = async () => (await test.get(resource, name, namespace)) === undefined;
       await eventually(ask, { what: `${resource.kind} ${name} is gone` });
+    },
+    async events(name) {
+      const events = { ...kinds.POD, group: 'events.k8s.io', plural: 'events', kind: 'Event' };
+      return (await test.list<ToldEvent>(events)).filter(({ regarding }) => regarding.name === name);
     },
     namespaceOf: (capsule) => capsuleNamespace(space, capsule),
     async settled(id = 'ledger') {

@@ -1,0 +1,134 @@
+/** Who may put what into which Capsule, asked of a real API server with the chart's policies. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../operator/testing/eventually.ts';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { type Caller, type Judged, startJudged } from './judged.ts';
+
+const ASSISTANTS = '/apis/platform.space/v1/namespaces/home/assistants';
+const GROUP = 'platform.space';
+
+let judged: Judged;
+let deployer: Caller;
+let writer: Caller;
+let reader: Caller;
+
+const input = (host = 'api.bank.org') => ({
+  kind: 'password',
+  label: 'Key',
+  description: 'The key of the bank.',
+  help_url: 'https://bank.org/keys',
+  host,
+  routes: [{ method: 'GET', path: '/accounts' }],
+  header: 'Authorization',
+});
+
+/** An Assistant whose stored inputs come from these Secrets. */
+function assistant(capsule: string, secrets: readonly string[] = [], changes: object = {}) {
+  const keys = secrets.map((secret, i) => [`input-${i}`, secret] as const);
+  const bound = keys.map(([key, name]) => [key, { secretKeyRef: { name, key: 'value' } }]);
+  return {
+    apiVersion: 'platform.space/v1',
+    kind: 'Assistant',
+    metadata: { name: 'ledger' },
+    spec: {
+      capsule,
+      image: 'registry.test/ledger:1',
+      manifest: manifest('ledger', {
+        stored_inputs: Object.fromEntries(keys.map(([key]) => [key, input()])),
+      }),
+      storedInputs: Object.fromEntries(bound),
+      ...changes,
+    },
+  };
+}
+
+const assistantRules = { apiGroups: [GROUP], resources: ['assistants'], verbs: ['create', 'patch', 'get'] };
+const deploy = (capsule: string) => ({
+  apiGroups: [GROUP],
+  resources: ['capsules'],
+  resourceNames: [capsule],
+  verbs: ['deploy'],
+});
+const get = (...secrets: string[]) => ({
+  apiGroups: [''],
+  resources: ['secrets'],
+  resourceNames: secrets,
+  verbs: ['get'],
+});
+const MINE = Array.from({ length: 8 }, (_, i) => `mine-${i}`);
+
+beforeAll(async () => {
+  judged = await startJudged();
+  deployer = await judged.caller('deployer', [assistantRules, deploy('household')]);
+  reader = await judged.caller('reader', [assistantRules, deploy('household'), get(...MINE, 'bank')]);
+  writer = await judged.caller('writer', [assistantRules]);
+  // Policies hold a moment after they were made; kinds are served a moment after their definitions.
+  await eventually(async () => (await writer('POST', ASSISTANTS, assistant('household'))).status === 403, {
+    what: 'the policy to hold',
+  });
+  await judged.create(ASSISTANTS, assistant('household', ['bank']));
+}, 300_000);
+
+afterAll(() => judged?.stop());
+
+const refused = (says: string) => ({ status: 403, text: expect.stringContaining(says) });
+const taken = (status: number) => ({ status, text: expect.any(String) });
+
+describe('into a Capsule', () => {
+  it('deploys whoever has the verb deploy on it', async () => {
+    const other = { ...assistant('household'), metadata: { name: 'other' } };
+    expect(await deployer('POST', ASSISTANTS, other)).toEqual(taken(201));
+  });
+
+  it('nobody else does, whatever rights on Assistants they have', async () => {
+    const says = 'may not deploy into the Capsule household';
+    expect(await writer('POST', ASSISTANTS, assistant('household'))).toEqual(refused(says));
+    expect(await writer('PATCH', `${ASSISTANTS}/ledger`, { spec: { image: 'evil:1' } })).toEqual(
+      refused(says),
+    );
+    expect(await writer('PATCH', `${ASSISTANTS}/ledger`, { spec: { suspend: true } })).toEqual(refused(says));
+  });
+
+  it('a right to one Capsule is none to another', async () => {
+    expect(await deployer('POST', ASSISTANTS, assistant('cabin'))).toEqual(
+      refused('capsules.platform.space/cabin in the namespace home'),
+    );
+  });
+
+  it('a change of what is no spec needs no such right', async () => {
+    const labels = { metadata: { labels: { team: 'books' } } };
+    expect(await writer('PATCH', `${ASSISTANTS}/ledger`, labels)).toEqual(taken(200));
+  });
+});
+
+describe('a stored input', () => {
+  it('may name a Secret that its author may read', async () => {
+    const other = { ...assistant('household', MINE), metadata: { name: 'other' } };
+    expect(await reader('POST', ASSISTANTS, other)).toEqual(taken(201));
+  });
+
+  it.each(MINE.map((_, i) => i))('may not name another, be it the one in place %i', async (place) => {
+    for (const foreign of ['a-principal', 'zz-principal', 'mine-3x']) {
+      const names = MINE.with(place, foreign);
+      const other = { ...assistant('household', names), metadata: { name: 'other' } };
+      expect(await reader('POST', ASSISTANTS, other)).toEqual(refused(`may not read the Secret ${foreign}`));
+    }
+  });
+
+  it('cannot be moved to another host, route or Secret by who may not read it', async () => {
+    const path = `${ASSISTANTS}/ledger`;
+    const moved = {
+      spec: { manifest: { stored_inputs: { 'input-0': { host: 'evil.org' } } } },
+    };
+    const swapped = { spec: { storedInputs: { 'input-0': { secretKeyRef: { name: 'safe' } } } } };
+    expect(await deployer('PATCH', path, moved)).toEqual(refused('may not read the Secret bank'));
+    expect(await deployer('PATCH', path, swapped)).toEqual(refused('may not read the Secret safe'));
+    expect(await reader('PATCH', path, moved)).toEqual(taken(200));
+  });
+
+  it('stands in no one’s way who deploys the next image under the same inputs', async () => {
+    const next = { spec: { image: 'registry.test/ledger:2' } };
+    expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, next)).toEqual(taken(200));
+  });
+});

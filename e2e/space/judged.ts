@@ -1,0 +1,161 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { findTool } from '../cluster/tools.ts';
+import { finish, type KubeObject } from './kube.ts';
+
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+
+export const ATTESTER = 'registry.test/attester:1';
+
+/** Kinds that decide who may do what; the rest of the chart needs a cluster. */
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+  ServiceAccount: '/api/v1/namespaces/NAMESPACE/serviceaccounts',
+  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+  Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/roles',
+  RoleBinding: '/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/rolebindings',
+  ValidatingAdmissionPolicy: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
+  ValidatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
+};
+
+interface Verdict {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Asks as one ServiceAccount. Nothing is changed: the API server decides, and stores nothing. */
+export type Caller = (method: string, path: string, body?: object) => Promise<Verdict>;
+
+/** A real API server with the roles and policies of a release `home`, as judge of who may do what. */
+export interface Judged {
+  readonly server: ApiServer;
+  create(path: string, body: object): Promise<unknown>;
+  /** A ServiceAccount in the namespace `home`; rules, where given, are granted there. */
+  caller(name: string, rules?: readonly object[]): Promise<Caller>;
+  /** May do anything that is not forbidden to all. */
+  administrator(): Promise<Caller>;
+  stop(): Promise<void>;
+}
+
+export const named = (name: string, labels: object = {}, annotations: object = {}) => ({
+  metadata: { name, labels, annotations },
+});
+
+export async function startJudged(): Promise<Judged> {
+  const directory = await mkdtemp(join(tmpdir(), 'space-judged-'));
+  const helm = await findTool('helm', directory);
+  const server = await startApiServer();
+  const create = (path: string, body: object) => server.client.call({ method: 'POST', path, body });
+  const stop = async () => {
+    await server.stop();
+    await rm(directory, { recursive: true, force: true });
+  };
+  try {
+    for (const name of ['home', 'home-services'])
+      await create('/api/v1/namespaces', named(name, { 'platform.space/space': 'home' }));
+    await create('/apis/node.k8s.io/v1/runtimeclasses', { ...named('gvisor'), handler: 'runsc' });
+    const args = ['template', 'home', CHART, '--namespace', 'home', '--no-hooks', '--include-crds'];
+    const { stdout, stderr } = await finish(helm, [...args, '--set', `sandbox.attester.image=${ATTESTER}`]);
+    if (stdout === '') throw new Error(stderr);
+    for (const document of parseAllDocuments(stdout)) {
+      const object = document.toJS() as KubeObject | null;
+      const path = object === null ? undefined : COLLECTIONS[object.kind];
+      if (object === null || path === undefined) continue;
+      await create(path.replace('NAMESPACE', object.metadata.namespace ?? 'home'), object);
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  async function caller(name: string, rules: readonly object[] = []): Promise<Caller> {
+    await create('/api/v1/namespaces/home/serviceaccounts', named(name));
+    const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/home';
+    if (rules.length > 0) {
+      await create(`${rbac}/roles`, { ...named(name), rules });
+      await create(`${rbac}/rolebindings`, { ...named(name), ...bound('Role', name, name) });
+    }
+    return asAccount(server, name);
+  }
+
+  return {
+    server,
+    create,
+    caller,
+    async administrator() {
+      const ask = await caller('administrator');
+      await create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+        ...named('administrator'),
+        ...bound('ClusterRole', 'cluster-admin', 'administrator'),
+      });
+      return ask;
+    },
+    stop,
+  };
+}
+
+const bound = (kind: string, role: string, account: string) => ({
+  roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name: role },
+  subjects: [{ kind: 'ServiceAccount', name: account, namespace: 'home' }],
+});
+
+/** The operator of the release, as the process in this pod that may hold the Lease. */
+export async function asOperator({ create, server }: Judged, pod = 'operator'): Promise<Caller> {
+  const made = await create('/api/v1/namespaces/home/pods', {
+    ...named(pod),
+    spec: { serviceAccountName: 'home-operator', containers: [{ name: 'operator', image: 'x' }] },
+  });
+  const { uid } = (made as KubeObject).metadata;
+  return asAccount(server, 'home-operator', { kind: 'Pod', apiVersion: 'v1', name: pod, uid });
+}
+
+/** Writes the Lease as the process of this pod would. */
+export async function holdLease({ server }: Judged, pod: string): Promise<void> {
+  const { client } = server;
+  const { metadata } = await client.call<KubeObject>({
+    method: 'GET',
+    path: `/api/v1/namespaces/home/pods/${pod}`,
+  });
+  await client.call({
+    method: 'PATCH',
+    path: '/apis/coordination.k8s.io/v1/namespaces/home/leases/home-operator',
+    query: { fieldManager: 'test', force: 'true' },
+    contentType: 'application/apply-patch+yaml',
+    body: {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'home-operator' },
+      spec: { holderIdentity: `${pod}_${metadata.uid}_1`, leaseDurationSeconds: 15 },
+    },
+  });
+}
+
+async function asAccount(server: ApiServer, name: string, boundObjectRef?: object): Promise<Caller> {
+  const asked = await server.client.call<{ status: { token: string } }>({
+    method: 'POST',
+    path: `/api/v1/namespaces/home/serviceaccounts/${name}/token`,
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } },
+  });
+  const { token } = asked.status;
+  return async (method, path, body) => {
+    const ask = request(`${server.url}${path}${path.includes('?') ? '&' : '?'}dryRun=All`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+      },
+      rejectUnauthorized: false, // a server of this test's own, on loopback
+    });
+    ask.end(body === undefined ? undefined : JSON.stringify(body));
+    const [response] = await once(ask, 'response');
+    let text = '';
+    for await (const chunk of response.setEncoding('utf8')) text += chunk;
+    return { status: response.statusCode as number, text };
+  };
+}

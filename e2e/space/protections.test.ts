@@ -1,0 +1,156 @@
+/** What not even an administrator touches by accident, asked of a real API server with the chart's policies. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../operator/testing/eventually.ts';
+import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
+
+const CAPSULE = 'home-household-0123abcd';
+const OPENED = 'home-opened-0123abcd';
+const STRANGER = 'cabin-household-4567cdef';
+const policies = (namespace: string) => `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`;
+const core = (namespace: string, rest: string) => `/api/v1/namespaces/${namespace}/${rest}`;
+const allowAll = { ...named('allow-all'), spec: { podSelector: {}, egress: [{}], policyTypes: ['Egress'] } };
+const ofCapsule = (space: string, capsule = 'household') => ({
+  'platform.space/space': space,
+  'platform.space/capsule': capsule,
+});
+const open = { 'platform.space/open': 'true' };
+
+let judged: Judged;
+let administrator: Caller;
+let operator: Caller;
+
+beforeAll(async () => {
+  judged = await startJudged();
+  administrator = await judged.administrator();
+  operator = await asOperator(judged);
+  await holdLease(judged, 'operator');
+  const { create } = judged;
+  await create('/api/v1/namespaces', named(CAPSULE, ofCapsule('home')));
+  await create('/api/v1/namespaces', named(OPENED, ofCapsule('home', 'opened'), open));
+  await create('/api/v1/namespaces', named(STRANGER, ofCapsule('cabin')));
+  const principal = (name: string, annotations: object) => ({
+    ...named(name, ofCapsule('home'), { 'platform.space/owner-uid': 'u', ...annotations }),
+    type: 'Opaque',
+  });
+  await create(core('home', 'secrets'), principal('capsule-household-database', {}));
+  await create(core('home', 'secrets'), principal('capsule-opened-database', open));
+  await create(core('home', 'secrets'), {
+    ...named('bank', { 'platform.space/capsule': 'household' }),
+    type: 'platform.space/stored-input',
+  });
+  const holds = async () => {
+    const seen = [
+      await administrator('POST', policies(CAPSULE), allowAll),
+      await administrator('DELETE', core(CAPSULE, '').replace(/\/$/, '')),
+      await administrator('DELETE', core('home', 'secrets/capsule-household-database')),
+    ];
+    expect(seen.map(({ status, text }) => (status === 403 ? 403 : text))).toEqual([403, 403, 403]);
+    return true;
+  };
+  await eventually(holds, { what: 'the policies to hold' });
+}, 300_000);
+
+afterAll(() => judged?.stop());
+
+const refused = { status: 403, text: expect.stringContaining('platform.space/open=true') };
+const done = { status: expect.toBeOneOf([200, 201]), text: expect.any(String) };
+const path = (name: string) => `/api/v1/namespaces/${name}`;
+const labels = (changes: object) => ({ metadata: { labels: changes } });
+
+describe('of a Capsule’s namespace', () => {
+  it('nobody adds, changes or removes a wall', async () => {
+    expect(await administrator('POST', policies(CAPSULE), allowAll)).toEqual(refused);
+    const quota = { ...named('more'), spec: { hard: { pods: '9999' } } };
+    expect(await administrator('POST', core(CAPSULE, 'resourcequotas'), quota)).toEqual(refused);
+    const limits = { ...named('more'), spec: { limits: [{ type: 'Pod', max: { cpu: '64' } }] } };
+    expect(await administrator('POST', core(CAPSULE, 'limitranges'), limits)).toEqual(refused);
+  });
+
+  it.each([
+    ['whose it is', { 'platform.space/capsule': 'mine' }],
+    ['that it is one', { 'platform.space/capsule': null, 'platform.space/space': null }],
+    ['what its pods may do', { 'pod-security.kubernetes.io/enforce': 'privileged' }],
+    ['what other tools make of it', { 'admission.other.org/ignore': 'true' }],
+  ])('nobody changes the labels that say %s', async (_, changes) => {
+    expect(await administrator('PATCH', path(CAPSULE), labels(changes))).toEqual(refused);
+  });
+
+  it('nobody deletes it', async () => {
+    expect(await administrator('DELETE', path(CAPSULE))).toEqual(refused);
+  });
+
+  it('the operator does all of that', async () => {
+    expect(await operator('POST', policies(CAPSULE), allowAll)).toEqual(done);
+    const changes = labels({ 'pod-security.kubernetes.io/enforce': 'restricted' });
+    expect(await operator('PATCH', path(CAPSULE), changes)).toEqual(done);
+    expect(await operator('DELETE', path(CAPSULE))).toEqual(done);
+  });
+
+  it('an administrator opens it by an annotation, which anybody sees, and then may', async () => {
+    const annotations = { metadata: { annotations: open } };
+    expect(await administrator('PATCH', path(CAPSULE), annotations)).toEqual(done);
+    expect(await administrator('POST', policies(OPENED), allowAll)).toEqual(done);
+    expect(await administrator('PATCH', path(OPENED), labels({ 'a.org/b': 'c' }))).toEqual(done);
+    expect(await administrator('DELETE', path(OPENED))).toEqual(done);
+  });
+
+  it('what belongs to no Capsule of this Space is left to its own', async () => {
+    expect(await administrator('POST', policies(STRANGER), allowAll)).toEqual(done);
+    expect(await administrator('DELETE', path(STRANGER))).toEqual(done);
+    expect(await administrator('POST', policies('default'), allowAll)).toEqual(done);
+  });
+});
+
+describe.each(['home', 'home-services'])('the namespace %s', (name) => {
+  it('is not deleted, and keeps the labels that guard it', async () => {
+    expect(await administrator('DELETE', path(name))).toEqual(refused);
+    expect(await administrator('PATCH', path(name), labels({ 'platform.space/space': null }))).toEqual(
+      refused,
+    );
+  });
+
+  it('takes labels of other tools, and more guards', async () => {
+    const more = labels({ 'project.other.org/id': 'p', 'pod-security.kubernetes.io/enforce': 'restricted' });
+    expect(await administrator('PATCH', path(name), more)).toEqual(done);
+  });
+});
+
+describe('the Secret of a principal', () => {
+  const secret = (name: string) => core('home', `secrets/${name}`);
+
+  it('is deleted by the operator alone', async () => {
+    expect(await administrator('DELETE', secret('capsule-household-database'))).toEqual(refused);
+    expect(await administrator('DELETE', core('home', 'secrets'))).toEqual(refused);
+    expect(await operator('DELETE', secret('capsule-household-database'))).toEqual(done);
+  });
+
+  it('is deleted by an administrator who has opened it', async () => {
+    expect(await administrator('DELETE', secret('capsule-opened-database'))).toEqual(done);
+  });
+
+  it('is no other Secret', async () => {
+    expect(await administrator('DELETE', secret('bank'))).toEqual(done);
+  });
+});
+
+it('a namespace that goes takes its walls with it', async () => {
+  const { client } = judged.server;
+  const name = 'home-going-0123abcd';
+  await judged.create('/api/v1/namespaces', named(name, ofCapsule('home', 'going'), open));
+  await judged.create(policies(name), allowAll);
+  await eventually(
+    async () => {
+      await client.call({ method: 'DELETE', path: path(name) });
+      return true;
+    },
+    { what: 'the namespace is being deleted' },
+  );
+  // As the cluster's own controller does, which nobody names here.
+  await eventually(
+    async () => (await administrator('DELETE', `${policies(name)}/allow-all`)).status === 200,
+    {
+      what: 'its walls go',
+    },
+  );
+});

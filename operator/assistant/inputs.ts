@@ -1,0 +1,125 @@
+import type { Manifest } from '@space/manifests';
+import { type Finding, no, yes } from '../conditions.ts';
+import { type Context, readSecret } from '../context.ts';
+import type { Assistant, SecretObject } from '../kinds.ts';
+import { LABEL, STORED_INPUT_TYPE } from '../names.ts';
+import { Secret } from '../secret.ts';
+
+/** A stored input's value, and the very object that it was read from. */
+export interface StoredInput {
+  readonly secret: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly value: Secret;
+}
+
+interface StoredInputs {
+  /** The condition `InputsBound`. */
+  readonly finding: Finding;
+  /** By the manifest's key; whole when the finding is true, else only what could be read. */
+  readonly values: ReadonlyMap<string, StoredInput>;
+}
+
+/** Longer than any header that servers take. */
+const LONGEST_VALUE = 8192;
+/** What a header line cannot carry; a newline at the end is the usual slip. */
+const CONTROL = /\p{Cc}/u;
+
+/**
+ * The values of a manifest's stored inputs, each from the Secret that the Assistant names. A Secret that was not made
+ * to be one, for this very Capsule, is never read out, whoever names it.
+ */
+export async function readStoredInputs(
+  context: Pick<Context, 'client' | 'names'>,
+  assistant: Assistant,
+  manifest: Manifest,
+  signal: AbortSignal,
+): Promise<StoredInputs> {
+  const keys = Object.keys(manifest.stored_inputs ?? {});
+  const unbound = keys.filter((key) => refOf(assistant, key) === undefined);
+  const read = await Promise.all(
+    keys.map(async (key) => {
+      const ref = refOf(assistant, key);
+      if (!ref) return undefined;
+      const secret = await readSecret(context, context.names.namespace, ref.name, signal);
+      return { key, judged: judgeInput({ key, capsule: assistant.spec.capsule, ref, secret }) };
+    }),
+  );
+  const values = new Map<string, StoredInput>();
+  const problems: Finding[] = unbound.length > 0 ? [unboundInputs(unbound)] : [];
+  for (const found of read) {
+    if (!found) continue;
+    if ('value' in found.judged) values.set(found.key, found.judged);
+    else problems.push(found.judged);
+  }
+  return { finding: problems[0] ?? yes('Ready', 'All stored inputs are bound.'), values };
+}
+
+const unboundInputs = (keys: readonly string[]) =>
+  no('InputsMissing', `No Secret is bound for: ${keys.join(', ')}. Name one for each in spec.storedInputs.`);
+
+interface Reference {
+  readonly name: string;
+  readonly key: string;
+}
+
+/** What an older schema stored may lack anything. */
+function refOf({ spec }: Assistant, key: string): Reference | undefined {
+  const bound: unknown = spec.storedInputs?.[key]?.secretKeyRef;
+  if (typeof bound !== 'object' || bound === null) return undefined;
+  const { name, key: at } = bound as { name?: unknown; key?: unknown };
+  return typeof name === 'string' && name !== '' && typeof at === 'string' ? { name, key: at } : undefined;
+}
+
+interface InputView {
+  readonly key: string;
+  readonly capsule: string;
+  readonly ref: Reference;
+  readonly secret: SecretObject | undefined;
+}
+
+/** The value, or why there is none; no sentence says anything of what the Secret holds. */
+export function judgeInput({ key, capsule, ref, secret }: InputView): StoredInput | Finding {
+  const { name } = ref;
+  if (!secret) {
+    return no(
+      'InputSecretNotFound',
+      `Secret "${name}" for the stored input "${key}" is not there. Create it with type ${STORED_INPUT_TYPE} and label ${LABEL.capsule}=${capsule}.`,
+    );
+  }
+  const { metadata, type, data } = secret;
+  if (type !== STORED_INPUT_TYPE) {
+    return no(
+      'InputSecretRefused',
+      `Secret "${name}" cannot be the stored input "${key}", as it is not of type ${STORED_INPUT_TYPE}. A type cannot be changed: create another Secret.`,
+    );
+  }
+  if (metadata.labels?.[LABEL.capsule] !== capsule) {
+    return no(
+      'InputSecretRefused',
+      `Secret "${name}" cannot be the stored input "${key}", as it is not labelled ${LABEL.capsule}=${capsule}.`,
+    );
+  }
+  const value = decoded(data?.[ref.key]);
+  if (value === undefined || value === '' || value.length > LONGEST_VALUE || CONTROL.test(value)) {
+    return no(
+      'InputInvalid',
+      `Key "${ref.key}" of Secret "${name}" is no value for the stored input "${key}": it must be there, with 1 to ${LONGEST_VALUE} characters of UTF-8 and none that controls, such as a newline at the end.`,
+    );
+  }
+  return {
+    secret: name,
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    value: new Secret(value),
+  };
+}
+
+function decoded(base64: string | undefined): string | undefined {
+  if (base64 === undefined) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(base64, 'base64'));
+  } catch {
+    return undefined;
+  }
+}

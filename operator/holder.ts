@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import { POD } from './kinds.ts';
+import type { ApiClient } from './runtime/client.ts';
+import { type KubeObject, pathOf } from './runtime/objects.ts';
+
+const SEPARATOR = '_';
+
+/** Who holds the lease: a pod by name and UID, as its token names it to the API server, and one process of it. */
+export function holderOf(pod: { readonly name: string; readonly uid: string }): string {
+  return [pod.name, pod.uid, randomBytes(6).toString('hex')].join(SEPARATOR);
+}
+
+/**
+ * Whether a holder cannot write any more, asked of the API server itself and not of a store. A pod that is gone has no
+ * token that is taken; and of this very pod only one container runs, so that an earlier process of it is dead.
+ */
+export function podIsGone(client: ApiClient, namespace: string, own: { readonly uid: string }) {
+  return async (holder: string, signal: AbortSignal): Promise<boolean> => {
+    const [name, uid] = holder.split(SEPARATOR);
+    if (!name || !uid) return false;
+    if (uid === own.uid) return true;
+    const { items } = await client.call<{ readonly items: readonly KubeObject[] }>({
+      method: 'GET',
+      path: pathOf(POD, namespace),
+      query: { fieldSelector: `metadata.name=${name}` },
+      signal,
+    });
+    return items.every(({ metadata }) => metadata.uid !== uid);
+  };
+}

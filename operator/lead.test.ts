@@ -1,0 +1,63 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import * as kinds from './kinds.ts';
+import { manifest } from './testing/manifest.ts';
+import type { TestSpace } from './testing/space.ts';
+import { openTheatre, type Theatre } from './testing/stage.ts';
+
+const { ASSISTANT, CAPSULE } = kinds;
+const READY = 'True Ready';
+let theatre: Theatre;
+let space: TestSpace;
+let before: string[];
+
+beforeAll(async () => {
+  theatre = await openTheatre();
+});
+afterAll(() => theatre?.close());
+beforeEach(async () => {
+  before = await theatre.databases();
+  space = await theatre.space();
+});
+afterEach(() => space.close());
+
+test('of two operators one works; the other writes nothing, and goes on where the first ends', async () => {
+  await space.start();
+  const other = await space.standby();
+  await space.settled();
+  expect(other.manager.ready).toBe(false);
+  expect(other.life.acts).toEqual([]);
+  await space.stop();
+  await other.manager.started;
+  await space.assistant('second', { capsule: space.home, manifest: manifest('second') });
+  await space.becomes(ASSISTANT, 'second', 'Ready', READY);
+  await space.removed(CAPSULE, space.home);
+  expect(await theatre.databases()).toEqual(before);
+});
+
+test.each([3, 8, 14, 20])('the other finishes what one began that died after %i acts', async (dieAfter) => {
+  await space.start({ dieAfter });
+  const other = await space.standby();
+  await space.settled();
+  expect(space.life.dead).toBe(true);
+  expect(other.manager.ready).toBe(true);
+  await space.removed(CAPSULE, space.home);
+  expect(await theatre.databases()).toEqual(before);
+});
+
+test('operators that follow one another in haste do nothing twice', async () => {
+  let current = await space.standby();
+  await current.manager.started;
+  await space.capsule(space.home);
+  await space.assistant('ledger', { capsule: space.home });
+  for (let i = 0; i < 6; i++) {
+    const next = await space.standby();
+    await current.manager.stop();
+    await next.manager.started;
+    current = next;
+  }
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect((await space.list(kinds.POD, space.namespaceOf(space.home))).length).toBe(1);
+  expect((await theatre.databases()).length - before.length).toBe(4);
+  await space.removed(CAPSULE, space.home);
+  expect(await theatre.databases()).toEqual(before);
+});

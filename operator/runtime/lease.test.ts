@@ -1,0 +1,218 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type ApiServer, startApiServer } from '../testing/api-server.ts';
+import { eventually } from '../testing/eventually.ts';
+import { fakeClock } from '../testing/fake-clock.ts';
+import { type FaultProxy, openFaultProxy } from '../testing/fault-proxy.ts';
+import type { ApiClient } from './client.ts';
+import { systemClock } from './clock.ts';
+import { ApiError } from './errors.ts';
+import { fencedClient, Lease, LeaseLostError, type LeaseOptions } from './lease.ts';
+
+/** Less than an operator waits, so that a test need not. */
+const TIMES = { durationMs: 2000, giveUpMs: 1200, renewMs: 200, lookMs: 100 };
+const NEVER = new AbortController().signal;
+
+let server: ApiServer;
+let name: string;
+let leases = 0;
+
+beforeAll(async () => {
+  server = await startApiServer();
+});
+afterAll(() => server?.stop());
+beforeEach(() => {
+  leases += 1;
+  name = `lease-${leases}`;
+});
+
+const contender = (identity: string, client: ApiClient, options: Partial<LeaseOptions> = {}) =>
+  new Lease({ client, clock: systemClock, namespace: 'default', name, identity, ...TIMES, ...options });
+
+const path = () => `/apis/coordination.k8s.io/v1/namespaces/default/leases/${name}`;
+async function stored() {
+  const { spec } = await server.client.call<{
+    spec: { holderIdentity?: string; leaseTransitions?: number };
+  }>({ method: 'GET', path: path() });
+  return spec;
+}
+
+test('of many who ask at once one holds it, and each of the others in its turn', async () => {
+  const all = Array.from({ length: 5 }, (_, i) => contender(`c${i}`, server.client));
+  const holding = new Set<Lease>();
+  let most = 0;
+  await Promise.all(
+    all.map(async (lease) => {
+      await lease.acquire(NEVER);
+      holding.add(lease);
+      most = Math.max(most, holding.size);
+      expect(lease.remainingMs).toBeGreaterThan(0);
+      holding.delete(lease);
+      await lease.release();
+      expect(() => lease.check()).toThrow(LeaseLostError);
+    }),
+  );
+  expect(most).toBe(1);
+  expect((await stored()).leaseTransitions).toBe(4);
+});
+
+test('who waits does not take it from one who renews, and takes it at once from one who lets go', async () => {
+  const first = contender('first', server.client);
+  const second = contender('second', server.client, { isGone: async () => true });
+  await first.acquire(NEVER);
+  const taken = second.acquire(NEVER);
+  const { renewTime } = (await stored()) as { renewTime?: string };
+  // Longer than it would live without renewals.
+  await eventually(
+    async () => {
+      const now = (await stored()) as { renewTime?: string };
+      return Date.parse(now.renewTime ?? '') - Date.parse(renewTime ?? '') > 2 * TIMES.durationMs;
+    },
+    { what: 'many renewals' },
+  );
+  expect((await stored()).holderIdentity).toBe('first');
+  first.check();
+  await first.release();
+  await taken;
+  second.check();
+  await second.release();
+});
+
+test('one that waits in vain ends when it is told to', async () => {
+  const first = contender('first', server.client);
+  await first.acquire(NEVER);
+  const quitting = new AbortController();
+  const waiting = contender('second', server.client).acquire(quitting.signal);
+  quitting.abort();
+  await waiting;
+  await first.release();
+});
+
+describe('a holder that is cut off', () => {
+  let proxy: FaultProxy;
+  beforeEach(async () => {
+    proxy = await openFaultProxy(server);
+    return () => proxy.close();
+  });
+
+  test.each<[string, Parameters<FaultProxy['fault']>[0]]>([
+    ['by a line that stalls', () => ({ kind: 'stall' })],
+    ['by a line that breaks', () => ({ kind: 'cut', afterBytes: 0 })],
+    ['by a server that has too much to do', () => ({ kind: 'answer', status: 429, retryAfter: 1 })],
+    ['by a server that fails', () => ({ kind: 'answer', status: 500 })],
+    ['by answers that break off', () => ({ kind: 'cut', afterBytes: 40 })],
+  ])('%s gives up before another takes over, and writes no more', async (_, fault) => {
+    const first = contender('first', server.clientAt(proxy.port, 'http'));
+    await first.acquire(NEVER);
+    let lostAt: number | undefined;
+    first.lost.addEventListener('abort', () => {
+      lostAt = performance.now();
+    });
+    proxy.fault(fault);
+    const second = contender('second', server.client);
+    await second.acquire(NEVER);
+    const takenAt = performance.now();
+    expect(lostAt).toBeLessThan(takenAt);
+    const fenced = fencedClient(server.client, first);
+    await expect(fenced.call({ method: 'DELETE', path: path() })).rejects.toThrow(LeaseLostError);
+    expect((await stored()).holderIdentity).toBe('second');
+    await second.release();
+  });
+
+  test('for a moment keeps it, also when the answer to a renewal was lost', async () => {
+    const first = contender('first', server.clientAt(proxy.port, 'http'));
+    await first.acquire(NEVER);
+    let faults = 0;
+    proxy.fault(({ method }) => (method === 'PUT' && faults++ < 2 ? { kind: 'lost' } : undefined));
+    await eventually(() => faults >= 4, { what: 'it renews again' });
+    first.check();
+    expect((await stored()).leaseTransitions).toBe(0);
+    await first.release();
+  });
+
+  test('takes what it was given without knowing', async () => {
+    let lost = false;
+    proxy.fault(({ method }) => {
+      if (method !== 'POST' || lost) return undefined;
+      lost = true;
+      return { kind: 'lost' };
+    });
+    const first = contender('first', server.clientAt(proxy.port, 'http'));
+    await first.acquire(NEVER);
+    expect(lost).toBe(true);
+    expect(await stored()).toMatchObject({ holderIdentity: 'first', leaseTransitions: 0 });
+    await first.release();
+  });
+});
+
+test('who comes when its holder is known to be dead does not wait for the end of its lease', async () => {
+  const body = {
+    metadata: { name },
+    spec: { holderIdentity: 'dead', leaseDurationSeconds: 3600, leaseTransitions: 4 },
+  };
+  await server.client.call({ method: 'POST', path: path().replace(`/${name}`, ''), body });
+  const asked: string[] = [];
+  const isGone = async (holder: string) => asked.push(holder) > 2;
+  const lease = contender('next', server.client, { isGone });
+  await lease.acquire(NEVER);
+  expect(asked).toEqual(['dead', 'dead', 'dead']);
+  expect(await stored()).toMatchObject({ holderIdentity: 'next', leaseTransitions: 5 });
+  await lease.release();
+  expect((await stored()).holderIdentity ?? '').toBe('');
+});
+
+test('a holder that was stopped as a whole writes nothing when it goes on', async () => {
+  const target = '/api/v1/namespaces/default/configmaps';
+  await server.client.call({ method: 'POST', path: target, body: { metadata: { name } } });
+  const { kubeconfig, client } = server;
+  const lease = { namespace: 'default', name, identity: 'frozen', ...TIMES };
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../testing/holder-child.ts')], {
+    env: { ...process.env, HOLDER: JSON.stringify({ kubeconfig, lease, path: `${target}/${name}` }) },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  try {
+    await once(child.stdout, 'data');
+    child.kill('SIGSTOP');
+    const second = contender('second', client);
+    await second.acquire(NEVER);
+    const claim = {
+      method: 'PATCH',
+      path: `${target}/${name}`,
+      body: { data: { writer: 'second' } },
+    } as const;
+    const { metadata } = await fencedClient(client, second).call<{ metadata: { resourceVersion: string } }>({
+      ...claim,
+      contentType: 'application/merge-patch+json',
+    });
+    child.kill('SIGCONT');
+    expect(await ended).toEqual([3, null]);
+    const after = await client.call<{ metadata: object }>({ method: 'GET', path: `${target}/${name}` });
+    expect(after.metadata).toMatchObject({ resourceVersion: metadata.resourceVersion });
+    await second.release();
+  } finally {
+    child.kill('SIGKILL');
+  }
+});
+
+test('the clock says no before any timer does', async () => {
+  const clock = fakeClock();
+  const client: ApiClient = {
+    async call<T>({ method, body }: { method: string; body?: unknown }) {
+      if (method === 'GET') throw new ApiError({ status: 404, reason: 'NotFound', message: '' });
+      return body as T;
+    },
+    lines: () => Promise.reject(new Error('nobody watches')),
+  };
+  // A clock that jumps: no timer has rung yet.
+  let jump = 0;
+  const jumping = { ...clock, now: () => clock.now() + jump };
+  const lease = contender('first', client, { clock: jumping });
+  await lease.acquire(NEVER);
+  lease.check();
+  jump = TIMES.giveUpMs;
+  expect(() => lease.check()).toThrow(LeaseLostError);
+  expect(lease.lost.aborted).toBe(true);
+});

@@ -1,0 +1,248 @@
+import type { ApiClient } from './client.ts';
+import { type Clock, sleep } from './clock.ts';
+import { isConflict, isNotFound } from './errors.ts';
+import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
+import { wireMicroTime } from './wire-time.ts';
+
+const LEASE: Resource = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  namespaced: true,
+};
+
+interface LeaseObject extends KubeObject {
+  readonly spec?: {
+    readonly holderIdentity?: string;
+    readonly leaseDurationSeconds?: number;
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+    readonly leaseTransitions?: number;
+  };
+}
+
+export interface LeaseOptions {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of this process, and of no other that ever was. */
+  readonly identity: string;
+  /** Who waits lets a lease be that was not renewed for so long. */
+  readonly durationMs?: number;
+  /** Who holds it and could not renew it for so long gives up: earlier than anybody else may take it. */
+  readonly giveUpMs?: number;
+  readonly renewMs?: number;
+  /** How often who waits looks. */
+  readonly lookMs?: number;
+  /** Whether a holder that has missed a renewal cannot write any more, so that nobody need wait for the end of its lease. */
+  readonly isGone?: (holder: string, signal: AbortSignal) => Promise<boolean>;
+  readonly onProblem?: (error: unknown) => void;
+}
+
+/** It was held, and is not any more: whatever was going on must end without another write. */
+export class LeaseLostError extends Error {
+  override readonly name = 'LeaseLostError';
+}
+
+/** A try that hangs must leave time for others before the holder gives up. */
+const CALL_MS = 4_000;
+
+/**
+ * A `coordination.k8s.io` Lease, by which one of several works. Times are measured on this machine's monotonic clock
+ * alone, from before a renewal was sent, so that clocks may differ and the process may be stopped for any time: `check`
+ * says no before another may say yes.
+ */
+export class Lease {
+  readonly #options: Required<Omit<LeaseOptions, 'isGone' | 'onProblem'>> & LeaseOptions;
+  readonly #lost = new AbortController();
+  readonly #ending = new AbortController();
+  /** The lease as this process last wrote it. */
+  #held: LeaseObject | undefined;
+  #heldUntil = Number.NEGATIVE_INFINITY;
+  /** The lease as last seen in other hands, and since when it is just so. */
+  #seen: { readonly version: string; readonly at: number } | undefined;
+  #renewing: Promise<void> = Promise.resolve();
+  #cancelGiveUp = () => {};
+
+  constructor(options: LeaseOptions) {
+    this.#options = { durationMs: 15_000, giveUpMs: 10_000, renewMs: 2_000, lookMs: 1_000, ...options };
+  }
+
+  /** Aborts, for good, when the lease was held and is lost. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  /** For how long, at most, this process may still write. */
+  get remainingMs(): number {
+    return this.#lost.signal.aborted ? 0 : Math.max(0, this.#heldUntil - this.#options.clock.now());
+  }
+
+  /** Throws unless the lease is held at this moment; it asks the clock and not a timer, which may come late. */
+  check(): void {
+    if (this.remainingMs > 0) return;
+    if (this.#held) this.#lose('it could not be renewed in time');
+    throw new LeaseLostError('the lease is not held');
+  }
+
+  /** Resolves when it is held; it is then renewed until `release`, or lost. */
+  async acquire(signal: AbortSignal): Promise<void> {
+    const { clock, lookMs } = this.#options;
+    while (!signal.aborted) {
+      let waitMs = lookMs;
+      try {
+        waitMs = await this.#tryToTake(signal);
+        if (this.#held) {
+          this.#renewing = this.#renew();
+          return;
+        }
+      } catch (error) {
+        if (signal.aborted) break;
+        // Somebody was faster, which is what a lease is for.
+        if (!isConflict(error)) this.#options.onProblem?.(error);
+      }
+      await sleep(clock, Math.min(waitMs, lookMs * (0.75 + 0.5 * clock.random())), signal);
+    }
+  }
+
+  /** Lets go, so that another need not wait. What this process began must have ended. */
+  async release(): Promise<void> {
+    this.#ending.abort();
+    await this.#renewing;
+    this.#cancelGiveUp();
+    const held = this.remainingMs > 0 ? this.#held : undefined;
+    this.#held = undefined;
+    this.#heldUntil = Number.NEGATIVE_INFINITY;
+    if (!held) return;
+    await this.#write('PUT', held, { ...held.spec, holderIdentity: '', leaseDurationSeconds: 1 }).catch(
+      (error: unknown) => this.#options.onProblem?.(error),
+    );
+  }
+
+  /** Takes the lease when it is free; else says when to look again at the latest. */
+  async #tryToTake(signal: AbortSignal): Promise<number> {
+    const { clock, identity } = this.#options;
+    const live = await this.#read(signal);
+    const now = wireMicroTime();
+    const mine = { holderIdentity: identity, acquireTime: now };
+    if (!live) {
+      await this.#take('POST', undefined, { ...mine, leaseTransitions: 0 });
+      return 0;
+    }
+    const { holderIdentity: holder = '', leaseDurationSeconds = 0, leaseTransitions = 0 } = live.spec ?? {};
+    const version = `${live.metadata.uid}/${live.metadata.resourceVersion}`;
+    if (this.#seen?.version !== version) this.#seen = { version, at: clock.now() };
+    const unrenewedMs = clock.now() - this.#seen.at;
+    // An answer to an earlier try may have been lost on its way.
+    const free = holder === '' || holder === identity;
+    const leftMs = leaseDurationSeconds * 1000 - unrenewedMs;
+    if (!free && leftMs > 0 && !(await this.#gone(holder, unrenewedMs, signal))) return leftMs;
+    await this.#take('PUT', live, {
+      ...mine,
+      leaseTransitions: holder === identity ? leaseTransitions : leaseTransitions + 1,
+    });
+    return 0;
+  }
+
+  async #gone(holder: string, unrenewedMs: number, signal: AbortSignal): Promise<boolean> {
+    const { isGone, renewMs } = this.#options;
+    return isGone !== undefined && unrenewedMs > 1.5 * renewMs && isGone(holder, signal);
+  }
+
+  async #take(method: 'POST' | 'PUT', over: LeaseObject | undefined, spec: LeaseObject['spec']) {
+    const sentAt = this.#options.clock.now();
+    const leaseDurationSeconds = Math.ceil(this.#options.durationMs / 1000);
+    const renewTime = wireMicroTime();
+    this.#hold(await this.#write(method, over, { ...spec, leaseDurationSeconds, renewTime }), sentAt);
+  }
+
+  async #renew(): Promise<void> {
+    const { clock, renewMs, identity } = this.#options;
+    for (;;) {
+      await sleep(clock, renewMs, AbortSignal.any([this.#ending.signal, this.lost]));
+      if (this.#ending.signal.aborted || this.lost.aborted || !this.#held) return;
+      try {
+        const sentAt = clock.now();
+        const spec = { ...this.#held.spec, renewTime: wireMicroTime() };
+        this.#hold(await this.#write('PUT', this.#held, spec), sentAt);
+      } catch (error) {
+        if (this.lost.aborted) return;
+        if (!isConflict(error) && !isNotFound(error)) this.#options.onProblem?.(error);
+        else {
+          // Only an answer that names this process may be built on: whose lease is it?
+          const live = await this.#read(this.lost).catch(() => this.#held);
+          if (live?.spec?.holderIdentity !== identity) return this.#lose('another took it');
+          this.#held = live;
+        }
+      }
+    }
+  }
+
+  #hold(written: LeaseObject, sentAt: number): void {
+    const { clock, giveUpMs } = this.#options;
+    this.#held = written;
+    this.#heldUntil = sentAt + giveUpMs;
+    this.#cancelGiveUp();
+    this.#cancelGiveUp = clock.after(Math.max(0, this.#heldUntil - clock.now()), () =>
+      this.#lose('it could not be renewed in time'),
+    );
+  }
+
+  #lose(why: string): void {
+    if (this.#lost.signal.aborted || this.#ending.signal.aborted) return;
+    this.#cancelGiveUp();
+    this.#heldUntil = Number.NEGATIVE_INFINITY;
+    this.#lost.abort(new LeaseLostError(`the lease is lost: ${why}`));
+  }
+
+  async #read(signal: AbortSignal): Promise<LeaseObject | undefined> {
+    const { client, namespace, name } = this.#options;
+    try {
+      const path = pathOf(LEASE, namespace, name);
+      return await client.call<LeaseObject>({ method: 'GET', path, signal, timeoutMs: CALL_MS });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** With the version that was seen, so that of two who write at once one is refused. */
+  #write(method: 'POST' | 'PUT', over: LeaseObject | undefined, spec: LeaseObject['spec']) {
+    const { client, namespace, name } = this.#options;
+    return client.call<LeaseObject>({
+      method,
+      path: pathOf(LEASE, namespace, method === 'POST' ? undefined : name),
+      body: {
+        apiVersion: apiVersionOf(LEASE),
+        kind: LEASE.kind,
+        metadata: over?.metadata ?? { name, namespace },
+        spec,
+      },
+      timeoutMs: CALL_MS,
+    });
+  }
+}
+
+/** A client whose writes end with the lease: none is sent after it, and those under way are given up. */
+export function fencedClient(
+  client: ApiClient,
+  lease: Pick<Lease, 'check' | 'lost' | 'remainingMs'>,
+): ApiClient {
+  return {
+    async call(asked) {
+      if (asked.method === 'GET') return client.call(asked);
+      lease.check();
+      const signal = asked.signal ? AbortSignal.any([asked.signal, lease.lost]) : lease.lost;
+      const timeoutMs = Math.min(asked.timeoutMs ?? Number.POSITIVE_INFINITY, lease.remainingMs);
+      return client.call({
+        ...asked,
+        signal,
+        timeoutMs: Math.ceil(timeoutMs),
+        beforeSend: () => lease.check(),
+      });
+    },
+    lines: (asked) => client.lines(asked),
+  };
+}

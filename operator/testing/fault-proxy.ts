@@ -1,0 +1,111 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { request } from 'node:https';
+import type { ApiServer } from './api-server.ts';
+
+/** What becomes of a request, or of its answer. */
+type Fault =
+  /** Answered in the server's place. */
+  | { readonly kind: 'answer'; readonly status: number; readonly retryAfter?: number }
+  /** Its bytes are let through up to here, and then the connection breaks (`cut`) or ends in good order (`end`). */
+  | { readonly kind: 'cut' | 'end'; readonly afterBytes: number }
+  /** Nothing comes back, and nobody is told. */
+  | { readonly kind: 'stall' }
+  /** It takes effect, and its answer never arrives. */
+  | { readonly kind: 'lost' };
+
+interface Asked {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+}
+
+/** A way to the API server on which a test says what goes wrong, request by request. */
+export interface FaultProxy {
+  readonly port: number;
+  /** Every request so far: a client in a hot loop makes many. */
+  readonly asked: readonly Asked[];
+  /** Decides over each request from now on; undefined lets it pass. */
+  fault(decide: (asked: Asked) => Fault | undefined): void;
+  /** Ends what is under way, watches too. */
+  cut(): void;
+  close(): Promise<void>;
+}
+
+export async function openFaultProxy(server: Pick<ApiServer, 'url'>): Promise<FaultProxy> {
+  let decide: (asked: Asked) => Fault | undefined = () => undefined;
+  const asked: Asked[] = [];
+  const open = new Set<ServerResponse>();
+
+  const proxy = createServer((near, answer) => {
+    const what = { method: near.method ?? 'GET', url: near.url ?? '/' };
+    asked.push(what);
+    open.add(answer);
+    answer.once('close', () => open.delete(answer));
+    const fault = decide(what);
+    if (fault?.kind === 'answer') {
+      near.resume();
+      refuse(answer, fault);
+      return;
+    }
+    if (fault?.kind === 'stall') {
+      near.resume();
+      return;
+    }
+    const far = request(
+      `${server.url}${what.url}`,
+      // A server of these tests' own, on loopback.
+      { method: what.method, headers: near.headers, rejectUnauthorized: false },
+      (from) => pass(from, answer, fault),
+    );
+    far.on('error', () => answer.destroy());
+    answer.once('close', () => far.destroy());
+    near.pipe(far);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const address = proxy.address();
+  const cut = () => {
+    for (const answer of open) answer.destroy();
+  };
+  return {
+    port: typeof address === 'object' && address ? address.port : 0,
+    asked,
+    fault(next) {
+      decide = next;
+    },
+    cut,
+    async close() {
+      cut();
+      proxy.closeAllConnections();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  };
+}
+
+function refuse(answer: ServerResponse, { status, retryAfter }: Fault & { kind: 'answer' }): void {
+  const reason = { 410: 'Expired', 429: 'TooManyRequests' }[status] ?? 'InternalError';
+  answer.writeHead(status, {
+    'content-type': 'application/json',
+    ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+  });
+  answer.end(JSON.stringify({ kind: 'Status', code: status, reason, message: 'a fault of the test' }));
+}
+
+function pass(from: IncomingMessage, answer: ServerResponse, fault: Fault | undefined): void {
+  if (fault?.kind === 'lost') {
+    from.resume();
+    answer.destroy();
+    return;
+  }
+  answer.writeHead(from.statusCode ?? 502, from.headers);
+  let left = fault?.kind === 'cut' || fault?.kind === 'end' ? fault.afterBytes : Number.POSITIVE_INFINITY;
+  from.on('data', (bytes: Buffer) => {
+    answer.write(bytes.subarray(0, left));
+    left -= bytes.length;
+    if (left > 0) return;
+    from.destroy();
+    if (fault?.kind === 'end') answer.end();
+    else answer.destroy();
+  });
+  from.on('end', () => answer.end());
+  from.on('error', () => answer.destroy());
+}
