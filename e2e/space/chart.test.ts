@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -135,17 +136,76 @@ describe('the chart', () => {
 
   it('uses Secrets that you name and makes none in their place', async () => {
     const yours = ['dbAdmin', 'dbBrokerKeys', 'dbProvisioner', 's3Root'];
+    const certified = ['dbBroker', 'postgres'];
     const rendered = await render(
       ...yours.flatMap((key) => ['--set', `existingSecrets.${key}=${key.toLowerCase()}`]),
+      ...certified.flatMap((key) => ['--set', `tls.existingSecrets.${key}=${key.toLowerCase()}-cert`]),
+      ...['--set', 'tls.existingCA=my-ca'],
     );
     expect(rendered.filter(({ kind }) => kind === 'Secret')).toEqual([]);
     const text = JSON.stringify(rendered);
     for (const key of yours) expect(text).toContain(`"${key.toLowerCase()}"`);
+    for (const key of certified) expect(text).toContain(`"${key.toLowerCase()}-cert"`);
+    expect(rendered.some(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'space-ca')).toBe(
+      false,
+    );
+    const mounted = rendered.flatMap(({ spec }) => spec?.template?.spec.volumes ?? []);
+    expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(2);
+  });
+
+  it('signs a certificate for each service with the authority that their callers get', () => {
+    const pem = (secret: string, key: string) =>
+      Buffer.from(named('Secret', secret, 'home-services')?.['data'][key], 'base64').toString();
+    const authority = new X509Certificate(pem('space-ca', 'tls.crt'));
+    for (const namespace of ['home', 'home-services']) {
+      expect(named('ConfigMap', 'space-ca', namespace)?.['data']['ca.crt']).toBe(pem('space-ca', 'tls.crt'));
+    }
+    const names = { 'db-broker': [], postgres: ['postgres'] };
+    for (const [service, more] of Object.entries(names)) {
+      const certificate = new X509Certificate(pem(`${service}-tls`, 'tls.crt'));
+      expect(certificate.verify(authority.publicKey)).toBe(true);
+      expect(certificate.ca).toBe(false);
+      for (const name of [`${service}.home-services.svc`, ...more])
+        expect(certificate.checkHost(name)).toBe(name);
+      expect(certificate.checkHost(`${service}.other-services.svc`)).toBeUndefined();
+      const marks = named('Secret', `${service}-tls`)?.metadata.annotations ?? {};
+      const renewed = Number(marks['platform.space/renew-after']) * 1000 - Date.now();
+      const left = certificate.validToDate.getTime() - Date.now();
+      expect(renewed / left).toBeCloseTo(1 / 3, 1);
+    }
+    expect(new URL(decode(named('Secret', 'db-admin'), 'url')).search).toBe(
+      '?sslmode=verify-full&sslrootcert=/etc/space/ca/ca.crt',
+    );
+  });
+
+  it('mounts keys of services in themselves alone, and speaks plain text where you say so', async () => {
+    const holders = objects.filter(({ spec }) =>
+      spec?.template?.spec.volumes?.some(({ secret }: { secret?: { secretName: string } }) =>
+        secret?.secretName.endsWith('-tls'),
+      ),
+    );
+    expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual(['db-broker', 'postgres']);
+    expect(JSON.stringify(objects.filter(({ kind }) => kind !== 'Secret'))).not.toMatch(
+      /http:\/\/|sslmode=disable/,
+    );
+    const plain = JSON.stringify(await render('--set', 'tls.enabled=false'));
+    expect(plain).toContain('http://db-broker.home-services.svc:8080');
+    expect(plain).not.toMatch(/TLS_CERT_FILE|SPACE_CA_FILE|space-ca|verify-full|-tls"/);
   });
 
   it.each([
     ['a value that is not known', ['--set', 'dbBroker.replica=2'], /replica/],
     ['an image without a tag', ['--set', 'operator.image=space/operator'], /operator.image|operator\/image/],
+    [
+      'a certificate of yours without its authority',
+      ['--set', 'tls.existingSecrets.postgres=mine'],
+      /tls.existingCA/,
+    ],
+    [
+      'an authority of yours without its certificates',
+      ['--set', 'tls.existingCA=mine'],
+      /tls.existingSecrets.dbBroker/,
+    ],
     ['a word for a number', ['--set-string', 'dbBroker.replicas=two'], /replicas/],
     [
       'the services namespace as its own',

@@ -16,6 +16,7 @@ export interface KubeObject {
     readonly namespace?: string;
     readonly uid?: string;
     readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
     readonly generation?: number;
     readonly deletionTimestamp?: string;
   };

@@ -61,7 +61,7 @@ async function installedRelease(helm: Helm, space: string): Promise<Installed | 
 }
 
 /** Helm 4 refuses to write over what somebody changed by hand, which Helm 3 does without being told. */
-async function forceFlags(helm: Helm): Promise<readonly string[]> {
+export async function forceFlags(helm: Helm): Promise<readonly string[]> {
   const { stdout } = await helm('version', '--short');
   return stdout.startsWith('v3.') ? [] : ['--force-conflicts'];
 }

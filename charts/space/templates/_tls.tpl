@@ -1,0 +1,89 @@
+{{/*
+TLS between the Space's parts. A service that serves it has a line here, named as its key in tls.existingSecrets, and takes
+the helpers below with (dict "root" . "key" "<key>"). `names` are those by which Assistants know it.
+*/}}
+{{- define "space.tls.services" -}}
+dbBroker: { service: db-broker, names: [] }
+postgres: { service: postgres, names: [postgres] }
+{{- end }}
+
+{{- define "space.tls.service" -}}
+{{ get (get (include "space.tls.services" .root | fromYaml) .key) "service" }}
+{{- end }}
+
+{{/* Secret with tls.crt and tls.key, in the services' namespace. */}}
+{{- define "space.tls.secret" -}}
+{{ get .root.Values.tls.existingSecrets .key | default (printf "%s-tls" (include "space.tls.service" .)) }}
+{{- end }}
+
+{{/* ConfigMap with ca.crt, in both namespaces. */}}
+{{- define "space.tls.ca" -}}
+{{ .Values.tls.existingCA | default "space-ca" }}
+{{- end }}
+
+{{/* The name that callers inside the cluster verify. */}}
+{{- define "space.tls.serverName" -}}
+{{ include "space.tls.service" . }}.{{ include "space.services" .root }}.svc
+{{- end }}
+
+{{- define "space.tls.url" -}}
+{{ ternary "https" "http" .root.Values.tls.enabled }}://{{ include "space.tls.serverName" . }}:{{ .port }}
+{{- end }}
+
+{{- define "space.tls.scheme" -}}
+{{ ternary "HTTPS" "HTTP" .Values.tls.enabled }}
+{{- end }}
+
+{{/* Environment of a service that listens, and whose health check verifies itself. */}}
+{{- define "space.tls.env" -}}
+{{- if .root.Values.tls.enabled }}
+- { name: TLS_CERT_FILE, value: /etc/space/tls/tls.crt }
+- { name: TLS_KEY_FILE, value: /etc/space/tls/tls.key }
+- { name: TLS_CA_FILE, value: /etc/space/ca/ca.crt }
+- { name: TLS_SERVER_NAME, value: {{ include "space.tls.serverName" . }} }
+{{- end }}
+{{- end }}
+
+{{- define "space.tls.mounts" -}}
+{{- if .root.Values.tls.enabled }}
+- { name: tls, mountPath: /etc/space/tls, readOnly: true }
+{{- end }}
+{{- end }}
+
+{{- define "space.tls.volumes" -}}
+{{- if .root.Values.tls.enabled }}
+- name: tls
+  secret:
+    secretName: {{ include "space.tls.secret" . }}
+    defaultMode: 288
+    items: [{ key: tls.crt, path: tls.crt }, { key: tls.key, path: tls.key }]
+{{- end }}
+{{- end }}
+
+{{/* What a caller needs: the Space's authority at /etc/space/ca/ca.crt. These take the root. */}}
+{{- define "space.ca.mounts" -}}
+{{- if .Values.tls.enabled }}
+- { name: ca, mountPath: /etc/space/ca, readOnly: true }
+{{- end }}
+{{- end }}
+
+{{- define "space.ca.volumes" -}}
+{{- if .Values.tls.enabled }}
+- name: ca
+  configMap: { name: {{ include "space.tls.ca" . }}, defaultMode: 292, items: [{ key: ca.crt, path: ca.crt }] }
+{{- end }}
+{{- end }}
+
+{{/* One's own authority signs all of one's certificates, or the chart's signs all of its. */}}
+{{- define "space.tls.validate" -}}
+{{- if .Values.tls.enabled }}
+{{- range $key, $_ := include "space.tls.services" . | fromYaml }}
+{{- $given := get $.Values.tls.existingSecrets $key }}
+{{- if and $.Values.tls.existingCA (not $given) }}
+{{- fail (printf "tls.existingCA is set, so the chart signs nothing: name a Secret in tls.existingSecrets.%s" $key) }}
+{{- else if and $given (not $.Values.tls.existingCA) }}
+{{- fail (printf "tls.existingSecrets.%s is set: name the ConfigMap of the authority that signed it in tls.existingCA" $key) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  assistant,
+  capsule,
+  databaseUrl,
+  gone,
+  installed,
+  kube,
+  namespaceOf,
+  ready,
+  runningPod,
+  services,
+  superuserRows,
+  unique,
+} from './support/space.ts';
+
+/** Asks PostgreSQL for a session as a client without TLS does, and prints the SQLSTATE that ends it. */
+const PLAIN_SESSION = `
+  const { host, port, user, database } = JSON.parse(process.argv[1]);
+  const socket = require('node:net').connect(port, host, () => {
+    const pairs = Buffer.from(['user', user, 'database', database, '', ''].join('\\0'));
+    const head = Buffer.alloc(8);
+    head.writeInt32BE(8 + pairs.length, 0);
+    head.writeInt32BE(196608, 4);
+    socket.write(Buffer.concat([head, pairs]));
+  });
+  socket.on('data', (answer) => {
+    console.log(String.fromCharCode(answer[0]), /\\0C([0-9A-Z]{5})\\0/.exec(answer.toString('latin1'))?.[1]);
+    socket.destroy();
+  });
+  socket.setTimeout(5000, () => { console.log('no answer'); socket.destroy(); });
+`;
+
+/** Asks the broker as the operator does, four times; how each call ended, in their order. */
+const CALLS = `
+  const { request } = require('node:https');
+  const plain = require('node:http').request;
+  const url = new URL('/healthz', process.env.DB_BROKER_URL);
+  const ca = require('node:fs').readFileSync(process.env.SPACE_CA_FILE);
+  const ended = (call) => new Promise((resolve) => {
+    call.on('response', (answer) => { answer.resume(); resolve(String(answer.statusCode)); });
+    call.on('error', (error) => resolve(error.code));
+    call.setTimeout(5000, () => { call.destroy(); resolve('timeout'); });
+    call.end();
+  });
+  Promise.all([
+    ended(request(url, { ca })),
+    ended(request(url)),
+    ended(request(url, { ca, servername: 'postgres' })),
+    ended(plain({ host: url.hostname, port: url.port, path: '/healthz' })),
+  ]).then((all) => console.log(all.join(' ')));
+`;
+
+async function told(namespace: string, pod: string, script: string, ...args: string[]): Promise<string> {
+  const { stdout, stderr } = await kube.exec(namespace, pod, ['node', '-e', script, ...args]);
+  if (stdout === '') throw new Error(stderr);
+  return stdout.trim();
+}
+
+describe('between the parts of a Space', () => {
+  const name = unique('tls');
+  let namespace: string;
+  let pod: string;
+
+  beforeAll(async () => {
+    await kube.apply(capsule(name), assistant(name, 'inside', {}, name));
+    namespace = await namespaceOf(name);
+    await ready('assistant', name);
+    pod = (await runningPod(namespace, 'inside')).metadata.name;
+  });
+  afterAll(async () => {
+    await kube.remove('capsule', name, installed.namespace);
+    await gone('capsule', name, installed.namespace);
+  });
+
+  it('an Assistant is given a URL that verifies, with the authority to verify by', async () => {
+    const url = await databaseUrl(namespace, 'inside');
+    expect(url.search).toBe('?sslmode=verify-full&sslrootcert=/etc/space/tls/ca.crt');
+    const read = "console.log(require('node:fs').readFileSync(process.env.NODE_EXTRA_CA_CERTS, 'utf8'))";
+    const authority = await kube.get('configmap', 'space-ca', installed.namespace);
+    expect(await told(namespace, pod, read)).toBe(authority?.data['ca.crt'].trim());
+  });
+
+  it('PostgreSQL refuses an Assistant that speaks plain text, before it asks for a password', async () => {
+    const url = await databaseUrl(namespace, 'inside');
+    const target = { host: 'postgres', port: 5432, user: url.username, database: url.pathname.slice(1) };
+    expect(await told(namespace, pod, PLAIN_SESSION, JSON.stringify(target))).toBe('E 28000');
+  });
+
+  it('PostgreSQL proves its name to libpq, by the authority of this Space and by no other', async () => {
+    const url = await databaseUrl(namespace, 'inside');
+    const authority = await kube.get('configmap', 'space-ca', installed.namespace);
+    const script = 'cat >/tmp/ca.crt && exec psql -XAtq "$0" -c "$1"';
+    const open = (host: string, root: string) =>
+      kube.exec(
+        services,
+        'postgres-0',
+        [
+          ...['env', `PGPASSWORD=${url.password}`, 'sh', '-c', script],
+          `host=${host} hostaddr=127.0.0.1 user=${url.username} dbname=${url.pathname.slice(1)} sslmode=verify-full sslrootcert=${root}`,
+          'SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()',
+        ],
+        authority?.data['ca.crt'],
+      );
+    expect((await open('postgres', '/tmp/ca.crt')).stdout.trim()).toBe('t|TLSv1.3');
+    expect((await open('postgres', 'system')).stderr).toContain('certificate verify failed');
+    expect((await open('s3', '/tmp/ca.crt')).stderr).toContain('does not match host name');
+  });
+
+  it('the database broker holds encrypted sessions only', async () => {
+    const rows = await superuserRows(
+      "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'space_broker'",
+    );
+    expect(rows).toEqual(['t']);
+  });
+
+  it('the broker is believed with the Space’s authority and its own name, and speaks no plain HTTP', async () => {
+    const selector = 'platform.space/component=operator';
+    const [operator] = await kube.list('pods', installed.namespace, selector);
+    const ends = await told(installed.namespace, operator?.metadata.name ?? '', CALLS);
+    expect(ends.split(' ')).toEqual([
+      '200',
+      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+      'ERR_TLS_CERT_ALTNAME_INVALID',
+      expect.stringMatching(/^(ECONNRESET|EPIPE|HPE_INVALID_CONSTANT)$/),
+    ]);
+  });
+});
