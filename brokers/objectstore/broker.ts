@@ -23,6 +23,7 @@ import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { CONTRACT } from './contract.ts';
 import { openDataPlane } from './data/open.ts';
+import type { PaceOptions } from './data/pace.ts';
 import { loadDriver } from './driver.ts';
 import { openContext } from './open.ts';
 import { finishPending } from './upkeep/pending.ts';
@@ -54,6 +55,8 @@ export interface BrokerOptions {
   readonly driverDirectory: string;
   readonly log: Logger;
   readonly failpoint?: (name: string) => void;
+  /** When a body is too slow; a test does not want to wait a minute. */
+  readonly pace?: Partial<PaceOptions>;
 }
 
 /** Starts a broker, fail-closed and in this order: driver documents, keys, registry, tokens, listeners. */
@@ -105,6 +108,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
         streams: config.OBJECT_STREAMS,
       },
+      ...(options.pace === undefined ? {} : { pace: options.pace }),
       log,
       metrics: registry,
     });

@@ -7,7 +7,7 @@ interface Transfer {
   /** The caller moved too little for too long. */
   readonly onSlow: () => void;
   /** Called now and then while the transfer lasts. */
-  readonly onTick: () => void;
+  readonly onRecheck: () => void;
 }
 
 export interface Pace {
@@ -18,27 +18,38 @@ export interface Pace {
 
 export interface PaceOptions {
   readonly tickMs: number;
+  /** How often a transfer is asked whether it may go on. */
+  readonly recheckMs: number;
   /** A caller who moves fewer than `leastBytes` in this time is let go. */
   readonly windowMs: number;
   readonly leastBytes: number;
 }
 
-const DEFAULTS: PaceOptions = { tickMs: 5_000, windowMs: 60_000, leastBytes: 64 * 1024 };
+const DEFAULTS: PaceOptions = {
+  tickMs: 5_000,
+  recheckMs: 10_000,
+  windowMs: 60_000,
+  leastBytes: 64 * 1024,
+};
 
 interface Watched extends Transfer {
   bytes: number;
   since: number;
+  checkedAt: number;
 }
 
 /** Looks at sockets instead of counting chunks: the fast path stays free of it. */
 export function createPace(options: Partial<PaceOptions> = {}, now = () => performance.now()): Pace {
-  const { tickMs, windowMs, leastBytes } = { ...DEFAULTS, ...options };
+  const { tickMs, recheckMs, windowMs, leastBytes } = { ...DEFAULTS, ...options };
   const watched = new Set<Watched>();
 
   const timer = setInterval(() => {
     const at = now();
     for (const one of watched) {
-      one.onTick();
+      if (at - one.checkedAt >= recheckMs) {
+        one.checkedAt = at;
+        one.onRecheck();
+      }
       const bytes = moved(one);
       if (bytes - one.bytes >= leastBytes || !waitsForCaller(one)) {
         one.bytes = bytes;
@@ -53,7 +64,7 @@ export function createPace(options: Partial<PaceOptions> = {}, now = () => perfo
 
   return {
     watch: (transfer) => {
-      const one = { ...transfer, bytes: moved(transfer), since: now() };
+      const one = { ...transfer, bytes: moved(transfer), since: now(), checkedAt: now() };
       watched.add(one);
       return () => void watched.delete(one);
     },

@@ -39,8 +39,6 @@ export interface DataPlane {
 
 /** How long a caller whose request was refused may go on sending before the connection is cut. */
 const LINGER_MS = 2_000;
-/** A stream that lasts longer is looked at again: its principal may have been retired. */
-const RECHECK_MS = 10_000;
 
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
 export function createDataPlane(options: PlaneOptions): DataPlane {
@@ -77,14 +75,13 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
   function transfer(exchange: Exchange): void {
     const { request, response, tenant } = exchange;
     if (request.headers.expect !== undefined && !request.complete) response.writeContinue();
-    let checkedAt = performance.now();
     const stop = pace.watch({
       request,
       response,
       onSlow: () => end(exchange, new ServiceError('invalid_request', 'too slow')),
-      onTick: () => {
-        if (tenant === undefined || performance.now() - checkedAt < RECHECK_MS) return;
-        checkedAt = performance.now();
+      // Its principal may have been retired since it was let in.
+      onRecheck: () => {
+        if (tenant === undefined) return;
         tenants.byDigest(tenant.digest).then(
           (still) => still ?? end(exchange, refusal()),
           // The registry is away: whoever was let in is not thrown out for that.

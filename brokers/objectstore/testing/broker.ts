@@ -117,6 +117,7 @@ export interface TestBroker extends Broker {
 export interface TestBrokerOptions {
   readonly environment?: Record<string, string>;
   readonly failpoint?: (name: string) => void;
+  readonly pace?: Parameters<typeof startBroker>[0]['pace'];
 }
 
 export async function startTestBroker(mounts: Mounts, options: TestBrokerOptions = {}): Promise<TestBroker> {
@@ -124,12 +125,13 @@ export async function startTestBroker(mounts: Mounts, options: TestBrokerOptions
   const config = readConfig({ ...mounts.environment, ...options.environment });
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLogger({ service: 'objectstore-broker', level: config.LOG_LEVEL, destination });
-  const { failpoint } = options;
+  const { failpoint, pace } = options;
   const broker = await startBroker({
     config,
     driverDirectory: DRIVER_DIRECTORY,
     log,
     ...(failpoint ? { failpoint } : {}),
+    ...(pace ? { pace } : {}),
   });
   const url = `http://127.0.0.1:${broker.port}`;
   const provisioner = client(url, mounts.provisioner);

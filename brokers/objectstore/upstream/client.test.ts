@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { Readable, Writable } from 'node:stream';
 import { portOf, Secret } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../db/testing/postgres.ts';
 import { type S3Server, startS3Server } from '../testing/s3.ts';
 import { createS3Client, type S3Client } from './client.ts';
 import { S3Error, toServiceError } from './errors.ts';
@@ -152,10 +154,60 @@ test('pages follow one another', async () => {
   expect(seen).toEqual(['pages/a', 'pages/b/', 'pages/c', 'pages/d']);
 });
 
-test('a body that is shorter than announced stores nothing', async () => {
-  expect(await failure(client.put('short', stream('abc', 10)))).toBeDefined();
-  expect(await failure(client.head('short'))).toMatch(/404/);
+describe('a body that does not come whole', () => {
+  /** Objects that the server has begun to write and not yet named. */
+  const unfinished = () =>
+    readdirSync(`/proc/${server.pid}/fd`).filter((fd) => {
+      try {
+        const path = readlinkSync(`/proc/${server.pid}/fd/${fd}`);
+        return path.startsWith(server.directory) && /\(deleted\)$|\.sgwtmp/.test(path);
+      } catch {
+        return false;
+      }
+    }).length;
+
+  test.each([
+    ['is aborted', (_body: Readable, abort: AbortController) => abort.abort()],
+    ['breaks', (body: Readable) => body.destroy(new Error('broken'))],
+    ['ends early', (body: Readable) => void body.push(null)],
+    ['goes on too long', (body: Readable) => void body.push(Buffer.alloc(16 * 1024 * 1024))],
+  ])('because it %s leaves what was there', async (_what, end) => {
+    await client.put('whole', stream('good'));
+    const body = new Readable({ read: () => undefined });
+    const abort = new AbortController();
+    const put = failure(
+      client.put('whole', { stream: body, length: 4 * 1024 * 1024 }, { signal: abort.signal }),
+    );
+    body.push(Buffer.alloc(2 * 1024 * 1024));
+    await until(() => unfinished() > 0, 'the server to begin');
+    end(body, abort);
+    expect(await put).toBeDefined();
+    await until(() => unfinished() === 0, 'the server to end');
+    expect(await content('whole')).toBe('good');
+  });
+
+  test('shorter than a chunk is not stored either', async () => {
+    expect(await failure(client.put('short', stream('abc', 10)))).toBeDefined();
+    expect(await failure(client.put('long', stream('abc', 2)))).toBeDefined();
+    for (const key of ['short', 'long']) expect(await failure(client.head(key))).toMatch(/404/);
+  });
 });
+
+test.each([1, 8_191, 1024 * 1024 - 1, 1024 * 1024, 1024 * 1024 + 1, 3 * 1024 * 1024])(
+  'a body of %d bytes comes back as it was, however it is cut',
+  async (length) => {
+    const bytes = randomBytes(length);
+    const pieces = [
+      bytes.subarray(0, length >> 2),
+      bytes.subarray(length >> 2, length >> 1),
+      bytes.subarray(length >> 1),
+    ];
+    await client.put('cut', { stream: Readable.from(pieces.filter((one) => one.length > 0)), length });
+    const { body, headers } = await client.read('cut', length);
+    expect(body.equals(bytes)).toBe(true);
+    expect(headers['content-encoding']).toBeUndefined();
+  },
+);
 
 describe('an upstream that fails', () => {
   const servers: Server[] = [];

@@ -1,9 +1,10 @@
 import { type Readable, Writable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { CODED_PAYLOAD, coded } from './coded.ts';
 import { encode, encodePath } from './encode.ts';
 import { fromTransport, S3Error } from './errors.ts';
 import { createSigner } from './sign.ts';
-import { EMPTY_SHA256, sha256, UNSIGNED_PAYLOAD } from './sigv4.ts';
+import { EMPTY_SHA256, sha256 } from './sigv4.ts';
 import { routeOf, type Target } from './target.ts';
 import { parseXml, textOf } from './xml.ts';
 
@@ -46,21 +47,21 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
   function signed({ method, key, query = {}, headers = {}, body, signal }: Ask): Dispatcher.RequestOptions {
     const path = key === undefined ? route.path || '/' : `${route.path}/${encodePath(key)}`;
     const pairs = Object.entries(query).map(([name, value]) => [encode(name), encode(value)] as const);
-    const length = body?.length;
+    const sent = body === undefined || Buffer.isBuffer(body) ? body : coded(body.stream, body.length);
     const all = {
       host: route.host,
       ...headers,
-      ...(length === undefined ? {} : { 'content-length': String(length) }),
+      ...(sent === undefined ? {} : { 'content-length': String(sent.length) }),
+      ...(sent === undefined || Buffer.isBuffer(sent) ? {} : sent.headers),
     };
-    const payload =
-      body === undefined ? EMPTY_SHA256 : Buffer.isBuffer(body) ? sha256(body) : UNSIGNED_PAYLOAD;
+    const payload = sent === undefined ? EMPTY_SHA256 : Buffer.isBuffer(sent) ? sha256(sent) : CODED_PAYLOAD;
     const suffix = pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`;
     return {
       origin: route.origin,
       method,
       path: `${path}${suffix}`,
       headers: sign({ method, path, query: pairs, headers: Object.entries(all), payload }, now()),
-      body: body === undefined ? null : Buffer.isBuffer(body) ? body : body.stream,
+      body: sent === undefined ? null : Buffer.isBuffer(sent) ? sent : sent.stream,
       ...(signal === undefined ? {} : { signal }),
     };
   }

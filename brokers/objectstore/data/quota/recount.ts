@@ -4,17 +4,21 @@ import { finishCount, lockUsage, type Registry } from './rows.ts';
 
 const PAGE = 1_000;
 
+/** A count may take this share of the time: whoever deletes and writes at his limit waits little, but not for free. */
+const SHARE = 20;
+const LEAST_GAP_MS = 1_000;
+
 /**
- * Lists what a Capsule really has, so that overwritten and deleted objects stop counting. At most once a minute for
- * each; who asks in between, or while one runs, shares its outcome.
+ * Lists what a Capsule really has, so that overwritten and deleted objects stop counting. Who asks while one runs
+ * shares its outcome; who asks soon after one is told that nothing changed.
  */
 export function createRecount(
   registry: Registry,
   client: Pick<S3Client, 'list'>,
-  { everyMs = 60_000, now = () => performance.now() }: { everyMs?: number; now?: () => number } = {},
+  now: () => number = () => performance.now(),
 ) {
   const running = new Map<string, Promise<boolean>>();
-  const doneAt = new Map<string, number>();
+  const nextAt = new Map<string, number>();
 
   /** What is deleted while the count runs may still be counted; never is anything stored left out. */
   async function count({ place }: Capsule, flush: () => Promise<void>): Promise<boolean> {
@@ -31,11 +35,12 @@ export function createRecount(
     const { place } = capsule;
     const current = running.get(place);
     if (current !== undefined) return current;
-    if (now() - (doneAt.get(place) ?? Number.NEGATIVE_INFINITY) < everyMs) return false;
+    if (now() < (nextAt.get(place) ?? 0)) return false;
+    const begun = now();
     const run = count(capsule, flush).finally(() => {
       running.delete(place);
-      doneAt.set(place, now());
-      if (doneAt.size > 10_000) doneAt.clear();
+      nextAt.set(place, now() + Math.max(LEAST_GAP_MS, SHARE * (now() - begun)));
+      if (nextAt.size > 10_000) nextAt.clear();
     });
     running.set(place, run);
     return run;

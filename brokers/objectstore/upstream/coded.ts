@@ -1,0 +1,88 @@
+import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
+import { crc32 } from 'node:zlib';
+
+/**
+ * A body in the `aws-chunked` coding with its CRC-32 behind it. Not for the checksum's sake alone: a server that is
+ * sent a plain body may take the end of the connection for the end of the object (versitygw does), and would put the
+ * half of an interrupted upload in the place of a good object. This coding has an end that cannot be missed.
+ */
+export interface CodedBody {
+  readonly stream: Readable;
+  /** Bytes with the coding around them. */
+  readonly length: number;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The payload word of a request with such a body. */
+export const CODED_PAYLOAD = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
+
+const CHUNK = 1024 * 1024;
+const TRAILER = 'x-amz-checksum-crc32';
+/** `0CRLF`, the trailer with 8 characters of Base64, an empty line. */
+const END_BYTES = `0\r\n${TRAILER}:AAAAAA==\r\n\r\n`.length;
+
+export function coded(source: Readable, length: number): CodedBody {
+  const stream = new ChunkCoder(length);
+  // Whoever reads the coded body hears of every error by it.
+  pipeline(source, stream, () => undefined);
+  return {
+    stream,
+    length: codedLength(length),
+    headers: { 'x-amz-decoded-content-length': String(length), 'x-amz-trailer': TRAILER },
+  };
+}
+
+function codedLength(length: number): number {
+  const whole = Math.floor(length / CHUNK);
+  const rest = length % CHUNK;
+  const around = (size: number) => size.toString(16).length + 4;
+  return length + whole * around(CHUNK) + (rest === 0 ? 0 : around(rest)) + END_BYTES;
+}
+
+/** Puts heads between slices of what passes; the bytes themselves are not copied. */
+class ChunkCoder extends Transform {
+  /** Bytes of the whole body, and of the current chunk, that are still to come. */
+  #left: number;
+  #inChunk = 0;
+  #begun = false;
+  #crc = 0;
+
+  constructor(length: number) {
+    super({ highWaterMark: 256 * 1024 });
+    this.#left = length;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    if (chunk.length > this.#left) {
+      done(new Error('body longer than announced'));
+      return;
+    }
+    this.#crc = crc32(chunk, this.#crc);
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#inChunk === 0) this.#beginChunk();
+      const slice = chunk.subarray(at, at + this.#inChunk);
+      this.push(slice);
+      this.#inChunk -= slice.length;
+      this.#left -= slice.length;
+      at += slice.length;
+    }
+    done();
+  }
+
+  override _flush(done: TransformCallback): void {
+    if (this.#left > 0) {
+      done(new Error('body shorter than announced'));
+      return;
+    }
+    const sum = Buffer.alloc(4);
+    sum.writeUInt32BE(this.#crc);
+    this.push(`${this.#begun ? '\r\n' : ''}0\r\n${TRAILER}:${sum.toString('base64')}\r\n\r\n`);
+    done();
+  }
+
+  #beginChunk(): void {
+    this.#inChunk = Math.min(CHUNK, this.#left);
+    this.push(`${this.#begun ? '\r\n' : ''}${this.#inChunk.toString(16)}\r\n`);
+    this.#begun = true;
+  }
+}
