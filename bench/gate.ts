@@ -4,8 +4,12 @@
  * runs in this process; a stand-in plays the kubelet, so the time of a node is not in the figures.
  */
 import { once } from 'node:events';
+import { join } from 'node:path';
+import { sandboxPolicies } from '../e2e/space/policies.ts';
 import * as kinds from '../operator/kinds.ts';
+import { ApiError } from '../operator/runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../operator/runtime/objects.ts';
+import { eventually } from '../operator/testing/eventually.ts';
 import type { TestSpace } from '../operator/testing/space.ts';
 import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
 import { testPrograms } from '../scripts/programs.ts';
@@ -16,6 +20,8 @@ const SIZES = {
   full: { capsules: 50, assistants: 200, rounds: 100 },
 };
 const LIMIT_MS = 120_000;
+/** So many in a row, and admission has made up its mind. */
+const REFUSALS = 20;
 
 type Conditioned = KubeObject & {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
@@ -41,13 +47,15 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
   for (let i = 0; i < size.assistants; i += 1) {
     await space.assistant(`a${i}`, { capsule: `c${i % size.capsules}`, suspend: true });
   }
-  const all = size.capsules + size.assistants;
+  // And one of each that runs, which admission is tried with.
+  const all = size.capsules + size.assistants + 2;
   const told = new Map<string, string>();
   const tell = ({ kind, metadata, status }: Conditioned) => {
     const sandbox = status?.conditions?.find(({ type }) => type === 'SandboxReady')?.status ?? 'none';
     told.set(`${kind}/${metadata.name}`, sandbox);
     if (told.size === all && new Set(told.values()).size === 1) seen.note(`all ${sandbox}`);
   };
+  const admission = await guard(theatre, space);
   const ending = new AbortController();
   const watches = [
     watch(theatre, kinds.CAPSULE, namespace, ending.signal, ({ object }) => tell(object)),
@@ -61,14 +69,18 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
   const samples = {
     closes: [] as number[],
     told: [] as number[],
+    admits: [] as number[],
     opens: [] as number[],
     resumed: [] as number[],
   };
   for (let round = 0; round < size.rounds; round += 1) {
     seen.forget();
+    await admission.open();
+    const last = admission.untilRefused();
     await client.call({ method: 'DELETE', path: pathOf(kinds.RUNTIME_CLASS, undefined, name), body: {} });
     const lost = await seen.reached('class DELETED');
     samples.closes.push((await seen.reached('gate False')) - lost);
+    samples.admits.push(Math.max(0, (await last) - lost));
     samples.told.push((await seen.reached('all False')) - lost);
     seen.forget();
     await client.call({
@@ -93,6 +105,7 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
     title: `The sandbox gate, ${size.capsules} Capsules and ${size.assistants} Assistants, ${size.rounds} rounds`,
     rows: [
       row('nothing is scheduled any more', samples.closes),
+      row('the last pod was let in by admission', samples.admits),
       row('every Capsule and Assistant says so', samples.told),
       row('the gate is open again', samples.opens),
       row('every Capsule and Assistant says so again', samples.resumed),
@@ -100,6 +113,7 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
     figures: {
       rounds: size.rounds,
       closes_p99_ms: Math.round(quantile(samples.closes, 0.99)),
+      admits_p99_ms: Math.round(quantile(samples.admits, 0.99)),
       told_p99_ms: Math.round(quantile(samples.told, 0.99)),
       opens_p99_ms: Math.round(quantile(samples.opens, 0.99)),
       resumed_p99_ms: Math.round(quantile(samples.resumed, 0.99)),
@@ -107,6 +121,46 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
     notes: [
       '“Can be read” is when a watch of our own delivered the change; a negative time means that the operator’s was faster.',
     ],
+  };
+}
+
+/** The chart's admission policies, and a Capsule's namespace to try them in with the pod that an operator makes. */
+async function guard({ server: { client } }: Theatre, space: TestSpace) {
+  const { runtimeClass, attesterImage, space: name } = space.names;
+  const helm = join(process.env['SPACE_TEST_BIN'] ?? '', 'helm');
+  const settings = { 'sandbox.runtimeClass': runtimeClass, 'sandbox.attester.image': attesterImage };
+  const namespace = await space.settled();
+  const deployment = await space.get<kinds.Deployment>(kinds.DEPLOYMENT, 'ledger', namespace);
+  const body = { metadata: { name: 'judged' }, spec: deployment?.spec?.template.spec };
+  for (const { path, object } of await sandboxPolicies(helm, name, settings))
+    await client.call({ method: 'POST', path, body: object });
+  /** Whether the pod would be let in; nothing is stored. */
+  const admitted = (pod: object) =>
+    client
+      .call({ method: 'POST', path: pathOf(kinds.POD, namespace), query: { dryRun: 'All' }, body: pod })
+      .then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof ApiError && (error.status === 403 || error.status === 422)) return false;
+          throw error;
+        },
+      );
+  const bare = { ...body, spec: { ...body.spec, initContainers: [] } };
+  await eventually(async () => !(await admitted(bare)) && (await admitted(body)), {
+    what: 'the policies hold',
+  });
+  return {
+    open: () => eventually(() => admitted(body), { what: 'admission lets pods in' }),
+    /** Asks without a pause until the pod is refused for good; answers when the last was let in. */
+    async untilRefused(): Promise<number> {
+      let last = Number.NEGATIVE_INFINITY;
+      for (let refusals = 0; refusals < REFUSALS; refusals += 1) {
+        if (!(await admitted(body))) continue;
+        last = performance.now();
+        refusals = -1;
+      }
+      return last;
+    },
   };
 }
 

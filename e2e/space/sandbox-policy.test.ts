@@ -1,17 +1,16 @@
 /** Which pods a Capsule's namespace takes, asked of a real API server with the chart's policies. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { checkManifest } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 import { deploymentObject } from '../../operator/assistant/workload.ts';
 import { ApiError } from '../../operator/runtime/errors.ts';
 import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
 import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { findTool } from '../cluster/tools.ts';
-import { finish, type KubeObject } from './kube.ts';
+import { sandboxPolicies } from './policies.ts';
 
 interface Pod {
   metadata: { name: string; labels?: object; annotations?: object };
@@ -19,17 +18,11 @@ interface Pod {
   spec: any;
 }
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const ATTESTER = 'registry.test/attester:1';
 const CAPSULE = 'home-household-0123abcd';
 const OLDER = 'home-older-89abcdef';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
-const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const CLASSES = '/apis/node.k8s.io/v1/runtimeclasses';
-const POLICIES: Readonly<Record<string, string>> = {
-  ValidatingAdmissionPolicy: `${ADMISSION}/validatingadmissionpolicies`,
-  ValidatingAdmissionPolicyBinding: `${ADMISSION}/validatingadmissionpolicybindings`,
-};
 
 let directory: string;
 let helm: string;
@@ -94,15 +87,8 @@ async function said(ask: () => Promise<unknown>): Promise<string> {
   }
 }
 
-async function policiesOf(space: string, ...settings: string[]): Promise<KubeObject[]> {
-  const args = ['template', space, CHART, '--namespace', space, '--no-hooks'];
-  const set = ['sandbox.attester.image=' + ATTESTER, ...settings].flatMap((value) => ['--set', value]);
-  const { code, stdout, stderr } = await finish(helm, [...args, ...set]);
-  if (code !== 0) throw new Error(stderr);
-  return parseAllDocuments(stdout)
-    .map((document) => document.toJS() as KubeObject | null)
-    .filter((object) => object?.metadata.name.startsWith(`${space}-sandbox`) === true) as KubeObject[];
-}
+const policiesOf = (space: string, settings: Record<string, string> = {}) =>
+  sandboxPolicies(helm, space, { 'sandbox.attester.image': ATTESTER, ...settings });
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-sandbox-policy-'));
@@ -116,11 +102,9 @@ beforeAll(async () => {
     await post('/api/v1/namespaces', { metadata: { name, labels } });
   await post(CLASSES, runtimeClass('gvisor', 'runsc'));
   await post(CLASSES, runtimeClass('kata', 'kata-qemu'));
-  for (const object of [
-    ...(await policiesOf('home')),
-    ...(await policiesOf('cabin', 'sandbox.runtimeClass=kata', 'sandbox.handler=kata-qemu')),
-  ])
-    await post(POLICIES[object.kind] ?? '', object);
+  const cabin = { 'sandbox.runtimeClass': 'kata', 'sandbox.handler': 'kata-qemu' };
+  for (const { path, object } of [...(await policiesOf('home')), ...(await policiesOf('cabin', cabin))])
+    await post(path, object);
   // A policy holds a moment after it was made, and lets in a moment later.
   const bare = but((_, spec) => delete spec.initContainers);
   for (const namespace of [CAPSULE, OTHER_CAPSULE])
@@ -246,7 +230,9 @@ describe('a Capsule refuses', () => {
   ])('%s', async (_, pod, reason) => expect(await verdict(pod)).toContain(reason));
 
   it('nobody’s pod less than another’s: the policies except no user', async () => {
-    const policies = (await policiesOf('home')).filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+    const policies = (await policiesOf('home'))
+      .map(({ object }) => object)
+      .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
     expect(policies).toHaveLength(2);
     for (const { spec } of policies)
       expect(spec).toMatchObject({ failurePolicy: 'Fail', matchConstraints: expect.anything() });

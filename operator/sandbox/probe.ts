@@ -77,6 +77,7 @@ export function probedNode(pod: Pod | undefined): string | undefined {
 
 /** What is known of a node, from the pods that were made to probe it. */
 export function proofOf(names: SpaceNames, node: Node, probes: readonly Pod[]): Proof {
+  if (probes.length === 0) return { verdict: 'untried' };
   const pod = probes.find(({ metadata }) => metadata.name === probeName(names, node));
   if (!pod || pod.metadata.deletionTimestamp !== undefined) return { verdict: 'untried' };
   const { phase, containerStatuses = [] } = pod.status ?? {};

@@ -4,7 +4,8 @@ import type { Node, Pod, RuntimeClass } from '../kinds.ts';
 import type { Reflector } from '../runtime/reflector.ts';
 import type { Stores } from '../stores.ts';
 import { decideGate } from './gate.ts';
-import { isProbe, proofOf } from './probe.ts';
+import { isProbe } from './probe.ts';
+import { Proofs } from './proofs.ts';
 
 export interface Gate {
   readonly now: () => Finding;
@@ -25,6 +26,7 @@ export function watchGate(
   reflectors: GateReflectors,
   onChange: (finding: Finding) => void,
 ): Gate {
+  const proofs = new Proofs(names);
   const decide = () =>
     decideGate({
       wanted: names,
@@ -35,7 +37,7 @@ export function watchGate(
       nodes: { health: reflectors.nodes.health, all: stores.nodes.list() },
       probes: {
         health: reflectors.pods.health,
-        of: (node) => proofOf(names, node, stores.pods.by('probe', node.metadata.name)),
+        of: (node) => proofs.of(node, stores.pods.by('probe', node.metadata.name)),
       },
     });
   let last = decide();
@@ -45,7 +47,10 @@ export function watchGate(
     last = next;
     onChange(next);
   };
-  stores.nodes.onChange(check);
+  stores.nodes.onChange(({ key, now }) => {
+    if (!now) proofs.forget(key);
+    check();
+  });
   stores.runtimeClasses.onChange(check);
   stores.pods.onChange(({ before, now }) => {
     if (isProbe(before) || isProbe(now)) check();

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import type { SpaceNames } from '../context.ts';
+import type { Node, Pod } from '../kinds.ts';
+import { probeObject } from './probe.ts';
+import { Proofs } from './proofs.ts';
+
+const names: SpaceNames = {
+  space: 'home',
+  namespace: 'home',
+  servicesNamespace: 'home-services',
+  runtimeClass: 'gvisor',
+  handler: 'runsc',
+  attesterImage: 'registry.test/attester:1',
+  handlerReport: 'node',
+  onLoss: 'keep',
+};
+const node = (bootID: string): Node => ({ metadata: { name: 'n1' }, status: { nodeInfo: { bootID } } });
+const probe = (of: Node, phase: string): Pod[] => {
+  const { metadata, spec } = probeObject(names, of) as unknown as Required<Pod>;
+  return [{ metadata, spec: { ...spec, nodeName: 'n1' }, status: { phase } }];
+};
+
+test('a failure lasts while it is tried again, until a probe passes or the node is another one', () => {
+  const proofs = new Proofs(names);
+  const [first, next] = [node('b1'), node('b2')];
+  const verdicts = [
+    proofs.of(first, []),
+    proofs.of(first, probe(first, 'Failed')),
+    proofs.of(first, []),
+    proofs.of(first, probe(first, 'Pending')),
+    proofs.of(first, probe(first, 'Succeeded')),
+    proofs.of(first, []),
+    proofs.of(first, probe(first, 'Failed')),
+    proofs.of(next, probe(first, 'Failed')),
+    proofs.of(next, probe(next, 'Pending')),
+  ].map(({ verdict }) => verdict);
+  expect(verdicts).toEqual([
+    ...['untried', 'failed', 'failed', 'failed', 'passed'],
+    ...['untried', 'failed', 'untried', 'running'],
+  ]);
+});
+
+test('a node that is gone is forgotten', () => {
+  const proofs = new Proofs(names);
+  proofs.of(node('b1'), probe(node('b1'), 'Failed'));
+  proofs.forget('n1');
+  expect(proofs.of(node('b1'), []).verdict).toBe('untried');
+});
