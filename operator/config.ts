@@ -28,6 +28,12 @@ const Environment = z
       .string()
       .regex(/^[a-zA-Z0-9-]+$/)
       .optional(),
+    /** Left out in a Space without an object store. */
+    OBJECT_STORE_BROKER_URL: z.url({ protocol: /^https?$/ }).optional(),
+    OBJECT_STORE_PROVISIONER_TOKEN_FILE: z
+      .string()
+      .min(1)
+      .default('/etc/space/objectstore-provisioner/token'),
     HEALTH_PORT: port.default(8081),
     METRICS_PORT: port.default(9090),
     LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
@@ -35,7 +41,12 @@ const Environment = z
   .refine((value) => value.SPACE_CA_FILE === undefined || value.DB_BROKER_URL.startsWith('https:'), {
     path: ['DB_BROKER_URL'],
     message: 'must be https where SPACE_CA_FILE is set',
-  });
+  })
+  .refine(
+    ({ SPACE_CA_FILE: ca, OBJECT_STORE_BROKER_URL: url }) =>
+      ca === undefined || url === undefined || url.startsWith('https:'),
+    { path: ['OBJECT_STORE_BROKER_URL'], message: 'must be https where SPACE_CA_FILE is set' },
+  );
 
 /** What the operator is told by its environment; see docs/architecture.md. */
 export interface Config {
@@ -52,6 +63,8 @@ export interface Config {
   readonly spaceCaFile: string | undefined;
   /** Which pod this is; a UID of chance where nobody said. */
   readonly pod: { readonly name: string; readonly uid: string };
+  readonly objectStoreBrokerUrl: string | undefined;
+  readonly objectStoreProvisionerTokenFile: string;
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly logLevel: string;
@@ -77,6 +90,8 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     dbProvisionerTokenFile: value.DB_PROVISIONER_TOKEN_FILE,
     spaceCaFile: value.SPACE_CA_FILE,
     pod: { name: value.POD_NAME, uid: value.POD_UID ?? randomUUID() },
+    objectStoreBrokerUrl: value.OBJECT_STORE_BROKER_URL,
+    objectStoreProvisionerTokenFile: value.OBJECT_STORE_PROVISIONER_TOKEN_FILE,
     healthPort: value.HEALTH_PORT,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { DatabaseBroker } from './brokers/database.ts';
+import type { ObjectStoreBroker } from './brokers/objects.ts';
 import type { Finding } from './conditions.ts';
 import type { SecretObject } from './kinds.ts';
 import { SECRET } from './kinds.ts';
@@ -43,6 +44,8 @@ export interface Context {
   readonly database: DatabaseBroker;
   /** The Space's authority, PEM, as it is now; Assistants verify the services with it. */
   readonly spaceCa: () => Promise<string | undefined>;
+  /** Undefined in a Space without an object store. */
+  readonly objectStore: ObjectStoreBroker | undefined;
   readonly gate: () => Finding;
   readonly now: () => string;
   readonly log: Logger;

@@ -3,6 +3,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { databaseBroker } from './brokers/database.ts';
+import { objectStoreBroker } from './brokers/objects.ts';
 import { readConfig } from './config.ts';
 import { serveHealth, serveMetrics } from './health.ts';
 import { holderOf, podIsGone } from './holder.ts';
@@ -25,9 +26,15 @@ collectDefaultMetrics({ register: registry });
 const measured = operatorMetrics(registry);
 
 /** Beside the bundle in an image; in the sources, in the room that it belongs to. */
-async function driverDocument(): Promise<Buffer> {
+async function driverDocument(file: string): Promise<Buffer> {
   const here = (path: string) => readFile(new URL(path, import.meta.url));
-  return here('driver/postgres.json').catch(() => here('../manifests/driver/postgres.json'));
+  return here(`driver/${file}`).catch(() => here(`../manifests/driver/${file}`));
+}
+
+/** While it is rotated the file holds two, the new one first. */
+async function provisionerToken(path: string): Promise<Secret> {
+  const text = await readFile(path, 'utf8');
+  return new Secret(text.split('\n')[0]?.trim() ?? '');
 }
 
 const kubeConfig = new KubeConfig();
@@ -38,14 +45,20 @@ const spaceCa = spaceCaFile === undefined ? undefined : () => readFile(spaceCaFi
 const database = databaseBroker({
   url: config.dbBrokerUrl,
   readCa: spaceCa,
-  driver: await driverDocument(),
+  driver: await driverDocument('postgres.json'),
   onCall: measured.observeBrokerCall,
-  async provisionerToken() {
-    const text = await readFile(config.dbProvisionerTokenFile, 'utf8');
-    // While it is rotated the file holds two, the new one first.
-    return new Secret(text.split('\n')[0]?.trim() ?? '');
-  },
+  provisionerToken: () => provisionerToken(config.dbProvisionerTokenFile),
 });
+const objectStore =
+  config.objectStoreBrokerUrl === undefined
+    ? undefined
+    : objectStoreBroker({
+        url: config.objectStoreBrokerUrl,
+        readCa: spaceCa,
+        driver: await driverDocument('objectstore.json'),
+        onCall: measured.observeBrokerCall,
+        provisionerToken: () => provisionerToken(config.objectStoreProvisionerTokenFile),
+      });
 
 const health = { live: () => true, ready: () => false };
 const servers = [
@@ -60,6 +73,7 @@ const manager = startOperator({
   client,
   names: config,
   database,
+  objectStore,
   spaceCa,
   log,
   metrics,

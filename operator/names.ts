@@ -27,11 +27,18 @@ export const ANNOTATION = {
   rotate: `${GROUP}/rotate`,
   /** On a Secret with a database's URL: the last such value that was served. */
   rotated: `${GROUP}/rotated`,
+  /** On a Capsule's object-store principal: the quota in bytes, or `default`, with which the broker knows it. */
+  provisioned: `${GROUP}/provisioned`,
+  /** On a workload's object-store token: the digest with which the broker knows it. */
+  registered: `${GROUP}/registered`,
   /** Digest of a pod template and of all that it mounts. */
   revision: `${GROUP}/revision`,
   /** On a probe: the node that it is for. */
   node: `${GROUP}/node`,
 } as const;
+
+/** Of the object-storage broker's data listener. */
+export const OBJECT_STORE_PORT = 8081;
 
 /** `<space>-<capsule>-<8 hex>`, at most 63 bytes; the hash is over both, so that no two pairs share a name. */
 export function capsuleNamespace(space: string, capsule: string): string {
@@ -46,4 +53,6 @@ export const STORED_INPUT_TYPE = `${GROUP}/stored-input`;
 export const principalSecretName = (capsule: string) => `capsule-${capsule}-database`;
 export const workloadSecretName = (id: string) => `${id}-database`;
 export const leaseName = (space: string) => `${space}-operator`;
+export const objectPrincipalSecretName = (capsule: string) => `capsule-${capsule}-objectstore`;
+export const workloadObjectsSecretName = (id: string) => `${id}-objectstore`;
 export const secretsRoleName = (space: string) => `${space}-capsule-secrets`;

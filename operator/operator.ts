@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
 import { fenced } from './brokers/fenced.ts';
+import type { ObjectStoreBroker } from './brokers/objects.ts';
 import { reconcileCapsule } from './capsule/controller.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context, Identity, SpaceNames } from './context.ts';
@@ -30,6 +31,8 @@ export interface OperatorOptions {
   readonly database: DatabaseBroker;
   /** Reads the Space's authority, PEM, where there is one. */
   readonly spaceCa?: (() => Promise<string>) | undefined;
+  /** Left out in a Space without an object store. */
+  readonly objectStore?: ObjectStoreBroker | undefined;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
   /** This process, among all that ever lead this Space. */
@@ -119,6 +122,7 @@ export function startOperator(options: OperatorOptions): Manager {
     events,
     database: fenced(options.database, () => lease.check()),
     spaceCa: async () => options.spaceCa?.(),
+    objectStore: options.objectStore && fenced(options.objectStore, () => lease.check()),
     gate: gate.now,
     now: () => wireTime(),
     log,

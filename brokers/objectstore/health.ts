@@ -1,7 +1,7 @@
 import { believedFrom, requireRefusals } from '@space/broker-kit/control';
 import { CONTRACT } from './contract.ts';
 
-/** The container's health check: exits 0 only if the live listener refuses what it must. */
+/** The container's health check: exits 0 only if both live listeners refuse what they must. */
 try {
   await requireRefusals(
     [
@@ -10,6 +10,12 @@ try {
         method: 'POST',
         path: CONTRACT['capsule.finalize'].path,
         audience: 'prv',
+      },
+      {
+        port: Number(process.env['DATA_PORT'] || 8081),
+        method: 'PUT',
+        path: '/v1/objects/data/health',
+        audience: 'osw',
       },
     ],
     believedFrom(process.env),

@@ -35,7 +35,6 @@ export async function openContext(
 
   const managed = await openManagedStore(config, CONNECTIONS.upstream);
   held.closers.push(() => managed.close());
-  const sweep = createSweep(managed.s3);
   const registry = createMetrics();
   const metrics = createBrokerMetrics(registry.registry, connections.count);
   const { custody, reseal } = await openCustody(
@@ -55,10 +54,10 @@ export async function openContext(
     connections,
     space: config.SPACE_NAME,
     places: placeNames(nameKey, config.SPACE_NAME),
-    sweep: async (place, stopping) => {
-      await sweep(place, stopping);
-      await abortUnder(connections, managed.s3, place);
-    },
+    sweep: createSweep({
+      s3: managed.s3,
+      abortUploads: (place) => abortUnder(connections, managed.s3, place),
+    }),
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
     custody,
     verify: await openVerify(config),

@@ -6,6 +6,8 @@ import { boolean, integer, list, map, object, quantity, string } from './rule.ts
 /** What the platform sets itself. */
 const RESERVED_VARIABLES = [
   'DATABASE_URL',
+  'OBJECT_STORE_URL',
+  'OBJECT_STORE_TOKEN_FILE',
   'CAPSULE_ID',
   'ASSISTANT_ID',
   'PORT',

@@ -21,6 +21,11 @@ const quota = object({
     memory: quantity({ title: 'Memory', description: 'Memory, in bytes.', examples: ['4Gi'] }),
     pods: integer({ title: 'Pods', description: 'Pods at the same time.', min: 0, max: 10_000 }),
     assistants: integer({ title: 'Assistants', description: 'Assistants.', min: 0, max: 1_000 }),
+    storage: quantity({
+      title: 'Storage',
+      description: 'Files in the object store, in bytes; without it, as much as the Space grants by default.',
+      examples: ['10Gi'],
+    }),
   },
 });
 
@@ -37,7 +42,7 @@ export const capsuleSpec = object({
     }),
     deletionPolicy: choice({
       title: 'Deletion policy',
-      description: 'Drop deletes the databases with the Capsule; Retain keeps them.',
+      description: 'Drop deletes databases and files with the Capsule; Retain keeps them.',
       options: ['Drop', 'Retain'],
       default: 'Drop',
     }),

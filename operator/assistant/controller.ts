@@ -13,6 +13,7 @@ import { ensureDocuments, sweepDocuments } from './documents.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Gathered, gather } from './gather.ts';
 import { decideWorkload } from './health.ts';
+import { ensureObjects } from './objects.ts';
 import { type Plan, planAssistant } from './plan.ts';
 import { tellWiderPowers, widerPowers } from './powers.ts';
 import { reportAssistant } from './status.ts';
@@ -41,6 +42,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
 
   const findings = { ...plan.findings };
   if (acted.database) findings['DatabaseReady'] = acted.database;
+  if (acted.objects) findings['ObjectStoreReady'] = acted.objects;
   if (acted.workload) findings['WorkloadReady'] = acted.workload;
   const manifest =
     check.ok && plan.accepted
@@ -65,6 +67,7 @@ function lookAgainMs(context: Context, findings: Plan['findings'], { storedInput
 
 interface Acted {
   readonly database?: Finding;
+  readonly objects?: Finding | undefined;
   readonly workload?: Finding | undefined;
   readonly retry?: unknown;
 }
@@ -92,13 +95,23 @@ async function run(
     };
   }
   const { finding: provisioned, retry } = database;
-  if (!facts.postgresAddress) return { database: provisioned, workload: NO_SERVICE, retry };
-  // It may have closed while the database was made.
+  const { objectStore } = context;
+  const objects = objectStore && (await ensureObjects(context, objectStore, workload, signal));
+  const told = { database: provisioned, objects: objects?.finding, retry: retry ?? objects?.retry };
+  if (objects && !objects.tokenDigest)
+    return { ...told, workload: standing(context, facts) ?? waitsFor('ObjectStoreReady') };
+  if (!facts.postgresAddress) return { ...told, workload: noService('postgres', 'database') };
+  if (objects && !facts.objectStoreAddress)
+    return { ...told, workload: noService('objectstore', 'object store') };
+  // It may have closed while these were made.
   if (!isTrue(context.gate()))
-    return { database: provisioned, workload: standing(context, facts) ?? waitsFor('SandboxReady'), retry };
+    return { ...told, workload: standing(context, facts) ?? waitsFor('SandboxReady') };
   const { desired, revision } = deploymentObject(workload, {
     database: access,
     postgresAddress: facts.postgresAddress,
+    ...(objects?.tokenDigest && facts.objectStoreAddress
+      ? { objects: { tokenDigest: objects.tokenDigest, address: facts.objectStoreAddress } }
+      : {}),
   });
   try {
     const wider = await widerPowers(context, workload, facts.deployment, signal);
@@ -108,8 +121,7 @@ async function run(
   } catch (error) {
     if (!(error instanceof ApiError) || (error.status !== 422 && error.status !== 400)) throw error;
     return {
-      database: provisioned,
-      retry,
+      ...told,
       workload: no('PodsRefused', `The Deployment is not accepted: ${error.message.slice(0, 400)}`),
     };
   }
@@ -125,7 +137,7 @@ async function run(
     pods,
   });
   if (isTrue(finding)) await sweepDocuments(context, workload, signal);
-  return { database: provisioned, workload: finding, retry };
+  return { ...told, workload: finding };
 }
 
 /** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */
@@ -164,7 +176,8 @@ function tellRestored(context: Context, { assistant }: Gathered): void {
   });
 }
 
-const NO_SERVICE = no(
-  'ServiceNotFound',
-  'The services namespace has no Service labelled platform.space/component=postgres with an address, so its database cannot be reached. Repair the release with helm upgrade.',
-);
+const noService = (component: string, what: string) =>
+  no(
+    'ServiceNotFound',
+    `The services namespace has no Service labelled platform.space/component=${component} with an address, so its ${what} cannot be reached. Repair the release with helm upgrade.`,
+  );

@@ -1,5 +1,5 @@
 import { brokerFinding } from '../brokers/findings.ts';
-import { encode, principalOf } from '../capsule/database.ts';
+import { encode, principalOf } from '../capsule/principal.ts';
 import { type Finding, no, yes } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { ASSISTANT, SECRET, type SecretObject } from '../kinds.ts';

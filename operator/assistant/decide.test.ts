@@ -228,6 +228,7 @@ describe('the plan', () => {
     claim: { registered: undefined, rivals: [me] },
     inputs: yes('Ready', 'All stored inputs are bound.'),
     provisioned: false,
+    objects: undefined,
   };
   test('runs what nothing stands in the way of', () => {
     const plan = planAssistant(facts);

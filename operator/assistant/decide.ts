@@ -110,7 +110,9 @@ export function decideCapsule(name: string, capsule: Capsule | undefined): Findi
     return no('Deleting', `Capsule "${name}" is being deleted and takes no Assistants.`);
   }
   const conditions = capsule.status?.conditions ?? [];
-  const missing = CAPSULE_NEEDS.find(
+  const has = (wanted: string) => conditions.some(({ type }) => type === wanted);
+  const needs = has('ObjectStoreReady') ? [...CAPSULE_NEEDS, 'ObjectStoreReady'] : CAPSULE_NEEDS;
+  const missing = needs.find(
     (need) => !conditions.some(({ type, status }) => type === need && status === 'True'),
   );
   if (missing === undefined) return yes('Ready', `Capsule "${name}" is in place.`);

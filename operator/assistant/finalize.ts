@@ -1,20 +1,30 @@
 import { BrokerError } from '../brokers/client.ts';
+import type { DatabaseBroker } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
-import { principalOf } from '../capsule/database.ts';
+import { principalOf } from '../capsule/principal.ts';
 import { type Finding, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { ASSISTANT, type Assistant, CONFIG_MAP, DEPLOYMENT, SECRET, SERVICE } from '../kinds.ts';
-import { ANNOTATION, ASSISTANT_FINALIZER, capsuleNamespace, principalSecretName } from '../names.ts';
+import {
+  ANNOTATION,
+  ASSISTANT_FINALIZER,
+  capsuleNamespace,
+  objectPrincipalSecretName,
+  principalSecretName,
+  workloadObjectsSecretName,
+  workloadSecretName,
+} from '../names.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
+import type { Secret } from '../secret.ts';
 import { claimedId, pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
 import { readWorkloadSecret } from './gather.ts';
 import { reportAssistant } from './status.ts';
 
 /**
- * The order of a deletion: pods, database, Secret, finalizer. It waits for no gate. Only the registered owner of an
+ * The order of a deletion: pods, database, objects, Secrets, finalizer. It waits for no gate. Only the registered owner of an
  * id drops its database; whoever lost the id leaves without a trace.
  */
 export async function finalizeAssistant(
@@ -62,17 +72,21 @@ export async function finalizeAssistant(
   }
 
   const namespace = capsuleNamespace(names.space, capsuleName);
-  const secret = await readWorkloadSecret(context, namespace, id, signal);
+  const secret = await readWorkloadSecret(context, namespace, workloadSecretName(id), signal);
   const capsule = stores.capsules.get(makeKey(names.namespace, capsuleName));
   const retain =
     capsule?.metadata.deletionTimestamp !== undefined && capsule.spec.deletionPolicy === 'Retain';
   if (ownsDatabase(context, assistant, secret) && !retain) {
-    const blocked = await dropDatabase(context, capsuleName, id, signal);
+    const blocked =
+      (await dropDatabase(context, capsuleName, id, signal)) ??
+      (await dropObjects(context, assistant, id, signal));
     if (blocked) {
       await wait(blocked.finding);
       throw blocked.cause;
     }
-    const note = 'Its database and its role are dropped.';
+    const note = context.objectStore
+      ? 'Its database, its role and its files are dropped.'
+      : 'Its database and its role are dropped.';
     context.events.record(ASSISTANT, assistant, {
       type: 'Normal',
       reason: 'DatabaseDropped',
@@ -81,7 +95,8 @@ export async function finalizeAssistant(
     });
   }
   await remove(CONFIG_MAP, mine(stores.configMaps.by('assistant', claim)));
-  if (secret && registeredOwner(secret) === uid) await writer.remove(SECRET, secret, signal);
+  const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
+  await remove(SECRET, mine([secret, token].filter((one) => one !== undefined)));
   return done();
 }
 
@@ -102,25 +117,52 @@ function ownsDatabase(
   return had === true && rivals.every(({ metadata }) => metadata.uid === assistant.metadata.uid);
 }
 
+interface Blocked {
+  readonly finding: Finding;
+  readonly cause: unknown;
+}
+
 async function dropDatabase(
   context: Context,
   capsule: string,
   id: string,
   signal: AbortSignal,
-): Promise<{ readonly finding: Finding; readonly cause: unknown } | undefined> {
+): Promise<Blocked | undefined> {
   const name = principalSecretName(capsule);
   const principal = await readSecret(context, context.names.namespace, name, signal);
-  if (!principal) {
-    // With the Capsule itself gone nobody can be authorised any more, and nothing is left to wait for.
-    if (!context.stores.capsules.get(makeKey(context.names.namespace, capsule))) return undefined;
-    const finding = no(
-      'PrincipalLost',
-      `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
-    );
-    return { finding, cause: new Error('a principal is missing') };
-  }
+  if (principal) return dropApp(context.database, capsule, id, principalOf(principal), signal);
+  // With the Capsule itself gone nobody can be authorised any more, and nothing is left to wait for.
+  return context.stores.capsules.get(makeKey(context.names.namespace, capsule)) ? lost(name) : undefined;
+}
+
+/** What was never registered has no principal to be dropped with. */
+async function dropObjects(
+  context: Context,
+  assistant: Assistant,
+  id: string,
+  signal: AbortSignal,
+): Promise<Blocked | undefined> {
+  if (!context.objectStore) return undefined;
+  const { capsule } = assistant.spec;
+  const name = objectPrincipalSecretName(capsule);
+  const principal = await readSecret(context, context.names.namespace, name, signal);
+  if (principal) return dropApp(context.objectStore, capsule, id, principalOf(principal), signal);
+  const had = assistant.status?.conditions?.some(
+    ({ type, status }) => type === 'ObjectStoreReady' && status === 'True',
+  );
+  const left = context.stores.capsules.get(makeKey(context.names.namespace, capsule));
+  return had && left ? lost(name) : undefined;
+}
+
+async function dropApp(
+  broker: Pick<DatabaseBroker, 'dropApp'>,
+  capsule: string,
+  id: string,
+  principal: Secret,
+  signal: AbortSignal,
+): Promise<Blocked | undefined> {
   try {
-    await context.database.dropApp(capsule, id, principalOf(principal), signal);
+    await broker.dropApp(capsule, id, principal, signal);
     return undefined;
   } catch (error) {
     // Never made, or dropped by an earlier try whose answer was lost.
@@ -129,6 +171,14 @@ async function dropDatabase(
     if (!finding) throw error;
     return { finding, cause: error };
   }
+}
+
+function lost(name: string): Blocked {
+  const finding = no(
+    'PrincipalLost',
+    `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
+  );
+  return { finding, cause: new Error('a principal is missing') };
 }
 
 function lastFindings(assistant: Assistant): Record<string, Finding> {

@@ -2,11 +2,18 @@ import type { ManifestResult } from '@space/manifests';
 import { type Finding, unknown } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import type { Assistant, Deployment, Pod, SecretObject } from '../kinds.ts';
-import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
+import {
+  ANNOTATION,
+  capsuleNamespace,
+  LABEL,
+  workloadObjectsSecretName,
+  workloadSecretName,
+} from '../names.ts';
 import { makeKey } from '../runtime/objects.ts';
 import { pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
 import { readStoredInputs, type StoredInput } from './inputs.ts';
+import { isRegistered } from './objects.ts';
 import type { Facts } from './plan.ts';
 
 export interface Gathered extends Facts {
@@ -17,6 +24,7 @@ export interface Gathered extends Facts {
   readonly postgresAddress: string | undefined;
   /** Values of its stored inputs, by the manifest's key. */
   readonly storedInputs: ReadonlyMap<string, StoredInput>;
+  readonly objectStoreAddress: string | undefined;
 }
 
 /** All reads of a reconcile. Only Secrets need the API server. */
@@ -31,8 +39,11 @@ export async function gather(
   const capsule = stores.capsules.get(makeKey(names.namespace, capsuleName));
   const id = check.ok ? check.manifest.platform.id : undefined;
   const namespace = capsuleNamespace(names.space, capsuleName);
-  const [secret, inputs] = await Promise.all([
-    id === undefined ? undefined : readWorkloadSecret(context, namespace, id, signal),
+  const read = async (name: (id: string) => string) =>
+    id === undefined ? undefined : readWorkloadSecret(context, namespace, name(id), signal);
+  const [secret, token, inputs] = await Promise.all([
+    read(workloadSecretName),
+    context.objectStore ? read(workloadObjectsSecretName) : undefined,
     check.ok ? readStoredInputs(context, assistant, check.manifest, signal) : undefined,
   ]);
   const owner = registeredOwner(secret);
@@ -50,13 +61,15 @@ export async function gather(
     inputs: inputs?.finding ?? NO_MANIFEST,
     storedInputs: inputs?.values ?? new Map(),
     provisioned: owner === uid && secret?.data?.['DATABASE_URL'] !== undefined,
+    objects: context.objectStore && { registered: isRegistered(token, uid) },
     secret,
     deployment: id === undefined ? undefined : ownedBy(uid, stores.deployments.get(makeKey(namespace, id))),
     pods:
       id === undefined
         ? []
         : stores.pods.by('assistant', pair(capsuleName, id)).filter((pod) => ownedBy(uid, pod)),
-    postgresAddress: postgresAddress(context),
+    postgresAddress: addressOf(context, 'postgres'),
+    objectStoreAddress: addressOf(context, 'objectstore'),
   };
 }
 
@@ -66,21 +79,22 @@ const NO_MANIFEST: Finding = unknown('Waiting', 'Waits for Accepted.');
 export async function readWorkloadSecret(
   context: Context,
   namespace: string,
-  id: string,
+  name: string,
   signal: AbortSignal,
 ): Promise<SecretObject | undefined> {
   if (!context.stores.roleBindings.get(makeKey(namespace, 'space-operator'))) return undefined;
-  return readSecret(context, namespace, workloadSecretName(id), signal);
+  return readSecret(context, namespace, name, signal);
 }
 
 function ownedBy<T extends Deployment | Pod>(uid: string | undefined, object: T | undefined): T | undefined {
   return object?.metadata.annotations?.[ANNOTATION.owner] === uid ? object : undefined;
 }
 
-function postgresAddress(context: Context): string | undefined {
+/** Of the service that Assistants reach under the name of its component. */
+function addressOf(context: Context, component: string): string | undefined {
   const { names, stores } = context;
   const service = stores.services
-    .by('component', 'postgres')
+    .by('component', component)
     .find(
       ({ metadata }) =>
         metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,

@@ -41,6 +41,7 @@ test('whatever an older schema stored, it is planned without a crash and runs on
         claim: { registered: undefined, rivals: [assistant] },
         inputs: yes('Ready', 'All stored inputs are bound.'),
         provisioned: false,
+        objects: undefined,
       });
       if (!check.ok) expect(findings['Accepted']?.reason).toBe('ManifestInvalid');
       if (run) expect(findings['Accepted']?.status).toBe('True');

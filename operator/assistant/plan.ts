@@ -15,6 +15,8 @@ export interface Facts {
   readonly inputs: Finding;
   /** Whether the workload Secret, when it is this Assistant's, already has its URL. */
   readonly provisioned: boolean;
+  /** Undefined in a Space without an object store. */
+  readonly objects: { readonly registered: boolean } | undefined;
 }
 
 /** What the Assistant's conditions say before anything is done, and what may be done. */
@@ -31,7 +33,7 @@ export interface Plan {
 
 /** The order of an Assistant, as a table of conditions. */
 export function planAssistant(facts: Facts): Plan {
-  const { assistant, check, capsule, sandbox, neighbours, claim, inputs, provisioned } = facts;
+  const { assistant, check, capsule, sandbox, neighbours, claim, inputs, provisioned, objects } = facts;
   const { spec } = assistant;
   const understood = decide.decideAccepted(spec, check);
   const accepted =
@@ -60,9 +62,21 @@ export function planAssistant(facts: Facts): Plan {
   const blockedBy = decide.firstUnmet({ ...before, ...needs });
   const waiting = suspended ? SUSPENDED : decide.waitsFor(blockedBy ?? 'DatabaseReady');
   const database = provisioned ? yes('Ready', 'It has a database of its own.') : waiting;
+  const place = objects && {
+    ObjectStoreReady: objects.registered
+      ? yes('Ready', 'It has a place of its own in the object store.')
+      : waiting,
+  };
   const { EgressReady, ...others } = needs;
   return {
-    findings: { ...before, ...others, DatabaseReady: database, EgressReady, WorkloadReady: waiting },
+    findings: {
+      ...before,
+      ...others,
+      DatabaseReady: database,
+      ...place,
+      EgressReady,
+      WorkloadReady: waiting,
+    },
     accepted: isTrue(accepted),
     suspended,
     run: blockedBy === undefined && !suspended,

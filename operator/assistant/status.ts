@@ -30,6 +30,7 @@ const TOLD = new Set([
   'IntegrationsGranted',
   'InputsBound',
   'DatabaseReady',
+  'ObjectStoreReady',
   'EgressReady',
   'SandboxReady',
 ]);

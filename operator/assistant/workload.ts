@@ -1,7 +1,14 @@
 import { canonicalJson, type Manifest, manifestDigest } from '@space/manifests';
 import type { SpaceNames } from '../context.ts';
 import type { Assistant } from '../kinds.ts';
-import { ANNOTATION, capsuleNamespace, LABEL, workloadSecretName } from '../names.ts';
+import {
+  ANNOTATION,
+  capsuleNamespace,
+  LABEL,
+  OBJECT_STORE_PORT,
+  workloadObjectsSecretName,
+  workloadSecretName,
+} from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf, sha256 } from '../runtime/digest.ts';
 import { attesterContainer } from '../sandbox/attester.ts';
@@ -14,6 +21,9 @@ const TEMPORARY_BYTES = '64Mi';
 const READ_ONLY_MODE = 0o444;
 /** Nothing listens there, so a look-up fails at once instead of after seconds. */
 const DEAD_NAMESERVER = '127.0.0.1';
+/** The name that Assistants know the data listener by, and where its token lies in what is mounted. */
+const OBJECT_STORE = 'objectstore';
+const OBJECT_STORE_TOKEN = 'credentials/OBJECT_STORE_TOKEN';
 
 /** What a valid Assistant's objects are made of. */
 export interface Workload {
@@ -92,6 +102,8 @@ export function serviceObject(workload: Workload): Desired {
 export interface Bindings {
   readonly database: DatabaseAccess;
   readonly postgresAddress: string;
+  /** Left out in a Space without an object store. */
+  readonly objects?: { readonly tokenDigest: string; readonly address: string };
 }
 
 export function deploymentObject(
@@ -102,7 +114,8 @@ export function deploymentObject(
   const { annotations, ...rest } = metadata(workload, idOf(workload));
   const spec = podSpec(workload, bindings);
   // Names of ConfigMaps say what is in them; a Secret's name does not.
-  const revision = digestOf([labels, spec, bindings.database.digest]).slice(0, 16);
+  const secrets = [bindings.database.digest, ...(bindings.objects ? [bindings.objects.tokenDigest] : [])];
+  const revision = digestOf([labels, spec, ...secrets]).slice(0, 16);
   return {
     revision,
     desired: {
@@ -121,12 +134,14 @@ export function deploymentObject(
   };
 }
 
-function podSpec(workload: Workload, { postgresAddress, database }: Bindings) {
+function podSpec(workload: Workload, { postgresAddress, database, objects }: Bindings) {
   const { names, assistant } = workload;
   const { image, command, args, env = [], resources } = assistant.spec;
   const id = idOf(workload);
   const port = portOf(workload);
   const secret = workloadSecretName(id);
+  // What has an authority speaks TLS, every service of it.
+  const scheme = database.verified ? 'https' : 'http';
   const { manifest, genesis } = documents(workload);
   const file = (path: string) => [{ key: path.slice(path.indexOf('/') + 1), path }];
   return {
@@ -142,7 +157,10 @@ function podSpec(workload: Workload, { postgresAddress, database }: Bindings) {
         { name: 'timeout', value: '1' },
       ],
     },
-    hostAliases: [{ ip: postgresAddress, hostnames: ['postgres'] }],
+    hostAliases: [
+      { ip: postgresAddress, hostnames: ['postgres'] },
+      ...(objects ? [{ ip: objects.address, hostnames: [OBJECT_STORE] }] : []),
+    ],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     initContainers: [attesterContainer(names.attesterImage)],
     containers: [
@@ -161,6 +179,12 @@ function podSpec(workload: Workload, { postgresAddress, database }: Bindings) {
             ? [{ name: 'NODE_EXTRA_CA_CERTS', value: '/etc/space/tls/ca.crt' }]
             : []),
           { name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: secret, key: 'DATABASE_URL' } } },
+          ...(objects
+            ? [
+                { name: 'OBJECT_STORE_URL', value: `${scheme}://${OBJECT_STORE}:${OBJECT_STORE_PORT}` },
+                { name: 'OBJECT_STORE_TOKEN_FILE', value: `/etc/space/${OBJECT_STORE_TOKEN}` },
+              ]
+            : []),
         ],
         ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
         ...(resources ? { resources: asTexts(resources) } : {}),
@@ -186,6 +210,16 @@ function podSpec(workload: Workload, { postgresAddress, database }: Bindings) {
             { configMap: { name: genesis.name, items: file('genesis/genesis.txt') } },
             { secret: { name: secret, items: file('credentials/DATABASE_URL') } },
             ...(database.verified ? [{ secret: { name: secret, items: file('tls/ca.crt') } }] : []),
+            ...(objects
+              ? [
+                  {
+                    secret: {
+                      name: workloadObjectsSecretName(id),
+                      items: [{ key: 'token', path: OBJECT_STORE_TOKEN }],
+                    },
+                  },
+                ]
+              : []),
           ],
         },
       },

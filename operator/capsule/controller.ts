@@ -9,12 +9,19 @@ import { ensureDatabase } from './database.ts';
 import { decideName, SUSPENDED, waitsFor } from './decide.ts';
 import { finalizeCapsule } from './finalize.ts';
 import { ensureGuardrails } from './namespace.ts';
+import { ensureObjectStore } from './objects.ts';
 import { reportCapsule } from './status.ts';
 
 const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
 const LOOK_AGAIN_MS = 15_000;
 
-/** The order of a Capsule: finalizer, guardrails, gate, principal, provision, Ready. */
+interface Step {
+  readonly finding: Finding;
+  /** A broker's failure: told in the condition, and tried again. */
+  readonly retry?: unknown;
+}
+
+/** The order of a Capsule: finalizer, guardrails, gate, principals, provision, Ready. */
 export async function reconcileCapsule(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const capsule = context.stores.capsules.get(key);
   if (!capsule) return {};
@@ -29,6 +36,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
       NamespaceReady: name,
       NetworkReady: waiting,
       DatabaseReady: waiting,
+      ...(context.objectStore ? { ObjectStoreReady: waiting } : {}),
     };
     await reportCapsule(context, capsule, undefined, findings, signal);
     return {};
@@ -51,15 +59,25 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     NetworkReady: guardrails.network,
   };
   const blocked = Object.entries(before).find(([, finding]) => !isTrue(finding))?.[0];
-  const known = capsule.status?.conditions?.some(
-    ({ type, status }) => type === 'DatabaseReady' && status === 'True',
-  );
-  const { finding: database, retry }: { finding: Finding; retry?: unknown } =
-    known || (blocked === undefined && !capsule.spec.suspend)
-      ? await ensureDatabase(context, capsule, signal)
-      : { finding: capsule.spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
+  const { objectStore } = context;
+  /** What stands is looked after whatever else is in the way; what does not is begun only when nothing is. */
+  const step = async (condition: string, take: () => Promise<Step>): Promise<Step> => {
+    const known = capsule.status?.conditions?.some(
+      ({ type, status }) => type === condition && status === 'True',
+    );
+    if (known || (blocked === undefined && !capsule.spec.suspend)) return take();
+    return { finding: capsule.spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
+  };
+  const [database, objects] = await Promise.all([
+    step('DatabaseReady', () => ensureDatabase(context, capsule, signal)),
+    objectStore && step('ObjectStoreReady', () => ensureObjectStore(context, objectStore, capsule, signal)),
+  ]);
 
-  const findings = { ...before, DatabaseReady: database };
+  const findings = {
+    ...before,
+    DatabaseReady: database.finding,
+    ...(objects ? { ObjectStoreReady: objects.finding } : {}),
+  };
   await reportCapsule(
     context,
     capsule,
@@ -67,6 +85,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     findings,
     signal,
   );
+  const retry = database.retry ?? objects?.retry;
   if (retry) throw retry;
   // A foreign namespace or Secret in the way is not watched: look again soon.
   const stuck = Object.values(findings).some(

@@ -5,9 +5,9 @@ import { type Context, readSecret } from '../context.ts';
 import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL, principalSecretName } from '../names.ts';
 import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
-import { Secret } from '../secret.ts';
 import { decidePrincipal } from './decide.ts';
 import { capsuleLabels } from './guardrails.ts';
+import { encode, principalOf } from './principal.ts';
 
 export interface DatabaseStep {
   readonly finding: Finding;
@@ -60,11 +60,6 @@ export async function ensureDatabase(
   }
 }
 
-/** Reads the Capsule's principal for a call on its behalf. */
-export function principalOf(secret: SecretObject): Secret {
-  return new Secret(Buffer.from(secret.data?.['principal'] ?? '', 'base64').toString('utf8'));
-}
-
 function createPrincipal(context: Context, capsule: Capsule, signal: AbortSignal): Promise<SecretObject> {
   const { name, uid = '' } = capsule.metadata;
   return context.writer.create<SecretObject>(
@@ -104,8 +99,4 @@ function adoptPrincipal(
     },
     signal,
   );
-}
-
-export function encode(secret: Secret): string {
-  return Buffer.from(secret.reveal(), 'utf8').toString('base64');
 }

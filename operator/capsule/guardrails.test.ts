@@ -41,7 +41,7 @@ test('the quota has what is said, and always bounds pods and ways in from outsid
   });
 });
 
-test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL', () => {
+test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL and object store', () => {
   expect(guardrails.defaultDenyObject(names, capsule())['spec']).toEqual({
     podSelector: {},
     policyTypes: ['Ingress', 'Egress'],
@@ -70,6 +70,15 @@ test('everything is denied, then an Assistant may be asked by clients and may as
           },
         ],
         ports: [{ protocol: 'TCP', port: 5432 }],
+      },
+      {
+        to: [
+          {
+            namespaceSelector: inNamespace('home-services'),
+            podSelector: { matchLabels: { 'platform.space/component': 'objectstore-broker' } },
+          },
+        ],
+        ports: [{ protocol: 'TCP', port: 8081 }],
       },
     ],
   });

@@ -1,6 +1,6 @@
 import type { Identity, SpaceNames } from '../context.ts';
 import type { Capsule } from '../kinds.ts';
-import { ANNOTATION, capsuleNamespace, LABEL, secretsRoleName } from '../names.ts';
+import { ANNOTATION, capsuleNamespace, LABEL, OBJECT_STORE_PORT, secretsRoleName } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 
 /** What a container gets that says nothing of resources. */
@@ -63,7 +63,7 @@ export function defaultDenyObject(names: SpaceNames, capsule: Capsule): Desired 
   };
 }
 
-/** Assistants are reached by the Space's clients and reach the Space's PostgreSQL. */
+/** Assistants are reached by the Space's clients and reach the Space's PostgreSQL and object store. */
 export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Desired {
   const namespace = (name: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': name } });
   return {
@@ -90,6 +90,16 @@ export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Des
             },
           ],
           ports: [{ protocol: 'TCP', port: POSTGRES_PORT }],
+        },
+        {
+          to: [
+            {
+              namespaceSelector: namespace(names.servicesNamespace),
+              podSelector: { matchLabels: { [LABEL.component]: 'objectstore-broker' } },
+            },
+          ],
+          // Objects alone: the control listener is on another port.
+          ports: [{ protocol: 'TCP', port: OBJECT_STORE_PORT }],
         },
       ],
     },

@@ -1,4 +1,5 @@
 import type { DatabaseBroker } from '../brokers/database.ts';
+import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import type { ApiClient } from '../runtime/client.ts';
 
 /** Counts what an operator does to the world, and may let it die right after a given act. */
@@ -14,7 +15,12 @@ export interface Lifeline {
  * An operator that ends after its `dieAfter`-th act as by kill -9: the act has taken effect, its answer is never
  * seen, and nothing is heard or done any more.
  */
-export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter = Number.POSITIVE_INFINITY) {
+export function lifeline(
+  client: ApiClient,
+  database: DatabaseBroker,
+  dieAfter = Number.POSITIVE_INFINITY,
+  objectStore?: ObjectStoreBroker,
+) {
   const acts: string[] = [];
   let last = dieAfter;
   let dead = false;
@@ -58,6 +64,13 @@ export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter =
     drop: (...args) => act('drop', () => database.drop(...args)),
     finalize: (...args) => act('finalize', () => database.finalize(...args)),
   };
+  const mortalObjectStore: ObjectStoreBroker | undefined = objectStore && {
+    provision: (...args) => act('objects provision', () => objectStore.provision(...args)),
+    createApp: (...args) => act('objects createApp', () => objectStore.createApp(...args)),
+    dropApp: (...args) => act('objects dropApp', () => objectStore.dropApp(...args)),
+    drop: (...args) => act('objects drop', () => objectStore.drop(...args)),
+    finalize: (...args) => act('objects finalize', () => objectStore.finalize(...args)),
+  };
   const life: Lifeline = {
     acts,
     get dead() {
@@ -67,5 +80,5 @@ export function lifeline(client: ApiClient, database: DatabaseBroker, dieAfter =
       last = acts.length + more;
     },
   };
-  return { client: mortalClient, database: mortalDatabase, life };
+  return { client: mortalClient, database: mortalDatabase, objectStore: mortalObjectStore, life };
 }

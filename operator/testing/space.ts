@@ -5,6 +5,7 @@ import { Registry } from 'prom-client';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
 import type { Stage } from '../../brokers/db/testing/postgres.ts';
 import { databaseBroker } from '../brokers/database.ts';
+import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import type { Finding } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
 import * as kinds from '../kinds.ts';
@@ -64,6 +65,8 @@ export interface TestSpace {
 interface StartOptions {
   readonly dieAfter?: number;
   readonly brokerUrl?: string;
+  /** Without it the Space has no object store. */
+  readonly objectStore?: ObjectStoreBroker;
   readonly onLoss?: SpaceNames['onLoss'];
   readonly onGate?: (finding: Finding) => void;
   /** What Assistants get as the Space's authority. */
@@ -102,9 +105,14 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     client.call({ method: 'POST', path: pathOf(resource, namespace), body });
   await create(kinds.NAMESPACE, { metadata: { name: names.namespace } });
   await create(kinds.NAMESPACE, { metadata: { name: names.servicesNamespace } });
-  const labels = { [LABEL.space]: space, [LABEL.component]: 'postgres' };
-  const service = { metadata: { name: 'postgres', labels }, spec: { ports: [{ port: 5432 }] } };
-  await create(kinds.SERVICE, service, names.servicesNamespace);
+  for (const [name, port] of [
+    ['postgres', 5432],
+    ['objectstore', 8081],
+  ] as const) {
+    const labels = { [LABEL.space]: space, [LABEL.component]: name };
+    const service = { metadata: { name, labels }, spec: { ports: [{ port }] } };
+    await create(kinds.SERVICE, service, names.servicesNamespace);
+  }
   await create(kinds.RUNTIME_CLASS, { metadata: { name: names.runtimeClass }, handler: names.handler });
 
   const home = `home-${spaces}`;
@@ -125,14 +133,16 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     onLoss = names.onLoss,
     onGate = () => {},
     ca,
+    objectStore,
   }: StartOptions = {}): Standby {
     const provisionerToken = async () => new Secret(stage.mounts.provisioner);
     const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
-    const mortal = lifeline(client, database, dieAfter);
+    const mortal = lifeline(client, database, dieAfter, objectStore);
     lives += 1;
     const begun = startOperator({
       client: mortal.client,
       database: mortal.database,
+      objectStore: mortal.objectStore,
       spaceCa: ca === undefined ? undefined : async () => ca,
       names: { ...names, onLoss },
       log,

@@ -1,16 +1,11 @@
 import { ServiceError } from '@space/broker-kit';
+import type { S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
 
-/** The part of the upstream client that deletes what lies under a place. */
-export interface Sweepable {
-  list(
-    query: { readonly prefix: string; readonly limit: number },
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<{ readonly objects: readonly { readonly key: string }[] }>;
-  /** Answers the keys that could not be deleted. */
-  deleteMany(
-    keys: readonly string[],
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<readonly unknown[]>;
+export interface SweepParts {
+  readonly s3: Pick<S3Client, 'list' | 'deleteMany'>;
+  /** Gives up the unfinished uploads under a place. */
+  readonly abortUploads: (place: string) => Promise<void>;
 }
 
 /** As many as one deletion may name. */
@@ -18,23 +13,33 @@ const PAGE = 1_000;
 const PLACE = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
 
 /**
- * Deletes every object under a place, from the front until nothing is left: it may be stopped and run again, and
- * what several run side by side is deleted once.
+ * Deletes every object and unfinished upload under a place, from the front until nothing is left: it may be stopped
+ * and run again, and what several run side by side is deleted once. Throws `unavailable` while the store is away.
  */
-export function createSweep(store: Sweepable) {
+export function createSweep({ s3, abortUploads }: SweepParts) {
+  async function deletePage(place: string, signal: AbortSignal | undefined): Promise<boolean> {
+    const { objects } = await s3.list({ prefix: place, limit: PAGE }, { signal });
+    if (objects.length === 0) return false;
+    const keys = objects.map(({ key }) => key);
+    if (!keys.every((key) => key.startsWith(place)))
+      throw new Error('the store lists what was not asked for');
+    const left = await s3.deleteMany(keys, { signal });
+    if (left.length > 0) throw unavailable('the store keeps objects that were deleted');
+    return true;
+  }
+
   return async (place: string, stopping?: AbortSignal): Promise<void> => {
     // A damaged row must not empty the bucket.
     if (!PLACE.test(place)) throw new Error('not a place of ours');
-    for (;;) {
-      stopping?.throwIfAborted();
-      const { objects } = await store.list({ prefix: place, limit: PAGE }, { signal: stopping });
-      if (objects.length === 0) return;
-      const keys = objects.map(({ key }) => key);
-      if (!keys.every((key) => key.startsWith(place)))
-        throw new Error('the store lists what was not asked for');
-      const left = await store.deleteMany(keys, { signal: stopping });
-      if (left.length > 0)
-        throw new ServiceError('unavailable', 'the store keeps objects that were deleted', { retryAfter: 5 });
+    try {
+      await abortUploads(place);
+      while (await deletePage(place, stopping)) stopping?.throwIfAborted();
+    } catch (error) {
+      throw error instanceof S3Error ? unavailable('the store is away', error) : error;
     }
   };
+}
+
+function unavailable(message: string, cause?: unknown): ServiceError {
+  return new ServiceError('unavailable', message, { cause, retryAfter: 5 });
 }

@@ -24,10 +24,25 @@ export interface Stage {
 }
 
 export async function setStage(options: TestBrokerOptions = {}): Promise<Stage> {
-  const [server, s3] = await Promise.all([startEmbeddedServer({ durable: false }), startS3Server()]);
-  const remove = async () => {
-    await Promise.all([server.remove(), s3.remove()]);
-  };
+  const server = await startEmbeddedServer({ durable: false });
+  try {
+    const stage = await setStageOn(server, options);
+    return {
+      ...stage,
+      close: async () => {
+        await stage.close();
+        await server.remove();
+      },
+    };
+  } catch (error) {
+    await server.remove();
+    throw error;
+  }
+}
+
+/** The same on a PostgreSQL that somebody else has and ends. */
+export async function setStageOn(server: EmbeddedServer, options: TestBrokerOptions = {}): Promise<Stage> {
+  const s3 = await startS3Server();
   try {
     s3.makeBucket(BUCKET);
     const mounts = mountFiles(server.objectStoreUrl, s3);
@@ -42,12 +57,12 @@ export async function setStage(options: TestBrokerOptions = {}): Promise<Stage> 
       registry: (text, values) => query(registryUrl, text, values),
       close: async () => {
         await broker.stop();
-        await remove();
+        await s3.remove();
         mounts.remove();
       },
     };
   } catch (error) {
-    await remove();
+    await s3.remove();
     throw error;
   }
 }

@@ -1,0 +1,95 @@
+import { brokerFinding } from '../brokers/findings.ts';
+import { newWorkloadPrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
+import { encode, principalOf } from '../capsule/principal.ts';
+import { type Finding, no, yes } from '../conditions.ts';
+import { type Context, readSecret } from '../context.ts';
+import { SECRET, type SecretObject } from '../kinds.ts';
+import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
+import { sha256 } from '../runtime/digest.ts';
+import { Secret } from '../secret.ts';
+import { type Workload, workloadLabels, workloadNamespace } from './workload.ts';
+
+export interface ObjectStoreStep {
+  readonly finding: Finding;
+  /** Digest of the token that the workload gets; without it there is nothing to run with. */
+  readonly tokenDigest?: string;
+  readonly retry?: unknown;
+}
+
+const REGISTERED = yes('Ready', 'It has a place of its own in the object store.');
+
+/**
+ * The token is in its Secret before the broker hears of it, so that a crash at any line keeps it. One that is lost is
+ * made anew, and the broker retires the old one. Called for the registered owner of the id alone.
+ */
+export async function ensureObjects(
+  context: Context,
+  broker: ObjectStoreBroker,
+  workload: Workload,
+  signal: AbortSignal,
+): Promise<ObjectStoreStep> {
+  const secret = await claim(context, workload, signal);
+  const token = secret.data?.['token'] ?? '';
+  const tokenDigest = sha256(token);
+  if (secret.metadata.annotations?.[ANNOTATION.registered] === tokenDigest)
+    return { finding: REGISTERED, tokenDigest };
+
+  const { capsule } = workload.assistant.spec;
+  const name = objectPrincipalSecretName(capsule);
+  const principal = await readSecret(context, context.names.namespace, name, signal);
+  if (!principal?.data?.['principal']) {
+    const finding = no(
+      'PrincipalLost',
+      `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
+    );
+    return { finding, retry: new Error('a principal is missing') };
+  }
+  try {
+    const { id } = workload.manifest.platform;
+    const clear = new Secret(Buffer.from(token, 'base64').toString('utf8'));
+    await broker.createApp(capsule, id, principalOf(principal), clear, signal);
+    const annotations = { [ANNOTATION.registered]: tokenDigest };
+    await context.writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
+    return { finding: REGISTERED, tokenDigest };
+  } catch (error) {
+    const finding = brokerFinding(error);
+    if (!finding) throw error;
+    return { finding, retry: error };
+  }
+}
+
+/** Whether the broker knows the token that the Secret holds. */
+export function isRegistered(secret: SecretObject | undefined, owner: string | undefined): boolean {
+  const token = secret?.data?.['token'];
+  const annotations = secret?.metadata.annotations;
+  return (
+    token !== undefined &&
+    annotations?.[ANNOTATION.registered] === sha256(token) &&
+    annotations[ANNOTATION.owner] === owner
+  );
+}
+
+/** The Secret with a token, made when it is missing; what another Assistant of the id left is handed on. */
+async function claim(context: Context, workload: Workload, signal: AbortSignal): Promise<SecretObject> {
+  const namespace = workloadNamespace(workload);
+  const name = workloadObjectsSecretName(workload.manifest.platform.id);
+  const { uid = '' } = workload.assistant.metadata;
+  const found = await readSecret(context, namespace, name, signal);
+  const fresh = { token: encode(newWorkloadPrincipal()) };
+  if (!found) {
+    const metadata = {
+      name,
+      namespace,
+      labels: workloadLabels(workload),
+      annotations: { [ANNOTATION.owner]: uid },
+    };
+    return context.writer.create<SecretObject>(SECRET, { metadata, type: 'Opaque', data: fresh }, signal);
+  }
+  if (found.data?.['token'] && found.metadata.annotations?.[ANNOTATION.owner] === uid) return found;
+  const { resourceVersion } = found.metadata;
+  const patch = {
+    metadata: { resourceVersion, annotations: { [ANNOTATION.owner]: uid, [ANNOTATION.registered]: null } },
+    data: fresh,
+  };
+  return context.writer.merge<SecretObject>(SECRET, found, patch, signal);
+}

@@ -1,0 +1,92 @@
+import type { Finding } from '../conditions.ts';
+import { type Context, readSecret } from '../context.ts';
+import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
+import { ANNOTATION, LABEL } from '../names.ts';
+import { Secret } from '../secret.ts';
+import { decidePrincipal } from './decide.ts';
+import { capsuleLabels } from './guardrails.ts';
+
+/** One broker's principal of a Capsule. */
+export interface PrincipalKind {
+  readonly secretName: string;
+  readonly make: () => Secret;
+  /** What its Secret forgets when a new Capsule of the name takes it up, so that the broker is asked again. */
+  readonly forget: {
+    readonly data?: Readonly<Record<string, null>>;
+    readonly annotations?: Readonly<Record<string, null>>;
+  };
+}
+
+/**
+ * The principal is in its Secret before any broker hears of it, so that a crash at any line keeps it. A retained one
+ * goes over to the new Capsule of its name, in one write.
+ */
+export async function ensurePrincipal(
+  context: Context,
+  capsule: Capsule,
+  kind: PrincipalKind,
+  signal: AbortSignal,
+): Promise<{ readonly secret: SecretObject } | { readonly refused: Finding }> {
+  let secret = await readSecret(context, context.names.namespace, kind.secretName, signal);
+  const { act } = decidePrincipal(capsule, secret);
+  if (act === 'create') secret = await createPrincipal(context, capsule, kind, signal);
+  if (act === 'adopt' && secret) secret = await adoptPrincipal(context, capsule, kind, secret, signal);
+  const verdict = decidePrincipal(capsule, secret);
+  if (verdict.act === 'refuse') return { refused: verdict.finding };
+  if (!secret) throw new Error('a principal that was made is missing');
+  return { secret };
+}
+
+/** Reads the Capsule's principal for a call on its behalf. */
+export function principalOf(secret: SecretObject): Secret {
+  return new Secret(Buffer.from(secret.data?.['principal'] ?? '', 'base64').toString('utf8'));
+}
+
+export function encode(secret: Secret): string {
+  return Buffer.from(secret.reveal(), 'utf8').toString('base64');
+}
+
+function createPrincipal(
+  context: Context,
+  capsule: Capsule,
+  kind: PrincipalKind,
+  signal: AbortSignal,
+): Promise<SecretObject> {
+  const { name, uid = '' } = capsule.metadata;
+  return context.writer.create<SecretObject>(
+    SECRET,
+    {
+      metadata: {
+        name: kind.secretName,
+        namespace: context.names.namespace,
+        labels: capsuleLabels(context.names, name),
+        annotations: { [ANNOTATION.owner]: uid },
+      },
+      type: 'Opaque',
+      data: { principal: encode(kind.make()) },
+    },
+    signal,
+  );
+}
+
+function adoptPrincipal(
+  context: Context,
+  capsule: Capsule,
+  { forget }: PrincipalKind,
+  secret: SecretObject,
+  signal: AbortSignal,
+): Promise<SecretObject> {
+  return context.writer.merge<SecretObject>(
+    SECRET,
+    secret,
+    {
+      metadata: {
+        resourceVersion: secret.metadata.resourceVersion,
+        labels: { [LABEL.retained]: null },
+        annotations: { [ANNOTATION.owner]: capsule.metadata.uid, ...forget.annotations },
+      },
+      ...(forget.data ? { data: forget.data } : {}),
+    },
+    signal,
+  );
+}

@@ -1,0 +1,200 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { DRIVER_DIRECTORY } from '../brokers/objectstore/testing/broker.ts';
+import { type Stage, setStageOn } from '../brokers/objectstore/testing/stage.ts';
+import { type ObjectStoreBroker, objectStoreBroker } from './brokers/objects.ts';
+import * as kinds from './kinds.ts';
+import { ANNOTATION, LABEL, objectPrincipalSecretName, workloadObjectsSecretName } from './names.ts';
+import { Secret } from './secret.ts';
+import { eventually } from './testing/eventually.ts';
+import type { TestSpace } from './testing/space.ts';
+import { openTheatre, type Theatre } from './testing/stage.ts';
+
+/** A Space with both brokers, on a real API server, PostgreSQL and S3 server. */
+
+const { ASSISTANT, CAPSULE, DEPLOYMENT, SECRET } = kinds;
+const READY = 'True Ready';
+let theatre: Theatre;
+let store: Stage;
+let broker: ObjectStoreBroker;
+let space: TestSpace;
+let home: string;
+
+beforeAll(async () => {
+  theatre = await openTheatre();
+  store = await setStageOn(theatre.stage.server);
+  broker = objectStoreBroker({
+    url: store.broker.url,
+    driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),
+    provisionerToken: async () => new Secret(store.mounts.provisioner),
+  });
+});
+afterAll(async () => {
+  await store?.close();
+  await theatre?.close();
+});
+beforeEach(async () => {
+  space = await theatre.space();
+  home = space.home;
+  await space.start({ objectStore: broker });
+});
+afterEach(() => space.close());
+
+const read = async (name: string, namespace?: string) =>
+  space.get<kinds.SecretObject>(SECRET, name, namespace);
+const tokenOf = async (namespace: string, id = 'ledger') => {
+  const secret = await read(workloadObjectsSecretName(id), namespace);
+  return Buffer.from(secret?.data?.['token'] ?? '', 'base64').toString('utf8');
+};
+/** What the data listener says to a request with this token. */
+async function status(token: string, key: string, body?: string): Promise<number> {
+  const response = await fetch(`${store.broker.dataUrl}/v1/objects/data/${key}`, {
+    method: body === undefined ? 'GET' : 'PUT',
+    headers: { authorization: `Bearer ${token}` },
+    ...(body === undefined ? {} : { body }),
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+const capsules = () =>
+  store.registry<{ id: string; state: string }>(
+    'SELECT capsule_id AS id, state FROM broker.capsule WHERE capsule_id = $1',
+    [home],
+  );
+
+describe('a life with files', () => {
+  test('an Assistant gets a place of its own, and nothing of it is left', async () => {
+    const namespace = await space.settled();
+    await space.becomes(CAPSULE, home, 'ObjectStoreReady', READY);
+    await space.becomes(ASSISTANT, 'ledger', 'ObjectStoreReady', READY);
+    const token = await tokenOf(namespace);
+    expect(token).toMatch(/^spc_osw_[A-Za-z0-9_-]{43}$/);
+    expect([await status(token, 'a', 'text'), await status(token, 'a')]).toEqual([200, 200]);
+
+    const deployment = await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace);
+    const pod = deployment?.spec?.template.spec;
+    expect(pod?.hostAliases?.map(({ hostnames }) => hostnames)).toEqual([['postgres'], ['objectstore']]);
+    const variables = Object.fromEntries(
+      (pod?.containers[0]?.env ?? []).map(({ name, value }) => [name, value]),
+    );
+    expect(variables).toMatchObject({
+      OBJECT_STORE_URL: 'http://objectstore:8081',
+      OBJECT_STORE_TOKEN_FILE: '/etc/space/credentials/OBJECT_STORE_TOKEN',
+    });
+    // The Capsule's principal stays where no pod can see it.
+    expect(JSON.stringify(pod)).not.toContain(objectPrincipalSecretName(home));
+
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await space.list(SECRET, namespace)).toEqual([]);
+    expect(await status(token, 'a')).toBe(403);
+    await space.removed(CAPSULE, home);
+    expect(await read(objectPrincipalSecretName(home))).toBeUndefined();
+    expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
+    expect(
+      await store.registry(`SELECT 1 FROM broker.workload WHERE capsule_id = $1 AND state <> 'dropped'`, [
+        home,
+      ]),
+    ).toEqual([]);
+  });
+
+  test('Retain keeps the files, and a Capsule of that name takes them up', async () => {
+    const namespace = await space.settled();
+    expect(await status(await tokenOf(namespace), 'kept', 'text')).toBe(200);
+    await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
+    await space.removed(CAPSULE, home);
+    const kept = await read(objectPrincipalSecretName(home));
+    expect(kept?.metadata.labels?.[LABEL.retained]).toBe('true');
+
+    await space.settled();
+    expect(await status(await tokenOf(namespace), 'kept')).toBe(200);
+    await space.removed(CAPSULE, home);
+    expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
+  });
+
+  test('the quota of the spec is the one that holds, from the moment it changes', async () => {
+    await space.settled();
+    const quotas = async () =>
+      (
+        await store.registry<{ quota: string | null }>(
+          'SELECT quota_bytes AS quota FROM broker.store WHERE capsule_id = $1',
+          [home],
+        )
+      ).map(({ quota }) => quota);
+    expect(await quotas()).toEqual([null]);
+    await space.patch(CAPSULE, home, { spec: { quota: { storage: '1Ki' } } });
+    await eventually(async () => (await quotas())[0] === '1024', { what: 'the new quota' });
+    const token = await tokenOf(space.namespaceOf(home));
+    await eventually(async () => (await status(token, 'big', 'x'.repeat(2_000))) === 507, {
+      what: 'a refusal for want of room',
+    });
+  });
+
+  test('a token whose Secret is lost is exchanged, and the old one opens nothing', async () => {
+    const namespace = await space.settled();
+    const old = await tokenOf(namespace);
+    expect(await status(old, 'a', 'text')).toBe(200);
+    await space.delete(SECRET, workloadObjectsSecretName('ledger'), namespace);
+    await space.patch(ASSISTANT, 'ledger', { metadata: { labels: { touched: 'yes' } } });
+    await eventually(async () => /^spc_osw_/.test(await tokenOf(namespace)), { what: 'another token' });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const fresh = await tokenOf(namespace);
+    expect(fresh).not.toBe(old);
+    await eventually(async () => (await status(fresh, 'a')) === 200, {
+      what: 'the file under the new token',
+    });
+    expect(await status(old, 'a')).toBe(403);
+  });
+});
+
+describe('at rest', () => {
+  test('neither broker is asked anything', async () => {
+    await space.settled();
+    const before = space.life.acts.length;
+    for (const [resource, name] of [
+      [CAPSULE, home],
+      [ASSISTANT, 'ledger'],
+    ] as const) {
+      await space.patch(resource, name, { spec: { suspend: false } });
+      const seen = async () => {
+        const object = await space.get<kinds.Capsule>(resource, name);
+        return object?.status?.observedGeneration === object?.metadata.generation;
+      };
+      await eventually(seen, { what: `a look at ${name}` });
+    }
+    expect(space.life.acts.slice(before).filter((act) => !act.endsWith('/status'))).toEqual([]);
+  });
+});
+
+describe('killed after any act', () => {
+  test('the next operator ends what was begun, with one token for each', async () => {
+    await space.stop();
+    let acts = 0;
+    for (let dieAfter = 1; dieAfter < 200; dieAfter += 1) {
+      await space.start({ objectStore: broker, dieAfter });
+      if (dieAfter === 1) {
+        await space.capsule(home);
+        await space.assistant('ledger', { capsule: home });
+      }
+      await eventually(
+        async () =>
+          space.life.dead || (await space.condition(ASSISTANT, 'ledger', 'Ready').catch(() => '')) === READY,
+        { what: 'the death or the end' },
+      );
+      const { dead } = space.life;
+      acts += space.life.acts.length;
+      await space.stop();
+      if (!dead) break;
+    }
+    expect(acts).toBeGreaterThan(10);
+    await space.start({ objectStore: broker });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const audit = await store.registry<{ outcome: string }>(
+      `SELECT outcome FROM broker.audit WHERE capsule_id = $1 AND outcome IN ('created', 'replaced')`,
+      [home],
+    );
+    expect(audit.map(({ outcome }) => outcome)).toEqual(['created', 'created']);
+    const secret = await read(objectPrincipalSecretName(home));
+    expect(secret?.metadata.annotations?.[ANNOTATION.provisioned]).toBe('default');
+  });
+});
