@@ -25,7 +25,8 @@ export async function watchFile<T>(path: string, options: WatchOptions<T>): Prom
     let next = '';
     try {
       next = await readFile(path, 'utf8');
-      if (next === text || next === bad) return;
+      // What was refused is looked at again: the reason may lie elsewhere and be gone.
+      if (next === text) return;
       value = options.parse(next);
       text = next;
       bad = undefined;

@@ -80,8 +80,6 @@ describe('a mounted keyring', () => {
     expect(ring.current().has('k1')).toBe(true);
     inUse.clear();
     await ring.refresh();
-    write(text('k2', { k2 }) + '\n');
-    await ring.refresh();
     expect(ring.current().has('k1')).toBe(false);
     expect(seen).toEqual([true, false, true]);
     ring.close();

@@ -1,4 +1,4 @@
-import { type Logger, ServiceError, type Watched } from '@space/broker-kit';
+import { ConcurrencyLimit, type Logger, ServiceError, type Watched } from '@space/broker-kit';
 import type { Keyring } from '@space/broker-kit/custody';
 import { type Connections, inTransaction, type Session } from '@space/broker-kit/postgres';
 import { anchorOf, compare } from './anchor.ts';
@@ -36,6 +36,9 @@ export interface Settled {
   readonly held: HeldAnchor | undefined;
 }
 
+/** A change holds a connection while it waits for the bucket: some are always left for everybody else. */
+const PLACES = { active: 2, queued: 1_000 };
+
 /**
  * The credential sets of Capsules: what is read was checked against its seals and against the anchor, what is written
  * was compared and is anchored before anybody is told. No value is ever kept in memory.
@@ -70,6 +73,7 @@ interface ExclusiveTools {
 export function createCustody(options: CustodyOptions): Custody {
   const { connections, anchors, keyring, space, log, failpoint } = options;
   const turns = new Turns();
+  const places = new ConcurrencyLimit(PLACES);
   const seals = () => createSeals(space, keyring.current());
 
   function alarm(kind: Alarm, capsule: string, problem: string): ServiceError {
@@ -96,7 +100,7 @@ export function createCustody(options: CustodyOptions): Custody {
     capsule: string,
     work: (session: Session, tools: ExclusiveTools) => Promise<T>,
   ): Promise<T> {
-    return turns.run(capsule, () =>
+    const locked = () =>
       connections.session(async (session) => {
         await lockCustody(session, capsule);
         try {
@@ -111,8 +115,12 @@ export function createCustody(options: CustodyOptions): Custody {
           // A connection that is lost has lost its lock too.
           await unlockCustody(session, capsule).catch(() => undefined);
         }
-      }),
-    );
+      });
+    return turns.run(capsule, async () => {
+      const turn = await places.run(locked);
+      if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
+      return turn.value;
+    });
   }
 
   /** Registry first, then the anchor, then the answer: a crash between leaves the registry one ahead. */

@@ -1,0 +1,27 @@
+/**
+ * A broker in a process of its own, to be killed: configured as `main.ts`, prints its port, and where FAILPOINT is
+ * reached for the FAILPOINT_HIT-th time kills itself without any chance to tidy up.
+ */
+import { createLogger } from '@space/broker-kit';
+import pino from 'pino';
+import { startBroker } from '../broker.ts';
+import { readConfig } from '../config.ts';
+import { DRIVER_DIRECTORY } from './broker.ts';
+
+const { FAILPOINT, FAILPOINT_HIT } = process.env;
+let left = Number(FAILPOINT_HIT ?? 1);
+const failpoint = (name: string) => {
+  if (name !== FAILPOINT) return;
+  left -= 1;
+  if (left === 0) process.kill(process.pid, 'SIGKILL');
+};
+const config = readConfig(process.env);
+const log = createLogger({
+  service: 'objectstore-broker',
+  level: config.LOG_LEVEL,
+  destination: pino.destination(2),
+});
+const broker = await startBroker({ config, driverDirectory: DRIVER_DIRECTORY, log, failpoint });
+process.stdout.write(`${JSON.stringify({ port: broker.port })}\n`);
+// Whoever started this is gone: so is its reason.
+process.stdin.resume().once('end', () => process.exit());
