@@ -34,6 +34,10 @@ const Environment = z
       .string()
       .min(1)
       .default('/etc/space/objectstore-provisioner/token'),
+    EGRESS_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/egress-provisioner/token'),
+    EGRESS_CONTROL_PORT: port.default(8080),
+    /** The name in the gateway's certificate; without it, the gateway is spoken to in the clear. */
+    EGRESS_SERVER_NAME: z.string().min(1).optional(),
     HEALTH_PORT: port.default(8081),
     METRICS_PORT: port.default(9090),
     LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
@@ -65,6 +69,9 @@ export interface Config {
   readonly pod: { readonly name: string; readonly uid: string };
   readonly objectStoreBrokerUrl: string | undefined;
   readonly objectStoreProvisionerTokenFile: string;
+  readonly egressProvisionerTokenFile: string;
+  readonly egressControlPort: number;
+  readonly egressServerName: string | undefined;
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly logLevel: string;
@@ -92,6 +99,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     pod: { name: value.POD_NAME, uid: value.POD_UID ?? randomUUID() },
     objectStoreBrokerUrl: value.OBJECT_STORE_BROKER_URL,
     objectStoreProvisionerTokenFile: value.OBJECT_STORE_PROVISIONER_TOKEN_FILE,
+    egressProvisionerTokenFile: value.EGRESS_PROVISIONER_TOKEN_FILE,
+    egressControlPort: value.EGRESS_CONTROL_PORT,
+    egressServerName: value.EGRESS_SERVER_NAME,
     healthPort: value.HEALTH_PORT,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,

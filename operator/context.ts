@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { DatabaseBroker } from './brokers/database.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
 import type { Finding } from './conditions.ts';
+import type { Gateways } from './egress/gateways.ts';
 import type { SecretObject } from './kinds.ts';
 import { SECRET } from './kinds.ts';
 import type { Writer } from './runtime/apply.ts';
@@ -46,6 +47,7 @@ export interface Context {
   readonly spaceCa: () => Promise<string | undefined>;
   /** Undefined in a Space without an object store. */
   readonly objectStore: ObjectStoreBroker | undefined;
+  readonly gateways: Gateways;
   readonly gate: () => Finding;
   readonly now: () => string;
   readonly log: Logger;

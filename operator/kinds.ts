@@ -92,6 +92,7 @@ export interface Pod extends KubeObject {
     readonly phase?: string;
     readonly reason?: string;
     readonly message?: string;
+    readonly podIP?: string;
     readonly conditions?: readonly {
       readonly type: string;
       readonly status: string;
@@ -106,6 +107,7 @@ export interface Pod extends KubeObject {
 export interface ContainerStatus {
   readonly name: string;
   readonly ready?: boolean;
+  readonly containerID?: string;
   readonly restartCount?: number;
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };

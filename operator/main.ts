@@ -5,6 +5,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { databaseBroker } from './brokers/database.ts';
 import { objectStoreBroker } from './brokers/objects.ts';
 import { readConfig } from './config.ts';
+import { replicaCaller } from './egress/replica.ts';
 import { serveHealth, serveMetrics } from './health.ts';
 import { holderOf, podIsGone } from './holder.ts';
 import { operatorMetrics } from './metrics.ts';
@@ -49,6 +50,12 @@ const database = databaseBroker({
   onCall: measured.observeBrokerCall,
   provisionerToken: () => provisionerToken(config.dbProvisionerTokenFile),
 });
+const callReplica = replicaCaller({
+  port: config.egressControlPort,
+  token: () => provisionerToken(config.egressProvisionerTokenFile),
+  trust: spaceCa && config.egressServerName ? { readCa: spaceCa, name: config.egressServerName } : undefined,
+  onCall: measured.observeBrokerCall,
+});
 const objectStore =
   config.objectStoreBrokerUrl === undefined
     ? undefined
@@ -74,6 +81,7 @@ const manager = startOperator({
   names: config,
   database,
   objectStore,
+  callReplica,
   spaceCa,
   log,
   metrics,

@@ -6,6 +6,9 @@ import type { ObjectStoreBroker } from './brokers/objects.ts';
 import { reconcileCapsule } from './capsule/controller.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context, Identity, SpaceNames } from './context.ts';
+import { egressGateways } from './egress/gateways.ts';
+import type { CallReplica } from './egress/replica.ts';
+import { replicasIn } from './egress/replicas.ts';
 import { identify } from './identity.ts';
 import { ANNOTATION, FIELD_MANAGER, leaseName } from './names.ts';
 import { Writer } from './runtime/apply.ts';
@@ -33,6 +36,7 @@ export interface OperatorOptions {
   readonly spaceCa?: (() => Promise<string>) | undefined;
   /** Left out in a Space without an object store. */
   readonly objectStore?: ObjectStoreBroker | undefined;
+  readonly callReplica: CallReplica;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
   /** This process, among all that ever lead this Space. */
@@ -123,6 +127,13 @@ export function startOperator(options: OperatorOptions): Manager {
     database: fenced(options.database, () => lease.check()),
     spaceCa: async () => options.spaceCa?.(),
     objectStore: options.objectStore && fenced(options.objectStore, () => lease.check()),
+    gateways: egressGateways(
+      () => replicasIn(stores, names),
+      async (...call) => {
+        lease.check();
+        return options.callReplica(...call);
+      },
+    ),
     gate: gate.now,
     now: () => wireTime(),
     log,

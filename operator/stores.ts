@@ -74,7 +74,12 @@ export function makeStores() {
     nodes: new Store<Node>(),
     runtimeClasses: new Store<RuntimeClass>(),
     deployments: new Store<Deployment>({ assistant: byAssistant }),
-    pods: new Store<Pod>({ assistant: byAssistant, probe: byProbedNode, outside: byNodeOutside }),
+    pods: new Store<Pod>({
+      assistant: byAssistant,
+      component: byComponent,
+      probe: byProbedNode,
+      outside: byNodeOutside,
+    }),
     services: new Store<Service>({ assistant: byAssistant, component: byComponent }),
     configMaps: new Store<ConfigMap>({ assistant: byAssistant }),
     resourceQuotas: new Store<ResourceQuota>(),

@@ -192,10 +192,10 @@ describe('what is refused', () => {
     await space.capsule(home, { quota: { assistants: 6 }, integrations: { mail: { scopes: ['read'] } } });
     await space.assistant('hosts', {
       capsule: home,
-      manifest: manifest('hosts', { network: { allowed_hosts: ['api.test'] } }),
+      manifest: manifest('hosts', { network: { allowed_hosts: ['api.bank.org'] } }),
     });
-    await space.becomes(ASSISTANT, 'hosts', 'EgressReady', 'False NoGateway');
-    await space.becomes(ASSISTANT, 'hosts', 'Ready', 'False NoGateway');
+    await space.becomes(ASSISTANT, 'hosts', 'EgressReady', 'False GatewayUnavailable');
+    await space.becomes(ASSISTANT, 'hosts', 'Ready', 'False GatewayUnavailable');
     await space.assistant('scopes', {
       capsule: home,
       manifest: manifest('scopes', { integrations: { mail: { scopes: ['read', 'send'] } } }),

@@ -1,4 +1,5 @@
 import { isReady } from './capsule/status.ts';
+import { EGRESS_COMPONENT, isGateway, replicaOf } from './egress/replicas.ts';
 import type { Assistant, Capsule } from './kinds.ts';
 import { LABEL } from './names.ts';
 import { type Key, type KubeObject, keyOf, makeKey } from './runtime/objects.ts';
@@ -80,7 +81,16 @@ export function connectTriggers(
   stores.services.onChange((change) => {
     const component = (change.now ?? change.before)?.metadata.labels?.[LABEL.component];
     const moved = change.before?.spec?.clusterIP !== change.now?.spec?.clusterIP;
-    if (component === 'postgres' && moved) addAssistants(stores.assistants.list(), priorityOf(change));
+    const used = component === 'postgres' || component === EGRESS_COMPONENT;
+    if (used && moved) addAssistants(stores.assistants.list(), priorityOf(change));
+  });
+
+  // A replica that starts knows no policy, and one that serves must have them all.
+  stores.pods.onChange((change) => {
+    const pod = change.now ?? change.before;
+    if (!pod || !isGateway(pod)) return;
+    const [before, now] = [change.before, change.now].map((one) => JSON.stringify(one && replicaOf(one)));
+    if (before !== now) addAssistants(stores.assistants.list(), priorityOf(change));
   });
 
   return {

@@ -50,6 +50,7 @@ describe('the chart', () => {
       'db-broker',
       'home-operator',
       'home-uninstall-guard',
+      'platform-assistant-egress',
       'postgres',
       's3',
     ]);
@@ -118,7 +119,7 @@ describe('the chart', () => {
       },
     ]);
     const reachable = policies.filter(({ spec }) => spec.ingress !== undefined);
-    expect(reachable.map(({ metadata }) => metadata.name)).toEqual(['db-broker', 'postgres']);
+    expect(reachable.map(({ metadata }) => metadata.name)).toEqual(['egress', 'db-broker', 'postgres']);
   });
 
   it('makes the same token for broker and operator, keys of 32 bytes and a URL with the password', () => {
@@ -135,8 +136,8 @@ describe('the chart', () => {
   });
 
   it('uses Secrets that you name and makes none in their place', async () => {
-    const yours = ['dbAdmin', 'dbBrokerKeys', 'dbProvisioner', 's3Root'];
-    const certified = ['dbBroker', 'postgres'];
+    const yours = ['dbAdmin', 'dbBrokerKeys', 'dbProvisioner', 'egressProvisioner', 'egressKeys', 's3Root'];
+    const certified = ['dbBroker', 'egress', 'postgres'];
     const rendered = await render(
       ...yours.flatMap((key) => ['--set', `existingSecrets.${key}=${key.toLowerCase()}`]),
       ...certified.flatMap((key) => ['--set', `tls.existingSecrets.${key}=${key.toLowerCase()}-cert`]),
@@ -150,7 +151,7 @@ describe('the chart', () => {
       false,
     );
     const mounted = rendered.flatMap(({ spec }) => spec?.template?.spec.volumes ?? []);
-    expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(2);
+    expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(3);
   });
 
   it('signs a certificate for each service with the authority that their callers get', () => {
@@ -184,7 +185,11 @@ describe('the chart', () => {
         secret?.secretName.endsWith('-tls'),
       ),
     );
-    expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual(['db-broker', 'postgres']);
+    expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual([
+      'db-broker',
+      'platform-assistant-egress',
+      'postgres',
+    ]);
     expect(JSON.stringify(objects.filter(({ kind }) => kind !== 'Secret'))).not.toMatch(
       /http:\/\/|sslmode=disable/,
     );

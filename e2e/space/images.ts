@@ -22,6 +22,7 @@ function bundled(name: BundleName, dockerfile: string): ImageSource {
 export const IMAGES = {
   'operator.image': bundled('operator', 'operator/Dockerfile'),
   'dbBroker.image': bundled('db-broker', 'brokers/db/Dockerfile'),
+  'egress.image': bundled('egress', 'brokers/egress/Dockerfile'),
   'postgres.image': {
     name: 'space/postgres',
     dockerfile: resolve(ROOT, 'brokers/db/postgres/Dockerfile'),

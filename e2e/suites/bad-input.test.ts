@@ -71,11 +71,11 @@ describe('bad input', () => {
     await ready('assistant', name);
   });
 
-  it('hosts and stored inputs are not promised before there is a gateway', async () => {
+  it('a host that the gateway cannot enforce is not promised', async () => {
     const name = `${home}-hosts`;
-    const asks = manifest('hosts', { network: { allowed_hosts: ['api.example.com'] } });
+    const asks = manifest('hosts', { network: { allowed_hosts: ['*.example.com'] } });
     await kube.apply(assistant(home, 'hosts', { manifest: asks }, name));
-    await told('assistant', name, 'EgressReady', 'False', 'NoGateway');
+    await told('assistant', name, 'EgressReady', 'False', 'HostNotEnforceable');
     expect(await podsOf(namespace, 'hosts')).toEqual([]);
   });
 });

@@ -1,7 +1,9 @@
-import { checkManifest, manifestDigest } from '@space/manifests';
+import { checkManifest, type Manifest, manifestDigest } from '@space/manifests';
 import { type Finding, isTrue, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { ASSISTANT, DEPLOYMENT, SERVICE } from '../kinds.ts';
+import { compileEgress } from '../egress/compile.ts';
+import { ensureEgress, narrowEgress } from '../egress/step.ts';
+import { ASSISTANT, type Assistant, DEPLOYMENT, SERVICE } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
 import type { Result } from '../runtime/controller.ts';
 import { ApiError } from '../runtime/errors.ts';
@@ -35,6 +37,8 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
 
   let acted: Acted = {};
+  if (check.ok && plan.accepted && !plan.run)
+    await narrow(context, assistant, check.manifest, plan.suspended, signal);
   if (plan.suspended || mustStop(context, facts)) await scaleToZero(context, facts, signal);
   else if (!plan.run) acted = { workload: standing(context, facts) };
   else if (check.ok)
@@ -43,6 +47,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   const findings = { ...plan.findings };
   if (acted.database) findings['DatabaseReady'] = acted.database;
   if (acted.objects) findings['ObjectStoreReady'] = acted.objects;
+  if (acted.egress) findings['EgressReady'] = acted.egress;
   if (acted.workload) findings['WorkloadReady'] = acted.workload;
   const manifest =
     check.ok && plan.accepted
@@ -58,16 +63,17 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
 }
 
 /** Secrets are not watched: where one may mend a finding, or change a value, it is looked at again soon. */
-function lookAgainMs(context: Context, findings: Plan['findings'], { storedInputs }: Gathered): number {
+function lookAgainMs(context: Context, findings: Plan['findings'], { entered }: Gathered): number {
   const lostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
   const unbound = findings['InputsBound']?.status === 'False';
   if (lostId || unbound) return LOOK_AGAIN_MS;
-  return storedInputs.size > 0 ? Math.min(INPUTS_MS, context.sweepMs()) : context.sweepMs();
+  return entered.values.size > 0 ? Math.min(INPUTS_MS, context.sweepMs()) : context.sweepMs();
 }
 
 interface Acted {
   readonly database?: Finding;
   readonly objects?: Finding | undefined;
+  readonly egress?: Finding;
   readonly workload?: Finding | undefined;
   readonly retry?: unknown;
 }
@@ -81,25 +87,27 @@ async function run(
   const { stores, writer } = context;
   const id = workload.manifest.platform.id;
   const key = makeKey(workloadNamespace(workload), id);
-  const [database] = await Promise.all([
+  const compiled = compileEgress(workload.manifest);
+  const [database, outside] = await Promise.all([
     ensureDatabase(context, workload, facts.secret, signal),
+    ensureEgress(context, workload, compiled, facts, signal),
     ensureDocuments(context, workload, signal),
     writer.apply(SERVICE, serviceObject(workload), stores.services.get(key), signal),
   ]);
   const { access } = database;
-  if (!access) {
-    return {
-      database: database.finding,
-      workload: standing(context, facts) ?? waitsFor('DatabaseReady'),
-      retry: database.retry,
-    };
-  }
-  const { finding: provisioned, retry } = database;
   const { objectStore } = context;
-  const objects = objectStore && (await ensureObjects(context, objectStore, workload, signal));
-  const told = { database: provisioned, objects: objects?.finding, retry: retry ?? objects?.retry };
+  const objects = access && objectStore && (await ensureObjects(context, objectStore, workload, signal));
+  const told = {
+    database: database.finding,
+    objects: objects?.finding,
+    egress: outside.egress,
+    retry: database.retry ?? objects?.retry ?? outside.retry,
+  };
+  if (!access) return { ...told, workload: standing(context, facts) ?? waitsFor('DatabaseReady') };
   if (objects && !objects.tokenDigest)
     return { ...told, workload: standing(context, facts) ?? waitsFor('ObjectStoreReady') };
+  if (compiled.finding.reason !== 'NotNeeded' && !outside.binding)
+    return { ...told, workload: standing(context, facts) ?? waitsFor('EgressReady') };
   if (!facts.postgresAddress) return { ...told, workload: noService('postgres', 'database') };
   if (objects && !facts.objectStoreAddress)
     return { ...told, workload: noService('objectstore', 'object store') };
@@ -112,6 +120,7 @@ async function run(
     ...(objects?.tokenDigest && facts.objectStoreAddress
       ? { objects: { tokenDigest: objects.tokenDigest, address: facts.objectStoreAddress } }
       : {}),
+    egress: outside.binding,
   });
   try {
     const wider = await widerPowers(context, workload, facts.deployment, signal);
@@ -138,6 +147,20 @@ async function run(
   });
   if (isTrue(finding)) await sweepDocuments(context, workload, signal);
   return { ...told, workload: finding };
+}
+
+/** What the manifest does not ask for any more ends at once; what stands in the way of the rest does not matter. */
+async function narrow(
+  context: Context,
+  assistant: Assistant,
+  manifest: Manifest,
+  suspended: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const compiled = compileEgress(
+    suspended ? { ...manifest, network: { allowed_hosts: [] }, stored_inputs: {} } : manifest,
+  );
+  await narrowEgress(context, assistant, manifest.platform.id, compiled, signal);
 }
 
 /** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */

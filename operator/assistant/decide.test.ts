@@ -14,15 +14,6 @@ const parsed = (changes: Record<string, unknown>): Manifest => {
   if (!result.ok) throw new Error(JSON.stringify(result.errors));
   return result.manifest;
 };
-const storedInput = {
-  kind: 'password',
-  label: 'Key',
-  description: 'A key.',
-  help_url: 'https://docs.github.com/en/keys',
-  host: 'api.github.com',
-  routes: [{ method: 'GET', path: '/user' }],
-  header: 'Authorization',
-};
 const spec = (changes: Partial<AssistantSpec> = {}): AssistantSpec => ({
   capsule: 'home',
   image: 'registry.test/ledger:1',
@@ -206,15 +197,6 @@ describe('with manual approval', () => {
     expect(decide.decideApproval(me, parsed({}), capsule)).toBeUndefined();
     expect(decide.decideApproval(me, asks, inPlace)).toBeUndefined();
   });
-});
-
-test('what asks for the outside needs a gateway', () => {
-  const asks = parsed({ stored_inputs: { bank: storedInput } });
-  expect(text(decide.decideEgress(asks))).toBe('False NoGateway');
-  expect(text(decide.decideEgress(parsed({ network: { allowed_hosts: ['api.github.com'] } })))).toBe(
-    'False NoGateway',
-  );
-  expect(text(decide.decideEgress(parsed({})))).toBe('True NotNeeded');
 });
 
 describe('the plan', () => {

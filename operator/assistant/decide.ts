@@ -160,17 +160,6 @@ function asksForPower({ network, integrations = {}, stored_inputs = {} }: Manife
   );
 }
 
-/** Nothing is promised that is not kept: without a gateway, what asks for the outside does not start. */
-export function decideEgress(manifest: Manifest): Finding {
-  const hosts = manifest.network.allowed_hosts.length;
-  const inputs = Object.keys(manifest.stored_inputs ?? {}).length;
-  if (hosts === 0 && inputs === 0) return yes('NotNeeded', 'It asks for no host outside.');
-  return no(
-    'NoGateway',
-    `It asks for ${hosts} allowed host(s) and ${inputs} stored input(s), and this Space has no egress gateway. It is not scheduled; without both it would be.`,
-  );
-}
-
 /** Of steps in their order, the name of the first that stands in the way of the next. */
 export function firstUnmet(findings: Readonly<Record<string, Finding>>): string | undefined {
   return Object.entries(findings).find(([, finding]) => finding.status !== 'True')?.[0];

@@ -4,6 +4,7 @@ import { brokerFinding } from '../brokers/findings.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
+import { removeEgress } from '../egress/step.ts';
 import { ASSISTANT, type Assistant, CONFIG_MAP, DEPLOYMENT, SECRET, SERVICE } from '../kinds.ts';
 import {
   ANNOTATION,
@@ -94,6 +95,7 @@ export async function finalizeAssistant(
       note,
     });
   }
+  await removeEgress(context, assistant, id, signal);
   await remove(CONFIG_MAP, mine(stores.configMaps.by('assistant', claim)));
   const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
   await remove(SECRET, mine([secret, token].filter((one) => one !== undefined)));

@@ -1,6 +1,9 @@
 import type { ManifestResult } from '@space/manifests';
 import { type Finding, unknown } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
+import { compileEgress } from '../egress/compile.ts';
+import { type EnteredInputs, judgeInputs } from '../egress/inputs.ts';
+import { readSealed } from '../egress/secrets.ts';
 import type { Assistant, Deployment, Pod, SecretObject } from '../kinds.ts';
 import {
   ANNOTATION,
@@ -12,18 +15,16 @@ import {
 import { makeKey } from '../runtime/objects.ts';
 import { pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
-import { readStoredInputs, type StoredInput } from './inputs.ts';
+import { readStoredInputs } from './inputs.ts';
 import { isRegistered } from './objects.ts';
 import type { Facts } from './plan.ts';
 
-export interface Gathered extends Facts {
+export interface Gathered extends Facts, EnteredInputs {
   readonly secret: SecretObject | undefined;
   /** This Assistant's own; another's under the same id is not seen. */
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
   readonly postgresAddress: string | undefined;
-  /** Values of its stored inputs, by the manifest's key. */
-  readonly storedInputs: ReadonlyMap<string, StoredInput>;
   readonly objectStoreAddress: string | undefined;
 }
 
@@ -41,10 +42,12 @@ export async function gather(
   const namespace = capsuleNamespace(names.space, capsuleName);
   const read = async (name: (id: string) => string) =>
     id === undefined ? undefined : readWorkloadSecret(context, namespace, name(id), signal);
-  const [secret, token, inputs] = await Promise.all([
+  const asks = check.ok && Object.keys(check.manifest.stored_inputs ?? {}).length > 0;
+  const [secret, token, entered, sealed] = await Promise.all([
     read(workloadSecretName),
     context.objectStore ? read(workloadObjectsSecretName) : undefined,
-    check.ok ? readStoredInputs(context, assistant, check.manifest, signal) : undefined,
+    asks ? readStoredInputs(context, assistant, check.manifest, signal) : NOTHING_ENTERED,
+    asks && id !== undefined ? readSealed(context, assistant, id, signal) : NOTHING_SEALED,
   ]);
   const owner = registeredOwner(secret);
   const { uid } = assistant.metadata;
@@ -58,8 +61,11 @@ export async function gather(
       registered: owner,
       rivals: id === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, id)),
     },
-    inputs: inputs?.finding ?? NO_MANIFEST,
-    storedInputs: inputs?.values ?? new Map(),
+    inputs: check.ok
+      ? judgeInputs({ entered, sealed }, compileEgress(check.manifest).policy.inputs)
+      : NO_MANIFEST,
+    entered,
+    sealed,
     provisioned: owner === uid && secret?.data?.['DATABASE_URL'] !== undefined,
     objects: context.objectStore && { registered: isRegistered(token, uid) },
     secret,
@@ -73,6 +79,8 @@ export async function gather(
   };
 }
 
+const NOTHING_ENTERED = { values: new Map(), problems: new Map() };
+const NOTHING_SEALED = { secret: undefined, inputs: {} };
 const NO_MANIFEST: Finding = unknown('Waiting', 'Waits for Accepted.');
 
 /** A namespace that is not there yet holds no Secret, and asking would be refused. */

@@ -13,11 +13,13 @@ export interface StoredInput {
   readonly value: Secret;
 }
 
-interface StoredInputs {
+export interface StoredInputs {
   /** The condition `InputsBound`. */
   readonly finding: Finding;
   /** By the manifest's key; whole when the finding is true, else only what could be read. */
   readonly values: ReadonlyMap<string, StoredInput>;
+  /** By the manifest's key: why there is no value. */
+  readonly problems: ReadonlyMap<string, Finding>;
 }
 
 /** Longer than any header that servers take. */
@@ -46,13 +48,14 @@ export async function readStoredInputs(
     }),
   );
   const values = new Map<string, StoredInput>();
-  const problems: Finding[] = unbound.length > 0 ? [unboundInputs(unbound)] : [];
+  const problems = new Map(unbound.map((key) => [key, unboundInputs(unbound)]));
   for (const found of read) {
     if (!found) continue;
     if ('value' in found.judged) values.set(found.key, found.judged);
-    else problems.push(found.judged);
+    else problems.set(found.key, found.judged);
   }
-  return { finding: problems[0] ?? yes('Ready', 'All stored inputs are bound.'), values };
+  const [first] = problems.values();
+  return { finding: first ?? yes('Ready', 'All stored inputs are bound.'), values, problems };
 }
 
 const unboundInputs = (keys: readonly string[]) =>

@@ -1,5 +1,6 @@
 import type { ManifestResult } from '@space/manifests';
 import { type Finding, isTrue, no, yes } from '../conditions.ts';
+import { compileEgress } from '../egress/compile.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import * as decide from './decide.ts';
 
@@ -56,7 +57,7 @@ export function planAssistant(facts: Facts): Plan {
           decide.decideApproval(assistant, check.manifest, capsule) ??
           decide.decideIntegrations(check.manifest, capsule?.spec.integrations),
         InputsBound: inputs,
-        EgressReady: decide.decideEgress(check.manifest),
+        EgressReady: compileEgress(check.manifest).finding,
       }
     : unreadable();
   const blockedBy = decide.firstUnmet({ ...before, ...needs });

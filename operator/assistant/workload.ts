@@ -1,5 +1,7 @@
 import { canonicalJson, type Manifest, manifestDigest } from '@space/manifests';
 import type { SpaceNames } from '../context.ts';
+import { egressParts } from '../egress/pod.ts';
+import type { EgressBinding } from '../egress/step.ts';
 import type { Assistant } from '../kinds.ts';
 import {
   ANNOTATION,
@@ -104,6 +106,7 @@ export interface Bindings {
   readonly postgresAddress: string;
   /** Left out in a Space without an object store. */
   readonly objects?: { readonly tokenDigest: string; readonly address: string };
+  readonly egress?: EgressBinding | undefined;
 }
 
 export function deploymentObject(
@@ -114,7 +117,11 @@ export function deploymentObject(
   const { annotations, ...rest } = metadata(workload, idOf(workload));
   const spec = podSpec(workload, bindings);
   // Names of ConfigMaps say what is in them; a Secret's name does not.
-  const secrets = [bindings.database.digest, ...(bindings.objects ? [bindings.objects.tokenDigest] : [])];
+  const secrets = [
+    bindings.database.digest,
+    ...(bindings.objects ? [bindings.objects.tokenDigest] : []),
+    ...(bindings.egress ? [bindings.egress.principalDigest] : []),
+  ];
   const revision = digestOf([labels, spec, ...secrets]).slice(0, 16);
   return {
     revision,
@@ -134,7 +141,7 @@ export function deploymentObject(
   };
 }
 
-function podSpec(workload: Workload, { postgresAddress, database, objects }: Bindings) {
+function podSpec(workload: Workload, { postgresAddress, database, objects, egress }: Bindings) {
   const { names, assistant } = workload;
   const { image, command, args, env = [], resources } = assistant.spec;
   const id = idOf(workload);
@@ -143,6 +150,8 @@ function podSpec(workload: Workload, { postgresAddress, database, objects }: Bin
   // What has an authority speaks TLS, every service of it.
   const scheme = database.verified ? 'https' : 'http';
   const { manifest, genesis } = documents(workload);
+  const outside = egressParts(id, egress);
+  const ownNames = new Set(outside.env.map(({ name }) => name));
   const file = (path: string) => [{ key: path.slice(path.indexOf('/') + 1), path }];
   return {
     runtimeClassName: names.runtimeClass,
@@ -160,6 +169,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects }: Bin
     hostAliases: [
       { ip: postgresAddress, hostnames: ['postgres'] },
       ...(objects ? [{ ip: objects.address, hostnames: [OBJECT_STORE] }] : []),
+      ...outside.hostAliases,
     ],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     initContainers: [attesterContainer(names.attesterImage)],
@@ -170,7 +180,8 @@ function podSpec(workload: Workload, { postgresAddress, database, objects }: Bin
         ...(command ? { command } : {}),
         ...(args ? { args } : {}),
         env: [
-          ...env.map(({ name, value = '' }) => ({ name, value })),
+          // The API server takes no name twice, and the platform's are its own.
+          ...env.filter(({ name }) => !ownNames.has(name)).map(({ name, value = '' }) => ({ name, value })),
           { name: 'CAPSULE_ID', value: assistant.spec.capsule },
           { name: 'ASSISTANT_ID', value: id },
           { name: 'PORT', value: String(port) },
@@ -185,6 +196,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects }: Bin
                 { name: 'OBJECT_STORE_TOKEN_FILE', value: `/etc/space/${OBJECT_STORE_TOKEN}` },
               ]
             : []),
+          ...outside.env,
         ],
         ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
         ...(resources ? { resources: asTexts(resources) } : {}),
@@ -220,6 +232,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects }: Bin
                   },
                 ]
               : []),
+            ...outside.sources,
           ],
         },
       },

@@ -41,7 +41,7 @@ test('the quota has what is said, and always bounds pods and ways in from outsid
   });
 });
 
-test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL and object store', () => {
+test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL, object store and gateway', () => {
   expect(guardrails.defaultDenyObject(names, capsule())['spec']).toEqual({
     podSelector: {},
     policyTypes: ['Ingress', 'Egress'],
@@ -79,6 +79,15 @@ test('everything is denied, then an Assistant may be asked by clients and may as
           },
         ],
         ports: [{ protocol: 'TCP', port: 8081 }],
+      },
+      {
+        to: [
+          {
+            namespaceSelector: inNamespace('home-services'),
+            podSelector: { matchLabels: { 'platform.space/component': 'egress' } },
+          },
+        ],
+        ports: [{ protocol: 'TCP', port: 3128 }],
       },
     ],
   });

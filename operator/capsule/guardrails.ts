@@ -1,4 +1,5 @@
 import type { Identity, SpaceNames } from '../context.ts';
+import { EGRESS_COMPONENT } from '../egress/replicas.ts';
 import type { Capsule } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL, OBJECT_STORE_PORT, secretsRoleName } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
@@ -8,6 +9,7 @@ const DEFAULT_LIMITS = { cpu: '1', memory: '512Mi' };
 const DEFAULT_REQUESTS = { cpu: '25m', memory: '64Mi' };
 const DEFAULT_PODS = 100;
 const POSTGRES_PORT = 5432;
+const EGRESS_PORT = 3128;
 
 /** Labels of everything that belongs to a Capsule. */
 export function capsuleLabels(names: SpaceNames, capsule: string): Record<string, string> {
@@ -63,7 +65,7 @@ export function defaultDenyObject(names: SpaceNames, capsule: Capsule): Desired 
   };
 }
 
-/** Assistants are reached by the Space's clients and reach the Space's PostgreSQL and object store. */
+/** Assistants are reached by the Space's clients and reach the Space's PostgreSQL, object store and egress gateway. */
 export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Desired {
   const namespace = (name: string) => ({ matchLabels: { 'kubernetes.io/metadata.name': name } });
   return {
@@ -100,6 +102,15 @@ export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Des
           ],
           // Objects alone: the control listener is on another port.
           ports: [{ protocol: 'TCP', port: OBJECT_STORE_PORT }],
+        },
+        {
+          to: [
+            {
+              namespaceSelector: namespace(names.servicesNamespace),
+              podSelector: { matchLabels: { [LABEL.component]: EGRESS_COMPONENT } },
+            },
+          ],
+          ports: [{ protocol: 'TCP', port: EGRESS_PORT }],
         },
       ],
     },

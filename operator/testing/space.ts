@@ -8,6 +8,7 @@ import { databaseBroker } from '../brokers/database.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import type { Finding } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
+import { type CallReplica, ReplicaError } from '../egress/replica.ts';
 import * as kinds from '../kinds.ts';
 import { capsuleNamespace, LABEL } from '../names.ts';
 import { startOperator } from '../operator.ts';
@@ -67,6 +68,7 @@ interface StartOptions {
   readonly brokerUrl?: string;
   /** Without it the Space has no object store. */
   readonly objectStore?: ObjectStoreBroker;
+  readonly callReplica?: CallReplica;
   readonly onLoss?: SpaceNames['onLoss'];
   readonly onGate?: (finding: Finding) => void;
   /** What Assistants get as the Space's authority. */
@@ -84,6 +86,8 @@ interface ToldEvent extends KubeObject {
   readonly regarding: { readonly name: string };
   readonly series?: { readonly count: number };
 }
+
+const NO_REPLICA: CallReplica = () => Promise.reject(new ReplicaError('nothing'));
 
 let spaces = 0;
 
@@ -130,6 +134,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   function operate({
     dieAfter,
     brokerUrl = stage.broker.url,
+    callReplica = NO_REPLICA,
     onLoss = names.onLoss,
     onGate = () => {},
     ca,
@@ -143,6 +148,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       client: mortal.client,
       database: mortal.database,
       objectStore: mortal.objectStore,
+      callReplica,
       spaceCa: ca === undefined ? undefined : async () => ca,
       names: { ...names, onLoss },
       log,

@@ -77,6 +77,8 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- define "space.secret.dbAdmin" -}}{{ .Values.existingSecrets.dbAdmin | default "db-admin" }}{{- end }}
 {{- define "space.secret.dbBrokerKeys" -}}{{ .Values.existingSecrets.dbBrokerKeys | default "db-broker-keys" }}{{- end }}
 {{- define "space.secret.dbProvisioner" -}}{{ .Values.existingSecrets.dbProvisioner | default "db-provisioner" }}{{- end }}
+{{- define "space.secret.egressProvisioner" -}}{{ .Values.existingSecrets.egressProvisioner | default "egress-provisioner" }}{{- end }}
+{{- define "space.secret.egressKeys" -}}{{ .Values.existingSecrets.egressKeys | default "egress-keys" }}{{- end }}
 {{- define "space.secret.s3Root" -}}{{ .Values.existingSecrets.s3Root | default "s3-root" }}{{- end }}
 
 {{/* What outlives an uninstallation: without it a Space that is installed again could not open its own databases. */}}

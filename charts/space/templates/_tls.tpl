@@ -4,6 +4,7 @@ the helpers below with (dict "root" . "key" "<key>"). `names` are those by which
 */}}
 {{- define "space.tls.services" -}}
 dbBroker: { service: db-broker, names: [] }
+egress: { service: platform-assistant-egress, names: [] }
 postgres: { service: postgres, names: [postgres] }
 {{- end }}
 

@@ -1,0 +1,149 @@
+import { canonicalJson, type Definition } from '@space/manifests';
+import { z } from 'zod';
+import { sha256 } from '../runtime/digest.ts';
+import type { Secret } from '../secret.ts';
+import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
+
+/** Whom a message to the gateway is about, as its wire has it. */
+export interface About {
+  readonly capsule_id: string;
+  readonly app_id: string;
+  readonly assistant_uid: string;
+}
+
+/** An Assistant's whole policy, as the gateway's wire has it. */
+interface PolicyPut extends About {
+  readonly generation: number;
+  readonly revision: string;
+  readonly principals: readonly string[];
+  readonly addresses: readonly string[];
+  readonly allowed_hosts: readonly string[];
+  readonly stored_inputs: Readonly<
+    Record<string, { readonly definition: Definition; readonly envelope: string }>
+  >;
+}
+
+interface PolicyNarrow extends About {
+  readonly generation: number;
+  readonly allowed_hosts: readonly string[];
+  /** Digests of the definitions that may stay. */
+  readonly stored_inputs: Readonly<Record<string, string>>;
+}
+
+/** What became of a policy: all replicas that callers are sent to have it, or not yet. */
+export interface Acknowledged {
+  readonly serving: number;
+  readonly acknowledged: number;
+  /** Stored inputs whose value was entered for another definition. */
+  readonly reentry: readonly string[];
+  /** Envelopes that take the place of older ones. */
+  readonly resealed: Readonly<Record<string, string>>;
+  readonly problem?: unknown;
+}
+
+/** All replicas of the egress gateway as one. What a replica has acknowledged it is not told again. */
+export interface Gateways {
+  put(put: PolicyPut, signal: AbortSignal): Promise<Acknowledged>;
+  narrow(narrow: PolicyNarrow, signal: AbortSignal): Promise<Acknowledged>;
+  /** For good: the Assistant is going. */
+  remove(about: About, signal: AbortSignal): Promise<Acknowledged>;
+  /** A value, sealed for exactly this definition. @throws ReplicaError */
+  seal(
+    about: About & { readonly input: string; readonly definition: Definition },
+    value: Secret,
+    signal: AbortSignal,
+  ): Promise<string>;
+}
+
+const Put = z.object({
+  revision: z.string(),
+  reentry: z.array(z.string()),
+  resealed: z.record(z.string(), z.string()),
+});
+const Done = z.object({ instance: z.string() });
+const Sealed = z.object({ envelope: z.string().min(1) });
+
+const NOTHING = { reentry: [], resealed: {} };
+
+export function egressGateways(replicas: () => readonly Replica[], call: CallReplica): Gateways {
+  /** By the replica's start, then by Assistant: what it has, as a digest, and what it said to that. */
+  const told = new Map<string, Map<string, Told>>();
+
+  async function tellAll<T>(
+    about: About,
+    digest: string,
+    tell: (replica: Replica) => Promise<T>,
+    outcomeOf: (answer: T) => Pick<Told, 'reentry' | 'resealed'>,
+  ): Promise<Acknowledged> {
+    const now = replicas();
+    for (const key of told.keys()) if (!now.some((replica) => replica.key === key)) told.delete(key);
+    const tenant = `${about.capsule_id}/${about.app_id}`;
+    const outcomes = await Promise.all(
+      now.map(async (replica) => {
+        const had = told.get(replica.key) ?? new Map<string, Told>();
+        told.set(replica.key, had);
+        const known = had.get(tenant);
+        if (known?.digest === digest) return { replica, outcome: known };
+        // While it is being told, what it has is not known.
+        had.delete(tenant);
+        try {
+          const outcome = { digest, ...outcomeOf(await tell(replica)) };
+          had.set(tenant, outcome);
+          return { replica, outcome };
+        } catch (problem) {
+          return { replica, problem };
+        }
+      }),
+    );
+    const serving = outcomes.filter(({ replica }) => replica.serving);
+    const acknowledged = outcomes.flatMap(({ outcome }) => outcome ?? []);
+    const problem = outcomes.find((one) => one.problem !== undefined)?.problem;
+    return {
+      serving: serving.length,
+      acknowledged: serving.filter(({ outcome }) => outcome).length,
+      reentry: [...new Set(acknowledged.flatMap(({ reentry }) => reentry))],
+      resealed: Object.assign({}, ...acknowledged.map(({ resealed }) => resealed)),
+      ...(problem === undefined ? {} : { problem }),
+    };
+  }
+
+  return {
+    put: (put, signal) =>
+      tellAll(
+        put,
+        sha256(canonicalJson(put)),
+        async (replica) => {
+          const answer = await call(replica, 'policy.put', '/v1/policies/put', put, Put, signal);
+          if (answer.revision !== put.revision) throw new ReplicaError('another revision');
+          return answer;
+        },
+        ({ reentry, resealed }) => ({ reentry, resealed }),
+      ),
+    narrow: (narrow, signal) =>
+      tellAll(
+        narrow,
+        `narrow ${sha256(canonicalJson(narrow))}`,
+        (replica) => call(replica, 'policy.narrow', '/v1/policies/narrow', narrow, Done, signal),
+        () => NOTHING,
+      ),
+    remove: ({ capsule_id, app_id, assistant_uid }, signal) => {
+      const about = { capsule_id, app_id, assistant_uid };
+      return tellAll(
+        about,
+        `remove ${assistant_uid}`,
+        (replica) => call(replica, 'policy.remove', '/v1/policies/remove', about, Done, signal),
+        () => NOTHING,
+      );
+    },
+    async seal(about, value, signal) {
+      const [replica] = replicas().toSorted((a, b) => Number(b.serving) - Number(a.serving));
+      if (!replica) throw new ReplicaError('nothing: there is none');
+      const body = { ...about, value: value.reveal() };
+      return (await call(replica, 'input.seal', '/v1/inputs/seal', body, Sealed, signal)).envelope;
+    },
+  };
+}
+
+interface Told extends Pick<Acknowledged, 'reentry' | 'resealed'> {
+  readonly digest: string;
+}

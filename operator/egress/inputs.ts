@@ -1,0 +1,84 @@
+import { type Definition, definitionDigest } from '@space/manifests';
+import type { StoredInput, StoredInputs } from '../assistant/inputs.ts';
+import type { Workload } from '../assistant/workload.ts';
+import { type Finding, no, yes } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { decideInput } from './decide-inputs.ts';
+import type { About } from './gateways.ts';
+import { type SealedInput, type SealedInputs, writeSealed } from './secrets.ts';
+
+/** What is known of an Assistant's stored inputs: what people entered, and what was sealed of it. */
+export interface EnteredInputs {
+  readonly entered: Pick<StoredInputs, 'values' | 'problems'>;
+  readonly sealed: SealedInputs;
+}
+
+type Definitions = Readonly<Record<string, Definition>>;
+
+/** What a header can carry; the gateway takes no other value. */
+const INJECTABLE = /^[\x21-\x7e]{1,4096}$/;
+
+const versionOf = ({ uid, resourceVersion }: StoredInput): string => `${uid}/${resourceVersion}`;
+
+function verdictOf({ entered, sealed }: EnteredInputs, key: string, definition: Definition) {
+  const value = entered.values.get(key);
+  return decideInput(definition, sealed.inputs[key], value && { version: versionOf(value) });
+}
+
+/** The condition `InputsBound`. A value that was sealed stays bound when its Secret has gone. */
+export function judgeInputs(known: EnteredInputs, definitions: Definitions): Finding {
+  const judged = Object.entries(definitions).map(([key, definition]) => ({
+    key,
+    verdict: verdictOf(known, key, definition),
+  }));
+  const keysWith = (verdict: string) => judged.filter((one) => one.verdict === verdict).map(({ key }) => key);
+  const [reentry, missing] = [keysWith('reentry'), keysWith('missing')];
+  const unfit = keysWith('seal').find(
+    (key) => !INJECTABLE.test(known.entered.values.get(key)?.value.reveal() ?? ''),
+  );
+  if (unfit !== undefined)
+    return no(
+      'InputInvalid',
+      `The value of the stored input "${unfit}" cannot stand in a request: it must be 1 to 4096 visible ASCII characters.`,
+    );
+  if (reentry.length > 0)
+    return no(
+      'InputNeedsReentry',
+      `The value of ${reentry.join(', ')} was entered to go to another host, on other routes or in another form than this manifest says. To hand it over, write it into its Secret again; or go back to the earlier manifest.`,
+    );
+  const [first] = missing;
+  if (first !== undefined)
+    return (
+      known.entered.problems.get(first) ??
+      no('InputsMissing', `Nobody has entered a value for: ${missing.join(', ')}.`)
+    );
+  return yes('Ready', 'All stored inputs are bound.');
+}
+
+/** Seals what was entered since the last look; answers the envelopes that are for these very definitions. */
+export async function ensureSealed(
+  context: Context,
+  workload: Workload,
+  about: About,
+  known: EnteredInputs,
+  definitions: Definitions,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  const before = known.sealed.inputs;
+  const inputs: Record<string, SealedInput> = {};
+  for (const [key, definition] of Object.entries(definitions)) {
+    const value = known.entered.values.get(key);
+    const old = before[key];
+    if (value && verdictOf(known, key, definition) === 'seal') {
+      const envelope = await context.gateways.seal({ ...about, input: key, definition }, value.value, signal);
+      inputs[key] = { envelope, definition: definitionDigest(definition), source: versionOf(value) };
+    } else if (old) inputs[key] = old;
+  }
+  if (JSON.stringify(inputs) !== JSON.stringify(before))
+    await writeSealed(context, workload, known.sealed.secret, inputs, signal);
+  const usable = Object.entries(inputs).filter(([key, { definition }]) => {
+    const wanted = definitions[key];
+    return wanted !== undefined && definition === definitionDigest(wanted);
+  });
+  return Object.fromEntries(usable.map(([key, { envelope }]) => [key, envelope]));
+}

@@ -1,0 +1,31 @@
+import type { SpaceNames } from '../context.ts';
+import type { Pod } from '../kinds.ts';
+import { LABEL } from '../names.ts';
+import type { Stores } from '../stores.ts';
+import type { Replica } from './replica.ts';
+
+export const EGRESS_COMPONENT = 'egress';
+
+/** The running pods of the gateway, from what the watch has seen. */
+export function replicasIn(stores: Pick<Stores, 'pods'>, names: SpaceNames): readonly Replica[] {
+  return stores.pods
+    .by('component', EGRESS_COMPONENT)
+    .filter(({ metadata }) => metadata.namespace === names.servicesNamespace)
+    .flatMap((pod) => replicaOf(pod) ?? []);
+}
+
+/** One that has no address yet, or has ended, is none. */
+export function replicaOf(pod: Pod): Replica | undefined {
+  const address = pod.status?.podIP;
+  if (address === undefined || pod.status?.phase !== 'Running') return undefined;
+  const ready = pod.status.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
+  const start = pod.status.containerStatuses?.map(({ containerID = '' }) => containerID).join();
+  return {
+    key: `${pod.metadata.uid}/${start}`,
+    address,
+    serving: ready === true && pod.metadata.deletionTimestamp === undefined,
+  };
+}
+
+export const isGateway = ({ metadata }: Pod): boolean =>
+  metadata.labels?.[LABEL.component] === EGRESS_COMPONENT;

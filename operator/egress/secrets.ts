@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto';
+import { type Workload, workloadLabels, workloadNamespace } from '../assistant/workload.ts';
+import { type Context, readSecret } from '../context.ts';
+import { type Assistant, SECRET, type SecretObject } from '../kinds.ts';
+import { ANNOTATION, LABEL } from '../names.ts';
+import { sha256 } from '../runtime/digest.ts';
+import { isAlreadyExists } from '../runtime/errors.ts';
+
+/** By this name an Assistant finds the gateway. */
+export const EGRESS_HOST = 'assistant-egress';
+const EGRESS_PROXY_PORT = 3128;
+
+export const egressSecretName = (id: string) => `${id}-egress`;
+/** In the Space's namespace; neither part has a dot. */
+export const sealedSecretName = (capsule: string, id: string) => `egress-${capsule}.${id}`;
+
+const encode = (text: string) => Buffer.from(text).toString('base64');
+const decode = (data: string | undefined) =>
+  data === undefined ? undefined : Buffer.from(data, 'base64').toString();
+
+/** The SHA-256 of the Assistant's egress principal, which its pods get as a Secret of its own. */
+export async function ensurePrincipal(
+  context: Context,
+  workload: Workload,
+  signal: AbortSignal,
+): Promise<string> {
+  const namespace = workloadNamespace(workload);
+  const name = egressSecretName(workload.manifest.platform.id);
+  const uid = workload.assistant.metadata.uid ?? '';
+  const found = await readSecret(context, namespace, name, signal);
+  const known = decode(found?.data?.['EGRESS_TOKEN']);
+  if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid)
+    return sha256(known);
+  // Of an earlier Assistant with this id, whose principal this one must not have.
+  if (found) await context.writer.remove(SECRET, found, signal);
+  const principal = `spc_egr_${randomBytes(32).toString('base64url')}`;
+  const proxy = `http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`;
+  await context.writer.create<SecretObject>(
+    SECRET,
+    {
+      metadata: {
+        name,
+        namespace,
+        labels: workloadLabels(workload),
+        annotations: { [ANNOTATION.owner]: uid },
+      },
+      type: 'Opaque',
+      data: { EGRESS_TOKEN: encode(principal), HTTPS_PROXY: encode(proxy) },
+    },
+    signal,
+  );
+  return sha256(principal);
+}
+
+/** Sealed values of an Assistant's stored inputs, each with the definition and the Secret that it was made from. */
+export interface SealedInput {
+  readonly envelope: string;
+  /** Digest of the definition that it was entered for. */
+  readonly definition: string;
+  /** UID and resource version of the Secret that a person wrote. */
+  readonly source: string;
+}
+
+export interface SealedInputs {
+  readonly secret: SecretObject | undefined;
+  readonly inputs: Readonly<Record<string, SealedInput>>;
+}
+
+/** What another Assistant of the same name left is not read. */
+export async function readSealed(
+  context: Pick<Context, 'client' | 'names'>,
+  { spec, metadata }: Assistant,
+  id: string,
+  signal: AbortSignal,
+): Promise<SealedInputs> {
+  const name = sealedSecretName(spec.capsule, id);
+  const secret = await readSecret(context, context.names.namespace, name, signal);
+  const own = secret?.metadata.annotations?.[ANNOTATION.owner] === metadata.uid;
+  const data = own ? (secret?.data ?? {}) : {};
+  const inputs = Object.keys(data)
+    .filter((key) => !key.includes('.'))
+    .flatMap((key) => {
+      const [envelope, definition, source] = [key, `${key}.definition`, `${key}.source`].map((part) =>
+        decode(data[part]),
+      );
+      return envelope && definition && source ? [[key, { envelope, definition, source }] as const] : [];
+    });
+  return { secret, inputs: Object.fromEntries(inputs) };
+}
+
+/** Writes all sealed inputs over what was there; the source Secrets may go from now on. */
+export async function writeSealed(
+  context: Context,
+  workload: Workload,
+  before: SecretObject | undefined,
+  inputs: SealedInputs['inputs'],
+  signal: AbortSignal,
+): Promise<void> {
+  const { assistant, manifest } = workload;
+  const { capsule } = assistant.spec;
+  const data = Object.fromEntries(
+    Object.entries(inputs).flatMap(([key, { envelope, definition, source }]) => [
+      [key, encode(envelope)],
+      [`${key}.definition`, encode(definition)],
+      [`${key}.source`, encode(source)],
+    ]),
+  );
+  const uid = assistant.metadata.uid ?? '';
+  if (before && before.metadata.annotations?.[ANNOTATION.owner] === uid) {
+    const gone = Object.keys(before.data ?? {}).filter((key) => !Object.hasOwn(data, key));
+    const removed = Object.fromEntries(gone.map((key) => [key, null]));
+    await context.writer.merge(SECRET, before, { data: { ...removed, ...data } }, signal);
+    return;
+  }
+  if (before) await context.writer.remove(SECRET, before, signal);
+  const { names } = context;
+  try {
+    await context.writer.create<SecretObject>(
+      SECRET,
+      {
+        metadata: {
+          name: sealedSecretName(capsule, manifest.platform.id),
+          namespace: names.namespace,
+          labels: {
+            [LABEL.space]: names.space,
+            [LABEL.capsule]: capsule,
+            [LABEL.assistant]: manifest.platform.id,
+          },
+          annotations: { [ANNOTATION.owner]: uid },
+        },
+        type: 'Opaque',
+        data,
+      },
+      signal,
+    );
+  } catch (error) {
+    // The next look reads what is there.
+    if (!isAlreadyExists(error)) throw error;
+  }
+}

@@ -1,0 +1,173 @@
+import { canonicalJson, definitionDigest } from '@space/manifests';
+import type { Workload } from '../assistant/workload.ts';
+import { type Finding, isTrue, no, yes } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { readSecret } from '../context.ts';
+import { type Assistant, type Pod, SECRET } from '../kinds.ts';
+import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
+import { sha256 } from '../runtime/digest.ts';
+import type { CompiledEgress } from './compile.ts';
+import type { About, Acknowledged } from './gateways.ts';
+import { type EnteredInputs, ensureSealed } from './inputs.ts';
+import { ReplicaError } from './replica.ts';
+import { EGRESS_COMPONENT } from './replicas.ts';
+import { egressSecretName, ensurePrincipal, sealedSecretName } from './secrets.ts';
+
+/** What an Assistant's pods need to reach the gateway. */
+export interface EgressBinding {
+  /** Of the gateway's Service. */
+  readonly address: string;
+  readonly principalDigest: string;
+  readonly inputs: readonly string[];
+}
+
+export interface EgressStep {
+  readonly egress: Finding;
+  /** Undefined when it needs no gateway, or must not start yet. */
+  readonly binding?: EgressBinding;
+  readonly retry?: unknown;
+}
+
+const aboutOf = (assistant: Assistant, id: string): About => ({
+  capsule_id: assistant.spec.capsule,
+  app_id: id,
+  assistant_uid: assistant.metadata.uid ?? '',
+});
+
+/** Principal, values, policy: ready once every replica that callers are sent to has acknowledged the policy. */
+export async function ensureEgress(
+  context: Context,
+  workload: Workload,
+  compiled: CompiledEgress,
+  { pods, entered, sealed }: EnteredInputs & { readonly pods: readonly Pod[] },
+  signal: AbortSignal,
+): Promise<EgressStep> {
+  const { assistant, manifest } = workload;
+  const { policy, finding } = compiled;
+  if (finding.reason === 'NotNeeded') {
+    await narrowEgress(context, assistant, manifest.platform.id, compiled, signal);
+    return { egress: finding };
+  }
+  const about = aboutOf(assistant, manifest.platform.id);
+  try {
+    const principalDigest = await ensurePrincipal(context, workload, signal);
+    const envelopes = await ensureSealed(
+      context,
+      workload,
+      about,
+      { entered, sealed },
+      policy.inputs,
+      signal,
+    );
+    const stored_inputs = Object.fromEntries(
+      Object.entries(policy.inputs).flatMap(([key, definition]) => {
+        const envelope = envelopes[key];
+        return envelope === undefined ? [] : [[key, { definition, envelope }] as const];
+      }),
+    );
+    const content = { allowed_hosts: policy.allowedHosts, stored_inputs, principals: [principalDigest] };
+    const outcome = await context.gateways.put(
+      {
+        ...about,
+        ...content,
+        generation: assistant.metadata.generation ?? 0,
+        revision: sha256(canonicalJson(content)),
+        addresses: addressesOf(pods),
+      },
+      signal,
+    );
+    const egress = acknowledged(outcome);
+    const address = gatewayAddress(context);
+    if (!isTrue(egress)) return { egress, retry: outcome.problem };
+    if (address === undefined) return { egress: NO_SERVICE };
+    return { egress, binding: { address, principalDigest, inputs: Object.keys(policy.inputs) } };
+  } catch (error) {
+    if (!(error instanceof ReplicaError)) throw error;
+    return { egress: UNAVAILABLE, retry: error };
+  }
+}
+
+/** What is not in the manifest any more is closed, also while something else keeps the manifest from taking effect. */
+export async function narrowEgress(
+  context: Context,
+  assistant: Assistant,
+  id: string,
+  { policy }: CompiledEgress,
+  signal: AbortSignal,
+): Promise<void> {
+  const definitions = Object.entries(policy.inputs);
+  await context.gateways.narrow(
+    {
+      ...aboutOf(assistant, id),
+      generation: assistant.metadata.generation ?? 0,
+      allowed_hosts: policy.allowedHosts,
+      stored_inputs: Object.fromEntries(definitions.map(([key, input]) => [key, definitionDigest(input)])),
+    },
+    signal,
+  );
+}
+
+/**
+ * After its pods have gone. A replica that cannot be told holds a policy of nobody's: the principal goes with its
+ * Secret and the addresses with the pods.
+ */
+export async function removeEgress(
+  context: Context,
+  assistant: Assistant,
+  id: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await context.gateways.remove(aboutOf(assistant, id), signal);
+  const { names } = context;
+  const { capsule } = assistant.spec;
+  const places = [
+    [capsuleNamespace(names.space, capsule), egressSecretName(id)],
+    [names.namespace, sealedSecretName(capsule, id)],
+  ] as const;
+  for (const [namespace, name] of places) {
+    const inCapsule = namespace !== names.namespace;
+    if (inCapsule && !context.stores.roleBindings.get(`${namespace}/space-operator`)) continue;
+    const secret = await readSecret(context, namespace, name, signal);
+    if (secret?.metadata.annotations?.[ANNOTATION.owner] === assistant.metadata.uid && secret)
+      await context.writer.remove(SECRET, secret, signal);
+  }
+}
+
+/** Pods that are going may still speak until they have gone. */
+const addressesOf = (pods: readonly Pod[]): readonly string[] =>
+  pods.flatMap(({ status }) => status?.podIP ?? []).toSorted();
+
+function gatewayAddress({ names, stores }: Context): string | undefined {
+  const service = stores.services
+    .by('component', EGRESS_COMPONENT)
+    .find(
+      ({ metadata }) =>
+        metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
+    );
+  const address = service?.spec?.clusterIP;
+  return address === 'None' ? undefined : address;
+}
+
+function acknowledged({ serving, acknowledged: known, reentry }: Acknowledged): Finding {
+  if (serving === 0) return UNAVAILABLE;
+  if (known < serving)
+    return no(
+      'GatewayNotAcknowledged',
+      `${known} of ${serving} replicas of the egress gateway have this policy. See the Deployment platform-assistant-egress in the services namespace.`,
+    );
+  if (reentry.length > 0)
+    return no(
+      'InputNeedsReentry',
+      `The egress gateway cannot open the value of ${reentry.join(', ')}. Write it into its Secret again.`,
+    );
+  return yes('Ready', 'Every replica of the egress gateway has this policy.');
+}
+
+const UNAVAILABLE = no(
+  'GatewayUnavailable',
+  'The egress gateway does not answer; it is tried again. See the Deployment platform-assistant-egress in the services namespace.',
+);
+const NO_SERVICE = no(
+  'ServiceNotFound',
+  'The services namespace has no Service labelled platform.space/component=egress with an address. Repair the release with helm upgrade.',
+);

@@ -1,0 +1,337 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { readConfig } from '../../brokers/egress/config.ts';
+import { type Service, startService } from '../../brokers/egress/service.ts';
+import { createLogger, newToken } from '../../brokers/kit/index.ts';
+import * as kinds from '../kinds.ts';
+import { ANNOTATION, LABEL, STORED_INPUT_TYPE } from '../names.ts';
+import { pathOf } from '../runtime/objects.ts';
+import { Secret } from '../secret.ts';
+import { eventually } from '../testing/eventually.ts';
+import { manifest } from '../testing/manifest.ts';
+import { IMAGE, type TestSpace } from '../testing/space.ts';
+import { openTheatre, type Theatre } from '../testing/stage.ts';
+import { type CallReplica, replicaCaller } from './replica.ts';
+
+const { ASSISTANT, CAPSULE, DEPLOYMENT, POD, SECRET, SERVICE } = kinds;
+const READY = 'True Ready';
+const VALUE = 'sk_live_canary_9f3b51';
+const token = newToken('prv').reveal();
+const INPUT = {
+  kind: 'password',
+  label: 'Bank key',
+  description: 'Reads rates.',
+  help_url: 'https://help.bank.org/keys',
+  host: 'api.bank.org',
+  routes: [{ method: 'GET', path: '/v1/rates' }],
+  header: 'X-Api-Key',
+};
+
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+let directory: string;
+let replicas: Service[];
+let callReplica: CallReplica;
+let calls: string[];
+
+beforeAll(async () => {
+  theatre = await openTheatre();
+  directory = mkdtempSync(join(tmpdir(), 'space-operator-egress-'));
+  writeFileSync(join(directory, 'token'), token);
+  const key = Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64url');
+  writeFileSync(join(directory, 'ring'), JSON.stringify({ primary: 'k1', keys: { k1: key } }), {
+    mode: 0o600,
+  });
+});
+afterAll(async () => {
+  await theatre?.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+beforeEach(async () => {
+  replicas = [];
+  calls = [];
+  space = await theatre.space();
+  home = space.home;
+  await make(SERVICE, { metadata: named('platform-assistant-egress'), spec: { ports: [{ port: 80 }] } });
+  // All on loopback: told apart by the address that their pods say, and by port.
+  callReplica = (replica, operation, ...rest) => {
+    const at = Number(replica.address.split('.').at(-1)) - 11;
+    calls.push(operation);
+    const port = replicas[at]?.controlPort ?? 1;
+    const call = replicaCaller({ port, token: async () => new Secret(token) });
+    return call({ ...replica, address: '127.0.0.1' }, operation, ...rest);
+  };
+  await space.start({ callReplica });
+  await space.capsule(home);
+  await space.becomes(CAPSULE, home, 'Ready', READY);
+});
+afterEach(async () => {
+  await space.close();
+  for (const replica of replicas) await replica.stop();
+});
+
+const named = (name: string) => ({
+  name,
+  labels: { [LABEL.space]: space.names.space, [LABEL.component]: 'egress' },
+});
+const make = (
+  resource: Parameters<typeof pathOf>[0],
+  body: unknown,
+  namespace = space.names.servicesNamespace,
+) => theatre.server.client.call({ method: 'POST', path: pathOf(resource, namespace), body });
+
+/** One more replica: a process of the gateway, and the pod by which the operator finds it. */
+async function addReplica(): Promise<string> {
+  const config = readConfig({
+    SPACE_NAME: space.names.space,
+    LISTEN_HOST: '127.0.0.1',
+    DATA_PORT: '0',
+    CONTROL_PORT: '0',
+    METRICS_PORT: '0',
+    PROVISIONER_TOKEN_FILE: join(directory, 'token'),
+    CUSTODY_KEY_FILE: join(directory, 'ring'),
+    FIXED_HOSTS: 'api.bank.org=127.0.0.1:1',
+  });
+  const at = replicas.push(await startService(config, createLogger({ service: 'egress', level: 'silent' })));
+  const name = `egress-${at}`;
+  await make(POD, { metadata: named(name), spec: { containers: [{ name: 'egress', image: 'x' }] } });
+  await started(name, 'containerd://1', `127.0.0.${10 + at}`);
+  return name;
+}
+
+async function started(name: string, containerID: string, podIP: string): Promise<void> {
+  const container = {
+    name: 'egress',
+    image: '',
+    imageID: '',
+    ready: true,
+    restartCount: 0,
+    containerID,
+    state: { running: {} },
+  };
+  await theatre.server.client.call({
+    method: 'PATCH',
+    path: pathOf(POD, space.names.servicesNamespace, name, 'status'),
+    contentType: 'application/merge-patch+json',
+    body: {
+      status: {
+        phase: 'Running',
+        podIP,
+        podIPs: [{ ip: podIP }],
+        conditions: [{ type: 'Ready', status: 'True' }],
+        containerStatuses: [container],
+      },
+    },
+  });
+}
+
+/** How the gateway answers the Assistant's own principal for a CONNECT. */
+async function connectTo(host: string, at = 0): Promise<string> {
+  const secret = await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', space.namespaceOf(home));
+  const principal = Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString();
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(replicas[at]?.dataPort ?? 1, '127.0.0.1');
+    socket.write(
+      `CONNECT ${host}:443 HTTP/1.1\r\nhost: ${host}\r\nproxy-authorization: Bearer ${principal}\r\n\r\n`,
+    );
+    socket.setEncoding('latin1').on('data', (chunk) => {
+      text += chunk;
+    });
+    socket
+      .on('error', reject)
+      .on('close', () => resolve(/platform-egress-error: (\w+)/.exec(text)?.[1] ?? text));
+  });
+}
+const settles = (host: string, code: string, at = 0) =>
+  eventually(async () => (await connectTo(host, at)) === code, { what: `CONNECT ${host} is ${code}` });
+
+const outside = (network: object, inputs: object = {}) =>
+  manifest('ledger', { network, stored_inputs: inputs });
+const enter = (
+  value: string,
+  labels: Record<string, string> = { [LABEL.capsule]: home },
+  type = STORED_INPUT_TYPE,
+) =>
+  make(
+    SECRET,
+    { metadata: { name: 'bank-key', labels }, type, stringData: { value } },
+    space.names.namespace,
+  );
+const bound = { bank: { secretKeyRef: { name: 'bank-key', key: 'value' } } };
+
+test('allowed hosts wait for every replica’s acknowledgement, and narrow at once', async () => {
+  const hosts = { allowed_hosts: ['rates.ecb.org', 'api.bank.org'] };
+  await space.assistant('ledger', { capsule: home, manifest: outside(hosts) });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False GatewayUnavailable');
+  expect(await space.get(DEPLOYMENT, 'ledger', space.namespaceOf(home))).toBeUndefined();
+
+  await addReplica();
+  const second = await addReplica();
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  // Fixed to a port where nothing listens, and known to no DNS: both are past every refusal.
+  await settles('api.bank.org', 'upstream_failed');
+  await settles('api.bank.org', 'upstream_failed', 1);
+  expect(await connectTo('evil.org')).toBe('host_denied');
+  const deployment = await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', space.namespaceOf(home));
+  const [container] = deployment?.spec?.template.spec?.containers ?? [];
+  expect(container?.env?.map(({ name }) => name)).toEqual(
+    expect.arrayContaining([
+      'HTTPS_PROXY',
+      'https_proxy',
+      'NO_PROXY',
+      'NODE_USE_ENV_PROXY',
+      'EGRESS_URL',
+      'EGRESS_TOKEN',
+    ]),
+  );
+  expect(deployment?.spec?.template.spec?.hostAliases).toContainEqual({
+    ip: (await space.get<kinds.Service>(SERVICE, 'platform-assistant-egress', space.names.servicesNamespace))
+      ?.spec?.clusterIP,
+    hostnames: ['assistant-egress'],
+  });
+
+  // At rest nobody is called.
+  await eventually(
+    async () => {
+      const before = calls.length;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return calls.length === before;
+    },
+    { what: 'rest' },
+  );
+
+  // Half of the next manifest cannot be enforced: what it takes away goes all the same, what it adds does not come.
+  await space.patch(ASSISTANT, 'ledger', {
+    spec: { manifest: { network: { allowed_hosts: ['rates.ecb.org', 'new.bank.org', '*.bank.org'] } } },
+  });
+  await space.becomes(ASSISTANT, 'ledger', 'EgressReady', 'False HostNotEnforceable');
+  await settles('api.bank.org', 'host_denied');
+  await settles('api.bank.org', 'host_denied', 1);
+  expect(await connectTo('new.bank.org')).toBe('host_denied');
+
+  // A replica that starts anew knows nothing, and is told all again.
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: { network: hosts } } });
+  await settles('api.bank.org', 'upstream_failed', 1);
+  await replicas[1]?.stop();
+  const again = await startAgain();
+  replicas[1] = again;
+  await started(second, 'containerd://2', '127.0.0.12');
+  await settles('api.bank.org', 'upstream_failed', 1);
+
+  await space.removed(ASSISTANT, 'ledger');
+  expect(await space.list(SECRET, space.namespaceOf(home))).toEqual([]);
+});
+
+async function startAgain(): Promise<Service> {
+  const config = readConfig({
+    SPACE_NAME: space.names.space,
+    LISTEN_HOST: '127.0.0.1',
+    DATA_PORT: '0',
+    CONTROL_PORT: '0',
+    METRICS_PORT: '0',
+    PROVISIONER_TOKEN_FILE: join(directory, 'token'),
+    CUSTODY_KEY_FILE: join(directory, 'ring'),
+    FIXED_HOSTS: 'api.bank.org=127.0.0.1:1',
+  });
+  return startService(config, createLogger({ service: 'egress', level: 'silent' }));
+}
+
+test('a stored input is sealed once, outlives its Secret, and goes nowhere else', async () => {
+  await addReplica();
+  const say = (status: string) => space.becomes(ASSISTANT, 'ledger', 'InputsBound', status);
+  await space.assistant('ledger', {
+    capsule: home,
+    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
+    storedInputs: bound,
+  });
+  await say('False InputSecretNotFound');
+
+  // Any Secret of the Space could be named; only one that was made for this is used.
+  await enter(VALUE, { [LABEL.capsule]: 'another' });
+  await touch();
+  await say('False InputSecretRefused');
+  await space.delete(SECRET, 'bank-key');
+  await enter(VALUE, { [LABEL.capsule]: home }, 'Opaque');
+  await touch();
+  await say('False InputSecretRefused');
+  await space.delete(SECRET, 'bank-key');
+  await enter(VALUE);
+  await touch();
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(1);
+
+  // Nothing of it is where the Assistant, or anybody who reads its namespace, could look.
+  const namespace = space.namespaceOf(home);
+  const visible = await Promise.all(
+    [SECRET, POD, DEPLOYMENT, kinds.CONFIG_MAP].map((kind) => space.list(kind, namespace)),
+  );
+  for (const form of [VALUE, Buffer.from(VALUE).toString('base64')])
+    expect(JSON.stringify([visible, space.logs])).not.toContain(form);
+  const [pod] = await space.list<kinds.Pod>(POD, namespace);
+  expect(pod?.spec?.containers?.[0]?.env).toContainEqual({
+    name: 'INPUT_BANK_URL',
+    value: 'http://assistant-egress/i/bank',
+  });
+
+  await space.delete(SECRET, 'bank-key');
+  await touch();
+  await space.patch(ASSISTANT, 'ledger', {
+    spec: { manifest: { stored_inputs: { bank: { label: 'Another label' } } } },
+  });
+  await touch();
+  await say(READY);
+
+  await space.patch(ASSISTANT, 'ledger', {
+    spec: { manifest: { stored_inputs: { bank: { host: 'api.evil.org' } } } },
+  });
+  await say('False InputNeedsReentry');
+  await space.patch(ASSISTANT, 'ledger', {
+    spec: { manifest: { stored_inputs: { bank: { host: 'api.bank.org' } } } },
+  });
+  await say(READY);
+  await space.patch(ASSISTANT, 'ledger', {
+    spec: { manifest: { stored_inputs: { bank: { host: 'api.other.org' } } } },
+  });
+  await say('False InputNeedsReentry');
+  await enter(`${VALUE}2`);
+  await touch();
+  await say(READY);
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(2);
+
+  await space.removed(ASSISTANT, 'ledger');
+  const left = await space.list<kinds.SecretObject>(SECRET);
+  expect(left.map(({ metadata }) => metadata.name).filter((name) => name.startsWith('egress-'))).toEqual([]);
+});
+
+/** Secrets are not watched: a person's next look at the Assistant is what an annotation is here. */
+const touch = () =>
+  space.patch(ASSISTANT, 'ledger', { metadata: { annotations: { looked: String(Math.random()) } } });
+
+test('a principal that was another Assistant’s is not handed on', async () => {
+  await addReplica();
+  const spec = { capsule: home, image: IMAGE, manifest: outside({ allowed_hosts: ['api.bank.org'] }) };
+  await eventually(
+    async () =>
+      (await space.get(kinds.ROLE_BINDING, 'space-operator', space.namespaceOf(home))) !== undefined,
+    { what: 'the binding' },
+  );
+  await make(
+    SECRET,
+    {
+      metadata: { name: 'ledger-egress', annotations: { [ANNOTATION.owner]: 'somebody' } },
+      stringData: { EGRESS_TOKEN: newToken('egr').reveal() },
+    },
+    space.namespaceOf(home),
+  );
+  const old = await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', space.namespaceOf(home));
+  await space.assistant('ledger', spec);
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  const now = await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', space.namespaceOf(home));
+  expect(now?.data?.['EGRESS_TOKEN']).not.toBe(old?.data?.['EGRESS_TOKEN']);
+});
