@@ -74,6 +74,33 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     }
   });
 
+  it('lets nobody else in at any moment of a creation', async () => {
+    const capsule = await stage.broker.capsule('prober');
+    const url: string = (await capsule.create('prober', 'nosy')).json.database_url;
+    const own = new URL(url).pathname.slice(1);
+    let stop = false;
+    let tries = 0;
+    const inside: string[] = [];
+    const probing = Array.from({ length: 3 }, async () => {
+      while (!stop) {
+        const rows = await query<{ datname: string }>(
+          url,
+          'SELECT datname::text FROM pg_database ORDER BY oid DESC LIMIT 4',
+        );
+        for (const { datname } of rows.filter((row) => row.datname !== own)) {
+          tries += 1;
+          if ((await sqlstate(intoDatabase(url, datname))) === 'ok') inside.push(datname);
+        }
+      }
+    });
+    // More than the pool holds, so that clones are seen too.
+    for (let i = 0; i < 8; i += 1) expect((await capsule.create('prober', `app${i}`)).status).toBe(200);
+    stop = true;
+    await Promise.all(probing);
+    expect(tries).toBeGreaterThan(20);
+    expect(inside).toEqual([]);
+  });
+
   it('gives a hostile tenant nothing outside its database', async () => {
     const capsule = await stage.broker.capsule('hostile');
     const url: string = (await capsule.create('hostile', 'app')).json.database_url;
