@@ -38,6 +38,19 @@ async function replaceClass(handler: string) {
   await kube.apply(runtimeClass('gvisor', handler));
 }
 
+/** Does something while a policy of the chart is not bound, and binds it again. */
+async function withoutPolicy(name: string, work: () => Promise<void>) {
+  const binding = await kube.get('validatingadmissionpolicybinding', name);
+  if (binding === undefined) throw new Error(`the policy ${name} is not bound`);
+  const { apiVersion, kind, metadata, spec } = binding;
+  await kube.remove('validatingadmissionpolicybinding', name);
+  try {
+    await work();
+  } finally {
+    await kube.apply({ apiVersion, kind, metadata: { name, labels: metadata.labels }, spec });
+  }
+}
+
 /** Waits for the attester's end, and answers it with the state of the container that it guards. */
 const attesterEnded = (namespace: string, pod: string) =>
   until('the attester to end', async () => {
@@ -186,25 +199,20 @@ describe('the sandbox gate', () => {
   });
 
   it('starts nothing of an Assistant outside, should admission be off as well, and goes on by itself', async () => {
-    const policy = `${installed.space}-sandbox`;
-    const binding = await kube.get('validatingadmissionpolicybinding', policy);
-    if (binding === undefined) throw new Error('no policy is bound');
-    const { apiVersion, kind, metadata, spec } = binding;
     const before = await runningPod(namespace, 'early');
-    await kube.remove('validatingadmissionpolicybinding', policy);
     try {
-      await replaceClass('runc');
-      await told('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
-      await kube.remove('pod', before.metadata.name, namespace);
-      const said = await told('assistant', `${home}-early`, 'WorkloadReady', 'False', 'NotAttested');
-      expect(said.message).toContain('is not in the sandbox: not in gVisor');
-      const outside = (await podsOf(namespace, 'early')).find(
-        (pod) => pod.metadata.name !== before.metadata.name,
-      );
-      expect(outside?.status.containerStatuses[0]).toMatchObject({ started: false, restartCount: 0 });
+      await withoutPolicy(`${installed.space}-sandbox`, async () => {
+        await replaceClass('runc');
+        await told('capsule', home, 'SandboxReady', 'False', 'HandlerMismatch');
+        await kube.remove('pod', before.metadata.name, namespace);
+        const said = await told('assistant', `${home}-early`, 'WorkloadReady', 'False', 'NotAttested');
+        expect(said.message).toContain('is not in the sandbox: not in gVisor');
+        const outside = (await podsOf(namespace, 'early')).find(
+          (pod) => pod.metadata.name !== before.metadata.name,
+        );
+        expect(outside?.status.containerStatuses[0]).toMatchObject({ started: false, restartCount: 0 });
+      });
     } finally {
-      const { name, labels } = metadata;
-      await kube.apply({ apiVersion, kind, metadata: { name, labels }, spec });
       await replaceClass('runsc');
     }
     await ready('assistant', `${home}-early`);
@@ -227,17 +235,25 @@ describe('the sandbox gate', () => {
     }
   });
 
-  it('stays closed for a class whose handler no node reports', async () => {
-    await kube.apply(runtimeClass('elsewhere', 'elsewhere'));
-    await operatorEnv('SANDBOX_RUNTIME_CLASS=elsewhere', 'SANDBOX_HANDLER=elsewhere');
+  it('stays closed for a handler that no node reports, and for one that is reported and leads to runc', async () => {
+    await kube.apply(runtimeClass('elsewhere', 'elsewhere'), runtimeClass('plain', 'runc'));
     try {
+      await operatorEnv('SANDBOX_RUNTIME_CLASS=elsewhere', 'SANDBOX_HANDLER=elsewhere');
       await told('capsule', home, 'SandboxReady', 'False', 'NoNodeWithHandler');
       await kube.apply(assistant(home, 'nowhere', {}, `${home}-nowhere`));
       await told('assistant', `${home}-nowhere`, 'SandboxReady', 'False', 'NoNodeWithHandler');
+
+      // The fence would not let the operator probe another class than the chart's.
+      await withoutPolicy(`${installed.space}-operator-fence`, async () => {
+        await operatorEnv('SANDBOX_RUNTIME_CLASS=plain', 'SANDBOX_HANDLER=runc');
+        const refusal = await told('capsule', home, 'SandboxReady', 'False', 'ProbeFailed');
+        expect(refusal.message).toContain('found: not in gVisor');
+      });
       expect(await podsOf(namespace, 'nowhere')).toEqual([]);
     } finally {
       await operatorEnv('SANDBOX_RUNTIME_CLASS=gvisor', 'SANDBOX_HANDLER=runsc');
       await kube.remove('runtimeclass', 'elsewhere');
+      await kube.remove('runtimeclass', 'plain');
     }
     await ready('assistant', `${home}-nowhere`);
     expect((await runningPod(namespace, 'nowhere')).spec.runtimeClassName).toBe('gvisor');

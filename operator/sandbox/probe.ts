@@ -7,6 +7,9 @@ import { ATTESTER, attesterContainer } from './attester.ts';
 
 const PROBE = 'sandbox-probe';
 
+/** The kubelet ends a probe that has not ended itself: where no sandbox can be made it would wait for ever. */
+const DEADLINE_SECONDS = 60;
+
 /** What a probe has shown of a node. */
 export interface Proof {
   readonly verdict: 'untried' | 'running' | 'passed' | 'failed';
@@ -50,6 +53,7 @@ export function probeObject(names: SpaceNames, node: Node, operator?: Deployment
     spec: {
       runtimeClassName: names.runtimeClass,
       restartPolicy: 'Never',
+      activeDeadlineSeconds: DEADLINE_SECONDS,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
@@ -80,17 +84,23 @@ export function proofOf(names: SpaceNames, node: Node, probes: readonly Pod[]): 
   if (probes.length === 0) return { verdict: 'untried' };
   const pod = probes.find(({ metadata }) => metadata.name === probeName(names, node));
   if (!pod || pod.metadata.deletionTimestamp !== undefined) return { verdict: 'untried' };
-  const { phase, containerStatuses = [] } = pod.status ?? {};
+  const { phase, reason: podReason, conditions = [], containerStatuses = [] } = pod.status ?? {};
   const status = containerStatuses.find(({ name }) => name === ATTESTER);
   if (phase === 'Succeeded') {
     return isGenuine(names, node, pod)
       ? { verdict: 'passed' }
       : { verdict: 'failed', found: 'its pod is not the one that the operator makes' };
   }
+  if (phase === 'Failed' && podReason === 'DeadlineExceeded') {
+    const found = `no end within ${DEADLINE_SECONDS} s, as when the runtime can make no sandbox or the image cannot be pulled`;
+    return { verdict: 'failed', found };
+  }
   if (phase === 'Failed') {
     const { message, reason } = status?.state?.terminated ?? pod.status ?? {};
     return { verdict: 'failed', found: (message ?? reason ?? 'its pod failed').trim().slice(0, 300) };
   }
+  if (conditions.some(({ type, status: is }) => type === 'PodScheduled' && is === 'False'))
+    return { verdict: 'running', found: 'the scheduler does not place its pod there' };
   const waits = status?.state?.waiting?.reason ?? '';
   return /Image/.test(waits)
     ? { verdict: 'running', found: 'its image cannot be pulled' }

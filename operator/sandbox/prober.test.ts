@@ -84,6 +84,16 @@ describe('a probe', () => {
     ['passed', [probe(passed)], {}],
     ['failed', [probe(failed)], { found: 'not in gVisor (kernel 6.1.0): log refused' }],
     ['failed', [probe({ phase: 'Failed', reason: 'Evicted' })], { found: 'Evicted' }],
+    [
+      'failed',
+      [probe({ phase: 'Failed', reason: 'DeadlineExceeded', message: 'Pod was active on the node longer' })],
+      { found: expect.stringContaining('no end within 60 s') },
+    ],
+    [
+      'running',
+      [probe({ phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False' }] })],
+      { found: 'the scheduler does not place its pod there' },
+    ],
   ])('is %s when that is what its pod says (%#)', (verdict, pods, more) =>
     expect(proofOf(names, node, pods)).toEqual({ verdict, ...more }),
   );
