@@ -28,7 +28,8 @@ export const STATUS = {
 export type ErrorCode = keyof typeof STATUS;
 
 /** What a candidate failed at, told with `verification_failed`; closed as the codes are. */
-export type VerificationCheck = 'unreachable' | 'tls' | 'auth' | 'permission' | 'bucket' | 'timeout';
+export const VERIFICATION_CHECKS = ['unreachable', 'tls', 'auth', 'permission', 'bucket', 'timeout'] as const;
+export type VerificationCheck = (typeof VERIFICATION_CHECKS)[number];
 
 interface ServiceErrorOptions {
   readonly cause?: unknown;

@@ -1,5 +1,5 @@
 import type { Context } from './context.ts';
-import { acceptCommand, custodyStates } from './custody/commands.ts';
+import { acceptCommand, custodyStates, discardCommand } from './custody/commands.ts';
 
 /** What an administrator may do in the broker's container; no route leads here. */
 export interface Command {
@@ -21,12 +21,14 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   restore: {
-    usage: 'restore accept CAPSULE',
-    about: 'go on with the credential sets of a registry that was restored: until then the Capsule has none',
+    usage: 'restore accept|discard CAPSULE',
+    about:
+      'go on with the credential sets of a registry that was restored, or give them up: until then they are closed',
     run: ({ custody }, traceId, [verb, capsule, ...more]) => {
-      if (verb !== 'accept' || capsule === undefined || more.length > 0)
-        throw new UsageError('restore accept CAPSULE');
-      return acceptCommand(custody, capsule, traceId);
+      const act = { accept: acceptCommand, discard: discardCommand }[verb ?? ''];
+      if (act === undefined || capsule === undefined || more.length > 0)
+        throw new UsageError('restore accept|discard CAPSULE');
+      return act(custody, capsule, traceId);
     },
   },
 };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { VERIFICATION_CHECKS } from '../errors.ts';
 import { type Contract, contractOf, operationsOf } from './contract.ts';
 
 export interface OpenApiOptions<C extends Contract> {
@@ -92,7 +93,7 @@ function answers(statuses: readonly number[], meanings: Readonly<Record<number, 
       .map((status) => {
         const error = {
           description: meanings[status] ?? MEANING[status],
-          content: json({ $ref: '#/components/schemas/Error' }),
+          content: json(status === 422 ? VERIFICATION_ERROR : { $ref: '#/components/schemas/Error' }),
         };
         const wait = { headers: { 'Retry-After': { schema: { type: 'integer', minimum: 1 } } } };
         return [String(status), status === 429 || status === 503 ? { ...error, ...wait } : error];
@@ -145,4 +146,18 @@ const ERROR = {
   },
   required: ['error', 'trace_id'],
   additionalProperties: false,
+};
+
+/** The one error that tells more than its code: what a candidate failed at. */
+const VERIFICATION_ERROR = {
+  ...ERROR,
+  properties: {
+    ...ERROR.properties,
+    error: {
+      type: 'object',
+      properties: { code: { const: 'verification_failed' }, check: { enum: VERIFICATION_CHECKS } },
+      required: ['code', 'check'],
+      additionalProperties: false,
+    },
+  },
 };

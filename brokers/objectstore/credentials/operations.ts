@@ -15,6 +15,7 @@ import {
   select,
 } from '../custody/changes.ts';
 import type { Custody } from '../custody/custody.ts';
+import { discard } from '../custody/discard.ts';
 import type { Inventory, SealedSet } from '../custody/inventory.ts';
 import { findAnswer, keepAnswer, type RequestKey } from '../custody/requests.ts';
 import { readTombstone } from '../custody/rows.ts';
@@ -185,8 +186,19 @@ export function credentialHandlers(options: CredentialOptions): Handlers<typeof 
   };
 }
 
-/** Leaves nothing of a Capsule that is being dropped in custody; may be run again. */
-export function clearCustody(custody: Custody, capsule: string): Promise<void> {
+/** Leaves nothing of a Capsule that is being dropped in custody, in whatever state it is; may be run again. */
+export async function clearCustody(custody: Custody, capsule: string): Promise<void> {
+  try {
+    await clearBelieved(custody, capsule);
+  } catch (error) {
+    // Damage must not keep a Capsule from being dropped; a bucket that is away may, for a while.
+    const damaged = error instanceof ServiceError && error.retryAfter === undefined;
+    if (!damaged || !error.code.startsWith('custody_')) throw error;
+    await discard(custody, capsule);
+  }
+}
+
+function clearBelieved(custody: Custody, capsule: string): Promise<void> {
   return custody.change(capsule, async (_session, current) => {
     const inventory = current('stored');
     const empty = inventory.sets.length === 0 && inventory.selected === null;

@@ -1,7 +1,9 @@
 import { ServiceError } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
+import { audit } from '@space/broker-kit/principals';
 import { compare } from './anchor.ts';
 import type { Custody } from './custody.ts';
+import { discard } from './discard.ts';
 import { acceptRestore } from './restore.ts';
 
 export interface CustodyState {
@@ -36,6 +38,15 @@ function stateOf(custody: Custody, capsule: string): Promise<CustodyState> {
       if (!(error instanceof ServiceError)) throw error;
       return { capsule, state: error.retryAfter === undefined ? 'damaged' : 'unavailable' };
     });
+}
+
+/** `restore discard CAPSULE`: nothing of what is there is to be kept. */
+export async function discardCommand(custody: Custody, capsule: string, traceId: string) {
+  await discard(custody, capsule, (session) => {
+    const operation = 'administrator.custody.discard';
+    return audit(session, { traceId, operation, authority: 'administrator', capsule, outcome: 'discarded' });
+  });
+  return { discarded: capsule };
 }
 
 /** `restore accept CAPSULE`: go on with what was restored. Throws when there is nothing to accept. */

@@ -8,7 +8,7 @@ import { BUCKET, client, type TestBroker } from '../testing/broker.ts';
 import { spawnBroker } from '../testing/process.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
 import { anchorKey } from './anchor.ts';
-import { acceptCommand, custodyStates } from './commands.ts';
+import { acceptCommand, custodyStates, discardCommand } from './commands.ts';
 import { checkRevocation } from './testing/revocation.ts';
 
 /** Real PostgreSQL, real S3 servers: what somebody does to the rows, the bucket, the keys or the process. */
@@ -172,6 +172,42 @@ describe('a registry that was restored', () => {
   });
 });
 
+describe('a Capsule whose rows are damaged', () => {
+  const damage = async (id: string) => {
+    const broker = await stage.broker.capsule(id);
+    const own = credentialsOf(broker, id);
+    const { set_id } = (await own.create('one', store.fields(), 0)).json;
+    await own.select(set_id, 1);
+    await stage.registry('UPDATE broker.credential_set SET generation = 9 WHERE set_id = $1', [set_id]);
+    await stage.registry('UPDATE broker.credential_inventory SET revision = 2 ^ 62 WHERE capsule_id = $1', [
+      id,
+    ]);
+    expect(code(await own.list())).toBe('custody_unavailable');
+    return { broker, own, set_id };
+  };
+
+  it('can be dropped all the same, and the id is good again', async () => {
+    const { broker } = await damage('damaged-drop');
+    expect((await broker.dropAll('damaged-drop')).status).toBe(200);
+    expect((await stage.broker.provisioner.finalize('damaged-drop')).status).toBe(200);
+    const next = await capsule('damaged-drop');
+    const { json } = await next.list();
+    expect(json).toMatchObject({ selected: null, sets: [] });
+    expect(json.inventory_generation).toBeGreaterThan(2);
+    expect(code(await next.create('one', store.fields(), json.inventory_generation))).toBe(200);
+  });
+
+  it('goes on when an administrator gives up what it had', async () => {
+    const { own, set_id } = await damage('damaged-kept');
+    const { custody } = stage.broker.context;
+    await discardCommand(custody, 'damaged-kept', 'd'.repeat(32));
+    const { json } = await own.list();
+    expect(json).toMatchObject({ selected: null, sets: [], inventory_generation: 3 });
+    expect(code(await own.select(set_id, 3))).toBe('not_found');
+    expect(code(await own.create('one', store.fields(), 3))).toBe(200);
+  });
+});
+
 describe('a broker that is killed', () => {
   it.each(['custody:before-commit', 'custody:after-commit', 'custody:after-anchor', 'answer'])(
     'at %s leaves the old state or the new one, and the same request again has one answer',
@@ -298,7 +334,10 @@ it('an administrator sees it in the container, and is told how', async () => {
   const shown = await run('custody');
   expect(shown).toMatchObject({ code: 0, err: '' });
   expect(shown.out).toContain('{"capsule":"shown","state":"agree","sets":1,"inventory_generation":1}');
-  expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining('restore accept CAPSULE') });
+  expect(await run()).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('restore accept|discard CAPSULE'),
+  });
   expect(await run('restore', 'shown')).toMatchObject({ code: 2 });
   expect(await run('restore', 'accept', 'shown')).toMatchObject({
     code: 1,

@@ -5,7 +5,7 @@ import { anchorOf, compare } from './anchor.ts';
 import type { Anchors, HeldAnchor } from './anchors.ts';
 import { examine } from './examine.ts';
 import { emptyInventory, GENESIS, type Inventory, type StoredInventory } from './inventory.ts';
-import { lockCustody, readInventory, unlockCustody, writeInventory } from './rows.ts';
+import { forgetInventory, lockCustody, readInventory, unlockCustody, writeInventory } from './rows.ts';
 import { type Credential, createSeals, type Seals } from './seals.ts';
 import { Turns } from './turns.ts';
 
@@ -62,8 +62,9 @@ export interface Custody {
 interface ExclusiveTools {
   /** Throws `custody_unavailable` for rows that are damaged; does not compare with the anchor. */
   load(): Promise<Settled>;
+  anchor(): Promise<HeldAnchor | undefined>;
   write(
-    from: StoredInventory | undefined,
+    from: StoredInventory | 'whatever is there' | undefined,
     next: Inventory,
     held: HeldAnchor | undefined,
     beside?: (session: Session) => Promise<void>,
@@ -109,6 +110,7 @@ export function createCustody(options: CustodyOptions): Custody {
               const held = await anchors.read(capsule);
               return { held, stored: await believe(capsule, await readInventory(session, capsule)) };
             },
+            anchor: () => anchors.read(capsule),
             write: (from, next, held, beside) => write(session, capsule, from, next, held, beside),
           });
         } finally {
@@ -127,14 +129,16 @@ export function createCustody(options: CustodyOptions): Custody {
   async function write(
     session: Session,
     capsule: string,
-    from: StoredInventory | undefined,
+    from: StoredInventory | 'whatever is there' | undefined,
     next: Inventory,
     held: HeldAnchor | undefined,
     beside: (session: Session) => Promise<void> = async () => undefined,
   ): Promise<void> {
     const stored = seals().sealInventory(next);
     await inTransaction(session, async () => {
-      if (!(await writeInventory(session, from ?? { revision: 0, sets: [] }, stored)))
+      if (from === 'whatever is there') await forgetInventory(session, capsule);
+      const before = typeof from === 'object' ? from : { revision: 0, sets: [] };
+      if (!(await writeInventory(session, before, stored)))
         throw new ServiceError('stale_generation', 'the inventory changed meanwhile');
       await beside(session);
       failpoint('custody:before-commit');

@@ -173,6 +173,42 @@ async function retireSet(session: Session, capsule: string, set: SealedSet): Pro
   );
 }
 
+/** Deletes the rows of a Capsule as they are, believed or not, and leaves tombstones. */
+export async function forgetInventory(session: Session, capsule: string): Promise<void> {
+  await session.run(
+    'leave credential tombstones',
+    `INSERT INTO broker.credential_tombstone (set_id, capsule_id, generation)
+     SELECT set_id, capsule_id, generation FROM broker.credential_set WHERE capsule_id = $1
+     ON CONFLICT (set_id) DO NOTHING`,
+    [capsule],
+  );
+  await session.run('forget credential sets', 'DELETE FROM broker.credential_set WHERE capsule_id = $1', [
+    capsule,
+  ]);
+  await session.run(
+    'forget credential inventory',
+    'DELETE FROM broker.credential_inventory WHERE capsule_id = $1',
+    [capsule],
+  );
+}
+
+/** What the rows count, believed or not; a number that cannot be one of ours counts as nothing. */
+export async function readNumbers(session: Session, capsule: string) {
+  const [row] = await session.run<Record<'life' | 'generation' | 'revision' | 'high', string>>(
+    'read credential numbers',
+    'SELECT life, generation, revision, high FROM broker.credential_inventory WHERE capsule_id = $1',
+    [capsule],
+  );
+  if (row === undefined) return undefined;
+  const numberOf = (text: string) => (Number(text) < Number.MAX_SAFE_INTEGER / 2 ? Number(text) : 0);
+  return {
+    life: numberOf(row.life),
+    generation: numberOf(row.generation),
+    revision: numberOf(row.revision),
+    high: numberOf(row.high),
+  };
+}
+
 /** The generation at which a set of the Capsule was deleted. */
 export async function readTombstone(
   session: Session,
