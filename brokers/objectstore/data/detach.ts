@@ -4,9 +4,9 @@ import { ServiceError } from '@space/broker-kit';
 
 /**
  * The body of a request as a stream of its own. Whoever reads it may destroy it, as HTTP clients do with bodies that
- * they no longer want, and the caller's connection still stands to be answered on.
+ * they no longer want, and the caller's connection still stands to be answered on. Ends with the signal.
  */
-export function detach(request: IncomingMessage): Readable {
+export function detach(request: IncomingMessage, signal: AbortSignal): Readable {
   const body = new Readable({
     highWaterMark: 256 * 1024,
     read: () => void request.resume(),
@@ -26,6 +26,7 @@ export function detach(request: IncomingMessage): Readable {
   };
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   request.pause();
+  signal.addEventListener('abort', () => body.destroy(), { once: true });
   // Whoever reads it hears of an error by its own listener; without one it must not end the process.
   body.on('error', () => undefined);
   return body;

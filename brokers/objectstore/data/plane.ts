@@ -111,6 +111,8 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     exchange.error = error.status >= 500 ? error : undefined;
     if (response.headersSent || response.destroyed) return void response.destroy();
     if (error.retryAfter !== undefined) response.setHeader('retry-after', String(error.retryAfter));
+    // Nobody reads the body any more.
+    abort.abort(error);
     if (!request.complete) linger(request);
     protocol.refuse(exchange, error);
   }

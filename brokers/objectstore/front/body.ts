@@ -27,7 +27,12 @@ export interface FrontBody extends IncomingBody {
 }
 
 /** The body that a signed request announces, as it is without its coding. Nothing is read before somebody reads it. */
-export function frontBody(request: IncomingMessage, headers: Received, verified: Verified): FrontBody {
+export function frontBody(
+  request: IncomingMessage,
+  headers: Received,
+  verified: Verified,
+  signal: AbortSignal,
+): FrontBody {
   const payload = headers.get('x-amz-content-sha256') ?? '';
   const chunked = payload.startsWith('STREAMING-');
   const length = lengthOf(headers, chunked ? 'x-amz-decoded-content-length' : 'content-length');
@@ -35,7 +40,7 @@ export function frontBody(request: IncomingMessage, headers: Received, verified:
   const trailers = announcedTrailers(headers);
   const inspections: Inspection[] = [...announced].map(([name, value]) => inspectChecksum(name, () => value));
 
-  let source: Readable = detach(request);
+  let source: Readable = detach(request, signal);
   if (chunked) {
     if (payload !== SIGNED_CHUNKS && payload !== SIGNED_CHUNKS_TRAILER && payload !== UNSIGNED_CHUNKS_TRAILER)
       throw notImplemented('payload signing');

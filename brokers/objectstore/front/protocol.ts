@@ -332,8 +332,8 @@ function uploadPartOf(one: Admitted) {
   return { ...uploadOf(one), number: numberOf(one.query.get('partNumber'), 0, 1, 10_000) };
 }
 
-function bodyOf({ exchange, headers, verified }: Admitted): FrontBody {
-  return frontBody(exchange.request, headers, verified);
+function bodyOf({ exchange, headers, verified, call }: Admitted): FrontBody {
+  return frontBody(exchange.request, headers, verified, call.signal);
 }
 
 /** `aws-chunked` names the coding of the message, not of the object. */

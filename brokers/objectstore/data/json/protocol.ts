@@ -217,14 +217,14 @@ function prefixOf(text: string | undefined): KeyPrefix {
 }
 
 /** The body as a stream whose length is known beforehand; Node's parser holds the caller to it. */
-function incomingBody({ headers, exchange: { request } }: Admitted): IncomingBody {
+function incomingBody({ headers, exchange: { request }, call }: Admitted): IncomingBody {
   const text = headers.get('content-length');
   if (text === undefined || headers.has('transfer-encoding'))
     throw new ServiceError('length_required', 'no length');
   if (!/^[0-9]{1,16}$/.test(text)) throw new ServiceError('invalid_request', 'length');
   const length = Number(text);
   if (length > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
-  return { stream: detach(request), length };
+  return { stream: detach(request, call.signal), length };
 }
 
 function noBody({ headers }: Admitted): void {

@@ -1,0 +1,200 @@
+import { createLogger } from '@space/broker-kit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../../db/testing/postgres.ts';
+import { type Assistant, assistant, newAssistant } from '../../testing/assistant.ts';
+import { type Stage, setStage } from '../../testing/stage.ts';
+import { createQuota, type Hold, type Quota } from './allowance.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+let stage: Stage;
+let places = 0;
+beforeAll(async () => {
+  stage = await setStage();
+});
+afterAll(() => stage?.close());
+
+const newPlace = () => {
+  places += 1;
+  return `c/${places.toString(16).padStart(40, '0')}/`;
+};
+
+const silent = createLogger({ service: 'test', level: 'silent' });
+const start = (options: { now?: () => number; recount?: () => Promise<boolean> } = {}): Quota =>
+  createQuota({
+    registry: stage.broker.context.connections,
+    log: silent,
+    recount: options.recount ?? (async () => false),
+    ...(options.now === undefined ? {} : { now: options.now }),
+  });
+
+/** What the registry says of a place: all that counts, and the part that replicas hold. */
+async function sums(place: string): Promise<{ readonly used: number; readonly blocks: number }> {
+  const [row] = await stage.registry<{ used: number; blocks: number }>(
+    `SELECT coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)::float8 AS used,
+            coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)::float8 AS blocks`,
+    [place],
+  );
+  return { used: (row?.used ?? 0) + (row?.blocks ?? 0), blocks: row?.blocks ?? 0 };
+}
+
+test('whatever two replicas write, it is never more than the quota, and all of it is counted', async () => {
+  const step = fc.oneof(
+    fc.record({
+      kind: fc.constant('reserve' as const),
+      who: fc.nat(1),
+      bytes: fc.integer({ min: 0, max: 300 * KIB }),
+    }),
+    fc.record({ kind: fc.constantFrom('settle' as const, 'release' as const), which: fc.nat(20) }),
+    fc.record({ kind: fc.constant('tick' as const), who: fc.nat(1) }),
+    fc.record({ kind: fc.constant('crash' as const), who: fc.nat(1) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const place = newPlace();
+      const quotaBytes = MIB;
+      const replicas = [start(), start()];
+      const holds: { readonly who: Quota | undefined; readonly hold: Hold; readonly bytes: number }[] = [];
+      let stored = 0;
+      for (const one of steps) {
+        if (one.kind === 'reserve') {
+          const who = replicas[one.who];
+          const hold = await who?.reserve({ place, quotaBytes }, one.bytes).catch(() => undefined);
+          if (hold !== undefined) holds.push({ who, hold, bytes: one.bytes });
+        } else if (one.kind === 'tick') {
+          await replicas[one.who]?.tick();
+        } else if (one.kind === 'crash') {
+          // Nothing is told; its streams are cut, and some of what it wrote was stored.
+          const dead = replicas[one.who];
+          replicas[one.who] = start();
+          for (let i = holds.length - 1; i >= 0; i -= 1) if (holds[i]?.who === dead) holds.splice(i, 1);
+        } else if (holds.length > 0) {
+          const [taken] = holds.splice(one.which % holds.length, 1);
+          if (one.kind === 'settle') {
+            taken?.hold.settle();
+            stored += taken?.bytes ?? 0;
+          } else taken?.hold.release();
+        }
+        const inFlight = holds.reduce((sum, { bytes }) => sum + bytes, 0);
+        const { used } = await sums(place);
+        expect(used).toBeLessThanOrEqual(quotaBytes);
+        expect(used).toBeGreaterThanOrEqual(stored + inFlight);
+      }
+      const crashed = steps.some(({ kind }) => kind === 'crash');
+      for (const { hold } of holds) hold.release();
+      for (const replica of replicas) await replica.close();
+      const end = await sums(place);
+      if (!crashed) expect(end).toEqual({ used: stored, blocks: 0 });
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('of many at once only so many get in as fit', async () => {
+  const place = newPlace();
+  const replicas = [start(), start()];
+  const writes = Array.from({ length: 64 }, (_, i) =>
+    replicas[i % 2]?.reserve({ place, quotaBytes: MIB }, 100 * KIB),
+  );
+  const outcomes = await Promise.allSettled(writes);
+  const got = outcomes.filter(({ status }) => status === 'fulfilled').length;
+  expect(got).toBeGreaterThan(0);
+  expect(got * 100 * KIB).toBeLessThanOrEqual(MIB);
+  expect((await sums(place)).used).toBeLessThanOrEqual(MIB);
+});
+
+test('what a dead replica held counts as written, and its late news change nothing', async () => {
+  const place = newPlace();
+  let now = 0;
+  const dead = start({ now: () => now });
+  const hold = await dead.reserve({ place, quotaBytes: MIB }, 100 * KIB);
+  const before = await sums(place);
+  expect(before.blocks).toBeGreaterThan(100 * KIB);
+  await stage.registry(
+    "UPDATE broker.object_block SET renewed_at = now() - interval '6 minutes' WHERE place = $1",
+    [place],
+  );
+  await start().tick();
+  expect(await sums(place)).toEqual({ used: before.used, blocks: 0 });
+  hold.settle();
+  now += 10_000;
+  await dead.tick();
+  await dead.close();
+  expect(await sums(place)).toEqual({ used: before.used, blocks: 0 });
+});
+
+test('a replica that could not renew for long begins anew, before others bury it', async () => {
+  const place = newPlace();
+  let now = 0;
+  const one = start({ now: () => now });
+  const first = await one.reserve({ place, quotaBytes: MIB }, KIB);
+  const [block] = await stage.registry<{ replica: string }>(
+    'SELECT replica FROM broker.object_block WHERE place = $1',
+    [place],
+  );
+  now += 130_000;
+  await one.tick();
+  const second = await one.reserve({ place, quotaBytes: MIB }, KIB);
+  const replicas = await stage.registry<{ replica: string }>(
+    'SELECT replica FROM broker.object_block WHERE place = $1',
+    [place],
+  );
+  expect(replicas.filter(({ replica }) => replica !== block?.replica)).toHaveLength(1);
+  first.settle();
+  second.settle();
+  await one.close();
+});
+
+describe('an Assistant', () => {
+  const put = async (who: Assistant, key: string, bytes: number) =>
+    (await who.put(key, Buffer.alloc(bytes))).json?.error?.code ?? 'ok';
+
+  test('may fill its quota, and not more; what it deletes or overwrites is its own again', async () => {
+    const one = await newAssistant(stage.broker, { quota: MIB });
+    expect(await put(one, 'a', 600 * KIB)).toBe('ok');
+    expect(await put(one, 'b', 600 * KIB)).toBe('quota_exceeded');
+    expect(await put(one, 'b', 300 * KIB)).toBe('ok');
+    await one.call('DELETE', '/v1/objects/data/a');
+    await until(async () => (await put(one, 'c', 600 * KIB)) === 'ok', 'the deleted bytes');
+    // An overwrite needs room beside what it replaces, and gives that back.
+    for (let i = 0; i < 3; i += 1)
+      await until(async () => (await put(one, 'b', 110 * KIB)) === 'ok', 'the overwritten bytes');
+    expect((await one.get('b')).text.length).toBe(110 * KIB);
+  });
+
+  test('shares the quota with its Capsule, and with no other', async () => {
+    const capsule = await stage.broker.capsule('pair', { quota_bytes: MIB });
+    const [first, second] = await Promise.all(
+      ['first', 'second'].map(async (app) =>
+        assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'pair', app)),
+      ),
+    );
+    expect(await put(first!, 'a', 700 * KIB)).toBe('ok');
+    expect(await put(second!, 'a', 700 * KIB)).toBe('quota_exceeded');
+    expect(await put(await newAssistant(stage.broker, { quota: MIB }), 'a', 700 * KIB)).toBe('ok');
+  });
+
+  test('is charged for copies, and for parts until they are given up', async () => {
+    const one = await newAssistant(stage.broker, { quota: MIB });
+    expect(await put(one, 'a', 600 * KIB)).toBe('ok');
+    expect((await one.post('/v1/copies/data', { from: 'a', to: 'b' })).json.error.code).toBe(
+      'quota_exceeded',
+    );
+    const { json } = await one.post('/v1/uploads/data', { key: 'parts' });
+    const part = (number: number) =>
+      one.call('PUT', `/v1/uploads/data/${json.upload_id}/${number}`, { body: Buffer.alloc(300 * KIB) });
+    expect((await part(1)).status).toBe(200);
+    expect((await part(2)).json.error.code).toBe('quota_exceeded');
+    expect(await put(one, 'c', 300 * KIB)).toBe('quota_exceeded');
+    await one.call('DELETE', `/v1/uploads/data/${json.upload_id}`);
+    await until(async () => (await put(one, 'c', 300 * KIB)) === 'ok', 'the bytes of the part');
+  });
+
+  test('may use its quota to the last byte', async () => {
+    const one = await newAssistant(stage.broker, { quota: 10 });
+    expect((await one.put('a', 'x'.repeat(11))).status).toBe(507);
+    expect((await one.put('a', 'x'.repeat(10))).status).toBe(200);
+  });
+});
