@@ -1,0 +1,163 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
+import { newToken, Secret } from '../../brokers/kit/index.ts';
+import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
+import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
+import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
+import { EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
+import { ensureBuilt } from '../../e2e/cluster/builds/go.ts';
+import { built } from '../../e2e/cluster/tools.ts';
+import { freePort, type Program, startProgram, watchProcess } from './program.ts';
+
+/** A way to the same S3 server. */
+export interface Contestant {
+  readonly name: string;
+  readonly origin: string;
+  path(key: string): string;
+  headers(method: 'GET' | 'PUT', key: string): Record<string, string>;
+  /** The process in between, or the server itself. */
+  readonly program: Pick<Program, 'cpuSeconds' | 'peakMib'>;
+}
+
+const KEYS = {
+  accessKeyId: 'BENCHBENCHBENCHBENCH',
+  secretAccessKey: 'benchbenchbenchbenchbenchbenchbenchbench',
+};
+const RCLONE = { component: 'rclone', programs: { '.': 'rclone' } };
+
+/** The S3 server, and the gateways in front of it: ours, versitygw's own and rclone's. */
+export async function startContestants(): Promise<{
+  readonly all: readonly Contestant[];
+  stop(): Promise<void>;
+}> {
+  const directory = mkdtempSync(join(tmpdir(), 'space-bench-'));
+  const closers: (() => unknown)[] = [() => rmSync(directory, { recursive: true, force: true })];
+  const stop = async () => {
+    for (const close of closers.toReversed()) await close();
+  };
+  try {
+    const versitygw = join(await built('versitygw', join(directory, 'build.log')), 'versitygw');
+    const rclone = join(await ensureBuilt(RCLONE, { log: join(directory, 'build.log') }), 'rclone');
+    const s3 = await startS3Server();
+    closers.push(() => s3.remove());
+    s3.makeBucket(BUCKET);
+    s3.makeBucket('meta');
+    const postgres = await startEmbeddedServer();
+    closers.push(() => postgres.remove());
+
+    const ours = await startOurs();
+    const gateway = await start([versitygw], (port) => [
+      ...['--access', KEYS.accessKeyId, '--secret', KEYS.secretAccessKey, '--port', `127.0.0.1:${port}`],
+      ...['s3', '--access', s3.accessKeyId, '--secret', s3.secretAccessKey, '--endpoint', s3.endpoint],
+      ...[
+        '--use-path-style',
+        '--disable-checksum',
+        '--disable-data-integrity-check',
+        '--meta-bucket',
+        'meta',
+      ],
+    ]);
+    const remote = `:s3,provider=Other,endpoint="${s3.endpoint}",access_key_id=${s3.accessKeyId},secret_access_key=${s3.secretAccessKey}:`;
+    const served = await start([rclone], (port) => [
+      ...[
+        'serve',
+        's3',
+        '--addr',
+        `127.0.0.1:${port}`,
+        '--auth-key',
+        `${KEYS.accessKeyId},${KEYS.secretAccessKey}`,
+      ],
+      ...['--config', '/dev/null', '--s3-no-check-bucket', remote],
+    ]);
+    return {
+      all: [
+        signing('direct', s3.endpoint, s3, watchProcess(s3.pid)),
+        ours,
+        signing('versitygw s3', gateway.origin, KEYS, gateway.program),
+        signing('rclone serve s3', served.origin, KEYS, served.program),
+      ],
+      stop,
+    };
+
+    async function start(program: readonly [string], args: (port: number) => readonly string[]) {
+      const port = await freePort();
+      const origin = `http://127.0.0.1:${port}`;
+      const running = await startProgram([...program, ...args(port)], {}, origin);
+      closers.push(() => running.stop());
+      return { origin, program: running };
+    }
+
+    async function startOurs(): Promise<Contestant> {
+      const mounts = mountFiles(postgres.objectStoreUrl, s3, 'bench');
+      closers.push(() => mounts.remove());
+      const [port, dataPort] = [await freePort(), await freePort()];
+      const plenty = '1000000';
+      const env = {
+        ...mounts.environment,
+        LISTEN_PORT: String(port),
+        DATA_PORT: String(dataPort),
+        LOG_LEVEL: 'info',
+        OBJECT_REQUESTS_PER_SECOND: plenty,
+        OBJECT_REQUESTS_BURST: plenty,
+        OBJECT_STREAMS: '1000',
+      };
+      const main = join(import.meta.dirname, '../../brokers/objectstore/main.ts');
+      const url = `http://127.0.0.1:${port}`;
+      const program = await startProgram([process.execPath, main], env, `${url}/healthz`);
+      closers.push(() => program.stop());
+      const principal = newToken('osp').reveal();
+      const token = newToken('osw').reveal();
+      const quota_bytes = 2 ** 45;
+      await client(url, mounts.provisioner).provision('bench', principal, { quota_bytes });
+      await client(url, principal).create('bench', 'bench', token);
+      return {
+        name: 'broker',
+        origin: `http://127.0.0.1:${dataPort}`,
+        path: (key) => `/v1/objects/data/${key}`,
+        headers: () => ({ authorization: `Bearer ${token}` }),
+        program,
+      };
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** What S3 clients do: a signature for every request, bodies not hashed. */
+function signing(
+  name: string,
+  origin: string,
+  { accessKeyId, secretAccessKey }: { readonly accessKeyId: string; readonly secretAccessKey: string },
+  program: Contestant['program'],
+): Contestant {
+  const host = new URL(origin).host;
+  const path = (key: string) => `/${BUCKET}/${key}`;
+  const sign = createSigner({
+    origin,
+    region: 'us-east-1',
+    bucket: BUCKET,
+    addressing: 'path',
+    accessKeyId: new Secret(accessKeyId),
+    secretAccessKey: new Secret(secretAccessKey),
+  });
+  return {
+    name,
+    origin,
+    path,
+    headers: (method, key) =>
+      sign(
+        {
+          method,
+          path: path(key),
+          query: [],
+          headers: [['host', host]],
+          payload: method === 'PUT' ? UNSIGNED_PAYLOAD : EMPTY_SHA256,
+        },
+        new Date(),
+      ),
+    program,
+  };
+}

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+
+/** A server in a process of its own, whose use of processor and memory can be told. */
+export interface Program {
+  readonly pid: number;
+  /** Seconds of processor time so far. */
+  cpuSeconds(): number;
+  /** The most memory that it ever had, MiB. */
+  peakMib(): number;
+  stop(): Promise<void>;
+}
+
+/** Clock ticks of Linux, 100 a second on every machine that matters here. */
+const TICKS = 100;
+
+export function watchProcess(pid: number): Pick<Program, 'cpuSeconds' | 'peakMib'> {
+  return {
+    cpuSeconds: () => {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+      return (Number(fields[11]) + Number(fields[12])) / TICKS;
+    },
+    peakMib: () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024,
+  };
+}
+
+/** Starts a program and waits until it answers HTTP at the address, whatever it answers. */
+export async function startProgram(
+  command: readonly [string, ...string[]],
+  env: Readonly<Record<string, string>>,
+  address: string,
+): Promise<Program> {
+  const [file, ...args] = command;
+  const child = spawn(file, args, {
+    stdio: 'ignore',
+    env: { PATH: process.env['PATH'], HOME: '/tmp', ...env },
+  });
+  try {
+    await untilAnswers(address, child);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  return {
+    pid: child.pid ?? 0,
+    ...watchProcess(child.pid ?? 0),
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('not a port');
+  return address.port;
+}
+
+async function untilAnswers(address: string, child: ChildProcess): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    try {
+      await (await fetch(address)).arrayBuffer();
+      return;
+    } catch (cause) {
+      if (child.exitCode !== null || Date.now() > deadline)
+        throw new Error(`nothing answers at ${address}`, { cause });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
