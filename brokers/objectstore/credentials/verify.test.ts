@@ -145,6 +145,16 @@ describe('an endpoint', () => {
     expect(await verify({ timeoutMs: 300 })(fields())).toBe('timeout');
   });
 
+  it('that stalls after the put: what was put is taken away all the same', async () => {
+    answer = (request, response) => {
+      if (request.method === 'HEAD') return;
+      const body = request.method === 'GET' ? '<ListBucketResult></ListBucketResult>' : '';
+      answers(200, body)(request, response);
+    };
+    expect(await verify({ timeoutMs: 5_000 })(fields())).toBe('timeout');
+    expect(requests.map((line) => line.split(' ')[0])).toEqual(['GET', 'PUT', 'HEAD', 'DELETE']);
+  });
+
   it('that answers without end is left', async () => {
     answer = (_request, response) => {
       response.writeHead(200);

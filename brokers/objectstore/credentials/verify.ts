@@ -29,13 +29,15 @@ export function createVerify({
 }: VerifyOptions): Verify {
   return async (fields) => {
     const target = targetOf(fields);
+    // The last fifth is for taking away what was put.
+    const tries = AbortSignal.timeout(timeoutMs * 0.8);
     const deadline = AbortSignal.timeout(timeoutMs);
     const client = guardedClient(routeOf(target).origin, { dialler, ca, deadline });
     try {
-      await tryOut(createS3Client(target, client), deadline, random);
+      await tryOut(createS3Client(target, client), { tries, deadline }, random);
       return undefined;
     } catch (error) {
-      return checkOf(error, deadline);
+      return checkOf(error, tries);
     } finally {
       // Whatever is still under way must not keep the values alive.
       await client.destroy();
@@ -56,18 +58,31 @@ function targetOf(fields: Fields): Target {
 
 class NotTheSame extends Error {}
 
-async function tryOut(s3: S3Client, signal: AbortSignal, random: (bytes: number) => Buffer): Promise<void> {
+interface Signals {
+  readonly tries: AbortSignal;
+  readonly deadline: AbortSignal;
+}
+
+async function tryOut(
+  s3: S3Client,
+  { tries: signal, deadline }: Signals,
+  random: (bytes: number) => Buffer,
+): Promise<void> {
   const prefix = `space-verification/${random(16).toString('hex')}`;
+  const key = `${prefix}/canary`;
   const canary = random(16);
   await s3.list({ prefix: `${prefix}/`, limit: 1 }, { signal });
-  await s3.put(`${prefix}/canary`, canary, { signal });
   try {
-    await s3.head(`${prefix}/canary`, { signal });
-    const { body } = await s3.read(`${prefix}/canary`, canary.length, { signal });
+    await s3.put(key, canary, { signal });
+    await s3.head(key, { signal });
+    const { body } = await s3.read(key, canary.length, { signal });
     if (!body.equals(canary)) throw new NotTheSame();
-  } finally {
-    await s3.delete(`${prefix}/canary`, { signal });
+  } catch (error) {
+    // What failed is the answer, whether or not it can be taken away.
+    await s3.delete(key, { signal: deadline }).catch(() => undefined);
+    throw error;
   }
+  await s3.delete(key, { signal });
 }
 
 const AUTH = new Set([
@@ -82,8 +97,8 @@ const AUTH = new Set([
   'XAdminUserNotFound',
 ]);
 
-function checkOf(error: unknown, deadline: AbortSignal): VerificationCheck {
-  if (deadline.aborted) return 'timeout';
+function checkOf(error: unknown, tries: AbortSignal): VerificationCheck {
+  if (tries.aborted) return 'timeout';
   const cause = error instanceof S3Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof DialError) return cause.failure === 'timeout' ? 'timeout' : 'unreachable';
   // An endpoint that answers with what is not S3 has no bucket of that name.

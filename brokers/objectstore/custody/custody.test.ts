@@ -179,9 +179,10 @@ describe('a Capsule whose rows are damaged', () => {
     const { set_id } = (await own.create('one', store.fields(), 0)).json;
     await own.select(set_id, 1);
     await stage.registry('UPDATE broker.credential_set SET generation = 9 WHERE set_id = $1', [set_id]);
-    await stage.registry('UPDATE broker.credential_inventory SET revision = 2 ^ 62 WHERE capsule_id = $1', [
-      id,
-    ]);
+    await stage.registry(
+      'UPDATE broker.credential_inventory SET revision = 2 ^ 62, life = 77 WHERE capsule_id = $1',
+      [id],
+    );
     expect(code(await own.list())).toBe('custody_unavailable');
     return { broker, own, set_id };
   };

@@ -1,7 +1,7 @@
 import type { Session } from '@space/broker-kit/postgres';
 import type { Custody } from './custody.ts';
 import { emptyInventory, GENESIS } from './inventory.ts';
-import { readNumbers } from './rows.ts';
+import { readLife, readNumbers } from './rows.ts';
 
 /**
  * Gives up whatever a Capsule has in custody, also when nothing of it can be believed: throwing away needs no trust.
@@ -20,7 +20,7 @@ export function discard(
     const beyond = (key: 'revision' | 'generation' | 'high') =>
       Math.max(rows?.[key] ?? 0, known?.[key] ?? 0) + 1;
     const next = {
-      ...emptyInventory(capsule, rows?.life ?? 1),
+      ...emptyInventory(capsule, await readLife(session, capsule)),
       revision: beyond('revision'),
       generation: beyond('generation'),
       high: beyond('high'),

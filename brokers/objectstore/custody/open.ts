@@ -49,7 +49,7 @@ export async function openCustody(parts: CustodyParts, held: Held): Promise<Open
     custody,
     reseal: {
       name: 'custody',
-      gapMs: 10_000,
+      gapMs: 60_000,
       run: async () => {
         if (!askedBucket) await warnWithoutPreconditions(parts.s3, log);
         askedBucket = true;

@@ -192,17 +192,26 @@ export async function forgetInventory(session: Session, capsule: string): Promis
   );
 }
 
+/** The life that the Capsule is in, by the registry of Capsules. */
+export async function readLife(session: Session, capsule: string): Promise<number> {
+  const [row] = await session.run<{ life: number }>(
+    'read life',
+    'SELECT life FROM broker.capsule WHERE capsule_id = $1',
+    [capsule],
+  );
+  return row?.life ?? 1;
+}
+
 /** What the rows count, believed or not; a number that cannot be one of ours counts as nothing. */
 export async function readNumbers(session: Session, capsule: string) {
-  const [row] = await session.run<Record<'life' | 'generation' | 'revision' | 'high', string>>(
+  const [row] = await session.run<Record<'generation' | 'revision' | 'high', string>>(
     'read credential numbers',
-    'SELECT life, generation, revision, high FROM broker.credential_inventory WHERE capsule_id = $1',
+    'SELECT generation, revision, high FROM broker.credential_inventory WHERE capsule_id = $1',
     [capsule],
   );
   if (row === undefined) return undefined;
   const numberOf = (text: string) => (Number(text) < Number.MAX_SAFE_INTEGER / 2 ? Number(text) : 0);
   return {
-    life: numberOf(row.life),
     generation: numberOf(row.generation),
     revision: numberOf(row.revision),
     high: numberOf(row.high),
