@@ -49,7 +49,15 @@ export async function startContestants(): Promise<{
 
     const ours = await startOurs();
     const gateway = await start([versitygw], (port) => [
-      ...['--access', KEYS.accessKeyId, '--secret', KEYS.secretAccessKey, '--port', `127.0.0.1:${port}`],
+      ...[
+        '--access',
+        KEYS.accessKeyId,
+        '--secret',
+        KEYS.secretAccessKey,
+        '--port',
+        `127.0.0.1:${port}`,
+        '--keep-alive',
+      ],
       ...['s3', '--access', s3.accessKeyId, '--secret', s3.secretAccessKey, '--endpoint', s3.endpoint],
       ...[
         '--use-path-style',

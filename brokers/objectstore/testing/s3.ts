@@ -47,7 +47,7 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
 
   const start = async () => {
     const args = [
-      ...['--port', `127.0.0.1:${port}`],
+      ...['--port', `127.0.0.1:${port}`, '--keep-alive'],
       ...(tls === undefined ? [] : ['--cert', tls.cert, '--key', tls.key]),
       ...['posix', directory],
     ];
