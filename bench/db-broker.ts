@@ -6,10 +6,12 @@ import { connect, intoDatabase, query, until } from '../brokers/db/testing/postg
 import { type BrokerProcess, bundleBroker } from '../brokers/db/testing/process.ts';
 import { newToken } from '../brokers/kit/index.ts';
 import { quantile, type Report, type Row } from './report.ts';
+import { buildVault } from './vault.ts';
 
 /**
  * The database broker over HTTP with everything on (authentication, registry, audit, log), beside the same made by
- * hand: CREATE ROLE, CREATE DATABASE and the closing statements on one open connection. One machine, durable server.
+ * hand: CREATE ROLE, CREATE DATABASE and the closing statements on one open connection; and beside Vault's PostgreSQL
+ * plugin, which makes roles and cannot make databases. One machine, durable server.
  */
 
 /** The size of the pool, and of the burst that empties it. */
@@ -24,6 +26,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   const pool = quick ? POOL.quick : POOL.whole;
   const server = await startEmbeddedServer();
   const program = await bundleBroker();
+  const vault = await buildVault();
   const mounts = mountFiles(server, 'bench');
   let broker: BrokerProcess | undefined;
   try {
@@ -76,6 +79,8 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const sustained = await measure(quick ? 40 : 300, 4, create);
     await settle();
     const raw = await byHand(server.superuserUrl, quick ? 20 : 100);
+    const vaultAlone = await vault?.makeRoles(server.superuserUrl, quick ? 50 : 300, 1);
+    const vaultTogether = await vault?.makeRoles(server.superuserUrl, quick ? 100 : 600, 8);
     const refuse = () => call(newToken('dbp').reveal(), '/v1/capsules/apps/create', {}, 403);
     await measure(200, 4, refuse);
     const refused = await measure(quick ? 500 : 3_000, 1, refuse);
@@ -112,6 +117,8 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       row(`create, burst of ${pool}, 8 callers`, burst),
       row('create, sustained, 4 callers', sustained),
       row('by hand, 1 connection', raw),
+      ...(vaultAlone ? [row('Vault plugin, role only, 1 caller', vaultAlone)] : []),
+      ...(vaultTogether ? [row('Vault plugin, role only, 8 callers', vaultTogether)] : []),
       row('refusal, 1 caller', refused),
       row('refusal, 16 callers', refusedTogether),
       row('drop, 1 caller', dropped),
@@ -128,6 +135,13 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
         by_hand_p50_ms: round(rawP50),
         by_hand_over_warm_ratio: round(rawP50 / quantile(warm.ms, 0.5)),
         burst_per_second: round(rate(burst)),
+        ...(vaultAlone && vaultTogether
+          ? {
+              vault_role_p50_ms: round(quantile(vaultAlone.ms, 0.5)),
+              vault_roles_per_second: round(rate(vaultTogether)),
+              burst_over_vault_ratio: round(rate(burst) / rate(vaultTogether)),
+            }
+          : {}),
         sustained_per_second: round(rate(sustained)),
         sustained_p99_ms: round(quantile(sustained.ms, 0.99)),
         by_hand_per_second: round(rate(raw)),
@@ -143,6 +157,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   } finally {
     await broker?.kill();
     program.remove();
+    await vault?.remove();
     mounts.remove();
     await server.remove();
   }

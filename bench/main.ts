@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import type { Benchmark } from './report.ts';
 import { renderTable } from './report.ts';
 
-const NOT_BENCHMARKS = new Set(['apiserver.ts', 'main.ts', 'report.ts']);
+const NOT_BENCHMARKS = new Set(['apiserver.ts', 'main.ts', 'report.ts', 'vault.ts']);
 
 async function names(): Promise<string[]> {
   const files = await readdir(import.meta.dirname);

@@ -1,5 +1,5 @@
 import { type Environment, isTlsPair, NO_TLS_PAIR, readEnvironment, settings } from '@space/broker-kit';
-import { z } from 'zod';
+import * as z from 'zod';
 
 const { port, count, path } = settings;
 

@@ -1,5 +1,5 @@
 import { type Contract, id, operationsOf, traceId } from '@space/broker-kit/control';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** The wire of the database broker: one schema for each request and answer, closed. */
 

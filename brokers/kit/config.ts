@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** A setting, or something else that a service needs to start, is missing or wrong; never quotes a value. */
 export class ConfigError extends Error {

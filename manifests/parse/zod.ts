@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ListRule, MapRule, ObjectRule, Rule, StringRule } from '../rules/rule.ts';
 import * as judge from './judge.ts';
 

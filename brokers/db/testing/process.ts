@@ -50,7 +50,8 @@ async function spawnBroker(
   environment: Readonly<Record<string, string>>,
 ): Promise<BrokerProcess> {
   const child: ChildProcess = spawn(process.execPath, ['--max-semi-space-size=1', program], {
-    env: { PATH: process.env['PATH'], ...environment, LOG_LEVEL: 'error' },
+    // As in the image.
+    env: { PATH: process.env['PATH'], MALLOC_ARENA_MAX: '1', ...environment, LOG_LEVEL: 'error' },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let complaints = '';

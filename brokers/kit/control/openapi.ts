@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { VERIFICATION_CHECKS } from '../errors.ts';
 import { type Contract, contractOf, operationsOf } from './contract.ts';
 

@@ -1,5 +1,5 @@
 import { isId } from '@space/manifests';
-import { z } from 'zod';
+import * as z from 'zod';
 import { capsuleName } from '../../../manifests/rules/capsule.ts';
 
 /** `capsule_id` and `app_id` have the shape of a manifest's id. */
