@@ -13,6 +13,7 @@ export type {
   BringUp,
   Cluster,
   ImageSource,
+  OutsideHost,
   TakeDown,
   Tool,
 } from './model.ts';

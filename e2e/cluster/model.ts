@@ -55,14 +55,29 @@ interface NodeAccess {
   readonly apiPort: number;
   /** The command that runs `argv` inside the node's namespaces, for `spawn` or `execFile`. */
   command(argv: readonly string[]): readonly [string, ...string[]];
-  /** A host beyond the cluster: two addresses that pods have a route to, listening on `ports`. */
-  outside(ports: readonly number[]): Promise<OutsideHost>;
+  /** A host beyond the cluster: two addresses that pods have a route to, listening on `ports`, on one of them by TLS. */
+  outside(ports: readonly number[], tls?: OutsideTls): Promise<OutsideHost>;
+}
+
+/** PEM. */
+export interface OutsideTls {
+  readonly port: number;
+  readonly cert: string;
+  readonly key: string;
 }
 
 export interface OutsideHost extends AsyncDisposable {
   readonly addresses: readonly [string, string];
   /** Every TCP connection that has arrived so far. */
   connections(): readonly OutsideConnection[];
+  /** Every HTTP request. */
+  requests(): readonly OutsideRequest[];
+}
+
+export interface OutsideRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface OutsideConnection {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { OutsideConnection, OutsideHost } from '../model.ts';
+import type { OutsideConnection, OutsideHost, OutsideRequest, OutsideTls } from '../model.ts';
 import { run } from '../run.ts';
 import { type Layout, NETWORK } from './layout.ts';
 import { insideNode } from './process.ts';
@@ -14,7 +14,11 @@ const ADDRESSES = ['203.0.113.10', '203.0.113.20'] as const;
  * A host beyond the cluster: one more network namespace on the node's bridge, in a range that is nobody's
  * (TEST-NET-3). Its server accepts, answers HTTP with who called, and tells of every connection.
  */
-export async function createOutside(layout: Layout, ports: readonly number[]): Promise<OutsideHost> {
+export async function createOutside(
+  layout: Layout,
+  ports: readonly number[],
+  tls?: OutsideTls,
+): Promise<OutsideHost> {
   const inside = (...argv: readonly string[]) => run(insideNode(layout, argv));
   await inside('sh', '-ec', SETUP);
   const server = fileURLToPath(new URL('./outside-server.ts', import.meta.url));
@@ -30,19 +34,28 @@ export async function createOutside(layout: Layout, ports: readonly number[]): P
     ...ports.map(String),
   ];
   const [program, ...args] = insideNode(layout, argv);
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(program, args, {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, SPACE_OUTSIDE_TLS: JSON.stringify(tls ?? null) },
+  });
   const seen: OutsideConnection[] = [];
+  const asked: OutsideRequest[] = [];
   const listening = Promise.withResolvers<void>();
   child.on('error', listening.reject);
   child.on('exit', (code) => listening.reject(new Error(`the outside host ended: exit ${code}`)));
   createInterface({ input: child.stdout }).on('line', (line) => {
     if (line === 'listening') listening.resolve();
-    else seen.push(JSON.parse(line) as OutsideConnection);
+    else {
+      const told = JSON.parse(line) as OutsideConnection | OutsideRequest;
+      if ('method' in told) asked.push(told);
+      else seen.push(told);
+    }
   });
   await listening.promise;
   return {
     addresses: ADDRESSES,
     connections: () => [...seen],
+    requests: () => [...asked],
     async [Symbol.asyncDispose]() {
       const ended = new Promise((resolve) => child.once('exit', resolve));
       child.stdin.end(); // the server ends with its input

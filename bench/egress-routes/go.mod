@@ -1,0 +1,3 @@
+module platform.space/bench/egress-routes
+
+go 1.26
