@@ -55,7 +55,12 @@ interface Column {
   readonly priority?: 1;
 }
 
-const condition = (name: string, type: string, field: 'status' | 'reason', wide = false): Column => ({
+const condition = (
+  name: string,
+  type: string,
+  field: 'status' | 'reason' | 'message',
+  wide = false,
+): Column => ({
   name,
   type: 'string',
   jsonPath: `.status.conditions[?(@.type=="${type}")].${field}`,
@@ -85,9 +90,11 @@ export const KINDS: readonly Kind[] = [
       condition('Reason', 'Ready', 'reason'),
       { name: 'Namespace', type: 'string', jsonPath: '.status.namespace' },
       { name: 'Assistants', type: 'integer', jsonPath: '.status.assistants.total' },
+      { name: 'Running', type: 'integer', jsonPath: '.status.assistants.ready' },
       condition('Sandbox', 'SandboxReady', 'status', true),
       condition('Database', 'DatabaseReady', 'status', true),
       age,
+      condition('Why', 'Ready', 'message', true),
     ],
   },
   {
@@ -102,7 +109,11 @@ export const KINDS: readonly Kind[] = [
       condition('Reason', 'Ready', 'reason'),
       { name: 'Id', type: 'string', jsonPath: '.spec.manifest.platform.id' },
       { name: 'Version', type: 'string', jsonPath: '.spec.manifest.platform.version' },
+      condition('Sandbox', 'SandboxReady', 'reason', true),
+      condition('Workload', 'WorkloadReady', 'reason', true),
       age,
+      // What is wrong, and what to do about it.
+      condition('Why', 'Ready', 'message', true),
     ],
   },
 ];

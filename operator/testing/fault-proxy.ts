@@ -1,11 +1,21 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { request } from 'node:https';
-import type { ApiServer } from './api-server.ts';
+import {
+  createServer,
+  type IncomingMessage,
+  request as requestPlainly,
+  type ServerResponse,
+} from 'node:http';
+import { request as requestSecurely } from 'node:https';
 
 /** What becomes of a request, or of its answer. */
 type Fault =
   /** Answered in the server's place. */
-  | { readonly kind: 'answer'; readonly status: number; readonly retryAfter?: number }
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly retryAfter?: number;
+      /** A status object where nothing is said. */
+      readonly body?: string;
+    }
   /** Its bytes are let through up to here, and then the connection breaks (`cut`) or ends in good order (`end`). */
   | { readonly kind: 'cut' | 'end'; readonly afterBytes: number }
   /** Nothing comes back, and nobody is told. */
@@ -19,7 +29,7 @@ interface Asked {
   readonly url: string;
 }
 
-/** A way to the API server on which a test says what goes wrong, request by request. */
+/** A way to a server on which a test says what goes wrong, request by request. */
 export interface FaultProxy {
   readonly port: number;
   /** Every request so far: a client in a hot loop makes many. */
@@ -31,7 +41,8 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-export async function openFaultProxy(server: Pick<ApiServer, 'url'>): Promise<FaultProxy> {
+export async function openFaultProxy(server: { readonly url: string }): Promise<FaultProxy> {
+  const request = server.url.startsWith('https:') ? requestSecurely : requestPlainly;
   let decide: (asked: Asked) => Fault | undefined = () => undefined;
   const asked: Asked[] = [];
   const open = new Set<ServerResponse>();
@@ -81,13 +92,15 @@ export async function openFaultProxy(server: Pick<ApiServer, 'url'>): Promise<Fa
   };
 }
 
-function refuse(answer: ServerResponse, { status, retryAfter }: Fault & { kind: 'answer' }): void {
+function refuse(answer: ServerResponse, { status, retryAfter, body }: Fault & { kind: 'answer' }): void {
   const reason = { 410: 'Expired', 429: 'TooManyRequests' }[status] ?? 'InternalError';
   answer.writeHead(status, {
     'content-type': 'application/json',
     ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
   });
-  answer.end(JSON.stringify({ kind: 'Status', code: status, reason, message: 'a fault of the test' }));
+  answer.end(
+    body ?? JSON.stringify({ kind: 'Status', code: status, reason, message: 'a fault of the test' }),
+  );
 }
 
 function pass(from: IncomingMessage, answer: ServerResponse, fault: Fault | undefined): void {

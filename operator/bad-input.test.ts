@@ -1,0 +1,195 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import * as kinds from './kinds.ts';
+import { principalSecretName } from './names.ts';
+import { eventually } from './testing/eventually.ts';
+import { type FaultProxy, openFaultProxy } from './testing/fault-proxy.ts';
+import { manifest } from './testing/manifest.ts';
+import { IMAGE, type TestSpace } from './testing/space.ts';
+import { openTheatre, type Theatre } from './testing/stage.ts';
+
+const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, SECRET } = kinds;
+const READY = 'True Ready';
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+let before: string[];
+
+beforeAll(async () => {
+  theatre = await openTheatre();
+});
+afterAll(() => theatre?.close());
+beforeEach(async () => {
+  before = await theatre.databases();
+  space = await theatre.space();
+  home = space.home;
+});
+afterEach(() => space.close());
+
+describe('a broker', () => {
+  let proxy: FaultProxy;
+  beforeEach(async () => {
+    proxy = await openFaultProxy(theatre.stage.broker);
+    await space.start({ brokerUrl: `http://127.0.0.1:${proxy.port}` });
+    return () => proxy.close();
+  });
+  const post = (path: string, body: string, status = 200) =>
+    proxy.fault(({ method, url }) =>
+      method === 'POST' && url === path ? { kind: 'answer', status, body } : undefined,
+    );
+
+  test.each([
+    ['answers what is no JSON', '<html>Bad Gateway</html>', 200, 'BrokerUnreachable'],
+    ['answers another form', '{"database_url":7}', 200, 'BrokerUnreachable'],
+    ['answers nothing', '', 200, 'BrokerUnreachable'],
+    ['says 403 to a valid principal', '{"error":{"code":"forbidden"},"trace_id":"0"}', 403, 'BrokerRefused'],
+    ['fails', '{"error":{"code":"internal"},"trace_id":"0"}', 500, 'BrokerUnreachable'],
+  ])(
+    'that %s is named in the condition, and nothing is lost when it mends',
+    async (_, body, status, reason) => {
+      await space.capsule(home);
+      await space.becomes(CAPSULE, home, 'Ready', READY);
+      post('/v1/capsules/apps/create', body, status);
+      await space.assistant('ledger', { capsule: home });
+      await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', `False ${reason}`);
+      expect(await space.get(DEPLOYMENT, 'ledger', space.namespaceOf(home))).toBeUndefined();
+      expect(JSON.stringify([space.logs, await space.list(ASSISTANT)])).not.toContain('Bad Gateway');
+      proxy.fault(() => undefined);
+      await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+      expect((await theatre.databases()).length - before.length).toBe(4);
+
+      post('/v1/capsules/drop', body, status);
+      await space.delete(CAPSULE, home);
+      if (status !== 403) {
+        await space.becomes(CAPSULE, home, 'Finalized', `False ${reason}`);
+        proxy.fault(() => undefined);
+        await space.goes(CAPSULE, home);
+      } else {
+        // A retired principal is refused like this, so `finalize` is asked; it says that nothing was dropped.
+        await space.becomes(CAPSULE, home, 'Finalized', 'False PrincipalLost');
+        proxy.fault(() => undefined);
+        await space.goes(CAPSULE, home);
+      }
+      expect(await theatre.databases()).toEqual(before);
+    },
+  );
+
+  test('that hangs holds nobody up but who asked', async () => {
+    await space.settled();
+    proxy.fault(({ method }) => (method === 'POST' ? { kind: 'stall' } : undefined));
+    await space.assistant('second', { capsule: home, manifest: manifest('second') });
+    await eventually(() => proxy.asked.some(({ url }) => url === '/v1/capsules/apps/create'), {
+      what: 'the broker is asked',
+    });
+    await space.patch(ASSISTANT, 'ledger', { spec: { replicas: 2 } });
+    const scaled = async () =>
+      (await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', space.namespaceOf(home)))?.spec?.replicas ===
+      2;
+    await eventually(scaled, { what: 'another Assistant is served' });
+    await space.becomes(ASSISTANT, 'second', 'DatabaseReady', 'False BrokerUnreachable');
+    proxy.fault(() => undefined);
+    await space.becomes(ASSISTANT, 'second', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
+describe('an object that an older schema stored', () => {
+  const definition = (plural: string) =>
+    `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.platform.space`;
+
+  /** While the definition asks for nothing, anything is stored. */
+  async function stored(plural: string, path: string, body: object): Promise<void> {
+    const { client } = theatre.server;
+    interface Definition {
+      readonly spec: { readonly versions: readonly { readonly schema: unknown }[] };
+    }
+    const whole = await client.call<Definition>({ method: 'GET', path: definition(plural) });
+    const replace = (schema: unknown) =>
+      client.call({
+        method: 'PATCH',
+        path: definition(plural),
+        contentType: 'application/json-patch+json',
+        body: [{ op: 'replace', path: '/spec/versions/0/schema', value: schema }],
+      });
+    const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+    await replace({ openAPIV3Schema: open });
+    try {
+      await eventually(() => client.call({ method: 'POST', path, body }).then(() => true), {
+        what: 'it is stored',
+      });
+    } finally {
+      await replace(whole.spec.versions[0]?.schema);
+    }
+  }
+
+  test('is told so, disturbs nobody, and can be deleted', async () => {
+    await space.start();
+    await space.settled();
+    const assistants = `/apis/platform.space/v1/namespaces/${space.names.namespace}/assistants`;
+    const old = (name: string, spec: unknown) => ({
+      apiVersion: 'platform.space/v1',
+      kind: 'Assistant',
+      metadata: { name },
+      spec,
+    });
+    await stored('assistants', assistants, old('no-spec', undefined));
+    await stored(
+      'assistants',
+      assistants,
+      old('old', { capsule: home, image: IMAGE, manifest: { name: 'x' } }),
+    );
+    const strange = { capsule: home, image: IMAGE, manifest: manifest('strange'), env: 'A=B' };
+    await stored('assistants', assistants, old('strange', strange));
+    await space.becomes(ASSISTANT, 'old', 'Accepted', 'False ManifestInvalid');
+    await space.becomes(ASSISTANT, 'strange', 'Accepted', 'False SpecInvalid');
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.get(DEPLOYMENT, 'strange', space.namespaceOf(home))).toBeUndefined();
+    for (const name of ['no-spec', 'old', 'strange']) await space.removed(ASSISTANT, name);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
+describe('a finalizer that was removed by hand', () => {
+  const finalizers = { metadata: { finalizers: null } };
+
+  test('leaves the Capsule’s data alone, and another of its name takes nothing over', async () => {
+    await space.start();
+    const namespace = await space.settled();
+    await space.stop();
+    await space.delete(CAPSULE, home);
+    await space.patch(CAPSULE, home, finalizers);
+    await space.goes(CAPSULE, home);
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'CapsuleReady', 'False CapsuleNotFound');
+    const kept = await theatre.databases();
+    const principal = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', 'False NamespaceConflict');
+    expect(await theatre.databases()).toEqual(kept);
+    const after = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+    expect(after?.metadata.resourceVersion).toBe(principal?.metadata.resourceVersion);
+    expect((await space.get(NAMESPACE, namespace))?.metadata.deletionTimestamp).toBeUndefined();
+  });
+
+  test('leaves the Assistant’s database to an administrator, and another with its id is told so', async () => {
+    await space.start();
+    const namespace = await space.settled();
+    await space.stop();
+    await space.delete(ASSISTANT, 'ledger');
+    await space.patch(ASSISTANT, 'ledger', finalizers);
+    await space.goes(ASSISTANT, 'ledger');
+    await space.start();
+    const kept = await theatre.databases();
+    await space.assistant('next', { capsule: home, manifest: manifest('ledger') });
+    await space.becomes(ASSISTANT, 'next', 'Accepted', 'False DuplicateIdentifier');
+    expect(await space.message(ASSISTANT, 'next', 'Accepted')).toContain('Delete Secret "ledger-database"');
+    expect(await theatre.databases()).toEqual(kept);
+    await space.delete(SECRET, 'ledger-database', namespace);
+    await space.becomes(ASSISTANT, 'next', 'DatabaseReady', READY);
+    expect(await theatre.databases()).toEqual(kept);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
