@@ -25,7 +25,8 @@ const KEYS = {
   accessKeyId: 'BENCHBENCHBENCHBENCH',
   secretAccessKey: 'benchbenchbenchbenchbenchbenchbenchbench',
 };
-const RCLONE = { component: 'rclone', programs: { '.': 'rclone' } };
+/** rclone with the parts alone that are needed here. */
+export const RCLONE = { component: 'rclone', programs: { '.': 'rclone' } };
 
 /** The S3 server, and the gateways in front of it: ours, versitygw's own and rclone's. */
 export async function startContestants(): Promise<{

@@ -280,7 +280,8 @@ export function createS3Protocol({ gate, tenants, store, cursors, keys, now }: F
         headers.has('x-amz-copy-source'),
       );
       exchange.operation = `s3.${match.operation}`;
-      checkS3Headers(headers);
+      // The bucket is there, whatever it was to be made like.
+      if (match.operation !== 'CreateBucket') checkS3Headers(headers);
       const call = { tenant, signal: exchange.abort.signal };
       await handlers[match.operation]({ ...match, exchange, response, call, headers, verified });
     },
