@@ -33,6 +33,8 @@ export const ANNOTATION = {
   registered: `${GROUP}/registered`,
   /** Digest of a pod template and of all that it mounts. */
   revision: `${GROUP}/revision`,
+  /** On a Deployment: when its pods were last asked for anew, after the sandbox was lost. */
+  retried: `${GROUP}/retried-at`,
   /** On a probe: the node that it is for. */
   node: `${GROUP}/node`,
 } as const;

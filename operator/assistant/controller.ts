@@ -18,6 +18,7 @@ import { decideWorkload } from './health.ts';
 import { ensureObjects } from './objects.ts';
 import { type Plan, planAssistant } from './plan.ts';
 import { tellWiderPowers, widerPowers } from './powers.ts';
+import { AGAIN_MS, askAgain } from './retry.ts';
 import { reportAssistant } from './status.ts';
 import { deploymentObject, serviceObject, type Workload, workloadNamespace } from './workload.ts';
 
@@ -59,7 +60,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
       : assistant.status?.manifest;
   await reportAssistant(context, assistant, manifest, findings, signal);
   if (acted.retry) throw acted.retry;
-  return { requeueAfterMs: lookAgainMs(context, plan.findings, facts) };
+  return { requeueAfterMs: acted.again ? AGAIN_MS : lookAgainMs(context, plan.findings, facts) };
 }
 
 /** Secrets are not watched: where one may mend a finding, or change a value, it is looked at again soon. */
@@ -76,6 +77,8 @@ interface Acted {
   readonly egress?: Finding;
   readonly workload?: Finding | undefined;
   readonly retry?: unknown;
+  /** Something outside may have to be asked once more. */
+  readonly again?: boolean;
 }
 
 async function run(
@@ -146,7 +149,8 @@ async function run(
     pods,
   });
   if (isTrue(finding)) await sweepDocuments(context, workload, signal);
-  return { ...told, workload: finding };
+  const again = !isTrue(finding) && (await askAgain(context, stores.deployments.get(key), signal));
+  return { ...told, workload: finding, again };
 }
 
 /** What the manifest does not ask for any more ends at once; what stands in the way of the rest does not matter. */

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as kinds from '../kinds.ts';
 import { eventually } from '../testing/eventually.ts';
-import { ATTESTER_IMAGE, type TestSpace } from '../testing/space.ts';
+import { ATTESTER_IMAGE, IMAGE, type TestSpace } from '../testing/space.ts';
 import { openTheatre, type Theatre } from '../testing/stage.ts';
 import { isProbe } from './probe.ts';
 
@@ -137,6 +137,38 @@ describe('what runs when the sandbox is lost', () => {
     expect((await space.list(POD, namespace)).map(({ metadata }) => metadata.uid)).toEqual([
       pod?.metadata.uid,
     ]);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('is asked for anew when the sandbox is back, as the cluster itself would wait', async () => {
+    space.fates.set(IMAGE, 'pending');
+    await space.start();
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
+    const namespace = space.namespaceOf(home);
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False Starting');
+    const message = `pods is forbidden: ValidatingAdmissionPolicy '${space.names.space}-sandbox' with binding denied request`;
+    await theatre.server.client.call({
+      method: 'PATCH',
+      path: `/apis/apps/v1/namespaces/${namespace}/deployments/ledger/status`,
+      contentType: 'application/merge-patch+json',
+      body: {
+        status: {
+          conditions: [{ type: 'ReplicaFailure', status: 'True', reason: 'FailedCreate', message }],
+        },
+      },
+    });
+    const annotations = async () =>
+      (await space.get(kinds.DEPLOYMENT, 'ledger', namespace))?.metadata.annotations ?? {};
+    await eventually(async () => (await annotations())['platform.space/retried-at'], {
+      what: 'it is asked for',
+    });
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False PodsRefused');
+    const asked = space.life.acts.filter(
+      (act) => act.startsWith('PATCH') && act.endsWith('/deployments/ledger'),
+    );
+    // Its making, and the question.
+    expect(asked).toHaveLength(2);
     await space.removed(CAPSULE, home);
   });
 
