@@ -95,6 +95,7 @@ const manager = startOperator({
   },
 });
 health.ready = () => manager.warm;
+measured.watch(manager);
 
 async function stop(signal: NodeJS.Signals): Promise<void> {
   log.info({ signal }, 'stopping');

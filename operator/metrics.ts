@@ -1,5 +1,6 @@
 import { Gauge, Histogram, type Registry } from 'prom-client';
 import type { Finding } from './conditions.ts';
+import type { Operator } from './operator.ts';
 
 /** What the operator measures beside its runtime. */
 export function operatorMetrics(registry: Registry) {
@@ -24,6 +25,29 @@ export function operatorMetrics(registry: Registry) {
     observeGate({ status, reason }: Finding): void {
       gate.reset();
       gate.set({ reason }, status === 'True' ? 1 : 0);
+    },
+    /** Gauges that are read from a running operator when somebody asks. */
+    watch({ health, verdicts }: Pick<Operator, 'health' | 'verdicts'>): void {
+      new Gauge({
+        name: 'space_operator_objects',
+        help: 'Capsules and Assistants, by status and reason of their condition Ready.',
+        labelNames: ['kind', 'ready', 'reason'],
+        registers,
+        collect() {
+          this.reset();
+          for (const verdict of verdicts()) this.inc({ ...verdict });
+        },
+      });
+      new Gauge({
+        name: 'space_operator_watch_current',
+        help: '1 while the store of a kind follows the API server.',
+        labelNames: ['kind'],
+        registers,
+        collect() {
+          for (const [kind, state] of Object.entries(health()))
+            this.set({ kind }, state === 'current' ? 1 : 0);
+        },
+      });
     },
   };
 }

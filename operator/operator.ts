@@ -10,6 +10,7 @@ import { egressGateways } from './egress/gateways.ts';
 import type { CallReplica } from './egress/replica.ts';
 import { replicasIn } from './egress/replicas.ts';
 import { identify } from './identity.ts';
+import type { Assistant, Capsule } from './kinds.ts';
 import { ANNOTATION, FIELD_MANAGER, leaseName } from './names.ts';
 import { Writer } from './runtime/apply.ts';
 import type { ApiClient } from './runtime/client.ts';
@@ -56,7 +57,7 @@ const RECONCILE_DEADLINE_MS = 90_000;
 const SWEEP_MS = 10 * 60_000;
 
 /** Wires stores, watches, queues and controllers, and starts them. */
-export function startOperator(options: OperatorOptions): Manager {
+export function startOperator(options: OperatorOptions): Operator {
   const { names, log, metrics, holder } = options;
   const clock = systemClock;
   const lease = new Lease({
@@ -180,5 +181,34 @@ export function startOperator(options: OperatorOptions): Manager {
       controller('probe', queues.probes, PROBE_WORKERS, reconcileProbe),
     ],
   });
-  return manager;
+  return {
+    ...manager,
+    get warm() {
+      return manager.warm;
+    },
+    get ready() {
+      return manager.ready;
+    },
+    *verdicts() {
+      for (const capsule of stores.capsules.list()) yield verdictOf('Capsule', capsule);
+      for (const assistant of stores.assistants.list()) yield verdictOf('Assistant', assistant);
+    },
+  };
+}
+
+/** What an object's condition `Ready` says; `Unknown` where nothing was said yet. */
+interface Verdict {
+  readonly kind: 'Capsule' | 'Assistant';
+  readonly ready: string;
+  readonly reason: string;
+}
+
+export interface Operator extends Manager {
+  /** Of every Capsule and Assistant. */
+  readonly verdicts: () => Iterable<Verdict>;
+}
+
+function verdictOf(kind: Verdict['kind'], { status }: Capsule | Assistant): Verdict {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return { kind, ready: ready?.status ?? 'Unknown', reason: ready?.reason ?? 'Waiting' };
 }

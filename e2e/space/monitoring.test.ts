@@ -1,0 +1,108 @@
+/** The chart's alert rules and dashboard, judged by promtool, and held against the metrics that there are. */
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { Registry } from 'prom-client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments, stringify } from 'yaml';
+import { createBrokerMetrics } from '../../brokers/db/metrics.ts';
+import { operatorMetrics } from '../../operator/metrics.ts';
+import { runtimeMetrics } from '../../operator/runtime/metrics.ts';
+import { findTool } from '../cluster/tools.ts';
+import { finish, type KubeObject } from './kube.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const ALL = ['podMonitor', 'rules', 'dashboard'].flatMap((key) => ['--set', `monitoring.${key}=true`]);
+
+let directory: string;
+let objects: readonly KubeObject[];
+let rules: string;
+let dashboard: { readonly panels: readonly { readonly targets: readonly { readonly expr: string }[] }[] };
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-monitoring-'));
+  const helm = await findTool('helm', directory);
+  const args = ['template', 'home', join(ROOT, 'charts/space'), '--namespace', 'home', ...ALL];
+  const { stdout, stderr } = await finish(helm, args);
+  if (stdout === '') throw new Error(stderr);
+  objects = parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+  const { groups } = objects.find(({ kind }) => kind === 'PrometheusRule')?.['spec'] ?? {};
+  rules = join(directory, 'rules.yaml');
+  await writeFile(rules, stringify({ groups }));
+  const shown = objects.find(({ metadata }) => metadata.name === 'home-dashboard');
+  dashboard = JSON.parse(shown?.['data']['space.json']);
+}, 600_000);
+
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** What promtool has against it; nothing when all is well. The first call compiles it. */
+async function promtool(...args: readonly string[]): Promise<string> {
+  // Service discovery is most of Prometheus, and no rule needs it; `go tool` takes no tags, so it is run.
+  const run = ['run', '-tags', 'remove_all_sd', 'github.com/prometheus/prometheus/cmd/promtool'];
+  return promisify(execFile)('go', ['-C', join(ROOT, 'scripts/promtool'), ...run, ...args]).then(
+    () => '',
+    (error: { stdout: string; stderr: string }) => error.stdout + error.stderr,
+  );
+}
+
+const expressions = () =>
+  dashboard.panels
+    .flatMap(({ targets }) => targets.map(({ expr }) => expr))
+    .map((expr) => expr.replaceAll('$__rate_interval', '5m').replaceAll('$space', 'home'));
+
+describe('alert rules', () => {
+  it('are understood by Prometheus, lints included', async () => {
+    expect(await promtool('check', 'rules', '--lint=all', '--lint-fatal', rules)).toBe('');
+  }, 900_000);
+
+  it('ring when they should, and only then', async () => {
+    const cases = await readFile(join(import.meta.dirname, 'monitoring.cases.yaml'), 'utf8');
+    const file = join(directory, 'cases.yaml');
+    await writeFile(file, cases);
+    expect(await promtool('test', 'rules', file)).toBe('');
+  }, 900_000);
+
+  it('each says what to do, and of which Space', () => {
+    const { groups } = objects.find(({ kind }) => kind === 'PrometheusRule')?.['spec'] ?? {};
+    for (const { alert, labels, annotations } of groups[0].rules) {
+      expect([alert, labels.space, annotations.description.length > 40]).toEqual([alert, 'home', true]);
+      expect(annotations.summary).toContain('Space home');
+    }
+  });
+});
+
+describe('the dashboard', () => {
+  it('asks only what Prometheus understands', async () => {
+    const file = join(directory, 'dashboard.yaml');
+    const recorded = expressions().map((expr, i) => ({ record: `panel:${i}`, expr }));
+    await writeFile(file, stringify({ groups: [{ name: 'dashboard', rules: recorded }] }));
+    expect(await promtool('check', 'rules', '--lint=none', file)).toBe('');
+  }, 900_000);
+
+  it('and the rules name no metric that nothing has', async () => {
+    const registry = new Registry();
+    operatorMetrics(registry).watch({ health: () => ({}), verdicts: () => [] });
+    runtimeMetrics(registry).watchQueues({});
+    createBrokerMetrics(registry, () => 0);
+    const known = new Set(registry.getMetricsAsArray().map(({ name }) => name));
+    const asked = [await readFile(rules, 'utf8'), ...expressions()].flatMap(
+      (text) => text.match(/\b[a-z]+(?:_[a-z]+)+(?=\{)/g) ?? [],
+    );
+    expect(asked.length).toBeGreaterThan(20);
+    const strange = asked.filter((name) => {
+      const base = name.replace(/_(bucket|count|sum)$/, '');
+      return !known.has(name) && !known.has(base) && !name.startsWith('process_');
+    });
+    expect(strange).toEqual([]);
+  });
+});
+
+it('is nothing at all unless it is asked for', async () => {
+  const helm = await findTool('helm', directory);
+  const args = ['template', 'home', join(ROOT, 'charts/space'), '--namespace', 'home'];
+  const { stdout } = await finish(helm, args);
+  expect(stdout).not.toMatch(/monitoring\.coreos\.com|grafana_dashboard/);
+});
