@@ -1,0 +1,76 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { type Anchor, anchorKey, compare, readAnchor, type Standing, writeAnchor } from './anchor.ts';
+import { emptyInventory, GENESIS } from './inventory.ts';
+
+const head = (digit: string) => digit.repeat(64);
+const anchor = fc.record<Anchor>({
+  revision: fc.integer({ min: 1 }),
+  generation: fc.nat(),
+  high: fc.nat(),
+  head: fc.stringMatching(/^[0-9a-f]{64}$/),
+});
+
+it('an anchor is read as it was written', () => {
+  fc.assert(
+    fc.property(anchor, (one) => {
+      expect(readAnchor(writeAnchor(one))).toEqual(one);
+    }),
+  );
+});
+
+it('bytes that are no anchor are none', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+      expect(readAnchor(bytes)).toBeUndefined();
+    }),
+  );
+  fc.assert(
+    fc.property(anchor, fc.nat(200), (one, at) => {
+      const bytes = writeAnchor(one);
+      fc.pre(at < bytes.length);
+      expect(readAnchor(bytes.subarray(0, at))).toBeUndefined();
+    }),
+  );
+});
+
+it('lies where no Capsule of any Space has another, and no tenant has a key', () => {
+  const keys = [anchorKey('a', 'bc'), anchorKey('ab', 'c'), anchorKey('a', 'b'), anchorKey('1:a', 'b')];
+  expect(new Set(keys).size).toBe(4);
+  for (const key of keys) expect(key).toMatch(/^custody\/v1\/[0-9a-f]{40}$/);
+});
+
+const base = emptyInventory('home', 1);
+const stored = {
+  ...base,
+  revision: 5,
+  generation: 4,
+  high: 3,
+  previous: head('a'),
+  head: head('b'),
+  headKid: 'k',
+};
+const same: Anchor = { revision: 5, generation: 4, high: 3, head: head('b') };
+
+it.each<[string, typeof stored | undefined, Anchor | 'unreadable' | undefined, Standing]>([
+  ['neither knows anything', undefined, undefined, 'agree'],
+  ['both know the same', stored, same, 'agree'],
+  ['the crash of one change', stored, { revision: 4, generation: 3, high: 3, head: head('a') }, 'ahead'],
+  ['the crash of the first change', { ...stored, revision: 1, previous: GENESIS }, undefined, 'ahead'],
+  ['a registry of yesterday', stored, { revision: 9, generation: 8, high: 3, head: head('c') }, 'rollback'],
+  ['a registry that knows nothing', undefined, same, 'rollback'],
+  ['another history of the same length', stored, { ...same, head: head('c') }, 'rollback'],
+  [
+    'a next revision of another history',
+    stored,
+    { revision: 4, generation: 3, high: 3, head: head('c') },
+    'rollback',
+  ],
+  ['a registry two ahead', stored, { revision: 3, generation: 2, high: 3, head: head('a') }, 'rollback'],
+  ['a bucket that forgot', stored, undefined, 'rollback'],
+  ['a bucket that forgot the first', { ...stored, revision: 1 }, undefined, 'rollback'],
+  ['a bucket that counts otherwise', stored, { ...same, generation: 5 }, 'rollback'],
+  ['a bucket with something else there', stored, 'unreadable', 'rollback'],
+])('%s', (_, registry, bucket, standing) => {
+  expect(compare(registry, bucket)).toBe(standing);
+});
