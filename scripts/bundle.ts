@@ -33,6 +33,14 @@ const CONTEXTS = {
   egress: {
     programs: { 'main.mjs': 'brokers/egress/main.ts', 'health.mjs': 'brokers/egress/health.ts' },
   },
+  'objectstore-broker': {
+    programs: {
+      'main.mjs': 'brokers/objectstore/main.ts',
+      'health.mjs': 'brokers/objectstore/health.ts',
+      'admin.mjs': 'brokers/objectstore/admin.ts',
+    },
+    documents: { driver: 'manifests/driver' },
+  },
   ledger: { programs: { 'server.mjs': 'manifests/examples/ledger/server.ts' } },
 } as const satisfies Record<string, Context>;
 

@@ -1,4 +1,4 @@
-import { believedFrom, requireRefusals } from '@space/broker-kit/control';
+import { believedFrom, requireRefusals } from '@space/broker-kit/health';
 import { CONTRACT } from './contract.ts';
 
 /** The container's health check: exits 0 only if both live listeners refuse whoever they must. */

@@ -32,6 +32,8 @@ const schema = z
       .string()
       .regex(/^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/)
       .default('space'),
+    /** Makes the bucket at start, for a server that is the Space's own; elsewhere its owner makes it. */
+    S3_CREATE_BUCKET: z.stringbool().default(false),
     S3_ADDRESSING: z.enum(['path', 'virtual-host']).default('path'),
     S3_ACCESS_KEY_FILE: path('/etc/space/s3/access-key'),
     S3_SECRET_KEY_FILE: path('/etc/space/s3/secret-key'),

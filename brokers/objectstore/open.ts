@@ -33,7 +33,7 @@ export async function openContext(
   await closeRegistry(connections);
   await migrate(connections, config.SPACE_NAME);
 
-  const managed = await openManagedStore(config, CONNECTIONS.upstream);
+  const managed = await openManagedStore(config, log, CONNECTIONS.upstream);
   held.closers.push(() => managed.close());
   const registry = createMetrics();
   const metrics = createBrokerMetrics(registry.registry, connections.count);

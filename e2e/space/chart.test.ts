@@ -50,6 +50,7 @@ describe('the chart', () => {
       'db-broker',
       'home-operator',
       'home-uninstall-guard',
+      'objectstore-broker',
       'platform-assistant-egress',
       'postgres',
       's3',
@@ -119,7 +120,39 @@ describe('the chart', () => {
       },
     ]);
     const reachable = policies.filter(({ spec }) => spec.ingress !== undefined);
-    expect(reachable.map(({ metadata }) => metadata.name)).toEqual(['egress', 'db-broker', 'postgres']);
+    expect(reachable.map(({ metadata }) => metadata.name)).toEqual([
+      'egress',
+      'db-broker',
+      'postgres',
+      'objectstore-broker',
+      's3',
+      'postgres-objectstore',
+    ]);
+  });
+
+  it('lets Assistants to the objects, the operator to the principals, and the broker alone to the store', () => {
+    const policy = (name: string) => named('NetworkPolicy', name, 'home-services')?.['spec'];
+    const [control, data] = policy('objectstore-broker').ingress;
+    expect(control.ports).toEqual([{ port: 8080 }]);
+    expect(control.from[0].podSelector.matchLabels['platform.space/component']).toBe('operator');
+    expect(data.ports).toEqual([{ port: 8081 }]);
+    expect(data.from[0].podSelector.matchExpressions).toEqual([
+      { key: 'platform.space/assistant', operator: 'Exists' },
+    ]);
+    expect(policy('objectstore-broker').ingress).toHaveLength(2);
+    const [only, ...others] = policy('s3').ingress;
+    expect(only.from[0].podSelector.matchLabels['platform.space/component']).toBe('objectstore-broker');
+    expect([others, policy('s3').egress]).toEqual([[], undefined]);
+    const holders = ofKind('Deployment', 'StatefulSet').filter(({ spec }) =>
+      JSON.stringify(spec).includes('"s3-root"'),
+    );
+    expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual(['objectstore-broker', 's3']);
+  });
+
+  it('makes nothing of the object store where it is switched off', async () => {
+    const rendered = await render('--set', 'objectStore.enabled=false');
+    const text = JSON.stringify(rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition'));
+    expect(text).not.toMatch(/"(objectstore[a-z-]*|s3|s3-root)"|OBJECT_STORE_BROKER_URL/);
   });
 
   it('makes the same token for broker and operator, keys of 32 bytes and a URL with the password', () => {
@@ -133,11 +166,28 @@ describe('the chart', () => {
     const keys = ['derivation', 'names'].map((key) => decode(named('Secret', 'db-broker-keys'), key));
     for (const key of keys) expect(Buffer.from(key, 'base64url')).toHaveLength(32);
     expect(new Set(keys).size).toBe(2);
+
+    const other = decode(named('Secret', 'objectstore-provisioner', 'home'), 'token');
+    expect(other).toMatch(/^spc_prv_[A-Za-z0-9_-]{43}$/);
+    expect(other).not.toBe(token);
+    expect(decode(named('Secret', 'objectstore-provisioner', 'home-services'), 'token')).toBe(other);
+    const { primary, keys: ring } = JSON.parse(decode(named('Secret', 'objectstore-keys'), 'keyring'));
+    expect(Buffer.from(ring[primary], 'base64url')).toHaveLength(32);
   });
 
   it('uses Secrets that you name and makes none in their place', async () => {
-    const yours = ['dbAdmin', 'dbBrokerKeys', 'dbProvisioner', 'egressProvisioner', 'egressKeys', 's3Root'];
-    const certified = ['dbBroker', 'egress', 'postgres'];
+    const yours = [
+      'dbAdmin',
+      'dbBrokerKeys',
+      'dbProvisioner',
+      'egressProvisioner',
+      'egressKeys',
+      'objectStoreRegistry',
+      'objectStoreKeys',
+      'objectStoreProvisioner',
+      's3Root',
+    ];
+    const certified = ['dbBroker', 'egress', 'postgres', 'objectStoreBroker', 's3'];
     const rendered = await render(
       ...yours.flatMap((key) => ['--set', `existingSecrets.${key}=${key.toLowerCase()}`]),
       ...certified.flatMap((key) => ['--set', `tls.existingSecrets.${key}=${key.toLowerCase()}-cert`]),
@@ -151,7 +201,7 @@ describe('the chart', () => {
       false,
     );
     const mounted = rendered.flatMap(({ spec }) => spec?.template?.spec.volumes ?? []);
-    expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(3);
+    expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(4);
   });
 
   it('signs a certificate for each service with the authority that their callers get', () => {
@@ -161,7 +211,7 @@ describe('the chart', () => {
     for (const namespace of ['home', 'home-services']) {
       expect(named('ConfigMap', 'space-ca', namespace)?.['data']['ca.crt']).toBe(pem('space-ca', 'tls.crt'));
     }
-    const names = { 'db-broker': [], postgres: ['postgres'] };
+    const names = { 'db-broker': [], postgres: ['postgres'], 'objectstore-broker': ['objectstore'], s3: [] };
     for (const [service, more] of Object.entries(names)) {
       const certificate = new X509Certificate(pem(`${service}-tls`, 'tls.crt'));
       expect(certificate.verify(authority.publicKey)).toBe(true);
@@ -187,8 +237,10 @@ describe('the chart', () => {
     );
     expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual([
       'db-broker',
+      'objectstore-broker',
       'platform-assistant-egress',
       'postgres',
+      's3',
     ]);
     expect(JSON.stringify(objects.filter(({ kind }) => kind !== 'Secret'))).not.toMatch(
       /http:\/\/|sslmode=disable/,

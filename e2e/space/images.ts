@@ -23,6 +23,7 @@ export const IMAGES = {
   'operator.image': bundled('operator', 'operator/Dockerfile'),
   'dbBroker.image': bundled('db-broker', 'brokers/db/Dockerfile'),
   'egress.image': bundled('egress', 'brokers/egress/Dockerfile'),
+  'objectStore.image': bundled('objectstore-broker', 'brokers/objectstore/Dockerfile'),
   'postgres.image': {
     name: 'space/postgres',
     dockerfile: resolve(ROOT, 'brokers/db/postgres/Dockerfile'),

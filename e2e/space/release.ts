@@ -29,7 +29,14 @@ export async function installRelease(
     finish(program, ['--kubeconfig', cluster.kubeconfig, '--namespace', namespace, ...args]);
 
   const values = (
-    ['operator.image', 'dbBroker.image', 'egress.image', 'postgres.image', 'sandbox.attester.image'] as const
+    [
+      'operator.image',
+      'dbBroker.image',
+      'egress.image',
+      'objectStore.image',
+      'postgres.image',
+      'sandbox.attester.image',
+    ] as const
   ).map((value) => `${value}=${referenceOf(references, value)}`);
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);

@@ -109,6 +109,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
       readFileSync(new URL('bootstrap.sql', SQL), 'utf8'),
       readFileSync(new URL('registry.sql', SQL), 'utf8'),
       readFileSync(new URL('objectstore.sql', SQL), 'utf8'),
+      readFileSync(new URL('objectstore-registry.sql', SQL), 'utf8'),
       `ALTER ROLE space_objectstore PASSWORD '${await scramVerifier(throwaway, passwords.objectStore)}';\n\n`,
       `ALTER ROLE space_broker PASSWORD '${await scramVerifier(throwaway, passwords.broker)}';\n\n`,
       `ALTER ROLE postgres PASSWORD '${await scramVerifier(throwaway, passwords.superuser)}';\n\n`,

@@ -8,6 +8,8 @@ umask 077
 programs=${PG_PROGRAMS:-/usr/lib/postgresql/17/bin}
 data=${PGDATA:-/var/lib/postgresql/data/17}
 password_file=${PASSWORD_FILE:-/etc/space/admin/password}
+# Of the object-storage broker, where the Space has one.
+objectstore_file=${OBJECTSTORE_PASSWORD_FILE:-/etc/space/objectstore/password}
 tls=${TLS_DIRECTORY:-/etc/space/tls}
 sockets=${SOCKET_DIRECTORY:-/run/postgresql}
 here=$(dirname "$0")
@@ -18,11 +20,20 @@ fail() {
   exit 1
 }
 
+checked() {
+  case $2 in
+    '') fail "$1 is empty" ;;
+    *[!A-Za-z0-9_-]*) fail "$1: the password may hold letters, digits, _ and - only" ;;
+  esac
+}
+
 password=$(cat "$password_file") || fail "cannot read $password_file"
-case $password in
-  '') fail "$password_file is empty" ;;
-  *[!A-Za-z0-9_-]*) fail "$password_file: the password may hold letters, digits, _ and - only" ;;
-esac
+checked "$password_file" "$password"
+objectstore_password=
+if [ -e "$objectstore_file" ]; then
+  objectstore_password=$(cat "$objectstore_file") || fail "cannot read $objectstore_file"
+  checked "$objectstore_file" "$objectstore_password"
+fi
 
 # Reads statements on standard input; the first that fails ends it. `printf` is of the shell itself, so the password
 # is in no process list, and statements are never logged.
@@ -30,12 +41,21 @@ single_user() {
   "$programs/postgres" --single -j -D "$1" \
     -c exit_on_error=on -c log_statement=none -c log_min_error_statement=panic -c log_min_duration_statement=-1 \
     -c password_encryption=scram-sha-256 -c shared_preload_libraries= -c max_prepared_transactions=0 \
-    postgres >/dev/null
+    postgres
 }
 
 role_and_password() {
   cat "$here/bootstrap.sql"
   printf "ALTER ROLE space_broker PASSWORD '%s';\n\n" "$password"
+  if [ -n "$objectstore_password" ]; then
+    cat "$here/objectstore.sql"
+    printf "ALTER ROLE space_objectstore PASSWORD '%s';\n\n" "$objectstore_password"
+  fi
+}
+
+has_objectstore() {
+  printf "SELECT datname FROM pg_database WHERE datname = 'space_objectstore';\n\n" | single_user "$1" |
+    grep '"space_objectstore"' >/dev/null
 }
 
 if [ ! -e "$data/PG_VERSION" ]; then
@@ -43,12 +63,16 @@ if [ ! -e "$data/PG_VERSION" ]; then
   mkdir -p "$(dirname "$data")"
   rm -rf "$draft"
   "$programs/initdb" -D "$draft" -U postgres -E UTF8 --locale=C.UTF-8 --auth-local=peer --auth-host=reject >/dev/null
-  { role_and_password && cat "$here/registry.sql"; } | single_user "$draft" || fail 'cannot prepare the data'
+  { role_and_password && cat "$here/registry.sql"; } | single_user "$draft" >/dev/null || fail 'cannot prepare the data'
   mv -T "$draft" "$data"
 else
-  role_and_password | single_user "$data" || fail 'cannot apply the password'
+  role_and_password | single_user "$data" >/dev/null || fail 'cannot apply the password'
 fi
-unset password
+# A Space that was there before its object store gets the registry at the start that brings it.
+if [ -n "$objectstore_password" ] && ! has_objectstore "$data"; then
+  single_user "$data" <"$here/objectstore-registry.sql" >/dev/null || fail 'cannot make the registry of the object store'
+fi
+unset password objectstore_password
 
 hba=$here/pg_hba.conf
 if [ -e "$tls/tls.crt" ]; then

@@ -42,6 +42,7 @@ function environment() {
     PG_PROGRAMS: postgresPrograms('17'),
     PGDATA: data(),
     PASSWORD_FILE: join(directory, 'password'),
+    OBJECTSTORE_PASSWORD_FILE: join(directory, 'objectstore-password'),
     TLS_DIRECTORY: join(directory, 'tls'),
     SOCKET_DIRECTORY: directory,
     LISTEN_ADDRESSES: '127.0.0.1',
@@ -143,6 +144,30 @@ describe('the embedded server', () => {
     await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the recovery');
     expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
     expect(log()).not.toMatch(/(first|second|third)_Password/);
+  });
+
+  it('gives the object store a registry of its own when its password comes, for good and to nobody else', async () => {
+    const own = (password: string, database = 'space_objectstore') =>
+      sqlstate(url(password, 'space_objectstore', database));
+    writeFileSync(join(directory, 'objectstore-password'), 'objects_Password-1');
+    start();
+    await until(async () => (await own('objects_Password-1')) === 'ok', 'the registry of the object store');
+    for (const database of ['space_registry', 'postgres', 'template1'])
+      expect(await own('objects_Password-1', database)).toBe('42501');
+    expect(await sqlstate(url('third_Password-3', 'space_broker', 'space_objectstore'))).toBe('42501');
+    await query(
+      url('objects_Password-1', 'space_objectstore', 'space_objectstore'),
+      'CREATE TABLE kept AS SELECT 1 AS n',
+    );
+    await end('SIGKILL');
+    writeFileSync(join(directory, 'objectstore-password'), 'objects_Password-2');
+    start();
+    await until(async () => (await own('objects_Password-2')) === 'ok', 'the changed password');
+    expect(await own('objects_Password-1')).toBe('28P01');
+    expect(
+      await query(url('objects_Password-2', 'space_objectstore', 'space_objectstore'), 'SELECT n FROM kept'),
+    ).toEqual([{ n: 1 }]);
+    expect(log()).not.toMatch(/objects_Password/);
   });
 
   it('with a certificate speaks to nobody in plain text, and follows the certificate', async () => {

@@ -1,10 +1,14 @@
--- The object-storage broker's role and its registry, in a database of its own: no power over databases or roles, and
--- no way into the database broker's registry. Run once, as superuser, and then, in psql:  \password space_objectstore
--- The embedded server runs it one statement at a time: a blank line ends a statement.
+-- The object-storage broker's role, which has no power over databases or roles, and owns nothing but its registry.
+-- What a server's owner runs once, as superuser, where a Space has an object store:
+--   psql -f objectstore.sql -f objectstore-registry.sql postgres     and then:  \password space_objectstore
+-- Running it again changes nothing. The embedded server runs it at every start, one statement at a time: a blank
+-- line ends a statement.
 
-CREATE ROLE space_objectstore LOGIN NOCREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS;
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'space_objectstore') THEN
+    CREATE ROLE space_objectstore;
+  END IF;
+END $$;
 
-CREATE DATABASE space_objectstore OWNER space_objectstore TEMPLATE template0 ENCODING 'UTF8';
-
-REVOKE ALL ON DATABASE space_objectstore FROM PUBLIC;
+ALTER ROLE space_objectstore LOGIN NOCREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS;
 

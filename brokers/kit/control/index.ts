@@ -2,6 +2,5 @@ export { type ControlOptions, createControlApp, type Handlers } from './app.ts';
 export { type Authorities, type Caller, createAuthorities } from './authorities.ts';
 export { type Contract, describe, operationsOf } from './contract.ts';
 export { loadDocument } from './document.ts';
-export { believedFrom, requireRefusals } from './health.ts';
 export { openApiDocument } from './openapi.ts';
 export { id, traceId } from './schemas.ts';

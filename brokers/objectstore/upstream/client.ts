@@ -46,6 +46,8 @@ export interface Part {
 
 /** The operations on one bucket that the broker needs. Keys are physical. Every failure is an S3Error. */
 export interface S3Client {
+  /** Succeeds when the bucket is there and ours. */
+  createBucket(options?: Options): Promise<void>;
   put(key: string, body: Buffer | Body, options?: Options): Promise<{ readonly etag: string }>;
   get(key: string, options: Options, into: (head: Head) => Writable): Promise<Head>;
   /** A small object as a whole; at most `limit` bytes. */
@@ -113,6 +115,13 @@ export function createS3Client(
   }
 
   return {
+    createBucket: async ({ headers = {}, signal } = {}) => {
+      try {
+        await transport.small({ method: 'PUT', headers, signal });
+      } catch (error) {
+        if (!(error instanceof S3Error && error.code === 'BucketAlreadyOwnedByYou')) throw error;
+      }
+    },
     put: async (key, body, { headers = {}, signal } = {}) => {
       const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
       return { etag: answer.headers['etag'] ?? '' };

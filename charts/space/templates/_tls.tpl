@@ -6,6 +6,10 @@ the helpers below with (dict "root" . "key" "<key>"). `names` are those by which
 dbBroker: { service: db-broker, names: [] }
 egress: { service: platform-assistant-egress, names: [] }
 postgres: { service: postgres, names: [postgres] }
+{{- if .Values.objectStore.enabled }}
+objectStoreBroker: { service: objectstore-broker, names: [objectstore] }
+s3: { service: s3, names: [] }
+{{- end }}
 {{- end }}
 
 {{- define "space.tls.service" -}}
