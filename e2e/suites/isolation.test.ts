@@ -67,12 +67,18 @@ describe('an Assistant behind its Capsule’s walls', () => {
     for (const name of [one, other]) await gone('capsule', name, installed.namespace);
   });
 
-  it('reaches the database, and neither broker, API server, DNS, storage, operator nor another Capsule', async () => {
-    const open = `${await serviceAddress(services, 'postgres')} 5432`;
+  it('reaches database and files, and neither control of a broker, API server, DNS, storage, operator nor another Capsule', async () => {
+    const open = [
+      `${await serviceAddress(services, 'postgres')} 5432`,
+      `${await serviceAddress(services, 'objectstore')} 8081`,
+    ];
     const closed = [
       `${await serviceAddress(services, 'db-broker')} 8080`,
       `${await podAddress(services, 'platform.space/component=db-broker')} 8080`,
       `${await podAddress(services, 'platform.space/component=db-broker')} 9090`,
+      `${await serviceAddress(services, 'objectstore-broker')} 8080`,
+      `${await podAddress(services, 'platform.space/component=objectstore-broker')} 8080`,
+      `${await podAddress(services, 'platform.space/component=objectstore-broker')} 9090`,
       `${await serviceAddress(services, 's3')} 7070`,
       `${await podAddress(services, 'platform.space/component=s3')} 7070`,
       `${await serviceAddress('default', 'kubernetes')} 443`,
@@ -83,21 +89,21 @@ describe('an Assistant behind its Capsule’s walls', () => {
       `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
     ];
     expect(closed.join()).not.toContain('undefined');
-    expect(await probe(namespace, pod, [open, ...closed])).toEqual({
-      [open]: 'connected',
+    expect(await probe(namespace, pod, [...open, ...closed])).toEqual({
+      ...Object.fromEntries(open.map((target) => [target, 'connected'])),
       ...Object.fromEntries(closed.map((target) => [target, 'timeout'])),
     });
   });
 
-  it('knows the name of its database and no other', async () => {
+  it('knows the names of its database and its files and no other', async () => {
     const look = await kube.exec(namespace, pod, [
       'node',
       '-e',
       `const { lookup } = require('node:dns').promises;
        const name = (host) => lookup(host).then(() => 'known', (error) => error.code);
-       Promise.all(['postgres', 'kubernetes.default.svc', 'example.com'].map(name)).then((ends) => console.log(ends.join()))`,
+       Promise.all(['postgres', 'objectstore', 'kubernetes.default.svc', 'example.com'].map(name)).then((ends) => console.log(ends.join()))`,
     ]);
-    expect(look.stdout.trim()).toMatch(/^known,E\w+,E\w+$/);
+    expect(look.stdout.trim()).toMatch(/^known,known,E\w+,E\w+$/);
   });
 
   it('cannot reach a host beyond the cluster that a pod without walls reaches', async (context) => {

@@ -22,6 +22,8 @@ export function about(environment: Readonly<Record<string, string | undefined>>)
       'GET /entries/ID': 'one entry',
       'GET /balances?account=assets': 'balance of an account and of all below it, by currency',
       'GET /trial-balance': 'debits and credits of every account; their sums agree',
+      'POST /statements/2026-11': 'makes the statement of a month and keeps it as a file',
+      'GET /statements/2026-11': 'the statement as it was kept',
       'GET /healthz': 'whether this answers, and its database does',
     },
   };

@@ -3,9 +3,12 @@ import { ACCOUNT_RULE, checkEntry, type Entry, isAccount } from './entry.ts';
 import { Refusal, type Reply, readJson } from './http.ts';
 import type { Journal, Posted } from './journal.ts';
 import { formatAmount } from './money.ts';
+import { type Statements, statementOf } from './statements.ts';
 
 export interface Api {
   readonly journal: Journal;
+  /** Undefined where there is no object store. */
+  readonly statements: Statements | undefined;
   readonly about: object;
   readonly now: () => Date;
 }
@@ -31,6 +34,8 @@ const ROUTES: readonly Route[] = [
   { method: 'GET', path: /^\/entries\/([^/]+)$/, query: [], answer: getEntry },
   { method: 'GET', path: /^\/balances$/, query: ['account'], answer: balances },
   { method: 'GET', path: /^\/trial-balance$/, query: [], answer: trialBalance },
+  { method: 'POST', path: /^\/statements\/([^/]+)$/, query: [], answer: makeStatement },
+  { method: 'GET', path: /^\/statements\/([^/]+)$/, query: [], answer: getStatement },
 ];
 
 /** Finds the route of a request and answers it; what cannot be answered is thrown as a `Refusal`. */
@@ -142,6 +147,34 @@ async function trialBalance({ journal }: Api): Promise<Reply> {
       };
     }),
   });
+}
+
+async function makeStatement({ journal, statements }: Api, { parameter }: Call): Promise<Reply> {
+  const month = monthOf(parameter);
+  const kept = storeOf(statements);
+  const statement = statementOf(month, await journal.month(month));
+  await kept.put(month, statement);
+  return ok({ month, statement });
+}
+
+async function getStatement({ statements }: Api, { parameter }: Call): Promise<Reply> {
+  const month = monthOf(parameter);
+  const statement = await storeOf(statements).get(month);
+  if (statement === undefined)
+    throw new Refusal(404, 'not_found', `no statement of ${month} was made; POST here makes it`);
+  return ok({ month, statement });
+}
+
+function monthOf(text: string): string {
+  if (!/^[1-9][0-9]{3}-(?:0[1-9]|1[0-2])$/.test(text))
+    throw new Refusal(400, 'invalid_request', 'a month is written as 2026-11');
+  return text;
+}
+
+function storeOf(statements: Statements | undefined): Statements {
+  if (statements === undefined)
+    throw new Refusal(404, 'not_found', 'this Space has no object store, so no statement is kept');
+  return statements;
 }
 
 function accountOf(query: URLSearchParams): string | undefined {

@@ -32,6 +32,8 @@ export interface Journal {
   find(id: string): Promise<Posted | undefined>;
   /** Newest first. */
   page(page: Page): Promise<readonly Posted[]>;
+  /** What is dated in a month (`2026-11`), oldest first. */
+  month(month: string): Promise<readonly Posted[]>;
   /** Of an account and everything below it; of all when left out. */
   balances(account?: string): Promise<readonly Balance[]>;
   totals(): Promise<readonly Totals[]>;
@@ -74,6 +76,16 @@ export function createJournal(pool: Pool): Journal {
                WHERE entry_id = entry.id AND ${BELOW('$2')}))
           ORDER BY entry.id DESC LIMIT $3`,
         [before ?? null, account ?? null, limit],
+      );
+      return rows.map(fromRow);
+    },
+
+    async month(month) {
+      const { rows } = await pool.query<EntryRow>(
+        `${SELECT}
+          WHERE date >= $1::date AND date < $1::date + interval '1 month'
+          ORDER BY date, entry.id`,
+        [`${month}-01`],
       );
       return rows.map(fromRow);
     },

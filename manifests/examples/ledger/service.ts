@@ -7,6 +7,7 @@ import { type Api, answer } from './api.ts';
 import { Refusal, replyOf, send } from './http.ts';
 import { createJournal } from './journal.ts';
 import { migrate } from './migrations.ts';
+import { createStatements } from './statements.ts';
 
 export interface Options {
   readonly databaseUrl: string;
@@ -43,7 +44,12 @@ export async function startService(options: Options): Promise<Service> {
   pool.on('error', (error) => log({ event: 'connection lost', error: error.message }));
   try {
     await migrateWhenReady(pool, options);
-    const api: Api = { journal: createJournal(pool), about: about(options.environment), now };
+    const api: Api = {
+      journal: createJournal(pool),
+      statements: createStatements(options.environment),
+      about: about(options.environment),
+      now,
+    };
     const server = createServer((request, response) => {
       void handle(api, request, response, log, () => server.listening);
     });
