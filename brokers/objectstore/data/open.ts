@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto';
 import { type Logger, type Round, Secret, type ServiceMetrics } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
-import { s3Keys } from '../front/keys.ts';
+import { SESSION_TOKEN, s3Keys } from '../front/keys.ts';
 import { createS3Protocol } from '../front/protocol.ts';
 import type { S3Client } from '../upstream/client.ts';
 import { createJsonProtocol } from './json/protocol.ts';
@@ -36,6 +36,9 @@ export interface OpenedPlane extends Omit<DataPlane, 'close'> {
 /** An upload that nobody finished in this time is given up. */
 const FORGOTTEN_SECONDS = 24 * 60 * 60;
 
+/** When SDKs ask again; the keys themselves end with their principal. */
+const CREDENTIALS_MS = 60 * 60 * 1000;
+
 /** Puts the data plane together. */
 export function openDataPlane(options: OpenOptions): OpenedPlane {
   const { connections, s3, log, now = () => new Date() } = options;
@@ -54,7 +57,9 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
         cursors,
         s3Credentials: ({ digest }) => {
           const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
-          return { AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey.reveal() };
+          const Expiration = new Date(now().getTime() + CREDENTIALS_MS).toISOString();
+          const secret = secretAccessKey.reveal();
+          return { AccessKeyId: accessKeyId, SecretAccessKey: secret, Token: SESSION_TOKEN, Expiration };
         },
       }),
       s3: createS3Protocol({ gate, tenants, store, cursors, keys, now }),

@@ -1,4 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
@@ -32,7 +35,7 @@ import {
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
 
@@ -582,6 +585,31 @@ describe('a signature', () => {
     );
     expect(await refusal(client.send(new PutObjectCommand({ Bucket, Key: 'a', Body: 'b' })))).toMatch(/^403/);
   });
+});
+
+test('an SDK finds its keys by itself, as in a container', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'space-token-'));
+  const file = join(directory, 'token');
+  writeFileSync(file, mine.token);
+  const environment = {
+    AWS_CONTAINER_CREDENTIALS_FULL_URI: `${stage.broker.dataUrl}/v1/s3/credentials`,
+    AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: file,
+    AWS_CONFIG_FILE: join(directory, 'none'),
+    AWS_SHARED_CREDENTIALS_FILE: join(directory, 'none'),
+  };
+  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+  try {
+    const client = new S3Client({
+      endpoint: stage.broker.dataUrl,
+      region: 'us-east-1',
+      forcePathStyle: true,
+    });
+    expect((await client.send(new ListBucketsCommand({}))).Buckets).toHaveLength(2);
+    client.destroy();
+  } finally {
+    vi.unstubAllEnvs();
+    rmSync(directory, { recursive: true });
+  }
 });
 
 test('both ways see the same objects', async () => {

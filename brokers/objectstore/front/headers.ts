@@ -5,6 +5,7 @@ import { decodePath, parseKey } from '../data/keys.ts';
 import type { CopySource } from '../data/store.ts';
 import type { Headers } from '../upstream/client.ts';
 import { FrontError, notImplemented } from './errors.ts';
+import { SESSION_TOKEN } from './keys.ts';
 
 /** Headers of S3 that we act on, or that mean nothing here and do no harm. */
 const KNOWN = new Set([
@@ -29,6 +30,7 @@ const KNOWN = new Set([
 const DEFAULTS: Readonly<Record<string, string>> = {
   'x-amz-acl': 'private',
   'x-amz-storage-class': 'STANDARD',
+  'x-amz-security-token': SESSION_TOKEN,
 };
 
 /** Throws `NotImplemented` for a header whose meaning we would have to keep and do not. */

@@ -12,6 +12,9 @@ export interface S3Keys {
   readonly secretAccessKey: Secret<string>;
 }
 
+/** Providers of container credentials insist on a session token, so there is one; it says nothing. */
+export const SESSION_TOKEN = 'space';
+
 const ACCESS_KEY = /^SPCK([0-9A-F]{32})$/;
 
 export function s3Keys(keys: DataKeys, digest: TokenDigest): S3Keys {

@@ -4,8 +4,10 @@ import {
   checkBodyHead,
   digestOf,
   errorBody,
+  isToken,
   newToken,
   readJsonObject,
+  type Secret,
   ServiceError,
   sendJson,
 } from '@space/broker-kit';
@@ -176,7 +178,7 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
       );
       exchange.operation = matched.operation;
       if (matched.operation === 'healthz') return sendJson(response, 200, '{"status":"ok"}');
-      const tenant = gate.admit(exchange, await tenantOf(request, tenants));
+      const tenant = gate.admit(exchange, await tenantOf(request, matched.operation, tenants));
       const headers = receivedHeaders(request.rawHeaders);
       for (const name of headers.keys())
         if (name.startsWith('x-amz-'))
@@ -196,10 +198,25 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
   }
 }
 
-async function tenantOf(request: IncomingMessage, tenants: Tenants): Promise<Tenant | undefined> {
-  const token = bearerToken(request.rawHeaders, 'osw');
+async function tenantOf(
+  request: IncomingMessage,
+  operation: Operation,
+  tenants: Tenants,
+): Promise<Tenant | undefined> {
+  const token =
+    operation === 's3.credentials' ? bareOrBearer(request) : bearerToken(request.rawHeaders, 'osw');
   const tenant = await tenants.byDigest(token === undefined ? NOBODY : digestOf(token));
   return token === undefined ? undefined : tenant;
+}
+
+/** The AWS SDKs send what is in the token's file, and nothing before it. */
+function bareOrBearer({ rawHeaders }: IncomingMessage): Secret<string> | undefined {
+  const bearer = rawHeaders.map((text, i) =>
+    i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === 'authorization' && isToken(text.trim(), 'osw')
+      ? `Bearer ${text.trim()}`
+      : text,
+  );
+  return bearerToken(bearer, 'osw');
 }
 
 function placeOf({ parts: [bucket, key] }: Admitted) {
