@@ -40,12 +40,10 @@ export function guardedClient(
     const { promise, resolve, reject } = Promise.withResolvers<typeof tls>();
     const stop = () => tls.destroy(new Error('the deadline passed'));
     deadline.addEventListener('abort', stop, { once: true });
-    tls.once('error', reject);
-    tls.once('secureConnect', () => {
-      tls.off('error', reject);
-      tls.on('error', () => undefined);
-      resolve(tls);
-    });
+    // Stays: an abort may fail the socket and its TLS both, and an error that nobody hears ends the process.
+    tls.on('error', reject);
+    tls.once('close', () => reject(new Error('closed during the handshake')));
+    tls.once('secureConnect', () => resolve(tls));
     return promise.finally(() => deadline.removeEventListener('abort', stop));
   }
 }

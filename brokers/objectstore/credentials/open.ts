@@ -9,13 +9,19 @@ export async function openVerify(config: Config): Promise<Verify> {
   return createVerify({
     dialler: dialler({
       resolve: withFixed(fixedHosts(fixed), dnsResolve()),
-      guard: addressGuard({
-        denied: words(config.BYOK_DENIED_BLOCKS),
-        allowed: words(config.BYOK_ALLOWED_BLOCKS),
-      }),
+      guard: guardOf(words(config.BYOK_DENIED_BLOCKS), words(config.BYOK_ALLOWED_BLOCKS)),
     }),
     ca: ca === undefined ? undefined : await readFile(ca, 'utf8'),
   });
+}
+
+function guardOf(denied: readonly string[], allowed: readonly string[]) {
+  try {
+    return addressGuard({ denied, allowed });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : 'not blocks of addresses';
+    throw new ConfigError(`BYOK_DENIED_BLOCKS, BYOK_ALLOWED_BLOCKS: ${why}`, { cause: error });
+  }
 }
 
 /** `name=address,…`: private endpoints that an administrator names, one by one. */

@@ -190,6 +190,17 @@ describe('an endpoint', () => {
     expect(requests).toEqual([]);
   });
 
+  it('that accepts and says nothing is left, at whatever moment the time ends', async () => {
+    const mute = createTcpServer((socket) => socket.resume().on('error', () => undefined));
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    const endpoint = `https://${HOST}:${portOf(mute)}`;
+    const tried = Array.from({ length: 20 }, (_, i) =>
+      verify({ timeoutMs: 20 + i * 10 })(fields({ endpoint })),
+    );
+    expect(new Set(await Promise.all(tried))).toEqual(new Set(['timeout']));
+    await new Promise((resolve) => mute.close(resolve));
+  });
+
   it('that speaks no TLS, or is not there', async () => {
     const plain = createTcpServer((socket) => {
       socket.on('error', () => undefined);
