@@ -9,8 +9,8 @@ export default defineConfig({
           name: 'unit',
           include: ['{manifests,operator,brokers,e2e,bench,scripts}/**/*.test.ts'],
           exclude: ['**/node_modules/**', 'e2e/suites/**'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
         },
       },
       {

@@ -285,7 +285,9 @@ describe('every request', () => {
       await fetch(`${url}/healthz`, { method: 'PUT' });
       const told = () =>
         log.map((line) => JSON.parse(line)).filter(({ operation }) => operation !== undefined);
-      await vi.waitFor(() => expect(told().some(({ status }) => status === 405)).toBe(true));
+      await vi.waitFor(() => expect(told().some(({ status }) => status === 405)).toBe(true), {
+        timeout: 60_000,
+      });
       const healthy = told().filter(({ operation }) => operation === 'healthz');
       expect(new Set(healthy.map(({ level }) => level))).toEqual(new Set(log === quiet.log ? [] : ['debug']));
     }
