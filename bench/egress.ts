@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
@@ -6,7 +7,6 @@ import { connect as connectTcp, createServer as createTcpServer } from 'node:net
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import { makeGateway, VALUE } from '../brokers/egress/testing/gateway.ts';
 import { makePki } from '../brokers/egress/testing/pki.ts';
 import { startUpstream } from '../brokers/egress/testing/upstream.ts';
 import { quantile, type Report, type Row } from './report.ts';
@@ -18,6 +18,7 @@ import { quantile, type Report, type Row } from './report.ts';
  */
 
 const HOST = 'api.bank.org';
+const VALUE = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
 const CALLERS = 16;
 
 interface Samples {
@@ -35,15 +36,9 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     upstream.seen.length = 0;
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1024 }).end(BODY);
   };
-  const fixed = new Map([
-    [HOST, { address: '127.0.0.1', port: upstream.port, ttl: 60, trusted: true as const }],
-  ]);
-  const unlimited = { perSecond: 1e9, burst: 1e9, requests: 1_000, tunnels: 10_000 };
-  const ours = await makeGateway({ fixed, authorities: pki.authority, limits: unlimited });
-  await ours.put(
-    { allowed_hosts: [HOST] },
-    { bank: { host: HOST, routes: [{ method: 'GET', path: '/v1/rates' }], header: 'X-Api-Key' } },
-  );
+  const authority = join(directory, 'authority.pem');
+  await writeFile(authority, pki.authority);
+  const ours = await startOurs([HOST, String(upstream.port), authority, VALUE]);
   const peers: Peer[] = [];
   const missing: string[] = [];
   try {
@@ -108,7 +103,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     };
   } finally {
     for (const { child } of peers) child.kill('SIGTERM');
-    await ours.close();
+    ours.child.kill('SIGTERM');
     await upstream.close();
     await pki.remove();
     await rm(directory, { recursive: true, force: true });
@@ -122,6 +117,14 @@ interface Peer {
   readonly kind: 'inject' | 'tunnel';
   readonly port: number;
   readonly child: ChildProcess;
+}
+
+/** This gateway, in a process of its own as the others are. */
+async function startOurs(args: readonly string[]) {
+  const program = join(import.meta.dirname, 'egress-gateway', 'main.ts');
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
+  return { child, ...(JSON.parse(line) as { readonly port: number; readonly principal: string }) };
 }
 
 interface PeerOptions {
@@ -138,7 +141,7 @@ async function requests(
   seconds: number,
 ): Promise<Samples> {
   const agent = new Agent({ keepAlive: true, maxSockets: CALLERS });
-  const once = () =>
+  const ask = () =>
     new Promise<void>((resolve, reject) => {
       request({ host: '127.0.0.1', port, path, headers, agent }, (response) => {
         response.resume().on('end', () => {
@@ -150,8 +153,8 @@ async function requests(
         .end();
     });
   try {
-    await repeat(0.5, once);
-    return await repeat(seconds, once);
+    await repeat(2, ask);
+    return await repeat(seconds, ask);
   } finally {
     agent.destroy();
   }
@@ -279,6 +282,7 @@ const startEnvoy = ({ directory, authority, port: upstream }: PeerOptions) =>
     await writeFile(
       file,
       JSON.stringify({
+        node: { id: 'bench', cluster: 'bench' },
         static_resources: {
           listeners: [
             {
@@ -326,7 +330,7 @@ const startSquid = ({ directory, port: upstream }: PeerOptions) =>
     const file = join(directory, 'squid.conf');
     await writeFile(
       file,
-      `http_port 127.0.0.1:${port}\nacl out port ${upstream}\nhttp_access allow CONNECT out\nhttp_access deny all\ncache deny all\naccess_log none\ncache_log /dev/null\npid_filename none\nvisible_hostname bench\n`,
+      `http_port 127.0.0.1:${port}\nacl out port ${upstream}\nhttp_access allow CONNECT out\nhttp_access deny all\ncache deny all\naccess_log none\ncache_log /dev/null\npid_filename none\nvisible_hostname bench\nmime_table /dev/null\ncoredump_dir none\nunlinkd_program /bin/true\npinger_enable off\nicon_directory ${directory}\nerror_directory ${directory}\n`,
     );
     return ['-N', '-f', file];
   });
