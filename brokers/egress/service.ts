@@ -4,6 +4,7 @@ import {
   cached,
   closeAll,
   closeNow,
+  countTlsExpiry,
   createMetrics,
   dnsResolve,
   type Held,
@@ -78,7 +79,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
     const tls =
       cert && key ? await watchTls({ cert, key }, (material) => control?.useTls(material)) : undefined;
-    if (tls !== undefined) hold(held, tls);
+    if (tls !== undefined) countTlsExpiry(metrics.registry, hold(held, tls));
     const listening = await listen(edge, { host, port: config.CONTROL_PORT, log, tls: tls?.current() });
     control = listening;
     const ports = {

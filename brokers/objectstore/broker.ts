@@ -2,6 +2,7 @@ import {
   ConcurrencyLimit,
   closeAll,
   closeNow,
+  countTlsExpiry,
   type Held,
   hold,
   type Listener,
@@ -128,6 +129,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
             }),
           )
         : undefined;
+    if (tls !== undefined) countTlsExpiry(registry.registry, tls);
     const serving = async (
       edge: Parameters<typeof listen>[0],
       port: number,

@@ -9,6 +9,7 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments, stringify } from 'yaml';
 import { createBrokerMetrics } from '../../brokers/db/metrics.ts';
+import { countTlsExpiry, Secret } from '../../brokers/kit/index.ts';
 import { operatorMetrics } from '../../operator/metrics.ts';
 import { runtimeMetrics } from '../../operator/runtime/metrics.ts';
 import { findTool } from '../cluster/tools.ts';
@@ -87,6 +88,7 @@ describe('the dashboard', () => {
     operatorMetrics(registry).watch({ health: () => ({}), verdicts: () => [] });
     runtimeMetrics(registry).watchQueues({});
     createBrokerMetrics(registry, () => 0);
+    countTlsExpiry(registry, { current: () => ({ cert: '', key: new Secret('') }) });
     const known = new Set(registry.getMetricsAsArray().map(({ name }) => name));
     const asked = [await readFile(rules, 'utf8'), ...expressions()].flatMap(
       (text) => text.match(/\b[a-z]+(?:_[a-z]+)+(?=\{)/g) ?? [],
