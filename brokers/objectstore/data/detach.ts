@@ -8,7 +8,7 @@ import { ServiceError } from '@space/broker-kit';
  */
 export function detach(request: IncomingMessage, signal: AbortSignal): Readable {
   const body = new Readable({
-    highWaterMark: 256 * 1024,
+    highWaterMark: 128 * 1024,
     read: () => void request.resume(),
     destroy: (error, done) => {
       request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);

@@ -74,7 +74,8 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
 
   function transfer(exchange: Exchange): void {
     const { request, response, tenant } = exchange;
-    if (request.headers.expect !== undefined && !request.complete) response.writeContinue();
+    if (request.headers.expect?.toLowerCase() === '100-continue' && !request.complete)
+      response.writeContinue();
     const stop = pace.watch({
       request,
       response,

@@ -36,7 +36,7 @@ export class ChunkedBody extends Transform {
   readonly #trailers = new Map<string, string>();
 
   constructor(options: ChunkedOptions) {
-    super({ highWaterMark: 256 * 1024 });
+    super({ highWaterMark: 128 * 1024 });
     this.#options = options;
     this.#previous = options.signed?.signature ?? '';
   }

@@ -19,7 +19,7 @@ export class VerifiedBody extends Transform {
   #seen = 0;
 
   constructor(length: number, inspections: readonly Inspection[]) {
-    super({ highWaterMark: 256 * 1024 });
+    super({ highWaterMark: 128 * 1024 });
     this.#length = length;
     this.#inspections = inspections;
   }

@@ -48,7 +48,7 @@ class ChunkCoder extends Transform {
   #crc = 0;
 
   constructor(length: number) {
-    super({ highWaterMark: 256 * 1024 });
+    super({ highWaterMark: 128 * 1024 });
     this.#left = length;
   }
 
