@@ -54,6 +54,9 @@ export const STORED_INPUT_TYPE = `${GROUP}/stored-input`;
 
 export const principalSecretName = (capsule: string) => `capsule-${capsule}-database`;
 export const workloadSecretName = (id: string) => `${id}-database`;
+/** The gateway's name inside a pod. */
+export const EGRESS_HOST = 'assistant-egress';
+
 export const leaseName = (space: string) => `${space}-operator`;
 export const objectPrincipalSecretName = (capsule: string) => `capsule-${capsule}-objectstore`;
 export const workloadObjectsSecretName = (id: string) => `${id}-objectstore`;

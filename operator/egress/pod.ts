@@ -1,4 +1,5 @@
-import { EGRESS_HOST, egressSecretName } from './secrets.ts';
+import { EGRESS_HOST } from '../names.ts';
+import { egressSecretName } from './secrets.ts';
 import type { EgressBinding } from './step.ts';
 
 /** What a pod that may reach the outside has more than others. */

@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { type Workload, workloadLabels, workloadNamespace } from '../assistant/workload.ts';
 import { type Context, readSecret } from '../context.ts';
 import { type Assistant, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION, LABEL } from '../names.ts';
+import { ANNOTATION, EGRESS_HOST, LABEL } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
 
-/** By this name an Assistant finds the gateway. */
-export const EGRESS_HOST = 'assistant-egress';
 const EGRESS_PROXY_PORT = 3128;
 
 export const egressSecretName = (id: string) => `${id}-egress`;
