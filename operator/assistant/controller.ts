@@ -38,8 +38,10 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
 
   let acted: Acted = {};
-  if (check.ok && plan.accepted && !plan.run)
-    await narrow(context, assistant, check.manifest, plan.suspended, signal);
+  const untold =
+    check.ok && plan.accepted && !plan.run
+      ? await narrow(context, assistant, check.manifest, plan.suspended, signal)
+      : undefined;
   if (plan.suspended || mustStop(context, facts)) await scaleToZero(context, facts, signal);
   else if (!plan.run) acted = { workload: standing(context, facts) };
   else if (check.ok)
@@ -59,7 +61,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
         }
       : assistant.status?.manifest;
   await reportAssistant(context, assistant, manifest, findings, signal);
-  if (acted.retry) throw acted.retry;
+  if (acted.retry ?? untold) throw acted.retry ?? untold;
   return { requeueAfterMs: acted.again ? AGAIN_MS : lookAgainMs(context, plan.findings, facts) };
 }
 
@@ -160,11 +162,11 @@ async function narrow(
   manifest: Manifest,
   suspended: boolean,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<unknown> {
   const compiled = compileEgress(
     suspended ? { ...manifest, network: { allowed_hosts: [] }, stored_inputs: {} } : manifest,
   );
-  await narrowEgress(context, assistant, manifest.platform.id, compiled, signal);
+  return narrowEgress(context, assistant, manifest.platform.id, compiled, signal);
 }
 
 /** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */

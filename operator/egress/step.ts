@@ -45,8 +45,8 @@ export async function ensureEgress(
   const { assistant, manifest } = workload;
   const { policy, finding } = compiled;
   if (finding.reason === 'NotNeeded') {
-    await narrowEgress(context, assistant, manifest.platform.id, compiled, signal);
-    return { egress: finding };
+    const retry = await narrowEgress(context, assistant, manifest.platform.id, compiled, signal);
+    return { egress: finding, retry };
   }
   const about = aboutOf(assistant, manifest.platform.id);
   try {
@@ -87,16 +87,19 @@ export async function ensureEgress(
   }
 }
 
-/** What is not in the manifest any more is closed, also while something else keeps the manifest from taking effect. */
+/**
+ * What is not in the manifest any more is closed, also while something else keeps the manifest from taking effect.
+ * Answers why a replica could not be told, which is then to be tried again.
+ */
 export async function narrowEgress(
   context: Context,
   assistant: Assistant,
   id: string,
   { policy }: CompiledEgress,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<unknown> {
   const definitions = Object.entries(policy.inputs);
-  await context.gateways.narrow(
+  const { problem } = await context.gateways.narrow(
     {
       ...aboutOf(assistant, id),
       generation: assistant.metadata.generation ?? 0,
@@ -105,6 +108,7 @@ export async function narrowEgress(
     },
     signal,
   );
+  return problem;
 }
 
 /**

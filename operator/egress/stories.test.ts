@@ -37,6 +37,7 @@ let directory: string;
 let replicas: Service[];
 let callReplica: CallReplica;
 let calls: string[];
+let cut: boolean;
 
 beforeAll(async () => {
   theatre = await openTheatre();
@@ -54,6 +55,7 @@ afterAll(async () => {
 beforeEach(async () => {
   replicas = [];
   calls = [];
+  cut = false;
   space = await theatre.space();
   home = space.home;
   await make(SERVICE, { metadata: named('platform-assistant-egress'), spec: { ports: [{ port: 80 }] } });
@@ -61,7 +63,7 @@ beforeEach(async () => {
   callReplica = (replica, operation, ...rest) => {
     const at = Number(replica.address.split('.').at(-1)) - 11;
     calls.push(operation);
-    const port = replicas[at]?.controlPort ?? 1;
+    const port = cut ? 1 : (replicas[at]?.controlPort ?? 1);
     const call = replicaCaller({ port, token: async () => new Secret(token) });
     return call({ ...replica, address: '127.0.0.1' }, operation, ...rest);
   };
@@ -334,4 +336,20 @@ test('a principal that was another Assistant’s is not handed on', async () => 
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
   const now = await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', space.namespaceOf(home));
   expect(now?.data?.['EGRESS_TOKEN']).not.toBe(old?.data?.['EGRESS_TOKEN']);
+});
+
+test('a replica that could not be told to narrow is told as soon as it can be', async () => {
+  await addReplica();
+  await space.assistant('ledger', { capsule: home, manifest: outside({ allowed_hosts: ['api.bank.org'] }) });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  await settles('api.bank.org', 'upstream_failed');
+  const [replica] = replicas;
+  // Cut off from the operator, not from its callers.
+  cut = true;
+  await space.patch(ASSISTANT, 'ledger', { spec: { manifest: { network: { allowed_hosts: [] } } } });
+  await space.becomes(ASSISTANT, 'ledger', 'EgressReady', 'True NotNeeded');
+  expect(await connectTo('api.bank.org')).toBe('upstream_failed');
+  cut = false;
+  await settles('api.bank.org', 'host_denied');
+  expect(replicas[0]).toBe(replica);
 });
