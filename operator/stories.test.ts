@@ -257,7 +257,7 @@ describe('a stored input', () => {
     theatre.server.client.call({
       method: 'POST',
       path: `/api/v1/namespaces/${space.names.namespace}/secrets`,
-      body: { metadata: { name, labels }, type, stringData: { value: 'correct horse' } },
+      body: { metadata: { name, labels }, type, stringData: { value: 'correct-horse' } },
     });
   const bind = (name: string) => ({ storedInputs: { key: { secretKeyRef: { name, key: 'value' } } } });
 
