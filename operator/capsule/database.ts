@@ -1,13 +1,11 @@
 import { newPrincipal } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { type Finding, yes } from '../conditions.ts';
-import { type Context, readSecret } from '../context.ts';
-import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION, LABEL, principalSecretName } from '../names.ts';
+import type { Context } from '../context.ts';
+import { CAPSULE, type Capsule, SECRET } from '../kinds.ts';
+import { principalSecretName } from '../names.ts';
 import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
-import { decidePrincipal } from './decide.ts';
-import { capsuleLabels } from './guardrails.ts';
-import { encode, principalOf } from './principal.ts';
+import { encode, ensurePrincipal, type PrincipalKind, principalOf } from './principal.ts';
 
 export interface DatabaseStep {
   readonly finding: Finding;
@@ -26,22 +24,20 @@ export async function ensureDatabase(
   capsule: Capsule,
   signal: AbortSignal,
 ): Promise<DatabaseStep> {
-  const { namespace, name } = {
-    namespace: context.names.namespace,
-    name: principalSecretName(capsule.metadata.name),
+  const kind: PrincipalKind = {
+    secretName: principalSecretName(capsule.metadata.name),
+    make: newPrincipal,
+    forget: { data: { 'database-url': null } },
   };
-  let secret = await readSecret(context, namespace, name, signal);
-  let verdict = decidePrincipal(capsule, secret);
-  if (verdict.act === 'create') secret = await createPrincipal(context, capsule, signal);
-  if (verdict.act === 'adopt' && secret) secret = await adoptPrincipal(context, capsule, secret, signal);
-  verdict = decidePrincipal(capsule, secret);
-  if (verdict.act === 'refuse') return { finding: verdict.finding };
+  const principal = await ensurePrincipal(context, capsule, kind, signal);
+  if ('refused' in principal) return { finding: principal.refused };
+  const { secret } = principal;
+  const known = secret.data?.['database-url'];
   const rotation = rotationAsked(capsule, secret);
-  if (!secret || (verdict.act === 'keep' && rotation === undefined)) return { finding: PROVISIONED };
+  if (known && rotation === undefined) return { finding: PROVISIONED };
   try {
     const { name: id } = capsule.metadata;
     const url = encode(await context.database.provision(id, principalOf(secret), signal));
-    const known = secret.data?.['database-url'];
     await context.writer.merge(
       SECRET,
       secret,
@@ -58,45 +54,4 @@ export async function ensureDatabase(
     if (!finding) throw error;
     return { finding, retry: error };
   }
-}
-
-function createPrincipal(context: Context, capsule: Capsule, signal: AbortSignal): Promise<SecretObject> {
-  const { name, uid = '' } = capsule.metadata;
-  return context.writer.create<SecretObject>(
-    SECRET,
-    {
-      metadata: {
-        name: principalSecretName(name),
-        namespace: context.names.namespace,
-        labels: capsuleLabels(context.names, name),
-        annotations: { [ANNOTATION.owner]: uid },
-      },
-      type: 'Opaque',
-      data: { principal: encode(newPrincipal()) },
-    },
-    signal,
-  );
-}
-
-/** A retained principal goes over to the new Capsule of its name, in one write. */
-function adoptPrincipal(
-  context: Context,
-  capsule: Capsule,
-  secret: SecretObject,
-  signal: AbortSignal,
-): Promise<SecretObject> {
-  return context.writer.merge<SecretObject>(
-    SECRET,
-    secret,
-    {
-      metadata: {
-        resourceVersion: secret.metadata.resourceVersion,
-        labels: { [LABEL.retained]: null },
-        annotations: { [ANNOTATION.owner]: capsule.metadata.uid },
-      },
-      // It is asked for again, which proves that the broker still takes this principal.
-      data: { 'database-url': null },
-    },
-    signal,
-  );
 }

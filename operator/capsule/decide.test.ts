@@ -50,8 +50,7 @@ describe('the principal', () => {
   const retained = { ...other, labels: { ...mine.labels, [LABEL.retained]: 'true' } };
   test.each<[string, SecretObject | undefined, string]>([
     ['that is not there is made', undefined, 'create'],
-    ['that no broker has heard of is provisioned', secret(mine, { principal: 'x' }), 'provision'],
-    ['with its URL is kept', secret(mine, { principal: 'x', 'database-url': 'y' }), 'keep'],
+    ['that this Capsule made is kept', secret(mine, { principal: 'x' }), 'keep'],
     ['that was retained is taken up', secret(retained, { principal: 'x', 'database-url': 'y' }), 'adopt'],
     ['of another life is refused', secret(other, { principal: 'x' }), 'refuse PrincipalConflict'],
     [

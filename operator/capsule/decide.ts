@@ -56,7 +56,6 @@ export function ownsNamespace(capsule: Capsule, namespace: Namespace): boolean {
 export type PrincipalVerdict =
   | { readonly act: 'create' }
   | { readonly act: 'adopt' }
-  | { readonly act: 'provision' }
   | { readonly act: 'keep' }
   | { readonly act: 'refuse'; readonly finding: Finding };
 
@@ -70,7 +69,7 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
       act: 'refuse',
       finding: no(
         'PrincipalConflict',
-        `Secret "${name}" holds the principal of an earlier Capsule of this name that went without cleaning up. To take its databases up, label the Secret ${LABEL.retained}=true.`,
+        `Secret "${name}" holds the principal of an earlier Capsule of this name that went without cleaning up. To take its data up, label the Secret ${LABEL.retained}=true.`,
       ),
     };
   }
@@ -83,7 +82,7 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
       ),
     };
   }
-  return secret.data['database-url'] ? { act: 'keep' } : { act: 'provision' };
+  return { act: 'keep' };
 }
 
 /** Of a step that is not taken yet, the step that it waits for. */
