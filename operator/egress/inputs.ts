@@ -82,3 +82,24 @@ export async function ensureSealed(
   });
   return Object.fromEntries(usable.map(([key, { envelope }]) => [key, envelope]));
 }
+
+/**
+ * Keeps what the gateway sealed anew because its key is to be retired. Only in the place of the very envelopes that it
+ * was sent: if one of them was made in this same pass, the next pass does it.
+ */
+export async function keepResealed(
+  context: Context,
+  workload: Workload,
+  { sealed }: Pick<EnteredInputs, 'sealed'>,
+  sent: Readonly<Record<string, string>>,
+  resealed: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (Object.keys(resealed).length === 0) return;
+  if (Object.entries(sent).some(([key, envelope]) => sealed.inputs[key]?.envelope !== envelope)) return;
+  const inputs = Object.entries(sealed.inputs).map(([key, input]) => {
+    const envelope = resealed[key];
+    return [key, envelope === undefined ? input : { ...input, envelope }] as const;
+  });
+  await writeSealed(context, workload, sealed.secret, Object.fromEntries(inputs), signal);
+}

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -43,16 +44,13 @@ beforeAll(async () => {
   theatre = await openTheatre();
   directory = mkdtempSync(join(tmpdir(), 'space-operator-egress-'));
   writeFileSync(join(directory, 'token'), token);
-  const key = Buffer.from(Array.from({ length: 32 }, (_, i) => i)).toString('base64url');
-  writeFileSync(join(directory, 'ring'), JSON.stringify({ primary: 'k1', keys: { k1: key } }), {
-    mode: 0o600,
-  });
 });
 afterAll(async () => {
   await theatre?.close();
   rmSync(directory, { recursive: true, force: true });
 });
 beforeEach(async () => {
+  keep('k1');
   replicas = [];
   calls = [];
   cut = false;
@@ -86,8 +84,7 @@ const make = (
   namespace = space.names.servicesNamespace,
 ) => theatre.server.client.call({ method: 'POST', path: pathOf(resource, namespace), body });
 
-/** One more replica: a process of the gateway, and the pod by which the operator finds it. */
-async function addReplica(): Promise<string> {
+async function startReplica(): Promise<Service> {
   const config = readConfig({
     SPACE_NAME: space.names.space,
     LISTEN_HOST: '127.0.0.1',
@@ -98,7 +95,12 @@ async function addReplica(): Promise<string> {
     CUSTODY_KEY_FILE: join(directory, 'ring'),
     FIXED_HOSTS: 'api.bank.org=127.0.0.1:1',
   });
-  const at = replicas.push(await startService(config, createLogger({ service: 'egress', level: 'silent' })));
+  return startService(config, createLogger({ service: 'egress', level: 'silent' }));
+}
+
+/** One more replica: a process of the gateway, and the pod by which the operator finds it. */
+async function addReplica(): Promise<string> {
+  const at = replicas.push(await startReplica());
   const name = `egress-${at}`;
   await make(POD, { metadata: named(name), spec: { containers: [{ name: 'egress', image: 'x' }] } });
   await started(name, 'containerd://1', `127.0.0.${10 + at}`);
@@ -129,6 +131,13 @@ async function started(name: string, containerID: string, podIP: string): Promis
       },
     },
   });
+}
+
+/** The gateway's keys from now on, the first for what is sealed anew. */
+function keep(primary: string, ...others: readonly string[]): void {
+  const keys = [primary, ...others].map((id) => [id, createHash('sha256').update(id).digest('base64url')]);
+  const ring = { primary, keys: Object.fromEntries(keys) };
+  writeFileSync(join(directory, 'ring'), JSON.stringify(ring), { mode: 0o600 });
 }
 
 /** How the gateway answers the Assistant's own principal for a CONNECT. */
@@ -220,28 +229,13 @@ test('allowed hosts wait for every replica’s acknowledgement, and narrow at on
   await space.patch(ASSISTANT, 'ledger', { spec: { manifest: { network: hosts } } });
   await settles('api.bank.org', 'upstream_failed', 1);
   await replicas[1]?.stop();
-  const again = await startAgain();
-  replicas[1] = again;
+  replicas[1] = await startReplica();
   await started(second, 'containerd://2', '127.0.0.12');
   await settles('api.bank.org', 'upstream_failed', 1);
 
   await space.removed(ASSISTANT, 'ledger');
   expect(await space.list(SECRET, space.namespaceOf(home))).toEqual([]);
 });
-
-async function startAgain(): Promise<Service> {
-  const config = readConfig({
-    SPACE_NAME: space.names.space,
-    LISTEN_HOST: '127.0.0.1',
-    DATA_PORT: '0',
-    CONTROL_PORT: '0',
-    METRICS_PORT: '0',
-    PROVISIONER_TOKEN_FILE: join(directory, 'token'),
-    CUSTODY_KEY_FILE: join(directory, 'ring'),
-    FIXED_HOSTS: 'api.bank.org=127.0.0.1:1',
-  });
-  return startService(config, createLogger({ service: 'egress', level: 'silent' }));
-}
 
 test('a stored input is sealed once, outlives its Secret, and goes nowhere else', async () => {
   await addReplica();
@@ -309,6 +303,39 @@ test('a stored input is sealed once, outlives its Secret, and goes nowhere else'
   await space.removed(ASSISTANT, 'ledger');
   const left = await space.list<kinds.SecretObject>(SECRET);
   expect(left.map(({ metadata }) => metadata.name).filter((name) => name.startsWith('egress-'))).toEqual([]);
+});
+
+test('a value is sealed anew under the next key, and the old key can go', async () => {
+  const replica = await addReplica();
+  await enter(VALUE);
+  await space.assistant('ledger', {
+    capsule: home,
+    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
+    storedInputs: bound,
+  });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  await space.delete(SECRET, 'bank-key');
+  const name = `egress-${home}.ledger`;
+  const sealed = async () => (await space.get<kinds.SecretObject>(SECRET, name))?.data?.['bank'];
+  const before = await sealed();
+  const restart = async (start: number) => {
+    await replicas[0]?.stop();
+    replicas[0] = await startReplica();
+    await started(replica, `containerd://${start}`, '127.0.0.11');
+  };
+
+  keep('k2', 'k1');
+  await restart(2);
+  await eventually(async () => (await sealed()) !== before, { what: 'sealed anew' });
+
+  keep('k2');
+  await restart(3);
+  const puts = calls.filter((operation) => operation === 'policy.put').length;
+  await eventually(() => calls.filter((operation) => operation === 'policy.put').length > puts, {
+    what: 'the policy to be put again',
+  });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(1);
 });
 
 /** Secrets are not watched: a person's next look at the Assistant is what an annotation is here. */
