@@ -170,11 +170,14 @@ test('a holder that was stopped as a whole writes nothing when it goes on', asyn
   const lease = { namespace: 'default', name, identity: 'frozen', ...TIMES };
   const child = spawn(process.execPath, [join(import.meta.dirname, '../testing/holder-child.ts')], {
     env: { ...process.env, HOLDER: JSON.stringify({ kubeconfig, lease, path: `${target}/${name}` }) },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
   try {
     await once(child.stdout, 'data');
+    child.stdin.write('\n');
+    await once(child.stdout, 'data');
+    // Between two writes. One that is past its check already is for the admission policy to refuse.
     child.kill('SIGSTOP');
     const second = contender('second', client);
     await second.acquire(NEVER);
@@ -187,6 +190,7 @@ test('a holder that was stopped as a whole writes nothing when it goes on', asyn
       ...claim,
       contentType: 'application/merge-patch+json',
     });
+    child.stdin.write('\n');
     child.kill('SIGCONT');
     expect(await ended).toEqual([3, null]);
     const after = await client.call<{ metadata: object }>({ method: 'GET', path: `${target}/${name}` });

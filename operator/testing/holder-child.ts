@@ -1,4 +1,5 @@
-/** Holds a Lease and writes as fast as it can while it does; ends with 3 when the Lease is lost. See `lease.test.ts`. */
+/** Holds a Lease and writes once for each line that it reads; ends with 3 when the Lease is lost. See `lease.test.ts`. */
+import { createInterface } from 'node:readline';
 import { KubeConfig } from '@kubernetes/client-node';
 import { apiClient } from '../runtime/client.ts';
 import { systemClock } from '../runtime/clock.ts';
@@ -18,14 +19,17 @@ lease.lost.addEventListener('abort', () => process.exit(3));
 await lease.acquire(new AbortController().signal);
 const fenced = fencedClient(client, lease);
 try {
-  for (let i = 0; ; i++) {
+  let count = 0;
+  console.log('holding');
+  for await (const _ of createInterface(process.stdin)) {
+    count += 1;
     await fenced.call({
       method: 'PATCH',
       path: given.path,
       contentType: 'application/merge-patch+json',
-      body: { data: { writer: given.lease.identity, count: String(i) } },
+      body: { data: { writer: given.lease.identity, count: String(count) } },
     });
-    if (i === 0) console.log('writing');
+    console.log('written');
   }
 } catch (error) {
   process.exit(error instanceof LeaseLostError ? 3 : 1);
