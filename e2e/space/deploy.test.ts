@@ -63,10 +63,15 @@ beforeAll(async () => {
   deployer = await judged.caller('deployer', [assistantRules, deploy('household')]);
   reader = await judged.caller('reader', [assistantRules, deploy('household'), get(...MINE, 'bank')]);
   writer = await judged.caller('writer', [assistantRules]);
-  // Policies hold a moment after they were made; kinds are served a moment after their definitions.
-  await eventually(async () => (await writer('POST', ASSISTANTS, assistant('household'))).status === 403, {
-    what: 'the policy to hold',
-  });
+  // Policies hold and rights are known a moment after they were made; a refusal by RBAC is not the policy's.
+  const holds = async () => {
+    const other = { ...assistant('household', ['bank']), metadata: { name: 'other' } };
+    expect(await writer('POST', ASSISTANTS, other)).toEqual(refused('may not deploy into'));
+    expect(await deployer('POST', ASSISTANTS, other)).toEqual(refused('bank'));
+    expect(await reader('POST', ASSISTANTS, other)).toEqual(taken(201));
+    return true;
+  };
+  await eventually(holds, { what: 'the policy to hold' });
   await judged.create(ASSISTANTS, assistant('household', ['bank']));
 }, 300_000);
 

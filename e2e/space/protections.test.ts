@@ -39,13 +39,14 @@ beforeAll(async () => {
     ...named('bank', { 'platform.space/capsule': 'household' }),
     type: 'platform.space/stored-input',
   });
+  // A refusal by RBAC, which also takes a moment to know the callers, is none of these policies'.
   const holds = async () => {
-    const seen = [
-      await administrator('POST', policies(CAPSULE), allowAll),
-      await administrator('DELETE', core(CAPSULE, '').replace(/\/$/, '')),
-      await administrator('DELETE', core('home', 'secrets/capsule-household-database')),
-    ];
-    expect(seen.map(({ status, text }) => (status === 403 ? 403 : text))).toEqual([403, 403, 403]);
+    expect(await administrator('POST', policies(CAPSULE), allowAll)).toEqual(refused);
+    expect(await administrator('DELETE', path(CAPSULE))).toEqual(refused);
+    expect(await administrator('DELETE', core('home', 'secrets/capsule-household-database'))).toEqual(
+      refused,
+    );
+    expect(await operator('POST', policies(CAPSULE), allowAll)).toEqual(done);
     return true;
   };
   await eventually(holds, { what: 'the policies to hold' });
