@@ -51,7 +51,12 @@ test('requests are signed as the AWS SDK signs them', async () => {
     fc.asyncProperty(
       fc.constantFrom('GET', 'PUT', 'POST', 'DELETE', 'HEAD'),
       fc.array(text, { minLength: 1, maxLength: 4 }),
-      fc.dictionary(text, text, { maxKeys: 4 }),
+      // Theirs keeps a query in an object and loses a parameter of this name.
+      fc.dictionary(
+        text.filter((name) => name !== '__proto__'),
+        text,
+        { maxKeys: 4 },
+      ),
       fc.dictionary(fc.stringMatching(/^x-amz-meta-[a-z0-9]{1,8}$/), headerValue, { maxKeys: 3 }),
       fc.option(fc.string()),
       fc.date({ min: new Date('2000-01-01'), max: new Date('2099-12-31'), noInvalidDate: true }),
