@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 /** `npm test` runs both projects, `unit` first; `e2e` needs the cluster that `scripts/test.ts` brings up. */
 export default defineConfig({
   test: {
+    // Most tests wait for a server or a clock: one worker for each core, not one core for the reporter.
+    maxWorkers: '100%',
     projects: [
       {
         test: {
