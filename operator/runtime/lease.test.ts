@@ -60,7 +60,9 @@ test('of many who ask at once one holds it, and each of the others in its turn',
 
 test('who waits does not take it from one who renews, and takes it at once from one who lets go', async () => {
   const first = contender('first', server.client);
-  const second = contender('second', server.client, { isGone: async () => true });
+  const asked: string[] = [];
+  const isGone = async (holder: string) => asked.push(holder) > 1;
+  const second = contender('second', server.client, { isGone });
   await first.acquire(NEVER);
   const taken = second.acquire(NEVER);
   const { renewTime } = (await stored()) as { renewTime?: string };
@@ -73,11 +75,22 @@ test('who waits does not take it from one who renews, and takes it at once from 
     { what: 'many renewals' },
   );
   expect((await stored()).holderIdentity).toBe('first');
+  expect(asked).toEqual(['first']);
   first.check();
   await first.release();
   await taken;
   second.check();
   await second.release();
+});
+
+test('a holder that is known to be gone is followed at once', async () => {
+  const first = contender('first', server.client);
+  await first.acquire(NEVER);
+  const next = contender('next', server.client, { isGone: async () => true, lookMs: 1_000_000 });
+  await next.acquire(NEVER);
+  next.check();
+  await next.release();
+  await first.release();
 });
 
 test('one that waits in vain ends when it is told to', async () => {

@@ -36,7 +36,7 @@ export interface LeaseOptions {
   readonly renewMs?: number;
   /** How often who waits looks. */
   readonly lookMs?: number;
-  /** Whether a holder that has missed a renewal cannot write any more, so that nobody need wait for the end of its lease. */
+  /** Whether a holder cannot write any more, so that nobody need wait for the end of its lease. */
   readonly isGone?: (holder: string, signal: AbortSignal) => Promise<boolean>;
   readonly onProblem?: (error: unknown) => void;
 }
@@ -63,6 +63,8 @@ export class Lease {
   #heldUntil = Number.NEGATIVE_INFINITY;
   /** The lease as last seen in other hands, and since when it is just so. */
   #seen: { readonly version: string; readonly at: number } | undefined;
+  /** Of whom it was asked already whether it is gone. */
+  #met: string | undefined;
   #renewing: Promise<void> = Promise.resolve();
   #cancelGiveUp = () => {};
 
@@ -148,7 +150,11 @@ export class Lease {
 
   async #gone(holder: string, unrenewedMs: number, signal: AbortSignal): Promise<boolean> {
     const { isGone, renewMs } = this.#options;
-    return isGone !== undefined && unrenewedMs > 1.5 * renewMs && isGone(holder, signal);
+    // When it is first met, which is how a restarted process finds its own last life; then only if it misses a renewal.
+    if (!isGone || (this.#met === holder && unrenewedMs <= 1.5 * renewMs)) return false;
+    const gone = await isGone(holder, signal);
+    this.#met = holder;
+    return gone;
   }
 
   async #take(method: 'POST' | 'PUT', over: LeaseObject | undefined, spec: LeaseObject['spec']) {
