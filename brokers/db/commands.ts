@@ -1,11 +1,6 @@
 import { digestOf, isToken, newToken, Secret, ServiceError } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
-import {
-  audit,
-  lockCapsule,
-  retirePrincipal,
-  replacePrincipal as swapPrincipal,
-} from '@space/broker-kit/principals';
+import { audit, exchangePrincipal, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './operations/context.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { observe } from './walls/observe.ts';
@@ -123,17 +118,9 @@ function replacePrincipal(context: Context, traceId: string, capsule: string, in
   if (!isToken(token, 'dbp'))
     throw new UsageError('standard input must hold one token spc_dbp_<43 characters>');
   const principal = digestOf(new Secret(token));
-  return context.connections.transaction(async (session) => {
-    const row = await lockCapsule(session, capsule, 'UPDATE');
-    if (row === undefined) throw unknown();
-    if (row.principal === null)
-      throw new ServiceError('conflict', `the Capsule is ${row.state}: it has no principal`);
-    if (row.principal.equals(principal)) return { replaced: false };
-    await retirePrincipal(session, capsule, row.principal);
-    await swapPrincipal(session, capsule, row.principal, principal);
-    await audit(session, entry(traceId, 'replace-principal', capsule, 'replaced'));
-    return { replaced: true };
-  });
+  return context.connections.transaction((session) =>
+    exchangePrincipal(session, traceId, capsule, principal),
+  );
 }
 
 function rotate(context: Context, traceId: string, args: readonly string[]) {

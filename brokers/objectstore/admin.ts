@@ -3,6 +3,7 @@
  * the container is the authority; no route of the broker leads here.
  */
 import { randomBytes } from 'node:crypto';
+import { text } from 'node:stream/consumers';
 import { closeAll, createLogger, type Held, ServiceError } from '@space/broker-kit';
 import pino from 'pino';
 import { COMMANDS, UsageError } from './commands.ts';
@@ -23,7 +24,7 @@ if (command === undefined) {
   const log = createLogger({ service: 'objectstore-broker-admin', level: 'fatal', destination });
   try {
     const { context } = await openContext(readConfig(process.env), log, held);
-    const result = await command.run(context, traceId, args);
+    const result = await command.run(context, traceId, args, () => text(process.stdin));
     console.log(typeof result === 'string' ? result : JSON.stringify(result));
   } catch (error) {
     const said = error instanceof ServiceError || error instanceof UsageError;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { COMMANDS } from './commands.ts';
 import { DRIVER_DIRECTORY } from './testing/broker.ts';
 import { type Stage, setStage } from './testing/stage.ts';
 
@@ -51,6 +52,31 @@ describe('a Capsule', () => {
       quotas.push(row?.quota);
     }
     expect(quotas).toEqual(['1000', null, '2000']);
+  });
+});
+
+describe('an administrator', () => {
+  it('replaces a lost principal, which never works again', async () => {
+    const { broker } = stage;
+    const lost = await broker.capsule('lost');
+    const found = newToken('osp').reveal();
+    const workload = newToken('osw').reveal();
+    const command = (name: string, args: string[], input = '') =>
+      COMMANDS[name]?.run(broker.context, 'b'.repeat(32), args, async () => input);
+    expect(await command('replace-principal', ['lost'], `${found}\n`)).toEqual({ replaced: true });
+    expect((await lost.create('lost', 'app', workload)).status).toBe(403);
+    expect((await broker.as(found).create('lost', 'app', workload)).status).toBe(200);
+    expect((await broker.provisioner.provision('other', lost.token ?? '')).status).toBe(409);
+    expect(await command('replace-principal', ['lost'], found)).toEqual({ replaced: false });
+    await expect(command('replace-principal', ['lost'], 'short')).rejects.toThrow(/one token/);
+    await expect(command('replace-principal', [], found)).rejects.toThrow(/exactly one Capsule/);
+    await expect(command('replace-principal', ['none'], newToken('osp').reveal())).rejects.toThrow(
+      /no such Capsule/,
+    );
+    const rows = await stage.registry<{ outcome: string }>(
+      "SELECT outcome FROM broker.audit WHERE operation = 'administrator.replace-principal'",
+    );
+    expect(rows).toEqual([{ outcome: 'replaced' }]);
   });
 });
 

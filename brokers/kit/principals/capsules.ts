@@ -9,6 +9,7 @@ import {
   isRetired,
   lockCapsule,
   moveCapsule,
+  replacePrincipal,
   retirePrincipal,
   reviveCapsule,
 } from './rows.ts';
@@ -96,4 +97,23 @@ export async function finalizeCapsule(session: Session, entry: Undecided): Promi
   if (decision === 'finalize') await moveCapsule(session, capsule, 'retired', 'finalized');
   await audit(session, { ...entry, outcome: decision });
   return true;
+}
+
+/** By an administrator's command, for a principal that was lost: the new one takes its place, the old one is retired. */
+export async function exchangePrincipal(
+  session: Session,
+  traceId: string,
+  capsule: string,
+  principal: TokenDigest,
+): Promise<{ readonly replaced: boolean }> {
+  const row = await lockCapsule(session, capsule, 'UPDATE');
+  if (row === undefined) throw new ServiceError('not_found', 'no such Capsule');
+  if (row.principal === null)
+    throw new ServiceError('conflict', `the Capsule is ${row.state}: it has no principal`);
+  if (row.principal.equals(principal)) return { replaced: false };
+  await retirePrincipal(session, capsule, row.principal);
+  await replacePrincipal(session, capsule, row.principal, principal);
+  const operation = 'administrator.replace-principal';
+  await audit(session, { traceId, operation, authority: 'administrator', capsule, outcome: 'replaced' });
+  return { replaced: true };
 }

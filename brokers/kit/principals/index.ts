@@ -2,6 +2,7 @@ export {
   about,
   authorisedCapsule,
   type Call,
+  exchangePrincipal,
   finalizeCapsule,
   registerCapsule,
   retireCapsule,
@@ -15,7 +16,6 @@ export {
   isRetired,
   lockCapsule,
   moveCapsule,
-  replacePrincipal,
   retirePrincipal,
 } from './rows.ts';
 export { AUDIT_TABLE, CAPSULE_TABLES, installationId } from './tables.ts';
