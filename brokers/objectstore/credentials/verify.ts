@@ -37,7 +37,8 @@ export function createVerify({
       await tryOut(createS3Client(target, client), { tries, deadline }, random);
       return undefined;
     } catch (error) {
-      return checkOf(error, tries);
+      // Two timers that are both late fire in either order.
+      return tries.aborted || deadline.aborted ? 'timeout' : checkOf(error);
     } finally {
       // Whatever is still under way must not keep the values alive.
       await client.destroy();
@@ -97,8 +98,7 @@ const AUTH = new Set([
   'XAdminUserNotFound',
 ]);
 
-function checkOf(error: unknown, tries: AbortSignal): VerificationCheck {
-  if (tries.aborted) return 'timeout';
+function checkOf(error: unknown): VerificationCheck {
   const cause = error instanceof S3Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof DialError) return cause.failure === 'timeout' ? 'timeout' : 'unreachable';
   // An endpoint that answers with what is not S3 has no bucket of that name.
