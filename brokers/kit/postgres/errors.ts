@@ -33,7 +33,9 @@ export const SQLSTATE = {
   internal: 'XX000',
 } as const;
 
-const RACES = new Set(['XX000', '40001', '40P01']);
+// A unique violation too: ON CONFLICT forgives a concurrent insert at the index that it names, and at every other index
+// the same insert fails. Begun anew, the transaction sees the other's row; a true duplicate fails every time.
+const RACES = new Set<string>([SQLSTATE.internal, SQLSTATE.uniqueViolation, '40001', '40P01']);
 
 /** Would the same transaction, begun anew, probably succeed? */
 export function isRace(error: unknown): boolean {
