@@ -1,25 +1,11 @@
-import { digestOf, isToken, newToken, Secret, ServiceError } from '@space/broker-kit';
+import { ServiceError } from '@space/broker-kit';
+import { type Command, onlyCapsule, principalCommands, UsageError } from '@space/broker-kit/administrator';
 import type { Session } from '@space/broker-kit/postgres';
-import { audit, exchangePrincipal, lockCapsule } from '@space/broker-kit/principals';
+import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './operations/context.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { observe } from './walls/observe.ts';
 import { closingStatements, END_SESSIONS, reopeningStatements } from './walls/statements.ts';
-
-/** What an administrator may do in the broker's container; no route leads here. */
-export interface Command {
-  readonly usage: string;
-  readonly about: string;
-  run(
-    context: Context,
-    traceId: string,
-    args: readonly string[],
-    input: () => Promise<string>,
-  ): Promise<unknown>;
-}
-
-/** The command was not given as it must be; its message says how. */
-export class UsageError extends Error {}
 
 const entry = (traceId: string, operation: string, capsule: string, outcome: string) => ({
   traceId,
@@ -29,7 +15,7 @@ const entry = (traceId: string, operation: string, capsule: string, outcome: str
   outcome,
 });
 
-export const COMMANDS: Readonly<Record<string, Command>> = {
+export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
   list: {
     usage: 'list',
     about: 'every Capsule with its state and databases, one JSON object a line',
@@ -38,43 +24,27 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   close: {
     usage: 'close CAPSULE',
     about: "let nobody into the Capsule's databases and keep what is in them",
-    run: (context, traceId, args) => setClosed(context, traceId, only(args), true),
+    run: (context, traceId, args) => setClosed(context, traceId, onlyCapsule(args), true),
   },
   open: {
     usage: 'open CAPSULE',
     about: 'undo close',
-    run: (context, traceId, args) => setClosed(context, traceId, only(args), false),
+    run: (context, traceId, args) => setClosed(context, traceId, onlyCapsule(args), false),
   },
   drop: {
     usage: 'drop CAPSULE',
     about: "drop the Capsule's databases, retire its principal and release its id; this cannot be undone",
     run: async (context, traceId, args) => ({
-      dropped: await dropForAdministrator(context, traceId, only(args)),
+      dropped: await dropForAdministrator(context, traceId, onlyCapsule(args)),
     }),
   },
-  'replace-principal': {
-    usage: 'replace-principal CAPSULE < TOKEN',
-    about: 'a new principal, read from standard input, for one that was lost; the old one is retired',
-    run: async (context, traceId, args, input) =>
-      replacePrincipal(context, traceId, only(args), await input()),
-  },
-  'new-principal': {
-    usage: 'new-principal',
-    about: 'print a new principal token, registered nowhere',
-    run: async () => newToken('dbp').reveal(),
-  },
+  ...principalCommands<Context>('dbp'),
   rotate: {
     usage: 'rotate CAPSULE [APP] | rotate --all',
     about: 'mark the next password: the next create (or provision) of each workload switches to it',
     run: (context, traceId, args) => rotate(context, traceId, args),
   },
 };
-
-function only(args: readonly string[]): string {
-  const [capsule, ...more] = args;
-  if (capsule === undefined || more.length > 0) throw new UsageError('exactly one Capsule is needed');
-  return capsule;
-}
 
 async function list(session: Session): Promise<string> {
   const rows = await session.run(
@@ -111,16 +81,6 @@ function setClosed(context: Context, traceId: string, capsule: string, closed: b
     await audit(session, entry(traceId, closed ? 'close' : 'open', capsule, closed ? 'closed' : 'opened'));
     return { [closed ? 'closed' : 'opened']: rows.map(({ name }) => name).sort() };
   });
-}
-
-function replacePrincipal(context: Context, traceId: string, capsule: string, input: string) {
-  const token = input.trim();
-  if (!isToken(token, 'dbp'))
-    throw new UsageError('standard input must hold one token spc_dbp_<43 characters>');
-  const principal = digestOf(new Secret(token));
-  return context.connections.transaction((session) =>
-    exchangePrincipal(session, traceId, capsule, principal),
-  );
 }
 
 function rotate(context: Context, traceId: string, args: readonly string[]) {

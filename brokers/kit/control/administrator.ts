@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+import pino from 'pino';
+import { ServiceError } from '../errors.ts';
+import { closeAll, type Held } from '../held.ts';
+import { createLogger, type Logger } from '../log.ts';
+import type { Connections } from '../postgres/index.ts';
+import { exchangePrincipal } from '../principals/index.ts';
+import { Secret } from '../secret.ts';
+import { type Audience, digestOf, isToken, newToken } from '../tokens.ts';
+
+/** What an administrator may do in the broker's container; no route leads here. */
+export interface Command<Context> {
+  readonly usage: string;
+  readonly about: string;
+  run(
+    context: Context,
+    traceId: string,
+    args: readonly string[],
+    input: () => Promise<string>,
+  ): Promise<unknown>;
+}
+
+/** The command was not given as it must be; its message says how. */
+export class UsageError extends Error {}
+
+/** The one argument of a command that is about a Capsule. */
+export function onlyCapsule(args: readonly string[]): string {
+  const [capsule, ...more] = args;
+  if (capsule === undefined || more.length > 0) throw new UsageError('exactly one Capsule is needed');
+  return capsule;
+}
+
+/** For a Capsule's principal that was lost. */
+export function principalCommands<Context extends { readonly connections: Connections }>(
+  audience: Audience,
+): Readonly<Record<'replace-principal' | 'new-principal', Command<Context>>> {
+  return {
+    'replace-principal': {
+      usage: 'replace-principal CAPSULE < TOKEN',
+      about: 'a new principal, read from standard input, for one that was lost; the old one is retired',
+      run: async ({ connections }, traceId, args, input) => {
+        const capsule = onlyCapsule(args);
+        const token = (await input()).trim();
+        if (!isToken(token, audience))
+          throw new UsageError(`standard input must hold one token spc_${audience}_<43 characters>`);
+        const principal = digestOf(new Secret(token));
+        return connections.transaction((session) => exchangePrincipal(session, traceId, capsule, principal));
+      },
+    },
+    'new-principal': {
+      usage: 'new-principal',
+      about: 'print a new principal token, registered nowhere',
+      run: async () => newToken(audience).reveal(),
+    },
+  };
+}
+
+/**
+ * `node /app/admin.mjs COMMAND …`, in a broker's container: the administrator's commands, each audited. Reaching the
+ * container is the authority; no route of the broker leads here. Ends with 0, 1 when it failed, 2 when it was not
+ * given as it must be.
+ */
+export async function runAdministrator<Context>(options: {
+  readonly service: string;
+  readonly commands: Readonly<Record<string, Command<Context>>>;
+  readonly logLevel: 'warn' | 'fatal';
+  readonly open: (log: Logger, held: Held) => Promise<Context>;
+}): Promise<void> {
+  const { service, commands, logLevel, open } = options;
+  const [name = '', ...args] = process.argv.slice(2);
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command === undefined) {
+    console.error('usage: node /app/admin.mjs COMMAND\n');
+    for (const { usage, about } of Object.values(commands)) console.error(`  ${usage}\n      ${about}`);
+    process.exitCode = 2;
+    return;
+  }
+  const held: Held = { closers: [], files: [] };
+  const traceId = randomBytes(16).toString('hex');
+  const log = createLogger({
+    service: `${service}-admin`,
+    level: logLevel,
+    destination: pino.destination(2),
+  });
+  try {
+    const result = await command.run(await open(log, held), traceId, args, () => text(process.stdin));
+    console.log(typeof result === 'string' ? result : JSON.stringify(result));
+  } catch (error) {
+    const said = error instanceof ServiceError || error instanceof UsageError;
+    console.error(said ? error.message : `${name} failed; trace ${traceId}`);
+    if (!said)
+      log[logLevel === 'fatal' ? 'fatal' : 'error']({ trace_id: traceId, err: error }, 'command failed');
+    process.exitCode = error instanceof UsageError ? 2 : 1;
+  } finally {
+    await closeAll(held);
+  }
+}
