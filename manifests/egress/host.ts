@@ -1,20 +1,9 @@
+import { RESERVED_LAST_LABELS } from '../rules/help-url.ts';
+
 const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
 
-/** Last labels that never name a public host (RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, ICANN's `internal`). */
-const SPECIAL_USE = new Set([
-  'alt',
-  'arpa',
-  'example',
-  'home',
-  'internal',
-  'invalid',
-  'lan',
-  'local',
-  'localdomain',
-  'localhost',
-  'onion',
-  'test',
-]);
+/** Last labels that never name a public host: the interface's, and RFC 9476's. */
+const SPECIAL_USE = new Set([...RESERVED_LAST_LABELS, 'alt']);
 
 /**
  * What keeps a gateway from enforcing a host exactly, as the end of the sentence "it …"; `undefined` for the canonical

@@ -9,7 +9,8 @@ const PATH = "(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})";
 const NO_SLASH = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
 const QUERY = "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})";
 
-const RESERVED_LAST_LABELS = [
+/** The interface's own list. */
+export const RESERVED_LAST_LABELS: readonly string[] = [
   'arpa',
   'example',
   'home',
