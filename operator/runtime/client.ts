@@ -45,7 +45,7 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
         ...(asked.body === undefined ? {} : { 'content-type': asked.contentType ?? 'application/json' }),
       },
       body: asked.body === undefined ? null : JSON.stringify(asked.body),
-      headersTimeout: HEADERS_TIMEOUT_MS,
+      headersTimeout: Math.min(HEADERS_TIMEOUT_MS, bodyTimeout),
       bodyTimeout,
       ...(signal ? { signal } : {}),
     };

@@ -28,29 +28,23 @@ afterAll(() => server?.stop());
 
 const isWatch = (url: string) => url.includes('watch=true');
 
-test.each<[string, Parameters<FaultProxy['fault']>[0]]>([
-  ['breaks inside a line', ({ url }) => (isWatch(url) ? { kind: 'cut', afterBytes: 700 } : undefined)],
-  [
-    'ends in good order inside a line',
-    ({ url }) => (isWatch(url) ? { kind: 'end', afterBytes: 700 } : undefined),
-  ],
-  ['has forgotten the version', ({ url }) => (isWatch(url) ? { kind: 'answer', status: 410 } : undefined)],
-  ['has too much to do', () => ({ kind: 'answer', status: 429, retryAfter: 1 })],
-  ['fails', () => ({ kind: 'answer', status: 503 })],
-])('a server that %s is followed again without a miss, and without a hot loop', async (_, fault) => {
+/** Follows what a test writes in a namespace of its own, by way of a proxy. */
+async function follow() {
   namespaces += 1;
   const namespace = `watching-${namespaces}`;
   const { client } = server;
   await client.call({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name: namespace } } });
   const proxy = await openFaultProxy(server);
   const store = new Store<ConfigMap>();
-  const reflector = new Reflector<ConfigMap>({
+  const health: string[] = [];
+  const reflector: Reflector<ConfigMap> = new Reflector<ConfigMap>({
     client: server.clientAt(proxy.port, 'http'),
     clock: systemClock,
     resource: CONFIG_MAP,
     store,
     namespace,
     inactivityMs: 700,
+    onHealth: () => health.push(reflector.health),
   });
   const ending = new AbortController();
   const running = reflector.run(ending.signal);
@@ -58,30 +52,77 @@ test.each<[string, Parameters<FaultProxy['fault']>[0]]>([
   const path = pathOf(CONFIG_MAP, namespace);
   const said = (maps: readonly ConfigMap[]) =>
     maps.map(({ metadata, data }) => `${metadata.name} ${data?.['i']}`).sort();
-  const agree = async () => {
-    const { items } = await client.call<{ items: ConfigMap[] }>({ method: 'GET', path });
-    expect(said(store.list())).toEqual(said(items));
-    return true;
+  return {
+    proxy,
+    reflector,
+    health,
+    async write(name: string, i: number) {
+      await client.call({ method: 'POST', path, body: { metadata: { name }, data: { i: `${i}` } } });
+      if (i % 3 === 0) await client.call({ method: 'DELETE', path: `${path}/${name}` });
+    },
+    agreed: () =>
+      eventually(
+        async () => {
+          const { items } = await client.call<{ items: ConfigMap[] }>({ method: 'GET', path });
+          expect(said(store.list())).toEqual(said(items));
+          return true;
+        },
+        { what: 'the store says what the server says' },
+      ),
+    async end() {
+      await eventually(() => reflector.health === 'current', { what: 'it trusts what it sees' });
+      ending.abort();
+      await running;
+      await proxy.close();
+    },
   };
+}
 
+test.concurrent.each<[string, Parameters<FaultProxy['fault']>[0]]>([
+  ['breaks inside a line', ({ url }) => (isWatch(url) ? { kind: 'cut', afterBytes: 700 } : undefined)],
+  [
+    'ends in good order inside a line',
+    ({ url }) => (isWatch(url) ? { kind: 'end', afterBytes: 700 } : undefined),
+  ],
+  ['says nothing, not even that it heard', ({ url }) => (isWatch(url) ? { kind: 'stall' } : undefined)],
+  ['opens a watch and is silent', ({ url }) => (isWatch(url) ? { kind: 'mute', afterBytes: 0 } : undefined)],
+  ['falls silent inside a line', ({ url }) => (isWatch(url) ? { kind: 'mute', afterBytes: 700 } : undefined)],
+  ['has forgotten the version', ({ url }) => (isWatch(url) ? { kind: 'answer', status: 410 } : undefined)],
+  ['has too much to do', () => ({ kind: 'answer', status: 429, retryAfter: 1 })],
+  ['fails', () => ({ kind: 'answer', status: 503 })],
+])('a server that %s is followed again without a miss, and without a hot loop', async (_, fault) => {
+  const { proxy, write, agreed, end } = await follow();
   for (let round = 0; round < 3; round++) {
     proxy.fault(fault);
     proxy.cut();
     const asked = proxy.asked.length;
     const began = performance.now();
-    for (let i = 0; i < 10; i++) {
-      const name = `c${round}-${i}`;
-      await client.call({ method: 'POST', path, body: { metadata: { name }, data: { i: `${i}` } } });
-      if (i % 3 === 0) await client.call({ method: 'DELETE', path: `${path}/${name}` });
-    }
+    for (let i = 0; i < 10; i++) await write(`c${round}-${i}`, i);
     await eventually(() => proxy.asked.length > asked + 2, { what: 'it has tried again' });
     // Doubling waits from a tenth of a second: a loop without any makes thousands.
     expect(proxy.asked.length - asked).toBeLessThan(20 + (performance.now() - began) / 100);
     proxy.fault(() => undefined);
-    await eventually(agree, { what: 'the store says what the server says' });
+    await agreed();
   }
+  await end();
+});
+
+test('a watch that falls silent while it is open is noticed, said, and taken up where it was', async () => {
+  const { proxy, reflector, health, write, agreed, end } = await follow();
+  await eventually(() => proxy.asked.some(({ url }) => isWatch(url)), { what: 'it watches' });
+  await write('before', 1);
+  await agreed();
+  // Nothing ends and nothing fails: only what is missing tells.
+  const silenced = proxy.asked.length;
+  health.length = 0;
+  proxy.mute();
+  for (let i = 0; i < 10; i++) await write(`silent-${i}`, i);
+  await eventually(() => health.includes('failing'), { what: 'it says that its view is old' });
+  await agreed();
   await eventually(() => reflector.health === 'current', { what: 'it trusts what it sees' });
-  ending.abort();
-  await running;
-  await proxy.close();
+  const since = proxy.asked.slice(silenced).map(({ url }) => url);
+  // From the version that it had, so that nothing need be listed and nothing is missed.
+  expect(since.length).toBeGreaterThan(0);
+  expect(since.every(isWatch)).toBe(true);
+  await end();
 });

@@ -16,9 +16,12 @@ type Fault =
       /** A status object where nothing is said. */
       readonly body?: string;
     }
-  /** Its bytes are let through up to here, and then the connection breaks (`cut`) or ends in good order (`end`). */
-  | { readonly kind: 'cut' | 'end'; readonly afterBytes: number }
-  /** Nothing comes back, and nobody is told. */
+  /**
+   * Its bytes are let through up to here, and then the connection breaks (`cut`), ends in good order (`end`), or stays
+   * open and nothing more comes (`mute`).
+   */
+  | { readonly kind: 'cut' | 'end' | 'mute'; readonly afterBytes: number }
+  /** Nothing comes back, not even its head, and nobody is told. */
   | { readonly kind: 'stall' }
   /** It takes effect, and its answer never arrives. */
   | { readonly kind: 'lost' };
@@ -38,6 +41,8 @@ export interface FaultProxy {
   fault(decide: (asked: Asked) => Fault | undefined): void;
   /** Ends what is under way, watches too. */
   cut(): void;
+  /** What is under way stays open, and nothing more comes of it. */
+  mute(): void;
   close(): Promise<void>;
 }
 
@@ -46,6 +51,7 @@ export async function openFaultProxy(server: { readonly url: string }): Promise<
   let decide: (asked: Asked) => Fault | undefined = () => undefined;
   const asked: Asked[] = [];
   const open = new Set<ServerResponse>();
+  const muted = new WeakSet<ServerResponse>();
 
   const proxy = createServer((near, answer) => {
     const what = { method: near.method ?? 'GET', url: near.url ?? '/' };
@@ -66,7 +72,7 @@ export async function openFaultProxy(server: { readonly url: string }): Promise<
       `${server.url}${what.url}`,
       // A server of these tests' own, on loopback.
       { method: what.method, headers: near.headers, rejectUnauthorized: false },
-      (from) => pass(from, answer, fault),
+      (from) => pass(from, answer, fault, muted),
     );
     far.on('error', () => answer.destroy());
     answer.once('close', () => far.destroy());
@@ -84,6 +90,9 @@ export async function openFaultProxy(server: { readonly url: string }): Promise<
       decide = next;
     },
     cut,
+    mute() {
+      for (const answer of open) muted.add(answer);
+    },
     async close() {
       cut();
       proxy.closeAllConnections();
@@ -103,22 +112,37 @@ function refuse(answer: ServerResponse, { status, retryAfter, body }: Fault & { 
   );
 }
 
-function pass(from: IncomingMessage, answer: ServerResponse, fault: Fault | undefined): void {
+function pass(
+  from: IncomingMessage,
+  answer: ServerResponse,
+  fault: Fault | undefined,
+  muted: WeakSet<ServerResponse>,
+): void {
   if (fault?.kind === 'lost') {
     from.resume();
     answer.destroy();
     return;
   }
   answer.writeHead(from.statusCode ?? 502, from.headers);
-  let left = fault?.kind === 'cut' || fault?.kind === 'end' ? fault.afterBytes : Number.POSITIVE_INFINITY;
+  answer.flushHeaders();
+  const breaks = fault?.kind === 'cut' || fault?.kind === 'end' || fault?.kind === 'mute' ? fault : undefined;
+  let left = breaks?.afterBytes ?? Number.POSITIVE_INFINITY;
+  if (breaks?.kind === 'mute' && left === 0) muted.add(answer);
   from.on('data', (bytes: Buffer) => {
+    if (muted.has(answer)) return;
     answer.write(bytes.subarray(0, left));
     left -= bytes.length;
     if (left > 0) return;
+    if (breaks?.kind === 'mute') {
+      muted.add(answer);
+      return;
+    }
     from.destroy();
-    if (fault?.kind === 'end') answer.end();
+    if (breaks?.kind === 'end') answer.end();
     else answer.destroy();
   });
-  from.on('end', () => answer.end());
+  from.on('end', () => {
+    if (!muted.has(answer)) answer.end();
+  });
   from.on('error', () => answer.destroy());
 }
