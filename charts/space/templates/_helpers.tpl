@@ -2,13 +2,27 @@
 {{ .Release.Name }}-services
 {{- end }}
 
-{{/* The Space is named after the release, and its services' namespace after both: what cannot be named is refused here. */}}
+{{/*
+The Space is named after the release, and its services' namespace after both: what cannot be named is refused here, and
+so is a namespace that is another Space's. (Another release of the same name, and what it has, Helm itself refuses to touch.)
+*/}}
 {{- define "space.validate" -}}
 {{- if not (and (regexMatch "^[a-z][a-z0-9]*(-[a-z0-9]+)*$" .Release.Name) (le (len .Release.Name) 40)) }}
 {{- fail (printf "the release name %q cannot name a Space: use a lowercase letter, then letters, digits and single hyphens, 40 at most" .Release.Name) }}
 {{- end }}
 {{- if eq .Release.Namespace (include "space.services" .) }}
 {{- fail (printf "the namespace %s is made for the services of the Space; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
+{{- end }}
+{{- /* Two Spaces in one namespace would take each other's Capsules for theirs, and one of them could read what the other keeps there. */}}
+{{- $namespace := lookup "v1" "Namespace" "" .Release.Namespace | default dict }}
+{{- $owner := dig "metadata" "labels" "platform.space/space" .Release.Name $namespace }}
+{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items }}
+{{- if eq (dig "metadata" "labels" "platform.space/component" "" .) "operator" }}
+{{- $owner = dig "metadata" "labels" "platform.space/space" $owner . }}
+{{- end }}
+{{- end }}
+{{- if ne $owner .Release.Name }}
+{{- fail (printf "the namespace %s belongs to the Space %s; install the release %s into a namespace of its own" .Release.Namespace $owner .Release.Name) }}
 {{- end }}
 {{- end }}
 

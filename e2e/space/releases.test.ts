@@ -1,0 +1,136 @@
+/** Several Spaces, each a Helm release, on one real API server: what is theirs, and what no release owns. */
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { findTool } from '../cluster/tools.ts';
+import { type Finished, finish, type KubeObject } from './kube.ts';
+
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+const CLASS = '/apis/node.k8s.io/v1/runtimeclasses';
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+/** Every kind of the chart that is in no namespace. */
+const CLUSTER_WIDE = [
+  '/api/v1/namespaces',
+  '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+  '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
+  '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
+];
+
+let directory: string;
+let helmProgram: string;
+let server: ApiServer;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-releases-'));
+  helmProgram = await findTool('helm', directory);
+  server = await startApiServer();
+  await writeFile(join(directory, 'kubeconfig'), server.kubeconfig, { mode: 0o600 });
+  for (const name of ['home', 'cabin']) await namespace(name, { 'platform.space/space': name });
+  for (const name of ['home', 'cabin']) must(await install(name, name));
+});
+afterAll(async () => {
+  await server?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const namespace = (name: string, labels: object = {}) =>
+  server.client.call({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name, labels } } });
+const helm = (place: string, ...args: readonly string[]) =>
+  finish(helmProgram, [...args, '--namespace', place, '--kubeconfig', join(directory, 'kubeconfig')]);
+const install = (release: string, place: string, ...args: readonly string[]) =>
+  helm(place, 'install', release, CHART, ...args);
+
+function must({ code, stderr }: Finished): void {
+  if (code !== 0) throw new Error(stderr);
+}
+
+async function list(path: string): Promise<readonly KubeObject[]> {
+  const { items } = await server.client.call<{ items: KubeObject[] }>({ method: 'GET', path });
+  return items;
+}
+
+/** What is in no namespace and Helm made, by the release that it made it for, at the version that it has now. */
+async function ownedBy(release: string): Promise<ReadonlyMap<string, string>> {
+  const all = await Promise.all(
+    CLUSTER_WIDE.map(async (path) =>
+      (await list(path))
+        .filter(({ metadata }) => metadata.annotations?.['meta.helm.sh/release-name'] === release)
+        .map(({ metadata }) => [`${path}/${metadata.name}`, JSON.stringify(metadata)] as const),
+    ),
+  );
+  return new Map(all.flat());
+}
+
+it('share no object: what is in no namespace is named after its Space', async () => {
+  const [home, cabin] = [await ownedBy('home'), await ownedBy('cabin')];
+  expect(home.size).toBeGreaterThan(15);
+  expect([...cabin.keys()]).toEqual([...home.keys()].map((path) => path.replace('/home-', '/cabin-')));
+});
+
+it('share two definitions, which are no release’s and change with none', async () => {
+  const found = await list(DEFINITIONS);
+  expect(found.map(({ metadata }) => metadata.name)).toEqual([
+    'assistants.platform.space',
+    'capsules.platform.space',
+  ]);
+  for (const { metadata } of found) {
+    expect(metadata.annotations ?? {}).not.toHaveProperty(['meta.helm.sh/release-name']);
+    // Written once, by the release that found none.
+    expect(metadata.generation).toBe(1);
+  }
+});
+
+it.each([
+  ['another’s own namespace', 'den', 'home', 'the namespace home belongs to the Space home'],
+  [
+    'the namespace of another’s services',
+    'den',
+    'home-services',
+    'the namespace home-services belongs to the Space home',
+  ],
+  ['the name of another', 'home', 'elsewhere', 'cannot be imported into the current release'],
+])('a release in %s is refused before anything is made', async (_, release, place, reason) => {
+  if (place === 'elsewhere') await namespace(place);
+  const before = await Promise.all(['home', 'cabin', 'den'].map(ownedBy));
+  const refused = await install(release, place);
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toContain(reason);
+  expect(await Promise.all(['home', 'cabin', 'den'].map(ownedBy))).toEqual(before);
+});
+
+it('a namespace whose label was forgotten is another’s all the same, once its operator is in it', async () => {
+  await namespace('plain');
+  must(await install('hut', 'plain'));
+  const refused = await install('den', 'plain');
+  expect(refused.stderr).toContain('the namespace plain belongs to the Space hut');
+  must(await helm('plain', 'upgrade', 'hut', CHART));
+});
+
+it('the RuntimeClass is made by the first that is told to, and stays when that one goes', async () => {
+  for (const name of ['first', 'second']) {
+    await namespace(name);
+    must(await install(name, name, '--set', 'sandbox.createRuntimeClass=true'));
+  }
+  const made = async () => (await list(CLASS)).map(({ metadata }) => [metadata.name, metadata.uid]);
+  const before = await made();
+  expect(before).toHaveLength(1);
+  must(await helm('first', 'upgrade', 'first', CHART, '--reuse-values'));
+  must(await helm('first', 'uninstall', 'first', '--no-hooks'));
+  must(await helm('second', 'upgrade', 'second', CHART, '--reuse-values'));
+  expect(await made()).toEqual(before);
+});
+
+it('one that is uninstalled takes what is its own, and nothing of another or of all', async () => {
+  const [home, definitions] = [await ownedBy('home'), await list(DEFINITIONS)];
+  must(await helm('cabin', 'uninstall', 'cabin', '--no-hooks'));
+  // The services' namespace holds its data, and is for an administrator to delete.
+  expect([...(await ownedBy('cabin')).keys()]).toEqual(['/api/v1/namespaces/cabin-services']);
+  expect(await ownedBy('home')).toEqual(home);
+  expect(await list(DEFINITIONS)).toEqual(definitions);
+  must(await install('cabin', 'cabin'));
+  expect(await ownedBy('home')).toEqual(home);
+});
