@@ -38,6 +38,8 @@ const Environment = z
     EGRESS_CONTROL_PORT: port.default(8080),
     /** The name in the gateway's certificate; without it, the gateway is spoken to in the clear. */
     EGRESS_SERVER_NAME: z.string().min(1).optional(),
+    /** Where health and metrics are served; every address where nobody said. */
+    LISTEN_HOST: z.string().min(1).optional(),
     HEALTH_PORT: port.default(8081),
     METRICS_PORT: port.default(9090),
     LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
@@ -72,6 +74,7 @@ export interface Config {
   readonly egressProvisionerTokenFile: string;
   readonly egressControlPort: number;
   readonly egressServerName: string | undefined;
+  readonly listenHost: string | undefined;
   readonly healthPort: number;
   readonly metricsPort: number;
   readonly logLevel: string;
@@ -102,6 +105,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     egressProvisionerTokenFile: value.EGRESS_PROVISIONER_TOKEN_FILE,
     egressControlPort: value.EGRESS_CONTROL_PORT,
     egressServerName: value.EGRESS_SERVER_NAME,
+    listenHost: value.LISTEN_HOST,
     healthPort: value.HEALTH_PORT,
     metricsPort: value.METRICS_PORT,
     logLevel: value.LOG_LEVEL,

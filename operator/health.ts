@@ -7,8 +7,8 @@ export interface HealthView {
 }
 
 /** `/healthz`: the process can answer. `/readyz`: the stores are filled, so that it works or can take over at once. */
-export function serveHealth(port: number, view: HealthView): Promise<Server> {
-  return listen(port, (path) => {
+export function serveHealth(port: number, view: HealthView, host?: string): Promise<Server> {
+  return listen(port, host, (path) => {
     if (path === '/healthz')
       return view.live() ? { status: 200, text: 'ok\n' } : { status: 503, text: 'not live\n' };
     if (path === '/readyz')
@@ -17,8 +17,8 @@ export function serveHealth(port: number, view: HealthView): Promise<Server> {
   });
 }
 
-export function serveMetrics(port: number, registry: Registry): Promise<Server> {
-  return listen(port, async (path) =>
+export function serveMetrics(port: number, registry: Registry, host?: string): Promise<Server> {
+  return listen(port, host, async (path) =>
     path === '/metrics'
       ? { status: 200, text: await registry.metrics(), type: registry.contentType }
       : { status: 404, text: 'not found\n' },
@@ -31,7 +31,11 @@ interface Answer {
   readonly type?: string;
 }
 
-async function listen(port: number, answer: (path: string) => Answer | Promise<Answer>): Promise<Server> {
+async function listen(
+  port: number,
+  host: string | undefined,
+  answer: (path: string) => Answer | Promise<Answer>,
+): Promise<Server> {
   const server = createServer(async (request, response) => {
     const {
       status,
@@ -43,7 +47,7 @@ async function listen(port: number, answer: (path: string) => Answer | Promise<A
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, resolve);
+    server.listen({ port, host }, resolve);
   });
   return server;
 }

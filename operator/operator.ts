@@ -97,7 +97,8 @@ export function startOperator(options: OperatorOptions): Operator {
   const gate = watchGate(names, stores, reflectors, (finding) => {
     log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
     options.onGate?.(finding);
-    triggers.everything();
+    // What is told or begun may wait for what users do meanwhile; what must stop may not.
+    triggers.everything(names.onLoss === 'stop' && finding.status === 'False' ? 'live' : 'low');
   });
 
   const events = new EventRecorder({

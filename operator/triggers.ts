@@ -9,7 +9,7 @@ import { claimedId, pair, type Stores } from './stores.ts';
 
 export interface Triggers {
   /** Puts every Capsule and Assistant to work again: the gate has changed. */
-  readonly everything: () => void;
+  readonly everything: (priority: Priority) => void;
 }
 
 const COUNT_AFTER_MS = 250;
@@ -94,9 +94,9 @@ export function connectTriggers(
   });
 
   return {
-    everything() {
-      for (const capsule of stores.capsules.list()) queues.capsules.add(keyOf(capsule));
-      addAssistants(stores.assistants.list(), 'live');
+    everything(priority) {
+      for (const capsule of stores.capsules.list()) queues.capsules.add(keyOf(capsule), priority);
+      addAssistants(stores.assistants.list(), priority);
     },
   };
 }

@@ -9,7 +9,8 @@ import type { Result } from '../runtime/controller.ts';
 import { ApiError } from '../runtime/errors.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import { type Key, makeKey } from '../runtime/objects.ts';
-import { ensureDatabase } from './database.ts';
+import { together } from '../runtime/together.ts';
+import { claimId, ensureDatabase, LOST_RACE } from './database.ts';
 import { waitsFor } from './decide.ts';
 import { ensureDocuments, sweepDocuments } from './documents.ts';
 import { finalizeAssistant } from './finalize.ts';
@@ -93,15 +94,13 @@ async function run(
   const id = workload.manifest.platform.id;
   const key = makeKey(workloadNamespace(workload), id);
   const compiled = compileEgress(workload.manifest);
-  const [database, outside] = await Promise.all([
-    ensureDatabase(context, workload, facts.secret, signal),
+  const [{ database, objects }, outside] = await together([
+    ensureStores(context, facts, workload, signal),
     ensureEgress(context, workload, compiled, facts, signal),
     ensureDocuments(context, workload, signal),
     writer.apply(SERVICE, serviceObject(workload), stores.services.get(key), signal),
   ]);
   const { access } = database;
-  const { objectStore } = context;
-  const objects = access && objectStore && (await ensureObjects(context, objectStore, workload, signal));
   const told = {
     database: database.finding,
     objects: objects?.finding,
@@ -153,6 +152,18 @@ async function run(
   if (isTrue(finding)) await sweepDocuments(context, workload, signal);
   const again = !isTrue(finding) && (await askAgain(context, stores.deployments.get(key), signal));
   return { ...told, workload: finding, again };
+}
+
+/** Both brokers are asked at the same time, once the id is taken. */
+async function ensureStores(context: Context, facts: Gathered, workload: Workload, signal: AbortSignal) {
+  const secret = facts.secret ?? (await claimId(context, workload, signal));
+  if (!secret) return { database: LOST_RACE, objects: undefined };
+  const { objectStore } = context;
+  const [database, objects] = await together([
+    ensureDatabase(context, workload, secret, signal),
+    objectStore && ensureObjects(context, objectStore, workload, facts.token, signal),
+  ]);
+  return { database, objects };
 }
 
 /** What the manifest does not ask for any more ends at once; what stands in the way of the rest does not matter. */

@@ -29,22 +29,20 @@ export function registeredOwner(secret: SecretObject | undefined): string | unde
   return secret?.metadata.annotations?.[ANNOTATION.owner];
 }
 
+export const LOST_RACE: DatabaseStep = {
+  finding: no('DuplicateIdentifier', 'Another Assistant took the id at the same moment.'),
+  retry: new Error('lost the race for an id'),
+};
+
 /**
- * The Secret is claimed by name before the broker hears of the id, so that a crash leaves a record of who owns what
- * may have been made; the URL joins it afterwards. A rotation that is asked for is the same call over again.
+ * The URL joins the Secret by which the id was claimed. A rotation that is asked for is the same call over again.
  */
 export async function ensureDatabase(
   context: Context,
   workload: Workload,
-  claimed: SecretObject | undefined,
+  secret: SecretObject,
   signal: AbortSignal,
 ): Promise<DatabaseStep> {
-  const secret = claimed ?? (await claim(context, workload, signal));
-  if (!secret)
-    return {
-      finding: no('DuplicateIdentifier', 'Another Assistant took the id at the same moment.'),
-      retry: new Error('lost the race for an id'),
-    };
   const known = secret.data?.['DATABASE_URL'];
   const rotation = rotationAsked(workload.assistant, secret);
   const ca = base64(await context.spaceCa());
@@ -89,7 +87,11 @@ function base64(text: string | undefined): string | undefined {
   return text === undefined ? undefined : Buffer.from(text, 'utf8').toString('base64');
 }
 
-async function claim(
+/**
+ * Takes the id by a Secret of its name before any broker hears of it, so that a crash leaves a record of who owns what
+ * may have been made. Undefined when another was faster.
+ */
+export async function claimId(
   context: Context,
   workload: Workload,
   signal: AbortSignal,

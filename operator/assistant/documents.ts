@@ -4,6 +4,7 @@ import { ANNOTATION } from '../names.ts';
 import { digestOf } from '../runtime/digest.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
 import { makeKey, pathOf } from '../runtime/objects.ts';
+import { together } from '../runtime/together.ts';
 import { pair } from '../stores.ts';
 import { type Document, documentObject, documents, type Workload, workloadNamespace } from './workload.ts';
 
@@ -22,9 +23,7 @@ export async function ensureDocuments(
   signal: AbortSignal,
 ): Promise<void> {
   const { manifest, genesis } = documents(workload);
-  await Promise.all(
-    [manifest, genesis].map((document) => ensureDocument(context, workload, document, signal)),
-  );
+  await together([manifest, genesis].map((document) => ensureDocument(context, workload, document, signal)));
 }
 
 async function ensureDocument(
@@ -71,5 +70,5 @@ export async function sweepDocuments(
       ({ metadata }) =>
         !wanted.has(metadata.name) && metadata.annotations?.[ANNOTATION.owner] === assistant.metadata.uid,
     );
-  await Promise.all(old.map((configMap) => context.writer.remove(CONFIG_MAP, configMap, signal)));
+  await together(old.map((configMap) => context.writer.remove(CONFIG_MAP, configMap, signal)));
 }

@@ -18,6 +18,7 @@ import {
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
+import { together } from '../runtime/together.ts';
 import type { Secret } from '../secret.ts';
 import { claimedId, pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
@@ -54,13 +55,13 @@ export async function finalizeAssistant(
   const mine = <T extends KubeObject>(objects: readonly T[]) =>
     objects.filter(({ metadata }) => metadata.annotations?.[ANNOTATION.owner] === uid);
   const remove = (resource: Resource, objects: readonly KubeObject[]) =>
-    Promise.all(
+    together(
       objects
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
         .map((object) => writer.remove(resource, object, signal)),
     );
   const claim = pair(capsuleName, id);
-  await Promise.all([
+  await together([
     remove(DEPLOYMENT, mine(stores.deployments.by('assistant', claim))),
     remove(SERVICE, mine(stores.services.by('assistant', claim))),
   ]);

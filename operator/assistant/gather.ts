@@ -21,6 +21,8 @@ import type { Facts } from './plan.ts';
 
 export interface Gathered extends Facts, EnteredInputs {
   readonly secret: SecretObject | undefined;
+  /** With its token for the object store. */
+  readonly token: SecretObject | undefined;
   /** This Assistant's own; another's under the same id is not seen. */
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
@@ -69,6 +71,7 @@ export async function gather(
     provisioned: owner === uid && secret?.data?.['DATABASE_URL'] !== undefined,
     objects: context.objectStore && { registered: isRegistered(token, uid) },
     secret,
+    token,
     deployment: id === undefined ? undefined : ownedBy(uid, stores.deployments.get(makeKey(namespace, id))),
     pods:
       id === undefined

@@ -26,9 +26,10 @@ export async function ensureObjects(
   context: Context,
   broker: ObjectStoreBroker,
   workload: Workload,
+  found: SecretObject | undefined,
   signal: AbortSignal,
 ): Promise<ObjectStoreStep> {
-  const secret = await claim(context, workload, signal);
+  const secret = await claim(context, workload, found, signal);
   const token = secret.data?.['token'] ?? '';
   const tokenDigest = sha256(token);
   if (secret.metadata.annotations?.[ANNOTATION.registered] === tokenDigest)
@@ -70,11 +71,15 @@ export function isRegistered(secret: SecretObject | undefined, owner: string | u
 }
 
 /** The Secret with a token, made when it is missing; what another Assistant of the id left is handed on. */
-async function claim(context: Context, workload: Workload, signal: AbortSignal): Promise<SecretObject> {
+async function claim(
+  context: Context,
+  workload: Workload,
+  found: SecretObject | undefined,
+  signal: AbortSignal,
+): Promise<SecretObject> {
   const namespace = workloadNamespace(workload);
   const name = workloadObjectsSecretName(workload.manifest.platform.id);
   const { uid = '' } = workload.assistant.metadata;
-  const found = await readSecret(context, namespace, name, signal);
   const fresh = { token: encode(newWorkloadPrincipal()) };
   if (!found) {
     const metadata = {

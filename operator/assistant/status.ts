@@ -42,6 +42,9 @@ const TOLD_REASONS = new Set([
   'Unschedulable',
 ]);
 
+/** Not yet, and not for now because somebody wished so: neither is a warning. */
+const QUIET_REASONS = new Set(['Waiting', 'Suspended']);
+
 function tell(
   context: Context,
   assistant: Assistant,
@@ -60,7 +63,7 @@ function tell(
         note,
       });
     }
-    if (status === 'False' && (TOLD.has(type) || TOLD_REASONS.has(reason)) && reason !== 'Waiting') {
+    if (status === 'False' && (TOLD.has(type) || TOLD_REASONS.has(reason)) && !QUIET_REASONS.has(reason)) {
       const told = type === 'SandboxReady' ? 'SandboxRefused' : reason;
       context.events.record(ASSISTANT, assistant, {
         type: 'Warning',

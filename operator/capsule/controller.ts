@@ -5,6 +5,7 @@ import { CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
 import type { Result } from '../runtime/controller.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import type { Key } from '../runtime/objects.ts';
+import { together } from '../runtime/together.ts';
 import { ensureDatabase } from './database.ts';
 import { decideName, SUSPENDED, waitsFor } from './decide.ts';
 import { finalizeCapsule } from './finalize.ts';
@@ -68,7 +69,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     if (known || (blocked === undefined && !capsule.spec.suspend)) return take();
     return { finding: capsule.spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
   };
-  const [database, objects] = await Promise.all([
+  const [database, objects] = await together([
     step('DatabaseReady', () => ensureDatabase(context, capsule, signal)),
     objectStore && step('ObjectStoreReady', () => ensureObjectStore(context, objectStore, capsule, signal)),
   ]);

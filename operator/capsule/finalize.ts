@@ -4,6 +4,7 @@ import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, SECRET } from '../kinds.ts
 import { CAPSULE_FINALIZER, capsuleNamespace, LABEL } from '../names.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
+import { together } from '../runtime/together.ts';
 import { ownsNamespace } from './decide.ts';
 import { readHoldings, release } from './release.ts';
 import { reportCapsule } from './status.ts';
@@ -26,7 +27,7 @@ export async function finalizeCapsule(
 
   const assistants = stores.assistants.by('capsule', capsule.metadata.name);
   if (assistants.length > 0) {
-    await Promise.all(
+    await together(
       assistants
         .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
         .map((assistant) => writer.remove(ASSISTANT, assistant, signal)),

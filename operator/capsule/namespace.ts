@@ -14,6 +14,7 @@ import type { Applied, Desired } from '../runtime/apply.ts';
 import { ApiError, isAlreadyExists } from '../runtime/errors.ts';
 import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
 import type { Store } from '../runtime/store.ts';
+import { together } from '../runtime/together.ts';
 import { decideNamespace, waitsFor } from './decide.ts';
 import {
   assistantsPolicyObject,
@@ -47,8 +48,8 @@ export async function ensureGuardrails(
     return { kind: resource.kind, applied: await context.writer.apply(resource, desired, live, signal) };
   };
   const desiredBinding = secretsBindingObject(names, capsule, identity);
-  const [bounds, ...others] = await Promise.all([
-    Promise.all([
+  const [bounds, ...others] = await together([
+    together([
       apply(RESOURCE_QUOTA, stores.resourceQuotas, quotaObject(names, capsule)),
       apply(LIMIT_RANGE, stores.limitRanges, limitRangeObject(names, capsule)),
     ]).catch(invalidQuota),

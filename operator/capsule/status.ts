@@ -32,7 +32,7 @@ export function isReady(object: Capsule | Assistant): boolean {
   );
 }
 
-/** `Ready` only sums up, and a deletion that goes on is no news. */
+/** `Ready` only sums up, and a deletion that goes on is no news; nor is that somebody wished it suspended. */
 const QUIET = new Set(['Ready', 'Finalized']);
 
 function tellCapsule(
@@ -52,7 +52,11 @@ function tellCapsule(
       tell('Normal', 'SandboxRestored', 'Gate', condition.message);
     } else if (condition.type === 'DatabaseReady' && condition.status === 'True') {
       tell('Normal', 'DatabaseProvisioned', 'Provision', condition.message);
-    } else if (condition.status === 'False' && !QUIET.has(condition.type)) {
+    } else if (
+      condition.status === 'False' &&
+      !QUIET.has(condition.type) &&
+      condition.reason !== 'Suspended'
+    ) {
       tell('Warning', condition.reason, 'Reconcile', condition.message);
     }
   }
