@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Secret } from './secret.ts';
 
 /** Whom a token may speak to; written in its prefix, so that a leak is found and a mix-up refused early. */
@@ -20,7 +20,7 @@ export function newToken(audience: Audience): Secret<string> {
 }
 
 export function digestOf(token: Secret<string>): TokenDigest {
-  return createHash('sha256').update(token.reveal(), 'utf8').digest();
+  return hash('sha256', token.reveal(), 'buffer');
 }
 
 export function sameDigest(a: TokenDigest, b: TokenDigest): boolean {

@@ -17,5 +17,6 @@ it.each([
   `01-${trace}-00f067aa0ba902b7-01`,
   `00-${trace}-00f067aa0ba902b7-01, 00-${trace}-00f067aa0ba902b7-01`,
 ])('makes a new id instead of %j', (value) => {
-  expect(traceIdOf(value, (n) => Buffer.alloc(n, 0xab))).toBe('ab'.repeat(16));
+  const uuid = () => '0f7b1c9e-6a5d-4c3b-9e2f-8d7a6b5c4d3e' as const;
+  expect(traceIdOf(value, uuid)).toBe('0f7b1c9e6a5d4c3b9e2f8d7a6b5c4d3e');
 });

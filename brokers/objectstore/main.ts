@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLogger, stopSignal } from '@space/broker-kit';
+import { createLogger, gatheredOutput, stopSignal } from '@space/broker-kit';
 import { startBroker } from './broker.ts';
 import { readConfig } from './config.ts';
 
@@ -14,7 +14,11 @@ function driverDirectory(): string {
 }
 
 const stopped = stopSignal();
-const log = createLogger({ service: 'objectstore-broker', level: 'info' });
+const log = createLogger({
+  service: 'objectstore-broker',
+  level: 'info',
+  destination: gatheredOutput(),
+});
 try {
   const config = readConfig(process.env);
   log.level = config.LOG_LEVEL;
