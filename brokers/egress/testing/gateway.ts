@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import {
+  type AddressGuard,
   type Answer,
   addressGuard,
   createLogger,
   createMetrics,
   newToken,
   portOf,
+  type Resolve,
   Secret,
   withFixed,
 } from '@space/broker-kit';
@@ -44,6 +46,9 @@ export interface TestGateway {
 
 export async function makeGateway(options: {
   readonly fixed?: ReadonlyMap<string, Answer>;
+  /** Who is asked for names that are not fixed; without it they have no address. */
+  readonly resolve?: Resolve;
+  readonly guard?: AddressGuard;
   readonly authorities?: string;
   readonly limits?: Partial<DataLimits>;
   readonly now?: () => number;
@@ -55,8 +60,8 @@ export async function makeGateway(options: {
     host: '127.0.0.1',
     port: 0,
     custody,
-    resolve: withFixed(options.fixed ?? new Map(), async () => []),
-    guard: addressGuard(),
+    resolve: withFixed(options.fixed ?? new Map(), options.resolve ?? (async () => [])),
+    guard: options.guard ?? addressGuard(),
     names: ['assistant-egress'],
     authorities: options.authorities,
     limits: { patienceMs: 50, ...options.limits },

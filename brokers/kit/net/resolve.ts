@@ -18,8 +18,8 @@ const LONGEST_TTL_S = 60;
 const MOST_NAMES = 4_096;
 
 /** Asks the machine's DNS servers for the name as it stands: no hosts file, no search list. */
-export function dnsResolve(servers?: readonly string[]): Resolve {
-  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
+export function dnsResolve(servers?: readonly string[], timeoutMs = TIMEOUT_MS): Resolve {
+  const resolver = new Resolver({ timeout: timeoutMs, tries: TRIES });
   if (servers !== undefined) resolver.setServers(servers);
   return async (host) => {
     const answers = await Promise.allSettled([
