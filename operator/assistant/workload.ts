@@ -150,7 +150,15 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
   // What has an authority speaks TLS, every service of it.
   const scheme = database.verified ? 'https' : 'http';
   const { manifest, genesis } = documents(workload);
-  const outside = egressParts(id, egress);
+  const services = [
+    { ip: postgresAddress, hostnames: ['postgres'] },
+    ...(objects ? [{ ip: objects.address, hostnames: [OBJECT_STORE] }] : []),
+  ];
+  const outside = egressParts(
+    id,
+    egress,
+    services.flatMap(({ hostnames }) => hostnames),
+  );
   const ownNames = new Set(outside.env.map(({ name }) => name));
   const file = (path: string) => [{ key: path.slice(path.indexOf('/') + 1), path }];
   return {
@@ -166,11 +174,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
         { name: 'timeout', value: '1' },
       ],
     },
-    hostAliases: [
-      { ip: postgresAddress, hostnames: ['postgres'] },
-      ...(objects ? [{ ip: objects.address, hostnames: [OBJECT_STORE] }] : []),
-      ...outside.hostAliases,
-    ],
+    hostAliases: [...services, ...outside.hostAliases],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     initContainers: [attesterContainer(names.attesterImage)],
     containers: [

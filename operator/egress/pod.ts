@@ -10,12 +10,19 @@ export interface EgressParts {
   readonly sources: readonly object[];
 }
 
-/** Reached by themselves, not through the proxy. */
-const INSIDE = ['postgres', 'objectstore', EGRESS_HOST, 'localhost', '127.0.0.1', '::1'].join(',');
+const OWN_HOST = ['localhost', '127.0.0.1', '::1'];
 
-/** Environment and files of allowed hosts and stored inputs: no value of an input is among them. */
-export function egressParts(id: string, binding: EgressBinding | undefined): EgressParts {
+/**
+ * Environment and files of allowed hosts and stored inputs: no value of an input is among them. `services` are the
+ * names that the pod reaches by itself, not through the proxy.
+ */
+export function egressParts(
+  id: string,
+  binding: EgressBinding | undefined,
+  services: readonly string[],
+): EgressParts {
   if (!binding) return { env: [], hostAliases: [], sources: [] };
+  const inside = [...services, EGRESS_HOST, ...OWN_HOST].join(',');
   const secret = egressSecretName(id);
   const fromSecret = (name: string, key: string) => ({
     name,
@@ -27,8 +34,8 @@ export function egressParts(id: string, binding: EgressBinding | undefined): Egr
       fromSecret('HTTPS_PROXY', 'HTTPS_PROXY'),
       // Some programs know the one spelling, some the other.
       fromSecret('https_proxy', 'HTTPS_PROXY'),
-      { name: 'NO_PROXY', value: INSIDE },
-      { name: 'no_proxy', value: INSIDE },
+      { name: 'NO_PROXY', value: inside },
+      { name: 'no_proxy', value: inside },
       { name: 'NODE_USE_ENV_PROXY', value: '1' },
       { name: 'EGRESS_URL', value: url },
       fromSecret('EGRESS_TOKEN', 'EGRESS_TOKEN'),

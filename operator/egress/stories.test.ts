@@ -205,6 +205,11 @@ test('allowed hosts wait for every replica’s acknowledgement, and narrow at on
       ?.spec?.clusterIP,
     hostnames: ['assistant-egress'],
   });
+  // Whatever the pod knows by name is inside, and not asked of the proxy.
+  const names =
+    deployment?.spec?.template.spec?.hostAliases?.flatMap(({ hostnames = [] }) => hostnames) ?? [];
+  const inside = container?.env?.find((one) => one.name === 'NO_PROXY')?.value?.split(',');
+  expect(inside).toEqual([...names, 'localhost', '127.0.0.1', '::1']);
 
   // At rest nobody is called.
   await eventually(
