@@ -1,67 +1,69 @@
-import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import express from 'express';
-import fc from 'fast-check';
-import { decide, POLICY_ROUTES, targets } from '../brokers/egress/testing/targets.ts';
-import type { Report } from './report.ts';
+import { askAll } from '../brokers/egress/testing/pipeline.ts';
+import { decide } from '../brokers/egress/testing/policy.ts';
+import { NODE_ROUTERS, startNodeRouters } from '../brokers/egress/testing/routers.ts';
+import { fuzzedTarget } from '../brokers/egress/testing/targets.ts';
+import { seeded } from '../brokers/kit/testing/random.ts';
+import { askGo } from './egress-routes/go.ts';
+import { askNginx } from './egress-routes/nginx.ts';
+import { quantile, type Report } from './report.ts';
 
 /**
- * What the gateway allows, replayed on the routers of upstreams: Express in this process, Go's net/http beside it. Any
- * target that one of them would take for another route than the gateway did is a hole, and ends the run.
+ * What the gateway allows, replayed on the routers of upstreams: Node's http with the WHATWG URL, Express, Go's net/http
+ * and nginx. Any target that one of them would take for another route than the gateway did is a hole, and ends the run.
+ * `SEED=N` repeats one.
  */
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  const count = quick ? 100_000 : 1_000_000;
+  const seed = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
+  console.log(`seed ${seed}`);
   const directory = await mkdtemp(join(tmpdir(), 'space-bench-routes-'));
   try {
-    const program = join(directory, 'dispatch');
-    await promisify(execFile)('go', ['build', '-o', program, '.'], {
-      cwd: join(import.meta.dirname, 'egress-routes'),
-    });
-    const allowed: { readonly method: string; readonly sent: string; readonly route: number }[] = [];
-    let decided = 0;
-    const began = performance.now();
-    let deciding = 0;
-    const batch = 50_000;
-    for (let done = 0; done < count; done += batch) {
-      const sample = fc.sample(targets(), { numRuns: batch, seed: done });
-      const at = performance.now();
-      for (const { method, raw } of sample) {
-        const decision = decide(method, raw);
-        decided += 1;
-        if (typeof decision === 'object') allowed.push({ method, ...decision });
-      }
-      deciding += performance.now() - at;
-    }
-    const express = expressDispatch();
+    const { allowed, refused, microseconds } = fuzz(quick ? 100_000 : 1_000_000, seed);
     const lines = allowed.map(({ method, sent }) => `${method} ${sent}`);
-    const go = await goDispatch(program, lines);
-    const holes = allowed.flatMap(({ method, sent, route }, index) => {
-      const others = { express: express(method, sent), go: go[index] ?? -2 };
-      return Object.entries(others)
-        .filter(([, other]) => other !== route && other !== -1)
-        .map(
-          ([name, other]) => `${name} takes ${method} ${sent} for route ${other}, the gateway for ${route}`,
-        );
+    const readings = await askEverybody(directory, lines);
+    const holes = readings.flatMap(([name, routes]) =>
+      allowed.flatMap(({ method, sent, route }, index) =>
+        routes[index] === route || routes[index] === -1
+          ? []
+          : [`${name} takes ${method} ${sent} for route ${routes[index]}, the gateway for ${route}`],
+      ),
+    );
+    if (holes.length > 0)
+      throw new Error(`${holes.length} holes, seed ${seed}\n${holes.slice(0, 9).join('\n')}`);
+    const same = readings.map(([name, routes]) => {
+      const count = routes.filter((route) => route !== -1).length;
+      // A router that takes nothing would never disagree.
+      if (count < allowed.length / 2)
+        throw new Error(`${name} took ${count} of ${allowed.length} for a route`);
+      return { what: `taken for the same route by ${name}, the others for none`, n: count };
     });
-    if (holes.length > 0) throw new Error(holes.slice(0, 5).join('\n'));
-    const unknown = allowed.filter((_, index) => go[index] === -1).length;
+    // The same question about what the gateway refuses: if they agreed on that, too, the targets would prove nothing.
+    const doubted = await askEverybody(directory, refused);
+    const contested = refused.filter(
+      (_, index) => new Set(doubted.map(([, routes]) => routes[index])).size > 1,
+    ).length;
+    if (contested === 0)
+      throw new Error('the routers agree on all that was refused: the targets are too tame');
     return {
       title: 'Route decisions of the egress gateway against the routers of upstreams',
       rows: [
-        { what: 'targets decided', n: decided },
+        { what: 'targets decided', n: microseconds.length },
         { what: 'allowed', n: allowed.length },
-        { what: 'taken for another route by Express or Go', n: holes.length },
-        { what: 'refused by Go all the same', n: unknown },
+        { what: 'of them different', n: new Set(lines).size },
+        ...same,
+        { what: 'taken for another route by one of them', n: holes.length },
+        { what: `of ${refused.length} refused, those on whose route they do not agree`, n: contested },
       ],
       figures: {
-        targets: decided,
+        seed,
+        targets: microseconds.length,
         allowed: allowed.length,
         holes: holes.length,
-        decision_us: Math.round((deciding / decided) * 1_000_000) / 1_000,
-        seconds: Math.round((performance.now() - began) / 100) / 10,
+        contested,
+        decision_p50_us: quantile(microseconds, 0.5),
+        decision_p99_us: quantile(microseconds, 0.99),
       },
     };
   } finally {
@@ -69,46 +71,53 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   }
 }
 
-/** Express's own router, asked without a socket. */
-function expressDispatch(): (method: string, url: string) => number {
-  const router = express.Router();
-  let hit = -1;
-  POLICY_ROUTES.forEach(({ method, path }, index) => {
-    const pattern = path
-      .split('/')
-      .map((segment, at) => (segment === '*' ? `:p${at}` : segment))
-      .join('/');
-    router[method.toLowerCase() as 'get'](pattern, () => {
-      hit = index;
-    });
-  });
-  return (method, url) => {
-    hit = -1;
-    const request = { method, url, headers: {} } as unknown as express.Request;
-    router(request, {} as express.Response, () => undefined);
-    return hit;
-  };
+interface Allowed {
+  readonly method: string;
+  readonly sent: string;
+  readonly route: number;
 }
 
-function goDispatch(program: string, lines: readonly string[]): Promise<number[]> {
-  const patterns = POLICY_ROUTES.map(
-    ({ method, path }) =>
-      `${method} ${path
-        .split('/')
-        .map((segment, at) => (segment === '*' ? `{p${at}}` : segment))
-        .join('/')}`,
-  );
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, patterns, { stdio: ['pipe', 'pipe', 'inherit'] });
-    let text = '';
-    child.stdout.setEncoding('utf8').on('data', (chunk) => {
-      text += chunk;
-    });
-    child.on('error', reject).on('close', (code) => {
-      const routes = text.trimEnd().split('\n').map(Number);
-      if (code === 0 && routes.length === lines.length) resolve(routes);
-      else reject(new Error(`Go's dispatcher ended with ${code} after ${routes.length} of ${lines.length}`));
-    });
-    child.stdin.end(`${lines.join('\n')}\n`);
-  });
+/** So many of the refused targets are asked about. */
+const DOUBTED = 2_000;
+/** What can be sent at all in a request line. */
+const SENDABLE = /^\/i\/bank(\/[\x21-\x7e]{0,1000})$/;
+
+function fuzz(count: number, seed: number) {
+  const random = seeded(seed);
+  const allowed: Allowed[] = [];
+  const refused: string[] = [];
+  const microseconds: number[] = [];
+  for (let decided = 0; decided < count; decided += 1) {
+    const { method, raw } = fuzzedTarget(random);
+    const at = performance.now();
+    const decision = decide(method, raw);
+    microseconds.push(Math.round((performance.now() - at) * 1e6) / 1e3);
+    const [, path] = SENDABLE.exec(raw) ?? [];
+    if (typeof decision === 'object') allowed.push({ method, ...decision });
+    else if (path !== undefined && refused.length < DOUBTED) refused.push(`${method} ${path}`);
+  }
+  return { allowed, refused, microseconds };
+}
+
+type Reading = readonly [name: string, routes: readonly number[]];
+
+async function askEverybody(directory: string, lines: readonly string[]): Promise<readonly Reading[]> {
+  return [
+    ...(await askNode(lines)),
+    ['Go', await askGo(directory, lines)],
+    ['nginx', await askNginx(directory, lines)],
+  ];
+}
+
+async function askNode(lines: readonly string[]): Promise<readonly Reading[]> {
+  const server = await startNodeRouters();
+  try {
+    const answers = await askAll(server.port, lines);
+    return NODE_ROUTERS.map((name, index) => [
+      name,
+      answers.map((answer) => (answer === '' ? -1 : Number(answer.split(' ')[index]))),
+    ]);
+  } finally {
+    await server.close();
+  }
 }

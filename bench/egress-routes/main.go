@@ -1,5 +1,6 @@
-// Reads lines "METHOD TARGET" and says for each which route Go's net/http would dispatch it to: its index among the
-// patterns of the command line, -1 for none. The request goes through net/http's own parser and ServeMux.
+// Reads lines "METHOD TARGET" and says for each which path Go's net/http would dispatch it to and what its selector
+// would be: the index among the patterns of the command line (-1 for none), a space, and the first value in hex.
+// The request goes through net/http's own parser and ServeMux. The first argument names the parameter.
 package main
 
 import (
@@ -12,21 +13,23 @@ import (
 )
 
 func main() {
-	hit := -1
+	hit, kind := -1, ""
 	mux := http.NewServeMux()
-	for index, pattern := range os.Args[1:] {
-		mux.HandleFunc(pattern, func(http.ResponseWriter, *http.Request) { hit = index })
+	for index, pattern := range os.Args[2:] {
+		mux.HandleFunc(pattern, func(_ http.ResponseWriter, request *http.Request) {
+			hit, kind = index, request.URL.Query().Get(os.Args[1])
+		})
 	}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(make([]byte, 1<<20), 1<<20)
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
 	for in.Scan() {
-		hit = -1
+		hit, kind = -1, ""
 		raw := strings.NewReader(in.Text() + " HTTP/1.1\r\nHost: api.bank.org\r\n\r\n")
 		if request, err := http.ReadRequest(bufio.NewReader(raw)); err == nil {
 			mux.ServeHTTP(httptest.NewRecorder(), request)
 		}
-		fmt.Fprintln(out, hit)
+		fmt.Fprintf(out, "%d %x\n", hit, kind)
 	}
 }

@@ -1,111 +1,242 @@
-import fc from 'fast-check';
-import { compileRoutes, type Route } from '../core/route.ts';
-import { parseInputTarget } from '../core/target.ts';
+import type { Random } from '../../kit/testing/random.ts';
+import { POLICY_ROUTES, SELECTOR } from './policy.ts';
 
-/** A policy, its neighbours that it does not allow, and what an attacker would like to have taken for one another. */
-export const POLICY_ROUTES: readonly Route[] = [
-  { method: 'GET', path: '/v1/accounts' },
-  { method: 'GET', path: '/v1/accounts/*/postings' },
-  { method: 'POST', path: '/v1/accounts/*/postings' },
-  { method: 'GET', path: '/v1/files/*' },
-  { method: 'DELETE', path: '/v1/files/*' },
-  { method: 'GET', path: '/v1/files/*/content' },
-  { method: 'PUT', path: '/admin/keys' },
-];
-/** Indices of the routes that are in the manifest; the others exist at the upstream alone. */
-const IN_MANIFEST = [0, 1, 3];
-
-const match = compileRoutes(IN_MANIFEST.map((index) => POLICY_ROUTES[index] as Route));
-
-/** What the gateway decides: the route's index among all, and the bytes that it sends. */
-export function decide(
-  method: string,
-  raw: string,
-): 'refused' | { readonly route: number; readonly sent: string } {
-  const target = parseInputTarget(raw);
-  if (typeof target === 'string') return 'refused';
-  const index = match(method, target);
-  if (typeof index === 'string') return 'refused';
-  const { path, query } = target;
-  return { route: IN_MANIFEST[index] ?? -1, sent: query === undefined ? path : `${path}?${query}` };
+/** A request line of somebody who would like to have one route taken for another. */
+export interface FuzzedTarget {
+  readonly method: string;
+  readonly raw: string;
 }
 
-const PIECES = [
-  'v1',
-  'accounts',
-  'postings',
-  'files',
-  'content',
-  'admin',
-  'keys',
-  '42',
-  'a',
-  '.',
-  '..',
-  '...',
-  '%2e',
-  '%2E%2E',
-  '%2F',
-  '%2f',
-  '%5C',
-  '\\',
-  '%25',
-  '%252F',
-  ';',
-  '%3B',
-  ';x=1',
-  '%00',
-  '%0A',
-  '%20',
-  '+',
-  '%C3%A9',
-  '%C0%AF',
-  '%EF%BC%8F',
-  '%70',
-  '%41',
-  ':',
-  '@',
-  '*',
-  '~',
-  '!',
-  "'",
-  '(',
-  '%',
-  '%2',
-  'Accounts',
-  'V1',
-  '#',
-  ' ',
-  '&',
-  '=',
+const METHODS = ['GET', 'GET', 'GET', 'GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'get', 'OPTIONS'];
+const WORDS = ['v1', 'accounts', 'postings', 'files', 'content', 'admin', 'keys', 'search', 'export', '42'];
+
+/** Every way known to us in which two servers have read one text differently. */
+const TRICKS: Readonly<Record<string, readonly string[]>> = {
+  'dot segments': ['.', '..', '...', '%2e', '%2E%2E', '.%2e', '%2e.', '..;', '..%00', '%252e%252e'],
+  slashes: [
+    '/',
+    '//',
+    '%2F',
+    '%2f',
+    '%252F',
+    '%25252f',
+    '\\',
+    '%5C',
+    '%5c',
+    '%255C',
+    '/./',
+    '/../',
+    '\\..\\',
+  ],
+  overlong: ['%C0%AF', '%C0%AE', '%E0%80%AF', '%F0%80%80%AF', '%C0%80', '%C1%9C', '%ED%A0%80', '%FF', '%80'],
+  'look-alikes': [
+    '%EF%BC%8F',
+    '%EF%BC%8E',
+    '%E2%81%84',
+    '%E2%88%95',
+    '%EF%BC%85',
+    '%E2%80%A4',
+    '%C2%AF',
+    '\u2215',
+  ],
+  controls: [
+    '%00',
+    '\0',
+    '%0A',
+    '%0D%0A',
+    '\n',
+    '\t',
+    '%09',
+    '%20',
+    ' ',
+    '%7F',
+    '%C2%85',
+    '%1B',
+    '%E2%80%A8',
+  ],
+  parameters: [
+    ';',
+    ';x=1',
+    '%3B',
+    ';v1',
+    '=',
+    ',',
+    '&',
+    '%26',
+    '%3D',
+    '+',
+    '%2B',
+    '$',
+    '!',
+    "'",
+    '(',
+    ')',
+    '*',
+  ],
+  'ends of a path': ['?', '%3F', '%3f', '#', '%23', '??', '?#', '#?', '%253F', '?/', '#/../'],
+  escapes: [
+    '%',
+    '%2',
+    '%zz',
+    '%u002f',
+    '%%2F',
+    '%25',
+    '%2525',
+    '%C3%A9',
+    '%c3%a9',
+    '%70',
+    '%41',
+    '%7E',
+    '~',
+    '|',
+  ],
+  authorities: ['@', ':', '//evil.org', 'http://evil.org', ':443', '[::1]', '@evil.org/', 'https:'],
+  letters: ['a', 'V', 'é', 'é'.normalize('NFD'), '\u0130', '\u017f', '\ufeff', '_', '-', '0'],
+};
+const KINDS = [
+  'public',
+  'private',
+  'PUBLIC',
+  'publi%63',
+  '%70ublic',
+  'public,private',
+  '',
+  'public%00',
+  'public#',
+];
+const SELECTORS = [
+  SELECTOR,
+  'Kind',
+  'kind[]',
+  'kind%5B%5D',
+  '%6Bind',
+  'ki%6Ed',
+  '+kind',
+  'kind%00',
+  'kind%20',
+  'k.ind',
 ];
 
-/** Targets near the policy's routes: whole routes, routes with a piece changed, and free mixtures of pieces. */
-export function targets(): fc.Arbitrary<{ readonly method: string; readonly raw: string }> {
-  const piece = fc.constantFrom(...PIECES);
-  const segment = fc.array(piece, { minLength: 0, maxLength: 3 }).map((parts) => parts.join(''));
-  const free = fc.array(segment, { minLength: 1, maxLength: 5 }).map((segments) => `/${segments.join('/')}`);
-  const known = fc
-    .tuple(fc.constantFrom(...POLICY_ROUTES), fc.array(segment, { minLength: 4, maxLength: 4 }))
-    .map(([{ path }, fill]) =>
-      path
-        .split('/')
-        .map((part, at) => (part === '*' ? (fill[at] ?? '') : part))
-        .join('/'),
-    );
-  const mutated = fc.tuple(known, fc.nat(), fc.nat(3), piece).map(([path, at, drop, insert]) => {
-    const place = at % (path.length + 1);
-    return path.slice(0, place) + insert + path.slice(place + drop);
-  });
-  const query = fc.option(fc.array(fc.tuple(segment, segment), { maxLength: 3 }), { nil: undefined });
-  return fc
-    .tuple(
-      fc.constantFrom('GET', 'GET', 'GET', 'POST', 'PUT', 'DELETE', 'HEAD'),
-      fc.oneof(known, mutated, free),
-      query,
-    )
-    .map(([method, path, pairs]) => ({
-      method,
-      raw: `/i/bank${path}${pairs === undefined ? '' : `?${pairs.map((pair) => pair.join('=')).join('&')}`}`,
-    }));
+/** A target from the source: a known route, most often spoilt, sometimes anything at all. */
+export function fuzzedTarget(random: Random): FuzzedTarget {
+  const pick = <T>(from: readonly T[]): T => from[random(from.length)] as T;
+  const trick = () => pick(TRICKS[pick(Object.keys(TRICKS))] ?? []);
+  const times = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
+  const piece = () => (random(2) === 0 ? pick(WORDS) : trick());
+  const segment = () => times(random(4), piece).join('');
+
+  /** What stands for `*`: most often what a caller would send. */
+  const filling = () => (random(6) === 0 ? segment() : times(1 + random(4), () => pick(FILLINGS)).join(''));
+  const route = pick(POLICY_ROUTES);
+  const known = () =>
+    route.path
+      .split('/')
+      .map((part) => (part === '*' ? filling() : part))
+      .join('/');
+  const spoil: readonly ((path: string) => string)[] = [
+    (path) => splice(path, random(path.length + 1), random(4), trick()),
+    (path) => splice(path, random(path.length + 1), 0, piece()),
+    // One character in another spelling of it.
+    (path) => respell(path, random(path.length), random(6)),
+    (path) => path.replaceAll('/', pick(TRICKS['slashes'] ?? [])),
+    (path) => path.split('/').reverse().join('/'),
+    (path) =>
+      random(2) === 0 ? path.toUpperCase() : path.replace(/[a-z]/, (letter) => letter.toUpperCase()),
+    (path) =>
+      `${path}${pick(['/', '//', '/.', '/..', '.json', ';', '%20', '%00', '?', '#', '/%2e%2e/keys', '.'])}`,
+    // Through another route's path and back.
+    (path) => `${pick(POLICY_ROUTES).path}/${times(1 + random(4), () => '..').join('/')}${path}`,
+    (path) => `${path}/..${pick(POLICY_ROUTES).path}`,
+    (path) => `${path}${trick().repeat(random(4_000))}`,
+  ];
+  const path = () => {
+    const shape = random(10);
+    if (shape === 0) return `/${times(1 + random(5), segment).join('/')}`;
+    const rounds = shape < 6 ? 0 : shape < 9 ? 1 : 1 + random(3);
+    return times(rounds, () => pick(spoil)).reduce((text, change) => change(text), known());
+  };
+  const pair = () => {
+    const kind = random(5);
+    if (kind === 0) return `${SELECTOR}=${random(3) === 0 ? pick(KINDS) : 'public'}`;
+    if (kind === 1) return `${pick(SELECTORS)}=${pick(KINDS)}`;
+    if (kind >= 3) return `${times(1 + random(3), () => pick(FILLINGS)).join('')}=${filling()}`;
+    return random(3) === 0 ? segment() : `${segment()}=${segment()}`;
+  };
+  const query = () =>
+    `?${times(1 + random(3), pair).join(pick(['&', '&', '&', '&', ';', '&&', '%26', '?']))}`;
+  const wanted = route.query !== undefined && random(4) > 0 ? `?${SELECTOR}=public` : '';
+  const own = wanted !== '' && random(2) === 0 ? `${wanted}&${pair()}` : wanted;
+  const prefix = random(40) === 0 ? pick(PREFIXES) : '/i/bank';
+  const method = random(5) === 0 ? pick(METHODS) : route.method;
+  return { method, raw: `${prefix}${path()}${own !== '' || random(3) > 0 ? own : query()}` };
+}
+
+/** Parts of segments and values to which nobody should object. */
+const FILLINGS = [
+  ..."abcXYZ0189-_~!$'()*+,=:@",
+  ...[
+    '42',
+    'caf%C3%A9',
+    '%20',
+    '%40',
+    '%E2%82%AC',
+    '%F0%9F%98%80',
+    '%CC%81',
+    '.a',
+    'a.',
+    '..a',
+    'a..',
+    '.a.',
+    '%22',
+    '%3C',
+  ],
+  ...[
+    '%C2%A0',
+    '%E3%80%80',
+    '%5B',
+    '%5D',
+    '%7C',
+    '%60',
+    '%7B',
+    '%E2%80%8B',
+    'index.html',
+    'accounts',
+    'postings',
+    'content',
+  ],
+];
+const PREFIXES = [
+  '',
+  '/i/bank/i/bank',
+  '/i//bank',
+  '//i/bank',
+  '/i/bank/..',
+  '/I/bank',
+  '/i/%62ank',
+  '/i/bank;x',
+  'http://assistant-egress/i/bank',
+  'http://api.bank.org/i/bank',
+  '/i/bank@evil.org',
+  '\\i\\bank',
+  '/i/bank%2F',
+];
+
+const splice = (text: string, at: number, drop: number, insert: string): string =>
+  text.slice(0, at) + insert + text.slice(at + drop);
+
+function respell(path: string, at: number, way: number): string {
+  const code = path.charCodeAt(at);
+  if (Number.isNaN(code)) return path;
+  const hex = code.toString(16).padStart(2, '0');
+  const spellings = [
+    `%${hex.toUpperCase()}`,
+    `%${hex}`,
+    `%25${hex.toUpperCase()}`,
+    `%u00${hex}`,
+    // The same in two bytes, which no decoder of UTF-8 may take.
+    `%C${(code >> 6).toString(16).toUpperCase()}%${(0x80 | (code & 0x3f)).toString(16).toUpperCase()}`,
+    // Full-width forms of ASCII.
+    encodeURIComponent(String.fromCharCode(code + 0xfee0)),
+  ];
+  return splice(path, at, 1, spellings[way] ?? '');
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
+import { seeded } from '../../kit/testing/random.ts';
 import { createModel } from './testing/model.ts';
-import { MUTATIONS, mutate, seeded } from './testing/mutations.ts';
+import { MUTATIONS, mutate } from './testing/mutations.ts';
 
 /** The bench `custody` does the same a hundred times longer. */
 

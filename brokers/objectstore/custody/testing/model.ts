@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { parseKeyring } from '@space/broker-kit/custody';
+import type { Random } from '../../../kit/testing/random.ts';
 import { type Anchor, anchorOf, readAnchor, writeAnchor } from '../anchor.ts';
 import { type Candidate, placeCreate, placed, placeRotate, remove, select } from '../changes.ts';
 import { chained } from '../custody.ts';
@@ -7,7 +8,7 @@ import { judge } from '../examine.ts';
 import { emptyInventory, type Inventory, type SealedSet, type StoredInventory } from '../inventory.ts';
 import { parseInventory, type RawInventory } from '../rows.ts';
 import { type Credential, createSeals, type Seals } from '../seals.ts';
-import type { Image, Random, Store } from './mutations.ts';
+import type { Image, Store } from './mutations.ts';
 
 /**
  * The custody's pure core without a database: changes are decided, sealed, written as rows and anchors, and read back,

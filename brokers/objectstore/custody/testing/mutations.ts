@@ -1,3 +1,4 @@
+import type { Random } from '../../../kit/testing/random.ts';
 import type { Anchor } from '../anchor.ts';
 import type { RawInventory } from '../rows.ts';
 
@@ -9,20 +10,6 @@ export interface Store {
   readonly image: Image;
   readonly anchors: ReadonlyMap<string, Anchor>;
   readonly history: readonly Image[];
-}
-
-export type Random = (below: number) => number;
-
-/** mulberry32: the same mutations for the same seed. */
-export function seeded(seed: number): Random {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
 }
 
 export interface Mutation {

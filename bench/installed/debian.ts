@@ -1,0 +1,47 @@
+import { cp, mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cacheRoot, ensureEntry, withScratch } from '../../e2e/cluster/builds/cache.ts';
+import { run } from '../../e2e/cluster/run.ts';
+
+/** A program that somebody else built, and what must be in its environment. */
+export interface Installed {
+  readonly program: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/**
+ * A program of a Debian package, unpacked with what it depends on into the cache and installed nowhere: no service of
+ * it starts, and nobody need be root. Debian alone has it this way; elsewhere the error says so.
+ */
+export async function fromDebian(name: string, program: string): Promise<Installed> {
+  const root = await ensureEntry(join(cacheRoot(), 'debian'), name, (draft) =>
+    withScratch(name, async (work) => {
+      await mkdir(join(work, 'partial'));
+      const download = () =>
+        run([
+          'apt-get',
+          'install',
+          ...['--yes', '--no-install-recommends', '--download-only', '--reinstall'],
+          ...['-o', 'Debug::NoLocking=1', '-o', `Dir::Cache::archives=${work}`],
+          name,
+        ]);
+      await download().catch(async () => {
+        await run(['apt-get', 'update']);
+        await download();
+      });
+      const files = (await readdir(work)).filter((file) => file.endsWith('.deb'));
+      const unpacked = join(work, 'unpacked');
+      for (const file of files) await run(['dpkg-deb', '-x', join(work, file), unpacked]);
+      for (const directory of ['usr/bin', 'usr/sbin', 'usr/lib']) {
+        await mkdir(join(unpacked, directory), { recursive: true });
+        await cp(join(unpacked, directory), join(draft, directory), {
+          recursive: true,
+          verbatimSymlinks: true,
+        });
+      }
+    }),
+  );
+  const libraries = await readdir(join(root, 'usr/lib'));
+  const env = { LD_LIBRARY_PATH: libraries.map((directory) => join(root, 'usr/lib', directory)).join(':') };
+  return { program: join(root, program), env };
+}
