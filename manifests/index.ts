@@ -11,6 +11,21 @@ import { type Manifest, manifest } from './rules/manifest.ts';
 
 export { canonicalJson, manifestDigest } from './canonical.ts';
 export { newPowers } from './diff/powers.ts';
+export {
+  GRANT_ALGORITHM,
+  GRANT_AUDIENCE,
+  GRANT_ISSUER,
+  GRANT_LENGTH,
+  GRANT_LIFETIME,
+  GRANT_OPERATIONS,
+  GRANT_SKEW,
+  GRANT_TYPE,
+  type GrantClaims,
+  type GrantOperation,
+  grantClaims,
+  grantKeyId,
+  grantKeySet,
+} from './driver/grant.ts';
 export { hostFault } from './egress/host.ts';
 export {
   type Definition,

@@ -66,7 +66,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const held: Held = { closers: [], files: [] };
   try {
     const driver = loadDriver(options.driverDirectory);
-    const { context, registry, reseal, managed, nameKey } = await openContext(
+    const { context, registry, reseal, managed, nameKey, grants } = await openContext(
       config,
       log,
       held,
@@ -104,6 +104,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       s3: managed.s3,
       secret: nameKey,
       defaultQuotaBytes: context.defaultQuotaBytes,
+      grants,
       limits: {
         caller: { perSecond: config.OBJECT_REQUESTS_PER_SECOND, burst: config.OBJECT_REQUESTS_BURST },
         refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },

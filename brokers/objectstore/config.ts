@@ -50,6 +50,10 @@ const schema = z
     BYOK_ALLOWED_BLOCKS: z.string().default(''),
     /** Candidates of one Capsule that one replica tries out. */
     BYOK_VERIFICATIONS_PER_MINUTE: count(6),
+    /** Objects of a Capsule that selected a credential of its own go there, by grants; else to the Space's bucket. */
+    DATA_PLANE_BYOK: z.stringbool().default(false),
+    /** The operator's public keys, a JWKS; read only where the data plane needs them. */
+    GRANT_KEYS_FILE: path('/etc/space/grants/keys'),
     CAPSULE_REQUESTS_PER_SECOND: count(100),
     CAPSULE_REQUESTS_BURST: count(1_000),
     /** Requests for objects, of all Assistants of one Capsule together. */

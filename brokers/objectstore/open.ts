@@ -4,9 +4,11 @@ import { createMetrics, type Held, hold, type Logger, parseKey, watched } from '
 import { closeRegistry, openConnections, parseServerUrl, untilReachable } from '@space/broker-kit/postgres';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
-import { openVerify } from './credentials/open.ts';
+import { openReach } from './credentials/open.ts';
+import { createVerify } from './credentials/verify.ts';
 import { openCustody } from './custody/open.ts';
 import { abortUnder } from './data/uploads.ts';
+import { openGrants } from './grants/open.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { placeNames } from './principals/names.ts';
 import { createSweep } from './principals/sweep.ts';
@@ -49,6 +51,7 @@ export async function openContext(
     },
     held,
   );
+  const reach = await openReach(config);
   const aMinute = config.BYOK_VERIFICATIONS_PER_MINUTE;
   const context: Context = {
     connections,
@@ -60,11 +63,12 @@ export async function openContext(
     }),
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
     custody,
-    verify: await openVerify(config),
+    verify: createVerify(reach),
     verifications: { perSecond: aMinute / 60, burst: aMinute },
     log,
     metrics,
     failpoint,
   };
-  return { context, registry, reseal, managed, nameKey };
+  const grants = config.DATA_PLANE_BYOK ? await openGrants(config, context, reach, held) : undefined;
+  return { context, registry, reseal, managed, nameKey, grants };
 }

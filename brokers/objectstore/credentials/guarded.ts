@@ -1,43 +1,63 @@
-import { connect as connectTls, rootCertificates } from 'node:tls';
+import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
 import type { Dialler } from '@space/broker-kit';
-import { Client, type Dispatcher } from 'undici';
+import { Client, type Dispatcher, Pool } from 'undici';
 
-/**
- * One connection at a time to a host that somebody else named: dialled through the guard, TLS 1.2 or better with a
- * certificate for that very name, no proxy, no redirects.
- */
+/** How hosts that somebody else named may be reached. */
+export interface Reach {
+  readonly dialler: Dialler;
+  /** PEM of authorities beside the system's. */
+  readonly ca: string | undefined;
+}
+
+const CONNECT_MS = 5_000;
+
+/** One connection at a time, for a conversation that ends at the deadline. */
 export function guardedClient(
   origin: string,
-  {
-    dialler,
-    ca,
-    deadline,
-  }: { readonly dialler: Dialler; readonly ca: string | undefined; readonly deadline: AbortSignal },
+  { deadline, ...reach }: Reach & { readonly deadline: AbortSignal },
 ): Dispatcher {
-  const { hostname, port } = new URL(origin);
   return new Client(origin, {
     pipelining: 1,
     headersTimeout: 5_000,
     bodyTimeout: 5_000,
     maxHeaderSize: 16 * 1024,
-    connect: (_options, done) => {
-      secure(hostname, Number(port || 443)).then(
-        (socket) => done(null, socket),
-        (error: Error) => done(error, null),
-      );
-    },
+    connect: connector(origin, reach, () => deadline),
   });
+}
 
-  async function secure(host: string, at: number) {
-    const socket = await dialler.dial(host, at, deadline);
+/** Kept connections for bodies of any size; the limits are those of the pool to the Space's own store. */
+export function guardedPool(
+  origin: string,
+  { connections, ...reach }: Reach & { readonly connections: number },
+): Dispatcher {
+  return new Pool(origin, {
+    connections,
+    pipelining: 1,
+    allowH2: false,
+    headersTimeout: 30_000,
+    bodyTimeout: 60_000,
+    keepAliveTimeout: 20_000,
+    maxHeaderSize: 16 * 1024,
+    strictContentLength: true,
+    connect: connector(origin, reach, () => AbortSignal.timeout(CONNECT_MS)),
+  });
+}
+
+/** Dialled through the guard, TLS 1.2 or better with a certificate for that very name, no proxy, no redirects. */
+function connector(origin: string, { dialler, ca }: Reach, deadlineOf: () => AbortSignal) {
+  const { hostname, port } = new URL(origin);
+
+  async function secure(): Promise<TLSSocket> {
+    const deadline = deadlineOf();
+    const socket = await dialler.dial(hostname, Number(port || 443), deadline);
     const tls = connectTls({
       socket,
-      servername: host,
+      servername: hostname,
       minVersion: 'TLSv1.2',
       ALPNProtocols: ['http/1.1'],
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     });
-    const { promise, resolve, reject } = Promise.withResolvers<typeof tls>();
+    const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
     const stop = () => tls.destroy(new Error('the deadline passed'));
     deadline.addEventListener('abort', stop, { once: true });
     // Stays: an abort may fail the socket and its TLS both, and an error that nobody hears ends the process.
@@ -46,4 +66,14 @@ export function guardedClient(
     tls.once('secureConnect', () => resolve(tls));
     return promise.finally(() => deadline.removeEventListener('abort', stop));
   }
+
+  return (
+    _options: unknown,
+    done: (...outcome: [error: null, socket: TLSSocket] | [error: Error, socket: null]) => void,
+  ): void => {
+    secure().then(
+      (socket) => done(null, socket),
+      (error: Error) => done(error, null),
+    );
+  };
 }

@@ -1,18 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { type Answer, addressGuard, ConfigError, dialler, dnsResolve, withFixed } from '@space/broker-kit';
 import type { Config } from '../config.ts';
-import { createVerify, type Verify } from './verify.ts';
+import type { Reach } from './guarded.ts';
 
-/** The verification of candidates, as the Space's administrator configured where it may go. */
-export async function openVerify(config: Config): Promise<Verify> {
+/** Where Capsules' own endpoints may be, as the Space's administrator configured it. */
+export async function openReach(config: Config): Promise<Reach> {
   const { BYOK_FIXED_HOSTS: fixed, BYOK_CA_FILE: ca } = config;
-  return createVerify({
+  return {
     dialler: dialler({
       resolve: withFixed(fixedHosts(fixed), dnsResolve()),
       guard: guardOf(words(config.BYOK_DENIED_BLOCKS), words(config.BYOK_ALLOWED_BLOCKS)),
     }),
     ca: ca === undefined ? undefined : await readFile(ca, 'utf8'),
-  });
+  };
 }
 
 function guardOf(denied: readonly string[], allowed: readonly string[]) {

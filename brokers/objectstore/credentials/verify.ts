@@ -1,19 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { DialError, type Dialler, Secret, type VerificationCheck } from '@space/broker-kit';
+import { DialError, Secret, type VerificationCheck } from '@space/broker-kit';
 import { createS3Client, type S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Target } from '../upstream/target.ts';
 import { routeOf } from '../upstream/target.ts';
 import type { Fields } from './form.ts';
-import { guardedClient } from './guarded.ts';
+import { guardedClient, type Reach } from './guarded.ts';
 
 /** The check that a candidate failed, and nothing else of what its endpoint said; undefined when it can do all that will be asked of it. */
 export type Verify = (fields: Fields) => Promise<VerificationCheck | undefined>;
 
-export interface VerifyOptions {
-  readonly dialler: Dialler;
-  /** PEM of authorities beside the system's, for private endpoints. */
-  readonly ca: string | undefined;
+export interface VerifyOptions extends Reach {
   readonly timeoutMs?: number;
   readonly random?: (bytes: number) => Buffer;
 }

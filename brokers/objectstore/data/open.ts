@@ -3,6 +3,8 @@ import { type Logger, type Round, Secret, type ServiceMetrics } from '@space/bro
 import type { Connections } from '@space/broker-kit/postgres';
 import { SESSION_TOKEN, s3Keys } from '../front/keys.ts';
 import { createS3Protocol } from '../front/protocol.ts';
+import type { OpenGranted } from '../grants/open.ts';
+import { createGrantedStore } from '../grants/store.ts';
 import type { S3Client } from '../upstream/client.ts';
 import { createJsonProtocol } from './json/protocol.ts';
 import { createDataPlane, type DataPlane, type PlaneOptions } from './plane.ts';
@@ -20,6 +22,8 @@ export interface OpenOptions {
   /** What cursors and S3 keys are derived from; the same for every replica. */
   readonly secret: Secret<Buffer>;
   readonly defaultQuotaBytes: number;
+  /** Undefined where every object is in the Space's bucket. */
+  readonly grants: OpenGranted | undefined;
   readonly limits: PlaneOptions['limits'];
   readonly pace?: PlaneOptions['pace'];
   readonly log: Logger;
@@ -41,11 +45,12 @@ const CREDENTIALS_MS = 60 * 60 * 1000;
 
 /** Puts the data plane together. */
 export function openDataPlane(options: OpenOptions): OpenedPlane {
-  const { connections, s3, log, now = () => new Date() } = options;
+  const { connections, s3, log, grants, now = () => new Date() } = options;
   const keys = dataKeys(options.secret);
   const tenants = createTenants(connections.lookup, options.defaultQuotaBytes);
   const quota = createQuota({ registry: connections, log, recount: createRecount(connections, s3) });
-  const store = createObjectStore(s3, quota, createUploads(connections));
+  const managed = createObjectStore(s3, quota, createUploads(connections));
+  const store = grants === undefined ? managed : createGrantedStore(managed, grants);
   const cursors = createSeal(keys, 'cursor');
 
   const plane = createDataPlane({

@@ -13,6 +13,8 @@ import { abortUpload, type OpenUpload, type Uploads } from './uploads.ts';
 export interface Call {
   readonly tenant: Tenant;
   readonly signal: AbortSignal;
+  /** The text that came as a grant; nobody has looked at it yet. */
+  readonly grant?: string | undefined;
 }
 
 interface Place {
@@ -116,7 +118,11 @@ interface UploadPart extends UploadAt {
 }
 
 /** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked within the tenant's room. */
-export function createObjectStore(client: S3Client, quota: Quota, uploads: Uploads): ObjectStore {
+export function createObjectStore(
+  client: S3Client,
+  quota: Pick<Quota, 'reserve'>,
+  uploads: Uploads,
+): ObjectStore {
   const physical = ({ tenant }: Call, { bucket, key }: Place): PhysicalKey =>
     physicalKey(tenant.room, bucket, key);
 

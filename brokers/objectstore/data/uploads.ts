@@ -15,19 +15,22 @@ export interface Upload {
   /** Physical. */
   readonly key: string;
   readonly upstreamId: string;
+  /** The credential set whose bucket it is in; null is the Space's. */
+  readonly credentialSet: string | null;
 }
 
 export interface OpenUpload extends Upload {
   readonly createdAt: Date;
 }
 
-const COLUMNS = 'id, place, room, key, upstream_id AS "upstreamId", created_at AS "createdAt"';
+const COLUMNS =
+  'id, place, room, key, upstream_id AS "upstreamId", credential_set AS "credentialSet", created_at AS "createdAt"';
 const ID = /^[0-9a-f]{32}$/;
 
 /** The rows of open uploads. */
 export interface Uploads {
-  open(upload: Omit<Upload, 'id'>): Promise<string>;
-  /** Undefined unless the room has such an upload. */
+  open(upload: Omit<Upload, 'id' | 'credentialSet'>): Promise<string>;
+  /** Undefined unless the room has such an upload, in this bucket. */
   find(room: string, id: string): Promise<OpenUpload | undefined>;
   list(
     room: string,
@@ -44,7 +47,8 @@ export interface Uploads {
   close(upload: Upload, freed: boolean): Promise<void>;
 }
 
-export function createUploads(registry: Registry): Uploads {
+/** Those of one credential set, or of the Space-managed credential. */
+export function createUploads(registry: Registry, credentialSet: string | null = null): Uploads {
   return {
     open: async ({ place, room, key, upstreamId }) => {
       const id = randomBytes(16).toString('hex');
@@ -52,8 +56,9 @@ export function createUploads(registry: Registry): Uploads {
         await lockUsage(session, place);
         await session.run(
           'insert upload',
-          'INSERT INTO broker.object_upload (id, place, room, key, upstream_id) VALUES ($1, $2, $3, $4, $5)',
-          [id, place, room, key, upstreamId],
+          `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, credential_set)
+           VALUES ($1, $2, $3, $4, $5, $6)`,
+          [id, place, room, key, upstreamId, credentialSet],
         );
       });
       return id;
@@ -62,8 +67,9 @@ export function createUploads(registry: Registry): Uploads {
       if (!ID.test(id)) return undefined;
       const [row] = await registry.lookup.run<OpenUpload>(
         'find upload',
-        `SELECT ${COLUMNS} FROM broker.object_upload WHERE id = $1 AND room = $2`,
-        [id, room],
+        `SELECT ${COLUMNS} FROM broker.object_upload 
+         WHERE id = $1 AND room = $2 AND credential_set IS NOT DISTINCT FROM $3`,
+        [id, room, credentialSet],
       );
       return row;
     },
@@ -72,8 +78,9 @@ export function createUploads(registry: Registry): Uploads {
         'list uploads',
         `SELECT ${COLUMNS} FROM broker.object_upload
          WHERE room = $1 AND starts_with(key, $2) AND (key COLLATE "C", id COLLATE "C") > ($3, $4)
+           AND credential_set IS NOT DISTINCT FROM $6
          ORDER BY key COLLATE "C", id COLLATE "C" LIMIT $5`,
-        [room, prefix, afterKey, afterId, limit],
+        [room, prefix, afterKey, afterId, limit, credentialSet],
       ),
     addBytes: (id, place, bytes) =>
       registry.transaction(async (session) => {
@@ -104,6 +111,12 @@ async function remove(session: Session, id: string): Promise<number> {
   return row?.bytes ?? 0;
 }
 
+/** For upkeep, which has no grant: of an upload in a Capsule's own bucket only our row is ours to end. */
+async function giveUp(client: S3Client, uploads: Uploads, upload: Upload): Promise<void> {
+  if (upload.credentialSet === null) await abortUpload(client, uploads, upload);
+  else await uploads.close(upload, true);
+}
+
 /** Ends an upload at both sides. What the upstream does not know may have been completed: then its bytes stay. */
 export async function abortUpload(client: S3Client, uploads: Uploads, upload: Upload): Promise<void> {
   let freed = true;
@@ -131,7 +144,7 @@ export async function abortForgotten(
   );
   for (const upload of rows) {
     try {
-      await abortUpload(client, uploads, upload);
+      await giveUp(client, uploads, upload);
     } catch (error) {
       log.warn({ err: error }, 'forgotten upload not aborted');
     }
@@ -148,6 +161,6 @@ export async function abortUnder(registry: Registry, client: S3Client, place: st
       [place],
     );
     if (rows.length === 0) return;
-    for (const upload of rows) await abortUpload(client, uploads, upload);
+    for (const upload of rows) await giveUp(client, uploads, upload);
   }
 }

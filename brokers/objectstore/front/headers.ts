@@ -3,6 +3,7 @@ import { isBucket } from '../data/address.ts';
 import type { Received } from '../data/headers.ts';
 import { decodePath, parseKey } from '../data/keys.ts';
 import type { CopySource } from '../data/store.ts';
+import { isGrantShaped } from '../grants/verify.ts';
 import type { Headers } from '../upstream/client.ts';
 import { FrontError, notImplemented } from './errors.ts';
 import { SESSION_TOKEN } from './keys.ts';
@@ -30,14 +31,22 @@ const KNOWN = new Set([
 const DEFAULTS: Readonly<Record<string, string>> = {
   'x-amz-acl': 'private',
   'x-amz-storage-class': 'STANDARD',
-  'x-amz-security-token': SESSION_TOKEN,
 };
+
+/** In the place of a session token comes ours, or what is shaped as a grant and judged where it is used. */
+const TOKEN = 'x-amz-security-token';
+
+export function grantOf(headers: Received): string | undefined {
+  const token = headers.get(TOKEN);
+  return token === SESSION_TOKEN ? undefined : token;
+}
 
 /** Throws `NotImplemented` for a header whose meaning we would have to keep and do not. */
 export function checkS3Headers(headers: Received): void {
   for (const [name, value] of headers) {
     if (!name.startsWith('x-amz-') || KNOWN.has(name)) continue;
     if (name.startsWith('x-amz-meta-') || name.startsWith('x-amz-checksum-')) continue;
+    if (name === TOKEN && (value === SESSION_TOKEN || isGrantShaped(value))) continue;
     if (DEFAULTS[name] !== value) throw notImplemented(`header ${name.slice(0, 64)}`);
   }
 }

@@ -27,7 +27,7 @@ import {
 } from '../upstream/xml.ts';
 import { type FrontBody, frontBody, readBody } from './body.ts';
 import { FrontError, s3AnswerOf } from './errors.ts';
-import { checkS3Headers, noSuchBucket, sourceOf } from './headers.ts';
+import { checkS3Headers, grantOf, noSuchBucket, sourceOf } from './headers.ts';
 import { handleOf, secretsOf } from './keys.ts';
 import { listObjects, listObjectsV2, listUploads } from './lists.ts';
 import { matchS3, type S3Match, type S3Operation } from './routes.ts';
@@ -282,7 +282,7 @@ export function createS3Protocol({ gate, tenants, store, cursors, keys, now }: F
       exchange.operation = `s3.${match.operation}`;
       // The bucket is there, whatever it was to be made like.
       if (match.operation !== 'CreateBucket') checkS3Headers(headers);
-      const call = { tenant, signal: exchange.abort.signal };
+      const call = { tenant, signal: exchange.abort.signal, grant: grantOf(headers) };
       await handlers[match.operation]({ ...match, exchange, response, call, headers, verified });
     },
     refuse: ({ request, response, traceId }, error) => {

@@ -1,3 +1,6 @@
+/** Released: never edited. An open upload is in the Space's bucket (null) or in that of one of the Capsule's sets. */
+export const UPLOAD_SETS = 'ALTER TABLE broker.object_upload ADD COLUMN credential_set text';
+
 /** Released: never edited. What counts against quotas; `data/quota/rows.ts` says how. */
 export const USAGE = `
   CREATE TABLE broker.object_usage (

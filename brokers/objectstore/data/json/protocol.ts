@@ -32,6 +32,7 @@ import { COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './
 
 /** How callers name their own metadata. */
 const METADATA = 'x-object-meta-';
+const GRANT = 'platform-grant';
 const SMALL_BODY = 16 * 1024;
 const LARGE_BODY = 1024 * 1024;
 /** Looked up instead of a credential that is missing, so that a refusal costs the same work as any other. */
@@ -183,7 +184,7 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
       for (const name of headers.keys())
         if (name.startsWith('x-amz-'))
           throw new ServiceError('invalid_request', 'a header of another protocol');
-      const call = { tenant, signal: exchange.abort.signal };
+      const call = { tenant, signal: exchange.abort.signal, grant: headers.get(GRANT) };
       const query = queryOf(exchange.query, matched.parameters);
       await handlers[matched.operation]({ ...matched, exchange, call, headers, query });
     },
