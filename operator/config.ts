@@ -34,6 +34,8 @@ const Environment = z
       .string()
       .min(1)
       .default('/etc/space/objectstore-provisioner/token'),
+    /** PEM; left out where the data plane does not use Capsules' own credentials. */
+    GRANT_SIGNING_KEY_FILE: z.string().min(1).optional(),
     EGRESS_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/egress-provisioner/token'),
     EGRESS_CONTROL_PORT: port.default(8080),
     /** The name in the gateway's certificate; without it, the gateway is spoken to in the clear. */
@@ -71,6 +73,7 @@ export interface Config {
   readonly pod: { readonly name: string; readonly uid: string };
   readonly objectStoreBrokerUrl: string | undefined;
   readonly objectStoreProvisionerTokenFile: string;
+  readonly grantSigningKeyFile: string | undefined;
   readonly egressProvisionerTokenFile: string;
   readonly egressControlPort: number;
   readonly egressServerName: string | undefined;
@@ -102,6 +105,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     pod: { name: value.POD_NAME, uid: value.POD_UID ?? randomUUID() },
     objectStoreBrokerUrl: value.OBJECT_STORE_BROKER_URL,
     objectStoreProvisionerTokenFile: value.OBJECT_STORE_PROVISIONER_TOKEN_FILE,
+    grantSigningKeyFile: value.GRANT_SIGNING_KEY_FILE,
     egressProvisionerTokenFile: value.EGRESS_PROVISIONER_TOKEN_FILE,
     egressControlPort: value.EGRESS_CONTROL_PORT,
     egressServerName: value.EGRESS_SERVER_NAME,

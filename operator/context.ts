@@ -3,6 +3,7 @@ import type { DatabaseBroker } from './brokers/database.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
 import type { Finding } from './conditions.ts';
 import type { Gateways } from './egress/gateways.ts';
+import type { GrantKey } from './grants/sign.ts';
 import type { SecretObject } from './kinds.ts';
 import { SECRET } from './kinds.ts';
 import type { Writer } from './runtime/apply.ts';
@@ -47,6 +48,8 @@ export interface Context {
   readonly spaceCa: () => Promise<string | undefined>;
   /** Undefined in a Space without an object store. */
   readonly objectStore: ObjectStoreBroker | undefined;
+  /** Undefined where objects are always in the Space's bucket. Read for every use: one that was exchanged signs at once. */
+  readonly grantKey: (() => Promise<GrantKey>) | undefined;
   readonly gateways: Gateways;
   readonly gate: () => Finding;
   readonly now: () => string;

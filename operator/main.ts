@@ -6,6 +6,7 @@ import { databaseBroker } from './brokers/database.ts';
 import { objectStoreBroker } from './brokers/objects.ts';
 import { readConfig } from './config.ts';
 import { replicaCaller } from './egress/replica.ts';
+import { parseGrantKey } from './grants/sign.ts';
 import { serveHealth, serveMetrics } from './health.ts';
 import { holderOf, podIsGone } from './holder.ts';
 import { operatorMetrics } from './metrics.ts';
@@ -68,6 +69,14 @@ const objectStore =
         provisionerToken: () => provisionerToken(config.objectStoreProvisionerTokenFile),
       });
 
+const { grantSigningKeyFile } = config;
+const grantKey =
+  grantSigningKeyFile === undefined
+    ? undefined
+    : async () => parseGrantKey(await readFile(grantSigningKeyFile, 'utf8'));
+// A Space that is told to grant and cannot does not start.
+await grantKey?.();
+
 const health = { live: () => true, ready: () => false };
 const servers = [
   await serveHealth(config.healthPort, health, config.listenHost),
@@ -82,6 +91,7 @@ const manager = startOperator({
   names: config,
   database,
   objectStore,
+  grantKey,
   callReplica,
   spaceCa,
   log,

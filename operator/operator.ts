@@ -9,6 +9,7 @@ import type { Context, Identity, SpaceNames } from './context.ts';
 import { egressGateways } from './egress/gateways.ts';
 import type { CallReplica } from './egress/replica.ts';
 import { replicasIn } from './egress/replicas.ts';
+import type { GrantKey } from './grants/sign.ts';
 import { identify } from './identity.ts';
 import type { Assistant, Capsule } from './kinds.ts';
 import { ANNOTATION, FIELD_MANAGER, leaseName } from './names.ts';
@@ -37,6 +38,8 @@ export interface OperatorOptions {
   readonly spaceCa?: (() => Promise<string>) | undefined;
   /** Left out in a Space without an object store. */
   readonly objectStore?: ObjectStoreBroker | undefined;
+  /** Left out where the data plane does not use Capsules' own credentials. */
+  readonly grantKey?: (() => Promise<GrantKey>) | undefined;
   readonly callReplica: CallReplica;
   readonly log: Logger;
   readonly metrics: RuntimeMetrics;
@@ -129,6 +132,7 @@ export function startOperator(options: OperatorOptions): Operator {
     database: fenced(options.database, () => lease.check()),
     spaceCa: async () => options.spaceCa?.(),
     objectStore: options.objectStore && fenced(options.objectStore, () => lease.check()),
+    grantKey: options.grantKey,
     gateways: egressGateways(
       () => replicasIn(stores, names),
       async (...call) => {

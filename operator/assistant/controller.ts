@@ -3,6 +3,7 @@ import { type Finding, isTrue, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { compileEgress } from '../egress/compile.ts';
 import { ensureEgress, narrowEgress } from '../egress/step.ts';
+import { GRANTS_MS } from '../grants/step.ts';
 import { ASSISTANT, type Assistant, DEPLOYMENT, SERVICE } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
 import type { Result } from '../runtime/controller.ts';
@@ -71,7 +72,8 @@ function lookAgainMs(context: Context, findings: Plan['findings'], { entered }: 
   const lostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
   const unbound = findings['InputsBound']?.status === 'False';
   if (lostId || unbound) return LOOK_AGAIN_MS;
-  return entered.values.size > 0 ? Math.min(INPUTS_MS, context.sweepMs()) : context.sweepMs();
+  const most = context.objectStore && context.grantKey ? GRANTS_MS : context.sweepMs();
+  return entered.values.size > 0 ? Math.min(INPUTS_MS, most) : most;
 }
 
 interface Acted {
@@ -122,7 +124,13 @@ async function run(
     database: access,
     postgresAddress: facts.postgresAddress,
     ...(objects?.tokenDigest && facts.objectStoreAddress
-      ? { objects: { tokenDigest: objects.tokenDigest, address: facts.objectStoreAddress } }
+      ? {
+          objects: {
+            tokenDigest: objects.tokenDigest,
+            address: facts.objectStoreAddress,
+            granted: context.grantKey !== undefined,
+          },
+        }
       : {}),
     egress: outside.binding,
   });

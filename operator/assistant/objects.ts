@@ -3,6 +3,7 @@ import { newWorkloadPrincipal, type ObjectStoreBroker } from '../brokers/objects
 import { encode, principalOf } from '../capsule/principal.ts';
 import { type Finding, no, yes } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
+import { ensureGrant } from '../grants/step.ts';
 import { SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
@@ -29,11 +30,12 @@ export async function ensureObjects(
   found: SecretObject | undefined,
   signal: AbortSignal,
 ): Promise<ObjectStoreStep> {
-  const secret = await claim(context, workload, found, signal);
-  const token = secret.data?.['token'] ?? '';
+  const claimed = await claim(context, workload, found, signal);
+  const token = claimed.data?.['token'] ?? '';
   const tokenDigest = sha256(token);
-  if (secret.metadata.annotations?.[ANNOTATION.registered] === tokenDigest)
-    return { finding: REGISTERED, tokenDigest };
+  const registered = claimed.metadata.annotations?.[ANNOTATION.registered] === tokenDigest;
+  const readKey = context.grantKey;
+  if (registered && !readKey) return { finding: REGISTERED, tokenDigest };
 
   const { capsule } = workload.assistant.spec;
   const name = objectPrincipalSecretName(capsule);
@@ -47,16 +49,37 @@ export async function ensureObjects(
   }
   try {
     const { id } = workload.manifest.platform;
-    const clear = new Secret(Buffer.from(token, 'base64').toString('utf8'));
-    await broker.createApp(capsule, id, principalOf(principal), clear, signal);
-    const annotations = { [ANNOTATION.registered]: tokenDigest };
-    await context.writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
-    return { finding: REGISTERED, tokenDigest };
+    const secret = registered
+      ? claimed
+      : await register(context, broker, { capsule, id, principal: principalOf(principal), claimed }, signal);
+    if (!readKey) return { finding: REGISTERED, tokenDigest };
+    const about = { capsule, app: id, principal: principalOf(principal), secret };
+    const granted = await ensureGrant(context, broker, readKey, about, signal);
+    return { finding: REGISTERED, tokenDigest, ...granted };
   } catch (error) {
     const finding = brokerFinding(error);
     if (!finding) throw error;
     return { finding, retry: error };
   }
+}
+
+async function register(
+  context: Context,
+  broker: ObjectStoreBroker,
+  about: {
+    readonly capsule: string;
+    readonly id: string;
+    readonly principal: Secret;
+    readonly claimed: SecretObject;
+  },
+  signal: AbortSignal,
+): Promise<SecretObject> {
+  const { capsule, id, principal, claimed } = about;
+  const token = claimed.data?.['token'] ?? '';
+  const clear = new Secret(Buffer.from(token, 'base64').toString('utf8'));
+  await broker.createApp(capsule, id, principal, clear, signal);
+  const annotations = { [ANNOTATION.registered]: sha256(token) };
+  return context.writer.merge<SecretObject>(SECRET, claimed, { metadata: { annotations } }, signal);
 }
 
 /** Whether the broker knows the token that the Secret holds. */

@@ -26,6 +26,7 @@ const DEAD_NAMESERVER = '127.0.0.1';
 /** The name that Assistants know the data listener by, and where its token lies in what is mounted. */
 const OBJECT_STORE = 'objectstore';
 const OBJECT_STORE_TOKEN = 'credentials/OBJECT_STORE_TOKEN';
+const OBJECT_STORE_GRANT = 'credentials/OBJECT_STORE_GRANT';
 
 /** What a valid Assistant's objects are made of. */
 export interface Workload {
@@ -105,7 +106,12 @@ export interface Bindings {
   readonly database: DatabaseAccess;
   readonly postgresAddress: string;
   /** Left out in a Space without an object store. */
-  readonly objects?: { readonly tokenDigest: string; readonly address: string };
+  readonly objects?: {
+    readonly tokenDigest: string;
+    readonly address: string;
+    /** The Space's data plane uses grants, of which the Assistant may be given one. */
+    readonly granted: boolean;
+  };
   readonly egress?: EgressBinding | undefined;
 }
 
@@ -200,6 +206,9 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
                 { name: 'OBJECT_STORE_TOKEN_FILE', value: `/etc/space/${OBJECT_STORE_TOKEN}` },
               ]
             : []),
+          ...(objects?.granted
+            ? [{ name: 'OBJECT_STORE_GRANT_FILE', value: `/etc/space/${OBJECT_STORE_GRANT}` }]
+            : []),
           ...outside.env,
         ],
         ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
@@ -232,6 +241,18 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
                     secret: {
                       name: workloadObjectsSecretName(id),
                       items: [{ key: 'token', path: OBJECT_STORE_TOKEN }],
+                    },
+                  },
+                ]
+              : []),
+            // There while its Capsule has selected credentials of its own.
+            ...(objects?.granted
+              ? [
+                  {
+                    secret: {
+                      name: workloadObjectsSecretName(id),
+                      items: [{ key: 'grant', path: OBJECT_STORE_GRANT }],
+                      optional: true,
                     },
                   },
                 ]

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import type { Selection } from '../grants/mint.ts';
 import { Secret } from '../secret.ts';
 import { type BrokerOptions, brokerClient } from './client.ts';
 
-/** The object-storage broker's control listener as its wire has it: principals, never an object. */
+/** The object-storage broker's control listener as its wire has it: principals and what is selected, never an object. */
 export interface ObjectStoreBroker {
   /** Again, with another quota: that one holds from now on. Undefined is the broker's default. */
   provision(
@@ -20,6 +21,8 @@ export interface ObjectStoreBroker {
     signal: AbortSignal,
   ): Promise<void>;
   dropApp(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<void>;
+  /** The credential set that the Capsule has selected; undefined is the Space-managed credential. */
+  selection(capsule: string, principal: Secret, signal: AbortSignal): Promise<Selection | undefined>;
   drop(capsule: string, principal: Secret, signal: AbortSignal): Promise<void>;
   finalize(capsule: string, signal: AbortSignal): Promise<void>;
 }
@@ -32,6 +35,11 @@ export interface ObjectStoreBrokerOptions extends Omit<BrokerOptions, 'broker'> 
 const Created = z.object({ created: z.boolean(), trace_id: z.string() });
 const Dropped = z.object({ dropped: z.union([z.string(), z.array(z.string())]), trace_id: z.string() });
 const Finalized = z.object({ finalized: z.boolean(), trace_id: z.string() });
+
+const Inventory = z.object({
+  selected: z.string().nullable(),
+  sets: z.array(z.object({ set_id: z.string(), generation: z.number().int() })),
+});
 
 const BROKER = { name: 'object-storage broker', deployment: 'objectstore-broker' };
 /** A drop deletes every object; one that takes longer is taken up again where it was. */
@@ -79,6 +87,19 @@ export function objectStoreBroker({
         signal,
         timeoutMs: DROP_MS,
       });
+    },
+    async selection(capsule_id, principal, signal) {
+      const { selected, sets } = await post({
+        operation: 'capsule.credential.list',
+        path: '/v1/capsules/credentials/list',
+        answer: Inventory,
+        token: principal,
+        body: { capsule_id },
+        signal,
+      });
+      const set = sets.find(({ set_id }) => set_id === selected);
+      if (selected !== null && set === undefined) throw new Error('a set is selected that is not there');
+      return set && { setId: set.set_id, generation: set.generation };
     },
     async drop(capsule_id, principal, signal) {
       await post({

@@ -68,6 +68,10 @@ export function lifeline(
     provision: (...args) => act('objects provision', () => objectStore.provision(...args)),
     createApp: (...args) => act('objects createApp', () => objectStore.createApp(...args)),
     dropApp: (...args) => act('objects dropApp', () => objectStore.dropApp(...args)),
+    selection: async (...args) => {
+      alive();
+      return objectStore.selection(...args);
+    },
     drop: (...args) => act('objects drop', () => objectStore.drop(...args)),
     finalize: (...args) => act('objects finalize', () => objectStore.finalize(...args)),
   };

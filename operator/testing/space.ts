@@ -9,6 +9,7 @@ import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import type { Finding } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
 import { type CallReplica, ReplicaError } from '../egress/replica.ts';
+import type { GrantKey } from '../grants/sign.ts';
 import * as kinds from '../kinds.ts';
 import { capsuleNamespace, LABEL } from '../names.ts';
 import { startOperator } from '../operator.ts';
@@ -68,6 +69,7 @@ interface StartOptions {
   readonly brokerUrl?: string;
   /** Without it the Space has no object store. */
   readonly objectStore?: ObjectStoreBroker;
+  readonly grantKey?: () => Promise<GrantKey>;
   readonly callReplica?: CallReplica;
   readonly onLoss?: SpaceNames['onLoss'];
   readonly onGate?: (finding: Finding) => void;
@@ -139,6 +141,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     onGate = () => {},
     ca,
     objectStore,
+    grantKey,
   }: StartOptions = {}): Standby {
     const provisionerToken = async () => new Secret(stage.mounts.provisioner);
     const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
@@ -148,6 +151,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       client: mortal.client,
       database: mortal.database,
       objectStore: mortal.objectStore,
+      ...(grantKey ? { grantKey } : {}),
       callReplica,
       spaceCa: ca === undefined ? undefined : async () => ca,
       names: { ...names, onLoss },

@@ -13,7 +13,7 @@ export function parseGrantKeys(text: string): GrantKeys {
   return new Map(data.keys.map(({ kty, crv, x, kid }) => [headerText(kid), imported({ kty, crv, x })]));
 }
 
-export function headerText(kid: string): string {
+function headerText(kid: string): string {
   const header = { alg: GRANT_ALGORITHM, typ: GRANT_TYPE, kid };
   return Buffer.from(JSON.stringify(header)).toString('base64url');
 }

@@ -17,7 +17,7 @@ import { createPools } from './pools.ts';
 import { staleGrant, verifyGrant } from './verify.ts';
 
 /** The bucket that one request was granted, for as long as it lasts. */
-export interface Granted {
+interface Granted {
   readonly claims: GrantClaims;
   readonly store: ObjectStore;
 }

@@ -11,15 +11,24 @@ export interface Statements {
 
 const WITHIN_MS = 10_000;
 
-/** Undefined in a Space without an object store. The token's file is read each time: it may be exchanged. */
+/**
+ * Undefined in a Space without an object store. The files are read each time: a token may be exchanged, and a grant, which
+ * is there while the Capsule has selected credentials of its own, is renewed every few minutes.
+ */
 export function createStatements(
   environment: Readonly<Record<string, string | undefined>>,
 ): Statements | undefined {
   const { OBJECT_STORE_URL: url, OBJECT_STORE_TOKEN_FILE: tokenFile } = environment;
+  const { OBJECT_STORE_GRANT_FILE: grantFile } = environment;
   if (url === undefined || tokenFile === undefined) return undefined;
   const call = async (month: string, init: { method: string; body?: string }) => {
     const token = (await readFile(tokenFile, 'utf8')).trim();
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'text/plain; charset=utf-8' };
+    const grant = grantFile === undefined ? '' : await readFile(grantFile, 'utf8').catch(absent);
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'content-type': 'text/plain; charset=utf-8',
+      ...(grant === '' ? {} : { 'platform-grant': grant.trim() }),
+    };
     const signal = AbortSignal.timeout(WITHIN_MS);
     return fetch(`${url}/v1/objects/data/statements/${month}.txt`, { ...init, headers, signal });
   };
@@ -37,6 +46,11 @@ export function createStatements(
       return text;
     },
   };
+}
+
+function absent(error: NodeJS.ErrnoException): string {
+  if (error.code === 'ENOENT') return '';
+  throw error;
 }
 
 /** What was posted in a month, a line for each movement, and what it comes to for each account. */

@@ -1,0 +1,62 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { inspect } from 'node:util';
+import { expect, test } from 'vitest';
+import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
+import { newIssuer } from '../../brokers/objectstore/grants/testing/issuer.ts';
+import { verifyGrant } from '../../brokers/objectstore/grants/verify.ts';
+import { Secret } from '../secret.ts';
+import { claimsOf, isFresh, type Subject } from './mint.ts';
+import { parseGrantKey } from './sign.ts';
+
+const NOW = new Date('2026-11-21T12:00:00Z');
+const issuer = newIssuer();
+const pem = issuer.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+const key = parseGrantKey(pem);
+const token = new Secret(`spc_osw_${'t'.repeat(43)}`);
+const selection = { setId: `ocs_${'s'.repeat(22)}`, generation: 2 };
+const subject: Subject = { space: 'home', capsule: 'household', app: 'ledger', token, selection };
+const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000);
+
+test('what the operator signs, the broker believes, and it says nothing of the token', async () => {
+  const grant = await key.sign(claimsOf(subject, NOW));
+  const { digestOf, Secret: BrokerSecret } = await import('@space/broker-kit');
+  const digest = digestOf(new BrokerSecret(token.reveal()));
+  const bearer = { space: 'home', capsule: 'household', app: 'ledger', digest };
+  const keys = parseGrantKeys(issuer.keySet());
+  const claims = await verifyGrant(grant, { keys, bearer, now: NOW });
+  expect(claims).toMatchObject({ ref: selection.setId, gen: 2, iat: NOW.getTime() / 1_000 });
+  expect(claims.exp - claims.iat).toBe(900);
+  expect(Buffer.from(grant.split('.')[1] ?? '', 'base64url').toString()).not.toContain(token.reveal());
+});
+
+test('a grant is kept while it is young and says what is so', async () => {
+  const grant = await key.sign(claimsOf(subject, NOW));
+  const fresh = (change: Partial<Subject> = {}, seconds = 10, kid = key.kid) =>
+    isFresh(grant, kid, { ...subject, ...change }, after(seconds));
+  expect([fresh(), fresh({}, 0), fresh({}, 299)]).toEqual([true, true, true]);
+  // Too old; of a clock that has gone back; under another key.
+  expect([fresh({}, 300), fresh({}, -1), fresh({}, 10, newIssuer().kid)]).toEqual([false, false, false]);
+  expect(fresh({ selection: { ...selection, generation: 3 } })).toBe(false);
+  expect(fresh({ selection: { ...selection, setId: `ocs_${'x'.repeat(22)}` } })).toBe(false);
+  expect(fresh({ token: new Secret(`spc_osw_${'u'.repeat(43)}`) })).toBe(false);
+  expect(fresh({ capsule: 'other' })).toBe(false);
+});
+
+test.each(['', 'x', '..', 'e30.e30.x', 'bnVsbA.bnVsbA.x'])('what is no grant is not fresh: %j', (text) => {
+  expect(isFresh(text, key.kid, subject, NOW)).toBe(false);
+});
+
+test('no grant is signed that the broker would not take', () => {
+  expect(() => key.sign({ ...claimsOf(subject, NOW), allow: [] })).toThrow();
+});
+
+test('the key is Ed25519 in PEM, is not printed, and what is wrong with another is said without it', () => {
+  expect(inspect(key, { depth: 9, showHidden: true })).not.toContain('PRIVATE');
+  expect(key.kid).toBe(issuer.kid);
+  const rsa = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  expect(() => parseGrantKey(rsa.export({ type: 'pkcs8', format: 'pem' }).toString())).toThrow(
+    'the grant signing key is not an Ed25519 key',
+  );
+  for (const text of ['', 'canary', pem.replace('MC4', 'MC5')])
+    expect(() => parseGrantKey(text)).toThrow('the grant signing key is not a private key in PEM');
+});

@@ -1,0 +1,72 @@
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  GRANT_AUDIENCE,
+  GRANT_ISSUER,
+  GRANT_LIFETIME,
+  GRANT_OPERATIONS,
+  type GrantClaims,
+  grantClaims,
+} from '@space/manifests';
+import type { Secret } from '../secret.ts';
+
+/** What a Capsule has selected: a credential set, at one generation. */
+export interface Selection {
+  readonly setId: string;
+  readonly generation: number;
+}
+
+/** For whom a grant is, and for what. */
+export interface Subject {
+  readonly space: string;
+  readonly capsule: string;
+  readonly app: string;
+  /** The Assistant's workload principal, of which the grant has a digest. */
+  readonly token: Secret;
+  readonly selection: Selection;
+}
+
+/** One is renewed well before its end: the kubelet takes a minute or two to bring it into the pod. */
+const RENEW_AFTER = GRANT_LIFETIME / 3;
+
+export function claimsOf(
+  { space, capsule, app, token, selection }: Subject,
+  now: Date,
+  random: (bytes: number) => Buffer = randomBytes,
+): GrantClaims {
+  const iat = Math.floor(now.getTime() / 1_000);
+  return {
+    iss: GRANT_ISSUER,
+    aud: GRANT_AUDIENCE,
+    ...{ space, capsule, app },
+    cnf: createHash('sha256').update(token.reveal()).digest('base64url'),
+    ref: selection.setId,
+    gen: selection.generation,
+    // All that is the Assistant's own: the same that the Space's bucket gives it.
+    allow: (['data', 'shared'] as const).map((bucket) => ({
+      bucket,
+      prefix: '',
+      operations: [...GRANT_OPERATIONS],
+    })),
+    iat,
+    exp: iat + GRANT_LIFETIME,
+    jti: random(16).toString('base64url'),
+  };
+}
+
+/** Whether a grant that we wrote earlier says what one of now would say, under the same key, and is young enough. */
+export function isFresh(grant: string, kid: string, subject: Subject, now: Date): boolean {
+  const [header, claims] = grant.split('.').slice(0, 2).map(decoded);
+  const read = grantClaims.safeParse(claims).data;
+  if (read === undefined || (header as { kid?: unknown } | undefined)?.kid !== kid) return false;
+  const { iat, exp: _exp, jti: _jti, ...said } = read;
+  const { iat: at, exp: _until, jti: _id, ...wanted } = grantClaims.parse(claimsOf(subject, now));
+  return at >= iat && at - iat < RENEW_AFTER && JSON.stringify(said) === JSON.stringify(wanted);
+}
+
+function decoded(part: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

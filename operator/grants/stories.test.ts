@@ -1,0 +1,178 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type CredentialClient,
+  credentialsOf,
+  type OwnStore,
+  startOwnStore,
+} from '../../brokers/objectstore/credentials/testing/byok.ts';
+import { type Issuer, newIssuer } from '../../brokers/objectstore/grants/testing/issuer.ts';
+import { DRIVER_DIRECTORY } from '../../brokers/objectstore/testing/broker.ts';
+import { type Stage, setStageOn } from '../../brokers/objectstore/testing/stage.ts';
+import { objectStoreBroker } from '../brokers/objects.ts';
+import * as kinds from '../kinds.ts';
+import { objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
+import { Secret } from '../secret.ts';
+import { eventually } from '../testing/eventually.ts';
+import type { TestSpace } from '../testing/space.ts';
+import { openTheatre, type Theatre } from '../testing/stage.ts';
+import { parseGrantKey } from './sign.ts';
+
+/** From a Capsule's selection to an object in its own bucket: real API server, PostgreSQL, and two S3 servers. */
+
+const { ASSISTANT, DEPLOYMENT, SECRET } = kinds;
+const directory = mkdtempSync(join(tmpdir(), 'space-grants-'));
+let [theatre, own]: [Theatre?, OwnStore?] = [];
+let space: TestSpace;
+let store: Stage;
+let namespace: string;
+let credentials: CredentialClient;
+let issuer: Issuer;
+
+beforeAll(async () => {
+  [theatre, own] = await Promise.all([openTheatre(), startOwnStore()]);
+  space = await theatre.space();
+  issuer = newIssuer();
+  const keysFile = join(directory, 'keys');
+  writeFileSync(keysFile, issuer.keySet());
+  const environment = {
+    ...own.environment,
+    SPACE_NAME: space.names.space,
+    DATA_PLANE_BYOK: 'true',
+    GRANT_KEYS_FILE: keysFile,
+  };
+  store = await setStageOn(theatre.stage.server, { environment });
+  await space.start({
+    objectStore: objectStoreBroker({
+      url: store.broker.url,
+      driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),
+      provisionerToken: async () => new Secret(store.mounts.provisioner),
+    }),
+    grantKey: async () =>
+      parseGrantKey(issuer.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()),
+  });
+  namespace = await space.settled();
+  const principal = await value(objectPrincipalSecretName(space.home), 'principal', space.names.namespace);
+  credentials = credentialsOf(store.broker.as(principal), space.home);
+});
+afterAll(async () => {
+  await space?.close();
+  await store?.close();
+  await Promise.all([theatre?.close(), own?.remove()]);
+  rmSync(directory, { recursive: true });
+});
+
+async function value(secret: string, key: string, where = namespace): Promise<string | undefined> {
+  const found = await space.get<kinds.SecretObject>(SECRET, secret, where);
+  const data = found?.data?.[key];
+  return data === undefined ? undefined : Buffer.from(data, 'base64').toString('utf8');
+}
+const grant = () => value(workloadObjectsSecretName('ledger'), 'grant');
+const claims = async () =>
+  JSON.parse(Buffer.from((await grant())?.split('.')[1] ?? '', 'base64url').toString());
+/** A look now, instead of in a minute. */
+const look = (mark: string) => space.patch(ASSISTANT, 'ledger', { metadata: { labels: { mark } } });
+
+/** With the grant of the moment, or with what is given; `null` is none. */
+async function put(key: string, given?: string | null): Promise<number> {
+  const token = await value(workloadObjectsSecretName('ledger'), 'token');
+  const text = given === undefined ? await grant() : (given ?? undefined);
+  const response = await fetch(`${store.broker.dataUrl}/v1/objects/data/${key}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${token}`, ...(text === undefined ? {} : { 'platform-grant': text }) },
+    body: 'text',
+  });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+test('an Assistant is granted what its Capsule selects, anew with each generation, and nothing without', async () => {
+  if (!own) throw new Error('no stage');
+  expect(await grant()).toBeUndefined();
+  expect(await put('before')).toBe(200);
+  const deployment = () => space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace);
+  const before = await deployment();
+  const pod = before?.spec?.template.spec;
+  const variables = Object.fromEntries(
+    (pod?.containers[0]?.env ?? []).map(({ name, value }) => [name, value]),
+  );
+  expect(variables['OBJECT_STORE_GRANT_FILE']).toBe('/etc/space/credentials/OBJECT_STORE_GRANT');
+
+  const fields = own.fields();
+  const { json } = await credentials.create('mine', fields, 0);
+  await credentials.select(json.set_id, 1);
+  expect(await put('between', null)).toBe(409);
+  await look('selected');
+  await eventually(async () => (await grant()) !== undefined, { what: 'a grant' });
+  expect(await claims()).toMatchObject({
+    space: space.names.space,
+    capsule: space.home,
+    app: 'ledger',
+    ref: json.set_id,
+    gen: 1,
+  });
+  expect(await put('after')).toBe(200);
+
+  const first = await grant();
+  await credentials.rotate(json.set_id, fields, 1);
+  expect(await put('rotated', first)).toBe(409);
+  await look('rotated');
+  await eventually(async () => (await grant()) !== first, { what: 'another grant' });
+  expect((await claims()).gen).toBe(2);
+  expect(await put('rotated')).toBe(200);
+
+  // Looked at again, nothing is written while the grant is young.
+  const second = await grant();
+  const acts = space.life.acts.length;
+  await look('again');
+  await space.patch(ASSISTANT, 'ledger', { spec: { suspend: false } });
+  const seen = async () => {
+    const object = await space.get<kinds.Assistant>(ASSISTANT, 'ledger');
+    return object?.status?.observedGeneration === object?.metadata.generation;
+  };
+  await eventually(seen, { what: 'a look' });
+  expect(space.life.acts.slice(acts).filter((act) => act.includes('/secrets/'))).toEqual([]);
+  expect(await grant()).toBe(second);
+
+  await credentials.select(null, 3);
+  await look('none');
+  await eventually(async () => (await grant()) === undefined, { what: 'no grant' });
+  expect(await put('managed')).toBe(200);
+  // The pods were never replaced for any of it.
+  expect((await deployment())?.spec?.template).toEqual(before?.spec?.template);
+
+  const { 'access-key-id': id, 'secret-access-key': secret } = fields;
+  const everything = JSON.stringify([
+    space.logs,
+    store.broker.log,
+    await space.list(SECRET, namespace),
+    await space.list(SECRET),
+    await deployment(),
+    await space.get(ASSISTANT, 'ledger'),
+  ]);
+  for (const value of [id, secret])
+    for (const spelt of [value, Buffer.from(value).toString('base64').replace(/=+$/, '')])
+      expect(everything.includes(spelt)).toBe(false);
+  for (const text of [first, second]) {
+    const [, , signature = ''] = text?.split('.') ?? [];
+    expect(JSON.stringify([space.logs, store.broker.log]).includes(signature)).toBe(false);
+  }
+});
+
+test('under another signing key the next look brings another grant', async () => {
+  if (!own) throw new Error('no stage');
+  const { inventory_generation: generation } = (await credentials.list()).json;
+  const { json } = await credentials.create('next', own.fields(), generation);
+  await credentials.select(json.set_id, generation + 1);
+  await look('next');
+  await eventually(async () => (await grant()) !== undefined, { what: 'a grant' });
+  const first = await grant();
+  expect(await put('known')).toBe(200);
+  issuer = newIssuer();
+  await look('exchanged');
+  await eventually(async () => (await grant()) !== first, { what: 'a grant under the other key' });
+  // The broker was not given that key.
+  expect(await put('unknown')).toBe(403);
+});
