@@ -23,6 +23,7 @@ import { handlers } from './app.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { CONTRACT } from './contract.ts';
+import { MOST_TRIALS } from './credentials/trials.ts';
 import { openDataPlane } from './data/open.ts';
 import type { PaceOptions } from './data/pace.ts';
 import { loadDriver } from './driver.ts';
@@ -30,8 +31,8 @@ import { openContext } from './open.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { sweepDeadPlaces } from './upkeep/places.ts';
 
-/** A verification may take seconds of waiting for somebody else's server; the rest queue. */
-const MUTATIONS = { active: 32, queued: 256 };
+/** Verifications wait for somebody else's server and have a limit of their own; so many places are left beside them. */
+const MUTATIONS = { active: 32 + MOST_TRIALS, queued: 256 };
 const UPKEEP_INTERVAL_MS = 15_000;
 /** A drop that no request has touched for so long is nobody's. */
 const ABANDONED_SECONDS = 60;

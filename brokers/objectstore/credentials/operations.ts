@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { RateLimit, ServiceError } from '@space/broker-kit';
+import { ServiceError } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 import { about, audit, authorisedCapsule, type Call } from '@space/broker-kit/principals';
@@ -21,6 +21,7 @@ import { findAnswer, keepAnswer, type RequestKey } from '../custody/requests.ts'
 import { readTombstone } from '../custody/rows.ts';
 import type { CREDENTIAL_CONTRACT, CredentialRecord } from './contract.ts';
 import { type Fields, MAX_SETS } from './form.ts';
+import { createTrials } from './trials.ts';
 import type { Verify } from './verify.ts';
 
 export interface CredentialOptions {
@@ -47,8 +48,8 @@ interface Submission {
 
 /** The five operations: verification first, then compare-and-swap. */
 export function credentialHandlers(options: CredentialOptions): Handlers<typeof CREDENTIAL_CONTRACT> {
-  const { custody, connections, verify, now = () => new Date(), random = randomBytes } = options;
-  const verifications = new RateLimit(options.verifications);
+  const { custody, connections, now = () => new Date(), random = randomBytes } = options;
+  const trial = createTrials(options.verify, options.verifications);
 
   const lifeOf = (call: Call, capsule: string) => async (session: Session) =>
     (await authorisedCapsule(session, call, capsule, 'apps')).life;
@@ -104,10 +105,7 @@ export function credentialHandlers(options: CredentialOptions): Handlers<typeof 
       if (twin !== undefined) return repeat(twin);
       allowed(early);
     }
-    const wait = verifications.take(capsule);
-    if (wait !== undefined)
-      throw new ServiceError('rate_limited', 'too many verifications', { retryAfter: wait });
-    const check = await verify(fields);
+    const check = await trial(capsule, fields);
     if (check !== undefined) throw new ServiceError('verification_failed', `candidate: ${check}`, { check });
 
     return custody.change<Changed>(capsule, async (session, current) => {
