@@ -35,8 +35,7 @@ export async function openContext(
   await closeRegistry(connections);
   await migrate(connections, config.SPACE_NAME);
 
-  const managed = await openManagedStore(config, log, CONNECTIONS.upstream);
-  held.closers.push(() => managed.close());
+  const managed = hold(held, await openManagedStore(config, log, CONNECTIONS.upstream));
   const registry = createMetrics();
   const metrics = createBrokerMetrics(registry.registry, connections.count);
   const { custody, reseal } = await openCustody(

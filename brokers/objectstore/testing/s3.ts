@@ -21,6 +21,8 @@ export interface S3Server {
   kill(): Promise<void>;
   /** Starts again on the same objects and port. */
   start(): Promise<void>;
+  /** Ends, and starts again on the same objects with another key as its only one. */
+  rekey(): Promise<void>;
   /** Stops and leaves nothing. */
   remove(): Promise<void>;
 }
@@ -39,8 +41,11 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
   const log = join(root, 'server.log');
   const program = join(await built('versitygw', join(root, 'build.log')), 'versitygw');
   const port = await freePort();
-  const accessKeyId = `TEST${randomBytes(8).toString('hex').toUpperCase()}`;
-  const secretAccessKey = randomBytes(30).toString('base64url');
+  const newKey = () => ({
+    id: `TEST${randomBytes(8).toString('hex').toUpperCase()}`,
+    secret: randomBytes(30).toString('base64url'),
+  });
+  let key = newKey();
   const endpoint = `${options.tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
   const { tls } = options;
   let running: ChildProcess | undefined;
@@ -58,8 +63,8 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
         PATH: process.env['PATH'],
         TMPDIR: join(root, 'tmp'),
         S3_LOG: log,
-        ROOT_ACCESS_KEY: accessKeyId,
-        ROOT_SECRET_KEY: secretAccessKey,
+        ROOT_ACCESS_KEY: key.id,
+        ROOT_SECRET_KEY: key.secret,
       },
     });
     running = child;
@@ -86,8 +91,12 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
   return {
     endpoint,
     region: 'us-east-1',
-    accessKeyId,
-    secretAccessKey,
+    get accessKeyId() {
+      return key.id;
+    },
+    get secretAccessKey() {
+      return key.secret;
+    },
     directory,
     get pid() {
       return running?.pid ?? 0;
@@ -97,6 +106,11 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
     },
     kill: () => end('SIGKILL'),
     start,
+    rekey: async () => {
+      await end('SIGKILL');
+      key = newKey();
+      await start();
+    },
     remove,
   };
 }

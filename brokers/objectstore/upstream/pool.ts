@@ -1,5 +1,5 @@
 import { Pool } from 'undici';
-import { routeOf, type Target } from './target.ts';
+import { routeOf } from './target.ts';
 
 export interface PoolOptions {
   /** Connections at most; a stream in progress holds one. */
@@ -9,7 +9,7 @@ export interface PoolOptions {
 }
 
 /** Kept connections to one upstream, with a limit on every wait. */
-export function createPool(target: Target, { connections, ca }: PoolOptions): Pool {
+export function createPool(target: Parameters<typeof routeOf>[0], { connections, ca }: PoolOptions): Pool {
   return new Pool(routeOf(target).origin, {
     connections,
     pipelining: 1,

@@ -15,12 +15,17 @@ type Pairs = Signable['headers'];
 export type Sign = (request: Signable, now: Date) => Record<string, string>;
 
 /** Every header is signed, so that nobody between us and the upstream can add to what we ask for. */
-export function createSigner({ region, accessKeyId, secretAccessKey }: Target): Sign {
-  let day: { readonly name: string; readonly key: Buffer } | undefined;
+export function createSigner(target: Target): Sign {
+  let kept:
+    | { readonly day: string; readonly of: Target['secretAccessKey']; readonly key: Buffer }
+    | undefined;
   return (request, now) => {
+    // Read each time: the keys of a target may be exchanged under us.
+    const { region, accessKeyId, secretAccessKey: of } = target;
     const time = amzDate(now);
     const scope = { day: time.slice(0, 8), region };
-    if (day?.name !== scope.day) day = { name: scope.day, key: signingKey(secretAccessKey.reveal(), scope) };
+    if (kept?.day !== scope.day || kept.of !== of)
+      kept = { day: scope.day, of, key: signingKey(of.reveal(), scope) };
     const headers: Pairs = [
       ...request.headers,
       ['x-amz-content-sha256', request.payload],
@@ -28,7 +33,7 @@ export function createSigner({ region, accessKeyId, secretAccessKey }: Target): 
     ];
     const signed = { ...request, headers };
     const credential = `${accessKeyId.reveal()}/${scopeText(scope)}`;
-    const signature = signatureOf(signed, day.key, time, scope);
+    const signature = signatureOf(signed, kept.key, time, scope);
     return {
       ...Object.fromEntries(headers),
       authorization: `${ALGORITHM} Credential=${credential}, SignedHeaders=${signedHeaderNames(signed)}, Signature=${signature}`,

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Assistant, newAssistant } from '../testing/assistant.ts';
+import { type Stage, setStage } from '../testing/stage.ts';
+
+/** The administrator exchanges the Space-managed key while Assistants work. */
+
+let stage: Stage;
+let mine: Assistant;
+beforeAll(async () => {
+  stage = await setStage();
+  mine = await newAssistant(stage.broker);
+});
+afterAll(() => stage?.close());
+
+const said = (text: string) => stage.broker.log.filter((line) => line.includes(text)).length;
+
+it('a key that the S3 server does not take is refused, said once, and the good one goes on', async () => {
+  const { mounts, broker, s3 } = stage;
+  mounts.write('secret-key', 'not-the-secret-of-anybody');
+  await broker.refreshFiles();
+  await broker.refreshFiles();
+  expect((await mine.put('while-wrong', 'x')).status).toBe(200);
+  expect(said('S3 key changed and refused')).toBe(1);
+  mounts.write('secret-key', s3.secretAccessKey);
+  await broker.refreshFiles();
+  expect(said('S3 key changed and taken')).toBe(0);
+});
+
+it('a new key is taken from its files without a restart, and never one half with the other of the old', async () => {
+  const { mounts, broker, s3 } = stage;
+  const old = { id: s3.accessKeyId, secret: s3.secretAccessKey };
+  await s3.rekey();
+  expect((await mine.get('while-wrong')).json.error.code).toBe('upstream_failed');
+  mounts.write('access-key', s3.accessKeyId);
+  await broker.refreshFiles();
+  expect(said('S3 key changed and taken')).toBe(0);
+  mounts.write('secret-key', s3.secretAccessKey);
+  await broker.refreshFiles();
+  expect(said('S3 key changed and taken')).toBe(1);
+  expect((await mine.get('while-wrong')).text).toBe('x');
+  expect((await mine.put('after', 'y')).status).toBe(200);
+  const log = broker.log.join('');
+  for (const word of [old.id, old.secret, s3.accessKeyId, s3.secretAccessKey])
+    expect(log).not.toContain(word);
+});
+
+it('a server that is away keeps the old key, and the new one is taken when it is back', async () => {
+  const { mounts, broker, s3 } = stage;
+  await s3.rekey();
+  await s3.kill();
+  mounts.write('access-key', s3.accessKeyId);
+  mounts.write('secret-key', s3.secretAccessKey);
+  await broker.refreshFiles();
+  const taken = said('S3 key changed and taken');
+  await s3.start();
+  await broker.refreshFiles();
+  expect(said('S3 key changed and taken')).toBe(taken + 1);
+  expect((await mine.get('after')).text).toBe('y');
+});
