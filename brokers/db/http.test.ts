@@ -13,6 +13,10 @@ vi.mock('node:crypto', async (original) => {
   const crypto = await original<typeof import('node:crypto')>();
   return {
     ...crypto,
+    hash: (...args: Parameters<typeof crypto.hash>) => {
+      hashes.count += 1;
+      return crypto.hash(...args);
+    },
     createHash: (algorithm: string) => {
       hashes.count += 1;
       return crypto.createHash(algorithm);
