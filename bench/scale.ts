@@ -197,13 +197,15 @@ async function measure(
     dbProvisionerToken: stage.mounts.provisioner,
   });
   const running = new Set<OperatorProcess>();
+  const crash = Promise.withResolvers<never>();
   const start = async (pod: Pod) => {
     const operator = await program.start(pod);
     running.add(operator);
+    operator.crash.catch(crash.reject);
     return operator;
   };
   const ending = new AbortController();
-  try {
+  async function stages(): Promise<Cost> {
     const first = { name: 'operator-a', uid: randomUUID() };
     const alone = await start(first);
     await space.capsule(LIVE, { suspend: true });
@@ -300,6 +302,9 @@ async function measure(
       plannedMs,
       crashMs,
     };
+  }
+  try {
+    return await Promise.race([stages(), crash.promise]);
   } finally {
     ending.abort();
     await Promise.all([...running].map((operator) => operator.kill()));

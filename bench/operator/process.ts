@@ -39,8 +39,8 @@ export interface OperatorProcess {
   stop(): Promise<void>;
   kill(): Promise<void>;
   readonly gone: Promise<void>;
-  /** The last it said. */
-  readonly log: () => string;
+  /** Rejects, with the last it said, when it ends without having been told to. */
+  readonly crash: Promise<never>;
 }
 
 export interface OperatorSetting {
@@ -141,14 +141,20 @@ async function start(
   if (pid === undefined) throw new Error('the operator did not start');
   const ask = (port: number, path: string) =>
     fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(30_000) });
+  let told = false;
+  const crash = gone.then(() =>
+    told ? new Promise<never>(() => {}) : Promise.reject(new Error(`the operator ended by itself: ${said}`)),
+  );
+  crash.catch(() => undefined);
   const end = async (signal: NodeJS.Signals) => {
+    told = true;
     child.kill(signal);
     await gone;
   };
   const operator: OperatorProcess = {
     pid,
     gone,
-    log: () => said,
+    crash,
     measure: async () => parseMetrics(await (await ask(metrics, '/metrics')).text()),
     usage: () => usageOf(pid),
     warm: async () => (await ask(health, '/readyz')).ok,

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import type { EmbeddedOptions } from '../../brokers/db/embedded/server.ts';
 import { type Stage, setStage } from '../../brokers/db/testing/postgres.ts';
 import { type ApiServer, startApiServer } from './api-server.ts';
 import { makeSpace, prepareCluster, type TestSpace } from './space.ts';
@@ -17,8 +18,8 @@ export interface Theatre {
 
 const CRDS = join(import.meta.dirname, '../../crds');
 
-export async function openTheatre(): Promise<Theatre> {
-  const [server, stage] = await bothOrNone(startApiServer(), setStage());
+export async function openTheatre(postgres: EmbeddedOptions = {}): Promise<Theatre> {
+  const [server, stage] = await bothOrNone(startApiServer(), setStage(postgres));
   await prepareCluster(server, readCrds());
   const spaces: TestSpace[] = [];
   return {
