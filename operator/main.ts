@@ -10,7 +10,7 @@ import { parseGrantKey } from './grants/sign.ts';
 import { serveHealth, serveMetrics } from './health.ts';
 import { holderOf, podIsGone } from './holder.ts';
 import { operatorMetrics } from './metrics.ts';
-import { startOperator } from './operator.ts';
+import { sinceStartMs, startOperator } from './operator.ts';
 import { apiClient } from './runtime/client.ts';
 import { connect } from './runtime/connection.ts';
 import { runtimeMetrics } from './runtime/metrics.ts';
@@ -122,4 +122,4 @@ process.once('SIGTERM', stop);
 process.once('SIGINT', stop);
 
 await manager.started;
-if (manager.ready) log.info({ sinceStartMs: Math.round(performance.now()) }, 'leading');
+if (manager.ready) log.info({ sinceStartMs: sinceStartMs() }, 'leading');

@@ -171,6 +171,7 @@ export function startOperator(options: OperatorOptions): Operator {
   const manager = startManager({
     reflectors: reflectors.all,
     async lead(signal) {
+      log.info({ sinceStartMs: sinceStartMs() }, 'warm: the stores are filled, and the Lease is asked for');
       identity = await identify(options.client, clock, signal);
       await lease.acquire(signal);
       metrics.observeLead(true);
@@ -200,6 +201,9 @@ export function startOperator(options: OperatorOptions): Operator {
     },
   };
 }
+
+/** Of the process. */
+export const sinceStartMs = () => Math.round(performance.now());
 
 /** What an object's condition `Ready` says; `Unknown` where nothing was said yet. */
 interface Verdict {

@@ -1,0 +1,94 @@
+/**
+ * How long a Space is without an operator that works: from the signal to a leader until its warm standby leads, and from
+ * the start of a process until it leads where nobody does. Processes of the bundle that the image runs, a real API server.
+ */
+import { join, resolve } from 'node:path';
+import {
+  type OperatorProcess,
+  type OperatorProcesses,
+  operatorProcesses,
+} from '../operator/testing/process.ts';
+import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
+import { bundle } from '../scripts/bundle.ts';
+import { testPrograms } from '../scripts/programs.ts';
+import { quantile, type Report, type Row } from './report.ts';
+
+const ROUNDS = { quick: 1, full: 10 };
+const PROGRAM = resolve(import.meta.dirname, '../dist/operator/main.mjs');
+
+export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  process.env['SPACE_TEST_BIN'] ??= await testPrograms(join('.space', 'bench', 'bin'));
+  await bundle('operator');
+  const theatre = await openTheatre();
+  try {
+    return await measure(theatre, quick ? ROUNDS.quick : ROUNDS.full);
+  } finally {
+    await theatre.close();
+  }
+}
+
+async function measure(theatre: Theatre, rounds: number): Promise<Report> {
+  const operators = await operatorProcesses(theatre, await theatre.space(), PROGRAM);
+  const samples = {
+    starts: [] as number[],
+    planned: [] as number[],
+    gone: [] as number[],
+    killed: [] as number[],
+  };
+  try {
+    for (let round = 0; round < rounds; round += 1) {
+      const { leader, ms } = await started(operators);
+      samples.starts.push(ms);
+      leader.signal('SIGTERM');
+      await leader.ended();
+    }
+    let { leader } = await started(operators);
+    const over = async (into: number[], end: (leader: OperatorProcess) => Promise<number>) => {
+      const next = await operators.start();
+      await next.said('warm');
+      const at = await end(leader);
+      into.push((await next.said('leading')).at - at);
+      await leader.ended();
+      leader = next;
+    };
+    for (let round = 0; round < rounds; round += 1) {
+      await over(samples.planned, async (last) => last.signal('SIGTERM'));
+      await over(samples.gone, async (last) => {
+        const at = last.signal('SIGKILL');
+        await last.removePod();
+        return at;
+      });
+      await over(samples.killed, async (last) => last.signal('SIGKILL'));
+    }
+  } finally {
+    await operators.close();
+  }
+
+  const row = (what: string, values: readonly number[]): Row => ({
+    'until an operator leads': what,
+    'p50 ms': Math.round(quantile(values, 0.5)),
+    'max ms': Math.round(Math.max(...values)),
+  });
+  const figures = Object.entries(samples).flatMap(([name, values]) => [
+    [`${name}_p50_ms`, Math.round(quantile(values, 0.5))],
+    [`${name}_max_ms`, Math.round(Math.max(...values))],
+  ]);
+  return {
+    title: `Hand-over of the lead, ${rounds} rounds each`,
+    rows: [
+      row('a process starts, and nobody leads', samples.starts),
+      row('the leader is told to end (SIGTERM)', samples.planned),
+      row('the leader is killed, and its pod goes', samples.gone),
+      row('the leader is killed, and nobody says so', samples.killed),
+    ],
+    figures: { rounds, ...Object.fromEntries(figures) },
+    notes: ['A start is measured by the process itself, from its beginning: no image, no container.'],
+  };
+}
+
+/** An operator that leads, and the milliseconds it took from the beginning of its process. */
+async function started(operators: OperatorProcesses) {
+  const leader = await operators.start();
+  const { sinceStartMs } = await leader.said('leading');
+  return { leader, ms: sinceStartMs };
+}
