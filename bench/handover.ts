@@ -3,6 +3,8 @@
  * the start of a process until it leads where nobody does. Processes of the bundle that the image runs, a real API server.
  */
 import { join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../operator/testing/eventually.ts';
 import {
   type OperatorProcess,
   type OperatorProcesses,
@@ -46,6 +48,7 @@ async function measure(theatre: Theatre, rounds: number): Promise<Report> {
     const over = async (into: number[], end: (leader: OperatorProcess) => Promise<number>) => {
       const next = await operators.start();
       await next.said('warm');
+      await renewed(operators);
       const at = await end(leader);
       into.push((await next.said('leading')).at - at);
       await leader.ended();
@@ -84,6 +87,15 @@ async function measure(theatre: Theatre, rounds: number): Promise<Report> {
     figures: { rounds, ...Object.fromEntries(figures) },
     notes: ['A start is measured by the process itself, from its beginning: no image, no container.'],
   };
+}
+
+/** Comes back at a moment of chance between two renewals, when a standby has long met the leader. */
+async function renewed(operators: OperatorProcesses): Promise<void> {
+  for (let seen = 0; seen < 3; seen += 1) {
+    const { renewTime } = await operators.lease();
+    await eventually(async () => (await operators.lease()).renewTime !== renewTime, { what: 'a renewal' });
+  }
+  await pause(2_000 * Math.random());
 }
 
 /** An operator that leads, and the milliseconds it took from the beginning of its process. */

@@ -5,6 +5,7 @@ import {
   gone,
   installed,
   kube,
+  leave,
   manifest,
   namespaceOf,
   podsOf,
@@ -23,8 +24,7 @@ describe('bad input', () => {
   });
 
   afterAll(async () => {
-    await kube.remove('capsule', home, installed.namespace);
-    await gone('capsule', home, installed.namespace);
+    await leave(home);
   });
 
   it.each([
@@ -57,9 +57,7 @@ describe('bad input', () => {
     expect(refusal.message).toContain(later);
     await kube.apply(capsule(later));
     await ready('assistant', later);
-    await kube.remove('capsule', later, installed.namespace);
-    await gone('capsule', later, installed.namespace);
-    await gone('assistant', later, installed.namespace);
+    await leave(later);
   });
 
   it('an image that cannot be pulled is named, and a better one is taken up', async () => {

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
+  alone,
   assistant,
   capsule,
   databaseUrl,
@@ -21,42 +22,66 @@ const MOMENTS = [0, 60, 150, 400, 900];
 const roles = () => superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1");
 
 describe('the operator killed with SIGKILL', () => {
+  /** What a kill found while it was deleted; the next kills find it, too, as far as it has got by then. */
+  const going: { readonly home: string; readonly namespace: string }[] = [];
+  let atFirst: readonly string[];
+
+  beforeAll(async () => {
+    await alone();
+    atFirst = await roles();
+  });
+
+  async function made(home: string, moment?: number): Promise<string> {
+    await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
+    if (moment !== undefined) {
+      await pause(moment); // the moment is the subject; what follows waits on conditions
+      await killOperator();
+    }
+    const namespace = await namespaceOf(home);
+    await ready('assistant', `${home}-inside`);
+    return namespace;
+  }
+
   it.each(MOMENTS)(
     '%i ms into the making of a Capsule and its Assistant finishes them once',
     async (moment) => {
       const home = unique('crash');
       const before = await roles();
-      await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
-      await pause(moment); // the moment is the subject; what follows waits on conditions
-      await killOperator();
-
-      const namespace = await namespaceOf(home);
-      await ready('assistant', `${home}-inside`);
+      const namespace = await made(home, moment);
       const url = await databaseUrl(namespace, 'inside');
       expect((await openDatabase(url, url.pathname.slice(1))).code).toBe(0);
       expect((await roles()).filter((role) => !before.includes(role))).toHaveLength(2); // the Capsule's and the Assistant's
 
+      going.push({ home, namespace });
       await kube.remove('capsule', home, installed.namespace);
       await pause(moment);
       await killOperator();
-      await gone('capsule', home, installed.namespace);
-      expect(await kube.get('namespace', namespace)).toBeUndefined();
-      expect(await roles()).toEqual(before);
-      expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).toEqual([]);
     },
   );
 
   it('while an Assistant is deleted drops its database all the same', async () => {
     const home = unique('crash');
-    await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
-    const namespace = await namespaceOf(home);
-    await ready('assistant', `${home}-inside`);
+    const namespace = await made(home);
     const url = await databaseUrl(namespace, 'inside');
     await kube.remove('assistant', `${home}-inside`, installed.namespace);
     await killOperator();
     await gone('assistant', `${home}-inside`, installed.namespace);
     expect(await superuserRows(`select 1 from pg_roles where rolname = '${url.username}'`)).toEqual([]);
+    going.push({ home, namespace });
     await kube.remove('capsule', home, installed.namespace);
-    await gone('capsule', home, installed.namespace);
+  });
+
+  it.each(MOMENTS)('%i ms into their deletion, and again later, leaves nothing of them', async (moment) => {
+    const found = going[MOMENTS.indexOf(moment)];
+    if (found === undefined) throw new Error('nothing was made to be deleted');
+    await gone('capsule', found.home, installed.namespace);
+    expect(await kube.get('namespace', found.namespace)).toBeUndefined();
+    const ofHome = `platform.space/capsule=${found.home}`;
+    expect(await kube.list('secrets', installed.namespace, ofHome)).toEqual([]);
+  });
+
+  it('and in the end no role but those of the beginning', async () => {
+    for (const { home } of going) await gone('capsule', home, installed.namespace);
+    expect(await roles()).toEqual(atFirst);
   });
 });

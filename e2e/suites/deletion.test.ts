@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import {
+  alone,
   assistant,
   capsule,
   databaseUrl,
   gone,
   installed,
   kube,
+  leave,
   namespaceOf,
   openDatabase,
   ready,
@@ -20,6 +22,28 @@ const databaseExists = async (name: string) =>
   (await superuserRows(`select 1 from pg_database where datname = '${name}'`)).length === 1;
 
 describe('deletion', () => {
+  it('of a Capsule leaves no Assistant, namespace, database, role or Secret', async () => {
+    const home = unique('drop');
+    await alone();
+    const before = await superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1");
+    await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
+    const namespace = await namespaceOf(home);
+    await ready('assistant', `${home}-inside`);
+    const url = await databaseUrl(namespace, 'inside');
+    expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).not.toEqual([]);
+
+    await kube.remove('capsule', home, installed.namespace);
+    await gone('capsule', home, installed.namespace);
+
+    expect(await kube.get('assistant', `${home}-inside`, installed.namespace)).toBeUndefined();
+    expect(await kube.get('namespace', namespace)).toBeUndefined();
+    expect(await databaseExists(url.pathname.slice(1))).toBe(false);
+    expect(await superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1")).toEqual(
+      before,
+    );
+    expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).toEqual([]);
+  });
+
   it('of an Assistant drops its database and its role, and leaves its neighbour alone', async () => {
     const home = unique('drop');
     await kube.apply(
@@ -41,29 +65,7 @@ describe('deletion', () => {
     expect(await kube.get('secret', 'leaves-database', namespace)).toBeUndefined();
     expect(await kube.get('deployment', 'leaves', namespace)).toBeUndefined();
     expect((await openDatabase(staying, staying.pathname.slice(1))).code).toBe(0);
-    await kube.remove('capsule', home, installed.namespace);
-    await gone('capsule', home, installed.namespace);
-  });
-
-  it('of a Capsule leaves no Assistant, namespace, database, role or Secret', async () => {
-    const home = unique('drop');
-    const before = await superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1");
-    await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
-    const namespace = await namespaceOf(home);
-    await ready('assistant', `${home}-inside`);
-    const url = await databaseUrl(namespace, 'inside');
-    expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).not.toEqual([]);
-
-    await kube.remove('capsule', home, installed.namespace);
-    await gone('capsule', home, installed.namespace);
-
-    expect(await kube.get('assistant', `${home}-inside`, installed.namespace)).toBeUndefined();
-    expect(await kube.get('namespace', namespace)).toBeUndefined();
-    expect(await databaseExists(url.pathname.slice(1))).toBe(false);
-    expect(await superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1")).toEqual(
-      before,
-    );
-    expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).toEqual([]);
+    await leave(home);
   });
 
   it('of the second Assistant with an id leaves the first one’s database alone', async () => {
@@ -81,7 +83,6 @@ describe('deletion', () => {
     await gone('assistant', `${home}-second`, installed.namespace);
     expect((await openDatabase(url, url.pathname.slice(1))).code).toBe(0);
     await ready('assistant', `${home}-first`);
-    await kube.remove('capsule', home, installed.namespace);
-    await gone('capsule', home, installed.namespace);
+    await leave(home);
   });
 });

@@ -7,9 +7,9 @@ import { isRolledOut } from '../space/rollout.ts';
 import {
   assistant,
   capsule,
-  gone,
   installed,
   kube,
+  leave,
   manifest,
   namespaceOf,
   ready,
@@ -164,8 +164,7 @@ describe.skipIf(node === undefined)(
     });
 
     afterAll(async () => {
-      await kube.remove('capsule', home, installed.namespace);
-      await gone('capsule', home, installed.namespace);
+      await leave(home);
       await kube.remove('secret', `${home}-bank`, installed.namespace);
       await upgradeGateway({
         extraCA: '',
@@ -240,12 +239,15 @@ describe.skipIf(node === undefined)(
         `${gateway} 9090`,
       ];
       expect(tcp.join()).not.toContain('undefined');
-      const ended = await inPod(SOCKETS, `${tcp.join(',')}|${dns} 53,${address} 443`);
+      const [ended, plain] = await Promise.all([
+        inPod(SOCKETS, `${tcp.join(',')}|${dns} 53,${address} 443`),
+        fetched('http://203.0.113.10/'),
+      ]);
       for (const [target, how] of Object.entries(ended.tcp)) expect([target, how]).not.toContain('connected');
       for (const [target, how] of Object.entries(ended.udp)) expect([target, how]).not.toContain('answered');
       expect(ended.dns).not.toBe('known');
       expect(ended.icmp).toBe('none');
-      expect((await fetched('http://203.0.113.10/'))['http://203.0.113.10/']).not.toContain('outside saw');
+      expect(plain['http://203.0.113.10/']).not.toContain('outside saw');
     });
 
     it('loses at once what a new manifest takes away, and its value when that would go elsewhere', async () => {

@@ -3,9 +3,9 @@ import { openCluster } from '../cluster/index.ts';
 import {
   assistant,
   capsule,
-  gone,
   installed,
   kube,
+  leave,
   namespaceOf,
   ready,
   runningPod,
@@ -63,8 +63,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
   });
 
   afterAll(async () => {
-    for (const name of [one, other]) await kube.remove('capsule', name, installed.namespace);
-    for (const name of [one, other]) await gone('capsule', name, installed.namespace);
+    await leave(one, other);
   });
 
   it('reaches database and files, and neither control of a broker, API server, DNS, storage, operator nor another Capsule', async () => {

@@ -3,9 +3,9 @@ import {
   assistant,
   capsule,
   databaseUrl,
-  gone,
   installed,
   kube,
+  leave,
   namespaceOf,
   openDatabase,
   podsOf,
@@ -26,8 +26,7 @@ beforeAll(async () => {
   await ready('assistant', name);
 });
 afterAll(async () => {
-  await kube.remove('capsule', name, installed.namespace);
-  await gone('capsule', name, installed.namespace);
+  await leave(name);
 });
 
 it('an administrator marks a rotation, an annotation asks for it, and it is served with other pods', async () => {

@@ -7,6 +7,7 @@ import {
   gone,
   installed,
   kube,
+  leave,
   namespaceOf,
   podsOf,
   ready,
@@ -82,8 +83,7 @@ describe('the sandbox gate', () => {
 
   afterAll(async () => {
     await kube.apply(runtimeClass('gvisor', 'runsc'));
-    await kube.remove('capsule', home, installed.namespace);
-    await gone('capsule', home, installed.namespace);
+    await leave(home);
   });
 
   it('schedules nothing without the RuntimeClass, says what to do, and goes on by itself when it is back', async () => {

@@ -3,9 +3,9 @@ import {
   assistant,
   capsule,
   databaseUrl,
-  gone,
   installed,
   kube,
+  leave,
   namespaceOf,
   ready,
   runningPod,
@@ -69,8 +69,7 @@ describe('between the parts of a Space', () => {
     pod = (await runningPod(namespace, 'inside')).metadata.name;
   });
   afterAll(async () => {
-    await kube.remove('capsule', name, installed.namespace);
-    await gone('capsule', name, installed.namespace);
+    await leave(name);
   });
 
   it('an Assistant is given a URL that verifies, with the authority to verify by', async () => {

@@ -75,9 +75,9 @@ export function assistant(capsuleName: string, id: string, changes: object = {},
 
 export const getAssistant = (name: string) => kube.get('assistant', name, installed.namespace);
 
-export const ready = (kind: 'capsule' | 'assistant', name: string) =>
+export const ready = (kind: 'capsule' | 'assistant', name: string, namespace = installed.namespace) =>
   until(`${kind} ${name} to be Ready`, async () => {
-    const object = await kube.get(kind, name, installed.namespace);
+    const object = await kube.get(kind, name, namespace);
     const condition = conditionOf(object, 'Ready');
     if (condition?.status === 'True') return object;
     throw new Error(`${condition?.reason}: ${condition?.message}`);
@@ -114,6 +114,19 @@ export async function runningPod(namespace: string, id: string): Promise<KubeObj
 export const gone = (kind: string, name: string, namespace?: string) =>
   until(`${kind} ${name} to be gone`, async () => (await kube.get(kind, name, namespace)) === undefined);
 
+/** Deletes a suite's Capsules, and leaves them to it: what comes after need not wait, and gets some company. */
+export async function leave(...capsules: readonly string[]): Promise<void> {
+  for (const name of capsules) await kube.remove('capsule', name, installed.namespace);
+}
+
+/** Waits until no suite before has left a Capsule behind that still goes, for tests that count what is there. */
+export const alone = () =>
+  until('the Capsules of earlier suites to be gone', async () =>
+    (await kube.list('capsules', installed.namespace)).every(
+      ({ metadata }) => metadata.deletionTimestamp === undefined,
+    ),
+  );
+
 /** The connection URL that an Assistant was given. */
 export async function databaseUrl(namespace: string, id: string): Promise<URL> {
   const secret = await kube.get('secret', `${id}-database`, namespace);
@@ -135,10 +148,10 @@ export async function superuserRows(sql: string): Promise<string[]> {
   return stdout.split('\n').filter((row) => row !== '');
 }
 
-/** What `psql` says when it opens `database` with the credentials of `url`, from inside the server's pod. */
-export function openDatabase(url: URL, database: string) {
+/** What `psql` says when it opens `database` with the credentials of `url`, from inside a server's pod. */
+export function openDatabase(url: URL, database: string, place = services) {
   const target = `host=127.0.0.1 port=5432 user=${url.username} dbname=${database}`;
-  return kube.exec(services, 'postgres-0', [
+  return kube.exec(place, 'postgres-0', [
     'env',
     `PGPASSWORD=${decodeURIComponent(url.password)}`,
     'psql',
