@@ -49,14 +49,14 @@ const database = databaseBroker({
   url: config.dbBrokerUrl,
   readCa: spaceCa,
   driver: await driverDocument('postgres.json'),
-  onCall: measured.observeBrokerCall,
+  onCall: measured.observeCallsOf('database'),
   provisionerToken: () => provisionerToken(config.dbProvisionerTokenFile),
 });
 const callReplica = replicaCaller({
   port: config.egressControlPort,
   token: () => provisionerToken(config.egressProvisionerTokenFile),
   trust: spaceCa && config.egressServerName ? { readCa: spaceCa, name: config.egressServerName } : undefined,
-  onCall: measured.observeBrokerCall,
+  onCall: measured.observeCallsOf('egress'),
 });
 const objectStore =
   config.objectStoreBrokerUrl === undefined
@@ -65,7 +65,7 @@ const objectStore =
         url: config.objectStoreBrokerUrl,
         readCa: spaceCa,
         driver: await driverDocument('objectstore.json'),
-        onCall: measured.observeBrokerCall,
+        onCall: measured.observeCallsOf('objectstore'),
         provisionerToken: () => provisionerToken(config.objectStoreProvisionerTokenFile),
       });
 

@@ -19,15 +19,17 @@ export function operatorMetrics(registry: Registry) {
     registers,
   });
   return {
-    observeBrokerCall(operation: string, code: string, tookMs: number): void {
-      calls.observe({ broker: 'database', operation, code }, tookMs / 1000);
+    /** For the calls of one broker, or of the gateway's replicas. */
+    observeCallsOf(broker: 'database' | 'objectstore' | 'egress') {
+      return (operation: string, code: string, tookMs: number): void =>
+        calls.observe({ broker, operation, code }, tookMs / 1000);
     },
     observeGate({ status, reason }: Finding): void {
       gate.reset();
       gate.set({ reason }, status === 'True' ? 1 : 0);
     },
     /** Gauges that are read from a running operator when somebody asks. */
-    watch({ health, verdicts }: Pick<Operator, 'health' | 'verdicts'>): void {
+    watch({ health, verdicts, proofs }: Pick<Operator, 'health' | 'verdicts' | 'proofs'>): void {
       new Gauge({
         name: 'space_operator_objects',
         help: 'Capsules and Assistants, by status and reason of their condition Ready.',
@@ -36,6 +38,16 @@ export function operatorMetrics(registry: Registry) {
         collect() {
           this.reset();
           for (const verdict of verdicts()) this.inc({ ...verdict });
+        },
+      });
+      new Gauge({
+        name: 'space_operator_sandbox_nodes',
+        help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe there has shown.',
+        labelNames: ['verdict'],
+        registers,
+        collect() {
+          for (const verdict of ['untried', 'running', 'passed', 'failed']) this.set({ verdict }, 0);
+          for (const verdict of proofs()) this.inc({ verdict });
         },
       });
       new Gauge({

@@ -24,7 +24,7 @@ import type { RuntimeMetrics } from './runtime/metrics.ts';
 import type { Key } from './runtime/objects.ts';
 import { Queue } from './runtime/queue.ts';
 import { connectProber, reconcileProbe } from './sandbox/prober.ts';
-import { watchGate } from './sandbox/watch.ts';
+import { type Gate, watchGate } from './sandbox/watch.ts';
 import { makeStores } from './stores.ts';
 import { connectTriggers } from './triggers.ts';
 import { makeReflectors } from './watches.ts';
@@ -195,6 +195,7 @@ export function startOperator(options: OperatorOptions): Operator {
     get ready() {
       return manager.ready;
     },
+    proofs: gate.proofs,
     *verdicts() {
       for (const capsule of stores.capsules.list()) yield verdictOf('Capsule', capsule);
       for (const assistant of stores.assistants.list()) yield verdictOf('Assistant', assistant);
@@ -215,6 +216,8 @@ interface Verdict {
 export interface Operator extends Manager {
   /** Of every Capsule and Assistant. */
   readonly verdicts: () => Iterable<Verdict>;
+  /** What probes have shown, node by node. */
+  readonly proofs: Gate['proofs'];
 }
 
 function verdictOf(kind: Verdict['kind'], { status }: Capsule | Assistant): Verdict {

@@ -5,11 +5,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments, stringify } from 'yaml';
 import { createBrokerMetrics } from '../../brokers/db/metrics.ts';
-import { countTlsExpiry, Secret } from '../../brokers/kit/index.ts';
+import { createEgressMetrics } from '../../brokers/egress/metrics.ts';
+import { countTlsExpiry, createMetrics, Secret } from '../../brokers/kit/index.ts';
+import { createBrokerMetrics as createObjectStoreMetrics } from '../../brokers/objectstore/metrics.ts';
 import { operatorMetrics } from '../../operator/metrics.ts';
 import { runtimeMetrics } from '../../operator/runtime/metrics.ts';
 import { findTool } from '../cluster/tools.ts';
@@ -84,10 +85,12 @@ describe('the dashboard', () => {
   }, 900_000);
 
   it('and the rules name no metric that nothing has', async () => {
-    const registry = new Registry();
-    operatorMetrics(registry).watch({ health: () => ({}), verdicts: () => [] });
+    const { registry } = createMetrics();
+    operatorMetrics(registry).watch({ health: () => ({}), verdicts: () => [], proofs: () => [] });
     runtimeMetrics(registry).watchQueues({});
     createBrokerMetrics(registry, () => 0);
+    createObjectStoreMetrics(registry, () => 0);
+    createEgressMetrics(registry, () => 0);
     countTlsExpiry(registry, { current: () => ({ cert: '', key: new Secret('') }) });
     const known = new Set(registry.getMetricsAsArray().map(({ name }) => name));
     const asked = [await readFile(rules, 'utf8'), ...expressions()].flatMap(

@@ -185,3 +185,52 @@ describe('what runs when the sandbox is lost', () => {
     await space.removed(CAPSULE, home);
   });
 });
+
+describe('a node that reports no handlers', () => {
+  const report = (runtimeHandlers: readonly object[] | null) =>
+    theatre.server.client.call({
+      method: 'PATCH',
+      path: `/api/v1/nodes/${NODE_NAME}/status`,
+      contentType: 'application/merge-patch+json',
+      body: { status: { runtimeHandlers } },
+    });
+  beforeEach(async () => {
+    await report(null);
+    await boot();
+  });
+  afterEach(() => report([{ name: 'runc' }, { name: 'runsc' }]));
+
+  test('is not believed, and not even asked, unless the Space says so; then its probe alone opens the gate', async () => {
+    await space.start();
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(CAPSULE, home, 'SandboxReady', 'Unknown HandlerUnknown');
+    await space.becomes(ASSISTANT, 'ledger', 'SandboxReady', 'Unknown HandlerUnknown');
+    expect(await probes()).toEqual([]);
+    await space.stop();
+
+    await space.start({ handlerReport: 'probe' });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await probes()).toHaveLength(1);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('stays closed where its probe is not in the sandbox, though the Space believes probes', async () => {
+    space.fates.set(ATTESTER_IMAGE, 'crashes');
+    await space.start({ handlerReport: 'probe' });
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'SandboxReady', 'False ProbeFailed');
+    expect(await space.get(kinds.DEPLOYMENT, 'ledger', space.namespaceOf(home))).toBeUndefined();
+    await space.removed(CAPSULE, home);
+  });
+
+  test('is not asked where it reports others and lacks ours: what it says counts more than a probe', async () => {
+    await report([{ name: 'runc' }]);
+    await space.start({ handlerReport: 'probe' });
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'SandboxReady', 'False NoNodeWithHandler');
+    expect(await probes()).toEqual([]);
+    await space.removed(CAPSULE, home);
+  });
+});

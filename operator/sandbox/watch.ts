@@ -3,14 +3,16 @@ import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
 import type { Reflector } from '../runtime/reflector.ts';
 import type { Stores } from '../stores.ts';
-import { decideGate } from './gate.ts';
-import { isProbe } from './probe.ts';
+import { decideGate, isCandidate, isUsable } from './gate.ts';
+import { isProbe, type Proof } from './probe.ts';
 import { Proofs } from './proofs.ts';
 
 export interface Gate {
   readonly now: () => Finding;
   /** Looks whether the verdict is another one; called whenever something may have changed it. */
   readonly check: () => void;
+  /** What is known of each node that the class could bring a pod to; nothing while there is no such class. */
+  readonly proofs: () => readonly Proof['verdict'][];
 }
 
 export interface GateReflectors {
@@ -27,6 +29,7 @@ export function watchGate(
   onChange: (finding: Finding) => void,
 ): Gate {
   const proofs = new Proofs(names);
+  const proofOf = (node: Node) => proofs.of(node, stores.pods.by('probe', node.metadata.name));
   const decide = () =>
     decideGate({
       wanted: names,
@@ -35,10 +38,7 @@ export function watchGate(
         found: stores.runtimeClasses.get(names.runtimeClass),
       },
       nodes: { health: reflectors.nodes.health, all: stores.nodes.list() },
-      probes: {
-        health: reflectors.pods.health,
-        of: (node) => proofs.of(node, stores.pods.by('probe', node.metadata.name)),
-      },
+      probes: { health: reflectors.pods.health, of: proofOf },
     });
   let last = decide();
   const check = () => {
@@ -55,5 +55,14 @@ export function watchGate(
   stores.pods.onChange(({ before, now }) => {
     if (isProbe(before) || isProbe(now)) check();
   });
-  return { now: () => last, check };
+  return {
+    now: () => last,
+    check,
+    proofs() {
+      const found = stores.runtimeClasses.get(names.runtimeClass);
+      if (!isUsable(found, names)) return [];
+      const candidates = stores.nodes.list().filter((node) => isCandidate(node, found, names));
+      return candidates.map((node) => proofOf(node).verdict);
+    },
+  };
 }

@@ -72,6 +72,7 @@ interface StartOptions {
   readonly grantKey?: () => Promise<GrantKey>;
   readonly callReplica?: CallReplica;
   readonly onLoss?: SpaceNames['onLoss'];
+  readonly handlerReport?: SpaceNames['handlerReport'];
   readonly onGate?: (finding: Finding) => void;
   /** What Assistants get as the Space's authority. */
   readonly ca?: string;
@@ -138,6 +139,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     brokerUrl = stage.broker.url,
     callReplica = NO_REPLICA,
     onLoss = names.onLoss,
+    handlerReport = names.handlerReport,
     onGate = () => {},
     ca,
     objectStore,
@@ -154,7 +156,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       ...(grantKey ? { grantKey } : {}),
       callReplica,
       spaceCa: ca === undefined ? undefined : async () => ca,
-      names: { ...names, onLoss },
+      names: { ...names, onLoss, handlerReport },
       log,
       metrics: runtimeMetrics(new Registry()),
       onGate,
