@@ -24,6 +24,16 @@ export async function dockerBuild(source: ImageSource, log: string, registry?: s
   return reference;
 }
 
+/** The digest by which the registry that an image was pushed to has it. */
+export async function dockerDigest(reference: string): Promise<string> {
+  const format = '{{range .RepoDigests}}{{println .}}{{end}}';
+  const known = await run(['docker', 'image', 'inspect', '--format', format, reference]);
+  const repository = reference.slice(0, reference.lastIndexOf(':'));
+  const pushed = known.split('\n').find((line) => line.startsWith(`${repository}@`));
+  if (pushed === undefined) throw new Error(`the engine knows no digest of ${reference}`);
+  return pushed.slice(repository.length + 1);
+}
+
 /** Gives a built image its alias too; answers the whole name of that. */
 export async function dockerAlias({ name, alias }: ImageSource, reference: string): Promise<string[]> {
   if (alias === undefined) return [];

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { dockerAnswers, dockerBuild } from './docker.ts';
+import { dockerAnswers, dockerBuild, dockerDigest } from './docker.ts';
 import { replaceFile } from './files.ts';
 import { imageBuilder } from './images/builder.ts';
 import type { BringUp, Cluster, ImageSource } from './model.ts';
@@ -75,7 +75,7 @@ const noRegistry = () =>
 async function pushWithDocker(image: ImageSource, registry: string, log: string): Promise<string> {
   const reference = await dockerBuild(image, log, registry);
   await run(['docker', 'push', reference], { log });
-  return reference;
+  return `${reference}@${await dockerDigest(reference)}`;
 }
 
 async function pushWithBuildah(image: ImageSource, registry: string, log: string): Promise<string> {

@@ -1,5 +1,6 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withScratch } from '../builds/cache.ts';
 import { run } from '../run.ts';
 
 /** Debian's buildah: builds ordinary Dockerfiles without a daemon, and without a registry. */
@@ -10,7 +11,8 @@ export interface Buildah {
   exportTo(reference: string, directory: string): Promise<void>;
   /** Forgets images, and what only they needed. */
   remove(references: readonly string[]): Promise<void>;
-  push(reference: string, destination: string): Promise<void>;
+  /** Answers the digest by which the registry has it. */
+  push(reference: string, destination: string): Promise<string>;
 }
 
 export function buildah(root: string, log: string): Buildah {
@@ -39,7 +41,11 @@ export function buildah(root: string, log: string): Buildah {
       await call('rmi', '--prune');
     },
     async push(reference, destination) {
-      await call('push', reference, `docker://${destination}`);
+      return withScratch('push', async (directory) => {
+        const file = join(directory, 'digest');
+        await call('push', '--digestfile', file, reference, `docker://${destination}`);
+        return (await readFile(file, 'utf8')).trim();
+      });
     },
     async exportTo(reference, directory) {
       await call('push', '--disable-compression', '--format', 'v2s2', reference, `dir:${directory}`);

@@ -22,7 +22,7 @@ export interface ImageBuilder {
   /** Makes the bases ahead of need. */
   prepare(): Promise<void>;
   ensure(source: NamedImage): Promise<Image>;
-  /** Builds and pushes; answers the reference in that registry. */
+  /** Builds and pushes; answers the reference in that registry, with the digest, so that it can mean nothing else. */
   push(source: ImageSource, registry: string): Promise<string>;
 }
 
@@ -89,8 +89,8 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
     },
     async push(source, registry) {
       const { reference } = await builder.ensure(source);
-      await tool.push(reference, `${registry}/${reference}`);
-      return `${registry}/${reference}`;
+      const digest = await tool.push(reference, `${registry}/${reference}`);
+      return `${registry}/${reference}@${digest}`;
     },
   };
   return builder;
