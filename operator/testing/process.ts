@@ -34,7 +34,7 @@ export interface OperatorProcesses {
   close(): Promise<void>;
 }
 
-export const SOURCES = resolve(import.meta.dirname, '../main.ts');
+const SOURCES = resolve(import.meta.dirname, '../main.ts');
 
 export async function operatorProcesses(
   { server, stage }: Theatre,
