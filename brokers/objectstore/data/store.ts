@@ -1,13 +1,13 @@
 import type { Readable, Writable } from 'node:stream';
-import { ServiceError } from '@space/broker-kit';
 import type { Headers, ListedObject, Part, S3Client } from '../upstream/client.ts';
-import { S3Error } from '../upstream/errors.ts';
 import type { Head } from '../upstream/transport.ts';
-import { type Bucket, logicalKey, type PhysicalKey, physicalKey, physicalPrefix } from './address.ts';
+import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './address.ts';
 import type { KeyPrefix, ObjectKey } from './keys.ts';
-import type { Hold, Quota } from './quota/allowance.ts';
+import { createMultipart } from './multipart.ts';
+import type { Quota } from './quota/allowance.ts';
 import type { Tenant } from './tenants.ts';
-import { abortUpload, type OpenUpload, type Uploads } from './uploads.ts';
+import type { Uploads } from './uploads.ts';
+import { createWriter, physicalOf as physical, sendable } from './writer.ts';
 
 /** Who asks, and until when. */
 export interface Call {
@@ -17,7 +17,7 @@ export interface Call {
   readonly grant?: string | undefined;
 }
 
-interface Place {
+export interface Place {
   readonly bucket: Bucket;
   readonly key: ObjectKey;
 }
@@ -39,10 +39,7 @@ export interface IncomingBody {
   readonly length: number;
 }
 
-/** The largest body of one request. */
-export const MAX_PUT_BYTES = 5 * 1024 ** 3;
 export const MAX_KEYS = 1_000;
-const MAX_PART = 10_000;
 
 export interface ObjectStore {
   put(call: Call, place: Place, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
@@ -107,7 +104,7 @@ export interface ObjectStore {
 }
 
 /** An upload by our id; a `key`, where the protocol repeats it, must be the one that the upload was made for. */
-interface UploadAt {
+export interface UploadAt {
   readonly bucket: Bucket;
   readonly id: string;
   readonly key?: ObjectKey;
@@ -123,65 +120,11 @@ export function createObjectStore(
   quota: Pick<Quota, 'reserve'>,
   uploads: Uploads,
 ): ObjectStore {
-  const physical = ({ tenant }: Call, { bucket, key }: Place): PhysicalKey =>
-    physicalKey(tenant.room, bucket, key);
-
-  async function uploadAt({ tenant }: Call, { bucket, id, key }: UploadAt): Promise<OpenUpload> {
-    const room = tenant.room[bucket];
-    const upload = await uploads.find(room, id);
-    if (upload === undefined || (key !== undefined && upload.key !== physicalKey(tenant.room, bucket, key)))
-      throw new ServiceError('not_found', 'no such upload');
-    return upload;
-  }
-
-  /** Reserves before the first byte, and settles by what can have been stored. */
-  async function writing<T>(
-    { tenant }: Call,
-    bytes: number,
-    write: () => Promise<T>,
-    sent: () => boolean,
-    stored: (hold: Hold) => Promise<void> | void = (hold) => hold.settle(),
-  ): Promise<T> {
-    if (bytes > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
-    const hold = await quota.reserve(tenant, bytes);
-    try {
-      const result = await write();
-      await stored(hold);
-      return result;
-    } catch (error) {
-      // Without an answer to a body that went out whole, it may be stored.
-      const refused = error instanceof S3Error && error.kind === 'answered' && error.status >= 400;
-      if (refused || !sent()) hold.release();
-      else hold.settle();
-      throw error;
-    }
-  }
-
-  async function partStored(upload: OpenUpload, bytes: number, hold: Hold): Promise<void> {
-    // Counted twice for a moment, rather than not at all.
-    await uploads.addBytes(upload.id, upload.place, bytes);
-    await hold.move();
-  }
-
-  /** What may be copied: the object as it is now, and no other that takes its name in between. */
-  async function sourceOf(
-    call: Call,
-    from: CopySource,
-  ): Promise<{ key: PhysicalKey; size: number; headers: Headers }> {
-    const key = physical(call, from);
-    const head = await client.head(key, { headers: from.conditions ?? {}, signal: call.signal });
-    if (head.status === 304) throw new ServiceError('precondition_failed', 'condition on the source');
-    const etag = head.headers['etag'];
-    return {
-      key,
-      size: Number(head.headers['content-length'] ?? 0),
-      headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag },
-    };
-  }
-
+  const writer = createWriter(client, quota);
   return {
+    ...createMultipart(client, uploads, writer),
     put: (call, place, body, headers) =>
-      writing(
+      writer.write(
         call,
         body.length,
         async () => client.put(physical(call, place), await sendable(body), { headers, signal: call.signal }),
@@ -229,10 +172,10 @@ export function createObjectStore(
       };
     },
     copy: async (call, from, to, headers) => {
-      const source = await sourceOf(call, from);
+      const source = await writer.sourceOf(call, from);
       const all = { ...headers, ...source.headers };
       const { signal } = call;
-      const copied = await writing(
+      const copied = await writer.write(
         call,
         source.size,
         () => client.copy(source.key, physical(call, to), { headers: all, signal }),
@@ -240,92 +183,5 @@ export function createObjectStore(
       );
       return { ...copied, size: source.size };
     },
-    createUpload: async (call, place, headers) => {
-      const { tenant, signal } = call;
-      const key = physical(call, place);
-      const upstreamId = await client.createUpload(key, { headers, signal });
-      const room = tenant.room[place.bucket];
-      try {
-        return await uploads.open({ place: tenant.place, room, key, upstreamId });
-      } catch (error) {
-        // Nobody will ever know its id.
-        await client.abortUpload(key, upstreamId).catch(() => undefined);
-        throw error;
-      }
-    },
-    putPart: async (call, at, body, headers) => {
-      checkPart(at.number);
-      const upload = await uploadAt(call, at);
-      const { signal } = call;
-      return writing(
-        call,
-        body.length,
-        async () =>
-          client.putPart(upload.key, upload.upstreamId, at.number, await sendable(body), { headers, signal }),
-        () => body.stream.readableEnded,
-        (hold) => partStored(upload, body.length, hold),
-      );
-    },
-    copyPart: async (call, at, from, headers) => {
-      checkPart(at.number);
-      const upload = await uploadAt(call, at);
-      const source = await sourceOf(call, from);
-      const size = rangeLength(headers['x-amz-copy-source-range'], source.size);
-      const to = { key: upload.key, upload: upload.upstreamId, number: at.number };
-      const all = { ...headers, ...source.headers };
-      return writing(
-        call,
-        size,
-        () => client.copyPart(source.key, to, { headers: all, signal: call.signal }),
-        () => true,
-        (hold) => partStored(upload, size, hold),
-      );
-    },
-    listParts: async (call, at, page) => {
-      const upload = await uploadAt(call, at);
-      const key = logicalKey(call.tenant.room, at.bucket, upload.key) ?? '';
-      return {
-        key,
-        ...(await client.listParts(upload.key, upload.upstreamId, page, { signal: call.signal })),
-      };
-    },
-    completeUpload: async (call, at, parts, headers) => {
-      const upload = await uploadAt(call, at);
-      // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
-      const { etag } = await client.completeUpload(upload.key, upload.upstreamId, parts, { headers });
-      await uploads.close(upload, false);
-      return { key: logicalKey(call.tenant.room, at.bucket, upload.key) ?? '', etag };
-    },
-    abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(call, at)),
-    listUploads: async ({ tenant }, bucket, { prefix, afterKey, ...page }) => {
-      const room = tenant.room[bucket];
-      const rows = await uploads.list(room, {
-        ...page,
-        prefix: `${room}${prefix}`,
-        afterKey: `${room}${afterKey}`,
-      });
-      return rows.map(({ key, id, createdAt }) => ({ key: key.slice(room.length), id, createdAt }));
-    },
   };
-}
-
-/** An empty body is read to its end first: what inspects it may still refuse it. */
-async function sendable(body: IncomingBody): Promise<Buffer | IncomingBody> {
-  if (body.length > 0) return body;
-  for await (const _chunk of body.stream) throw new ServiceError('invalid_request', 'longer than announced');
-  return Buffer.alloc(0);
-}
-
-function checkPart(number: number): void {
-  if (!Number.isInteger(number) || number < 1 || number > MAX_PART)
-    throw new ServiceError('invalid_request', 'part number');
-}
-
-function rangeLength(range: string | undefined, size: number): number {
-  if (range === undefined) return size;
-  const [, first = '', last = ''] = /^bytes=(\d{1,18})-(\d{1,18})$/.exec(range) ?? [];
-  const length = Number(last) - Number(first) + 1;
-  if (first === '' || length < 1 || Number(last) >= size)
-    throw new ServiceError('range_not_satisfiable', 'range of the source');
-  return length;
 }

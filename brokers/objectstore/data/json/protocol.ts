@@ -25,8 +25,9 @@ import {
 import { type KeyPrefix, parsePrefix } from '../keys.ts';
 import type { Gate } from '../plane.ts';
 import type { Seal } from '../seal.ts';
-import { type Call, type IncomingBody, MAX_KEYS, MAX_PUT_BYTES, type ObjectStore } from '../store.ts';
+import { type Call, type IncomingBody, MAX_KEYS, type ObjectStore } from '../store.ts';
 import type { Tenant, Tenants } from '../tenants.ts';
+import { MAX_PUT_BYTES } from '../writer.ts';
 import { bucketOf, keyOf, type Matched, matchRoute, numberOf, type Operation, queryOf } from './routes.ts';
 import { COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './schemas.ts';
 

@@ -1,0 +1,91 @@
+import type { ServerResponse } from 'node:http';
+import { ServiceError } from '@space/broker-kit';
+import type { Bucket } from '../data/address.ts';
+import type { Exchange } from '../data/exchange.ts';
+import { objectHeaders, type Received } from '../data/headers.ts';
+import { decodePath, type ObjectKey, parseKey } from '../data/keys.ts';
+import type { Gate } from '../data/plane.ts';
+import type { Call } from '../data/store.ts';
+import { parseXml, type XmlElement, XmlError, type XmlNode, xmlDocument } from '../upstream/xml.ts';
+import { type FrontBody, frontBody, readBody } from './body.ts';
+import { FrontError } from './errors.ts';
+import { noSuchBucket } from './headers.ts';
+import type { S3Match, S3Operation } from './routes.ts';
+import type { Verified } from './signature.ts';
+
+/** How S3 clients name their own metadata. */
+export const METADATA = 'x-amz-meta-';
+const DOCUMENT_LIMIT = 2 * 1024 * 1024;
+
+/** A request that was let in: what its operation reads from it, and how it answers. */
+export interface Admitted extends S3Match {
+  readonly exchange: Exchange;
+  readonly response: ServerResponse;
+  readonly call: Call;
+  readonly headers: Received;
+  readonly verified: Verified;
+}
+
+/** Some of S3's operations. */
+export type Handlers<Name extends S3Operation> = Readonly<
+  Record<Name, (admitted: Admitted) => Promise<void>>
+>;
+
+export function bucketOf({ bucket }: Admitted): Bucket {
+  if (bucket === undefined) throw noSuchBucket();
+  return bucket;
+}
+
+export function keyOf({ rawKey }: Admitted): ObjectKey {
+  const key = parseKey(decodePath(rawKey) ?? '');
+  if (key === undefined) throw new ServiceError('invalid_request', 'not a key');
+  return key;
+}
+
+export function bodyOf({ exchange, headers, verified, call }: Admitted): FrontBody {
+  return frontBody(exchange.request, headers, verified, call.signal);
+}
+
+/** `aws-chunked` names the coding of the message, not of the object. */
+export function ownHeaders(headers: Received): Record<string, string> {
+  const encoding = headers.get('content-encoding');
+  if (encoding === undefined) return objectHeaders(headers, METADATA);
+  const own = encoding
+    .split(',')
+    .map((coding) => coding.trim())
+    .filter((coding) => coding !== '' && coding.toLowerCase() !== 'aws-chunked');
+  const changed = new Map(headers);
+  if (own.length === 0) changed.delete('content-encoding');
+  else changed.set('content-encoding', own.join(','));
+  return objectHeaders(changed, METADATA);
+}
+
+/** The XML of a request's body, whose root has this name. */
+export async function document(gate: Gate, one: Admitted, root: string): Promise<XmlNode> {
+  const body = bodyOf(one);
+  gate.transfer(one.exchange);
+  const bytes = await readBody(body, DOCUMENT_LIMIT);
+  try {
+    return parseXml(bytes, root);
+  } catch (error) {
+    if (error instanceof XmlError) throw malformed();
+    throw error;
+  }
+}
+
+export function malformed(): FrontError {
+  return new FrontError(
+    'invalid_request',
+    { status: 400, code: 'MalformedXML' },
+    'not the document of this operation',
+  );
+}
+
+export function answer(one: Admitted, root: string, content: readonly XmlElement[]): void {
+  xml(one, xmlDocument(root, content));
+}
+
+export function xml({ response }: Admitted, body: string): void {
+  response.writeHead(200, { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) });
+  response.end(body);
+}

@@ -1,0 +1,50 @@
+import type { Bucket } from '../data/address.ts';
+import type { Seal } from '../data/seal.ts';
+import type { ObjectStore } from '../data/store.ts';
+import { answer, bucketOf, type Handlers, xml } from './admitted.ts';
+import { FrontError } from './errors.ts';
+import { listObjects, listObjectsV2, listUploads } from './lists.ts';
+
+type Name =
+  | 'ListBuckets'
+  | 'HeadBucket'
+  | 'CreateBucket'
+  | 'GetBucketLocation'
+  | 'GetBucketVersioning'
+  | 'ListObjects'
+  | 'ListObjectsV2'
+  | 'ListMultipartUploads';
+
+/** The two buckets, which are always there, and what is in them. */
+export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name> {
+  return {
+    ListBuckets: async (one) => {
+      const created = new Date(0).toISOString();
+      const bucket = (name: Bucket) =>
+        [
+          'Bucket',
+          [
+            ['Name', name],
+            ['CreationDate', created],
+          ],
+        ] as const;
+      const owner = ['Owner', [['ID', 'space']]] as const;
+      answer(one, 'ListAllMyBucketsResult', [owner, ['Buckets', [bucket('data'), bucket('shared')]]]);
+    },
+    HeadBucket: async ({ response }) => void response.writeHead(200, { 'content-length': 0 }).end(),
+    CreateBucket: async () => {
+      throw new FrontError(
+        'already_exists',
+        { status: 409, code: 'BucketAlreadyOwnedByYou' },
+        'bucket is there',
+      );
+    },
+    GetBucketLocation: async (one) => answer(one, 'LocationConstraint', []),
+    GetBucketVersioning: async (one) => answer(one, 'VersioningConfiguration', []),
+    ListObjects: async (one) => xml(one, await listObjects(store, one.call, bucketOf(one), one.query)),
+    ListObjectsV2: async (one) =>
+      xml(one, await listObjectsV2(store, cursors, one.call, bucketOf(one), one.query)),
+    ListMultipartUploads: async (one) =>
+      xml(one, await listUploads(store, one.call, bucketOf(one), one.query)),
+  };
+}

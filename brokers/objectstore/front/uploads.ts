@@ -1,0 +1,124 @@
+import type { Bucket } from '../data/address.ts';
+import { writeConditions } from '../data/headers.ts';
+import { numberOf } from '../data/json/routes.ts';
+import type { ObjectKey } from '../data/keys.ts';
+import type { Gate } from '../data/plane.ts';
+import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
+import { childrenOf, textOf, type XmlNode } from '../upstream/xml.ts';
+import {
+  type Admitted,
+  answer,
+  bodyOf,
+  bucketOf,
+  document,
+  type Handlers,
+  keyOf,
+  malformed,
+  ownHeaders,
+} from './admitted.ts';
+import { FrontError } from './errors.ts';
+import { sourceOf } from './headers.ts';
+
+type Name =
+  | 'CreateMultipartUpload'
+  | 'UploadPart'
+  | 'UploadPartCopy'
+  | 'ListParts'
+  | 'CompleteMultipartUpload'
+  | 'AbortMultipartUpload';
+
+const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
+
+/** Objects that come in parts. */
+export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
+  return {
+    CreateMultipartUpload: async (one) => {
+      const place = { bucket: bucketOf(one), key: keyOf(one) };
+      const id = await store.createUpload(one.call, place, ownHeaders(one.headers));
+      answer(one, 'InitiateMultipartUploadResult', [
+        ['Bucket', place.bucket],
+        ['Key', place.key],
+        ['UploadId', id],
+      ]);
+    },
+    UploadPart: async (one) => {
+      const body = bodyOf(one);
+      const at = uploadPartOf(one);
+      gate.transfer(one.exchange);
+      const { etag } = await store.putPart(one.call, at, body, {});
+      one.response.writeHead(200, { ...body.checksums, etag, 'content-length': 0 }).end();
+    },
+    UploadPartCopy: async (one) => {
+      const range = one.headers.get('x-amz-copy-source-range');
+      const headers = range === undefined ? {} : { 'x-amz-copy-source-range': range };
+      const source = sourceOf(one.headers);
+      const { etag, modified } = await store.copyPart(one.call, uploadPartOf(one), source, headers);
+      answer(one, 'CopyPartResult', [
+        ['LastModified', modified],
+        ['ETag', etag],
+      ]);
+    },
+    ListParts: async (one) => {
+      const after = numberOf(one.query.get('part-number-marker'), 0, 0, 10_000);
+      const limit = Math.min(MAX_KEYS, numberOf(one.query.get('max-parts'), MAX_KEYS, 0, 999_999_999));
+      const at = uploadOf(one);
+      const { key, parts, next } = await store.listParts(one.call, at, { after, limit });
+      answer(one, 'ListPartsResult', [
+        ['Bucket', at.bucket],
+        ['Key', key],
+        ['UploadId', at.id],
+        ['PartNumberMarker', after],
+        ...(next === undefined ? [] : [['NextPartNumberMarker', next] as const]),
+        ['MaxParts', limit],
+        ['IsTruncated', next !== undefined],
+        ...parts.map(
+          ({ number, modified, etag, size }) =>
+            [
+              'Part',
+              [
+                ['PartNumber', number],
+                ['LastModified', modified],
+                ['ETag', etag],
+                ['Size', size],
+              ],
+            ] as const,
+        ),
+      ]);
+    },
+    CompleteMultipartUpload: async (one) => {
+      const at = uploadOf(one);
+      const parts = partsOf(await document(gate, one, 'CompleteMultipartUpload'));
+      const { 'content-md5': _checked, ...conditions } = writeConditions(one.headers);
+      const { key, etag } = await store.completeUpload(one.call, at, parts, conditions);
+      answer(one, 'CompleteMultipartUploadResult', [
+        ['Location', `/${at.bucket}/${key}`],
+        ['Bucket', at.bucket],
+        ['Key', key],
+        ['ETag', etag],
+      ]);
+    },
+    AbortMultipartUpload: async (one) => {
+      await store.abortUpload(one.call, uploadOf(one));
+      one.response.writeHead(204).end();
+    },
+  };
+}
+
+function uploadOf(one: Admitted): { readonly bucket: Bucket; readonly id: string; readonly key: ObjectKey } {
+  return { bucket: bucketOf(one), id: one.query.get('uploadId') ?? '', key: keyOf(one) };
+}
+
+function uploadPartOf(one: Admitted) {
+  return { ...uploadOf(one), number: numberOf(one.query.get('partNumber'), 0, 1, 10_000) };
+}
+
+function partsOf(node: XmlNode): readonly { readonly number: number; readonly etag: string }[] {
+  const parts = childrenOf(node, 'Part').map((child) => ({
+    number: numberOf(textOf(child, 'PartNumber'), 0, 1, 10_000),
+    etag: `"${ETAG.exec(textOf(child, 'ETag') ?? '')?.[1] ?? ''}"`,
+  }));
+  if (parts.length < 1 || parts.length > 10_000) throw malformed();
+  if (parts.some(({ number }, i) => i > 0 && number <= (parts[i - 1]?.number ?? 0)))
+    throw new FrontError('invalid_request', { status: 400, code: 'InvalidPartOrder' }, 'order of parts');
+  return parts;
+}
