@@ -7,6 +7,7 @@ import { ensureGrant } from '../grants/step.ts';
 import { SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
+import { together } from '../runtime/together.ts';
 import { Secret } from '../secret.ts';
 import { type Workload, workloadLabels, workloadNamespace } from './workload.ts';
 
@@ -30,16 +31,18 @@ export async function ensureObjects(
   found: SecretObject | undefined,
   signal: AbortSignal,
 ): Promise<ObjectStoreStep> {
-  const claimed = await claim(context, workload, found, signal);
-  const token = claimed.data?.['token'] ?? '';
-  const tokenDigest = sha256(token);
-  const registered = claimed.metadata.annotations?.[ANNOTATION.registered] === tokenDigest;
+  const { metadata, spec } = workload.assistant;
   const readKey = context.grantKey;
-  if (registered && !readKey) return { finding: REGISTERED, tokenDigest };
+  const registered = isRegistered(found, metadata.uid);
+  if (registered && !readKey) return { finding: REGISTERED, tokenDigest: digestOf(found) };
 
-  const { capsule } = workload.assistant.spec;
+  const { capsule } = spec;
   const name = objectPrincipalSecretName(capsule);
-  const principal = await readSecret(context, context.names.namespace, name, signal);
+  const [claimed, principal] = await together([
+    claim(context, workload, found, signal),
+    readSecret(context, context.names.namespace, name, signal),
+  ]);
+  const tokenDigest = digestOf(claimed);
   if (!principal?.data?.['principal']) {
     const finding = no(
       'PrincipalLost',
@@ -81,6 +84,8 @@ async function register(
   const annotations = { [ANNOTATION.registered]: sha256(token) };
   return context.writer.merge<SecretObject>(SECRET, claimed, { metadata: { annotations } }, signal);
 }
+
+const digestOf = (secret: SecretObject | undefined): string => sha256(secret?.data?.['token'] ?? '');
 
 /** Whether the broker knows the token that the Secret holds. */
 export function isRegistered(secret: SecretObject | undefined, owner: string | undefined): boolean {
