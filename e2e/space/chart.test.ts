@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
+import { parseGrantKey } from '../../operator/grants/sign.ts';
 import { findTool } from '../cluster/tools.ts';
 import { finish, type KubeObject } from './kube.ts';
 
@@ -175,6 +177,29 @@ describe('the chart', () => {
     expect(Buffer.from(ring[primary], 'base64url')).toHaveLength(32);
   });
 
+  it('gives the operator a key to sign grants with and the broker its public half alone, where they are switched on', async () => {
+    expect(named('Secret', 'objectstore-grants')).toBeUndefined();
+    const rendered = await render('--set', 'objectStore.dataPlane.byok=true');
+    const secrets = rendered.filter(({ metadata }) => metadata.name === 'objectstore-grants');
+    expect(secrets.map(({ metadata, stringData }) => [metadata.namespace, Object.keys(stringData)])).toEqual([
+      ['home', ['key']],
+      ['home-services', ['keys']],
+    ]);
+    const [ours, theirs] = secrets;
+    const key = parseGrantKey(decode(ours, 'key'));
+    expect(JSON.parse(decode(theirs, 'keys')).keys.map(({ kid }: { kid: string }) => kid)).toEqual([key.kid]);
+    // As the broker reads it: a kid that is not of its key would be refused.
+    expect(parseGrantKeys(decode(theirs, 'keys')).size).toBe(1);
+    const environmentOf = (name: string) =>
+      rendered.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name)?.['spec']
+        .template.spec.containers[0].env;
+    expect(environmentOf('objectstore-broker')).toContainEqual({ name: 'DATA_PLANE_BYOK', value: 'true' });
+    expect(environmentOf('home-operator')).toContainEqual({
+      name: 'GRANT_SIGNING_KEY_FILE',
+      value: '/etc/space/objectstore-grants/key',
+    });
+  });
+
   it('uses Secrets that you name and makes none in their place', async () => {
     const yours = [
       'dbAdmin',
@@ -185,6 +210,7 @@ describe('the chart', () => {
       'objectStoreRegistry',
       'objectStoreKeys',
       'objectStoreProvisioner',
+      'objectStoreGrants',
       's3Root',
     ];
     const certified = ['dbBroker', 'egress', 'postgres', 'objectStoreBroker', 's3'];
@@ -192,6 +218,7 @@ describe('the chart', () => {
       ...yours.flatMap((key) => ['--set', `existingSecrets.${key}=${key.toLowerCase()}`]),
       ...certified.flatMap((key) => ['--set', `tls.existingSecrets.${key}=${key.toLowerCase()}-cert`]),
       ...['--set', 'tls.existingCA=my-ca'],
+      ...['--set', 'objectStore.dataPlane.byok=true'],
     );
     expect(rendered.filter(({ kind }) => kind === 'Secret')).toEqual([]);
     const text = JSON.stringify(rendered);

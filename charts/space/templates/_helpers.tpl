@@ -96,6 +96,7 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- define "space.secret.objectStoreRegistry" -}}{{ .Values.existingSecrets.objectStoreRegistry | default "objectstore-registry" }}{{- end }}
 {{- define "space.secret.objectStoreKeys" -}}{{ .Values.existingSecrets.objectStoreKeys | default "objectstore-keys" }}{{- end }}
 {{- define "space.secret.objectStoreProvisioner" -}}{{ .Values.existingSecrets.objectStoreProvisioner | default "objectstore-provisioner" }}{{- end }}
+{{- define "space.secret.objectStoreGrants" -}}{{ .Values.existingSecrets.objectStoreGrants | default "objectstore-grants" }}{{- end }}
 {{- define "space.secret.s3Root" -}}{{ .Values.existingSecrets.s3Root | default "s3-root" }}{{- end }}
 
 {{/* What outlives an uninstallation: without it a Space that is installed again could not open its own databases. */}}
