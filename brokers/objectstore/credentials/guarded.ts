@@ -1,5 +1,5 @@
 import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
-import type { Dialler } from '@space/broker-kit';
+import { DialError, type Dialler } from '@space/broker-kit';
 import { Client, type Dispatcher, Pool } from 'undici';
 
 /** How hosts that somebody else named may be reached. */
@@ -21,7 +21,7 @@ export function guardedClient(
     headersTimeout: 5_000,
     bodyTimeout: 5_000,
     maxHeaderSize: 16 * 1024,
-    connect: connector(origin, reach, () => deadline),
+    connect: connector(origin, reach, (act) => act(deadline)),
   });
 }
 
@@ -39,16 +39,25 @@ export function guardedPool(
     keepAliveTimeout: 20_000,
     maxHeaderSize: 16 * 1024,
     strictContentLength: true,
-    connect: connector(origin, reach, () => AbortSignal.timeout(CONNECT_MS)),
+    connect: connector(origin, reach, withinConnect),
   });
 }
 
+/** Runs something with its deadline. */
+type Within = (act: (deadline: AbortSignal) => Promise<TLSSocket>) => Promise<TLSSocket>;
+
+/** A socket heeds the signal that it was opened with for as long as it lives: once it is there, nothing may abort it. */
+const withinConnect: Within = (act) => {
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(new DialError('timeout')), CONNECT_MS);
+  return act(deadline.signal).finally(() => clearTimeout(timer));
+};
+
 /** Dialled through the guard, TLS 1.2 or better with a certificate for that very name, no proxy, no redirects. */
-function connector(origin: string, { dialler, ca }: Reach, deadlineOf: () => AbortSignal) {
+function connector(origin: string, { dialler, ca }: Reach, within: Within) {
   const { hostname, port } = new URL(origin);
 
-  async function secure(): Promise<TLSSocket> {
-    const deadline = deadlineOf();
+  async function secure(deadline: AbortSignal): Promise<TLSSocket> {
     const socket = await dialler.dial(hostname, Number(port || 443), deadline);
     const tls = connectTls({
       socket,
@@ -71,7 +80,7 @@ function connector(origin: string, { dialler, ca }: Reach, deadlineOf: () => Abo
     _options: unknown,
     done: (...outcome: [error: null, socket: TLSSocket] | [error: Error, socket: null]) => void,
   ): void => {
-    secure().then(
+    within(secure).then(
       (socket) => done(null, socket),
       (error: Error) => done(error, null),
     );

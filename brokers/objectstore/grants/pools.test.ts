@@ -1,6 +1,11 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttps } from 'node:https';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { addressGuard, dialler, portOf, Secret } from '@space/broker-kit';
 import { expect, test } from 'vitest';
+import { makeAuthority } from '../../kit/testing/certificates.ts';
 import { createS3Client } from '../upstream/client.ts';
 import { createPools } from './pools.ts';
 
@@ -34,6 +39,26 @@ test('an endpoint whose name leads inside is not dialled, and nothing is said to
   }
   expect(connections).toBe(0);
   inside.close();
+});
+
+test('a connection lives on when the time in which it had to be opened has passed', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'space-pools-'));
+  const authority = makeAuthority(directory, 'ca');
+  const { cert, key } = authority.sign('s3', ['DNS:s3.tenant.example']);
+  const server = createHttps({ cert: readFileSync(cert), key: readFileSync(key) }, (_request, response) => {
+    response.write('first ');
+    setTimeout(() => response.end('last'), 6_000);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const answer = [{ address: '127.0.0.1', ttl: 60, trusted: true as const }];
+  const guarded = dialler({ resolve: async () => answer, guard: addressGuard({}) });
+  const pools = createPools({ dialler: guarded, ca: readFileSync(authority.cert, 'utf8') });
+  const origin = `https://s3.tenant.example:${portOf(server)}`;
+  const s3 = createS3Client({ ...target, origin }, pools.of('set', origin));
+  expect((await s3.read('key', 100)).body.toString()).toBe('first last');
+  await pools.close();
+  server.close();
+  rmSync(directory, { recursive: true });
 });
 
 test('connections are shared by the requests of one set, and with nobody else', async () => {
