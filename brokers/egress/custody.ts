@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Secret } from '@space/broker-kit';
 import { EnvelopeError, type Keyring, open, parseKeyring, seal } from '@space/broker-kit/custody';
-import { type Definition, definitionDigest } from '@space/manifests';
 
 /** Whose value it is, and what it was entered for. */
 export interface Owner {
@@ -10,7 +9,8 @@ export interface Owner {
   /** UID of the Assistant: another one of the same name was entrusted with nothing. */
   readonly uid: string;
   readonly input: string;
-  readonly definition: Definition;
+  /** `definitionDigest` of the definition, which need not be reckoned for each request. */
+  readonly definition: string;
 }
 
 /** Values of stored inputs at rest: opened for one request each, and kept nowhere in the clear. */
@@ -31,7 +31,7 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
   const about = ({ capsule, app, uid, input, definition }: Owner) =>
     ({
       purpose: PURPOSE,
-      context: { space, capsule, app, uid, input, definition: definitionDigest(definition) },
+      context: { space, capsule, app, uid, input, definition },
     }) as const;
   return {
     async seal(owner, value) {

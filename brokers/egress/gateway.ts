@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
 import { type AddressGuard, dialler } from '@space/broker-kit';
+import { scrubberOf } from './core/scrub.ts';
 import type { Custody } from './custody.ts';
 import { serveInput } from './data/inputs.ts';
 import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
@@ -24,6 +25,8 @@ export interface GatewayOptions {
   readonly metrics: ServiceMetrics;
   readonly log: Logger;
   readonly now?: () => number;
+  /** A bench leaves it out, to see what it costs; no setting can. */
+  readonly scrubberOf?: typeof scrubberOf;
 }
 
 /** The data side of a replica. */
@@ -60,6 +63,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       onOpen: counted('input'),
       names: new Set(options.names),
       now: options.now ?? Date.now,
+      scrubberOf: options.scrubberOf ?? scrubberOf,
     }),
   });
   return { instance: randomBytes(16).toString('hex'), policies, listener, upstreams };

@@ -1,7 +1,7 @@
 import { isFramingHeader } from '@space/manifests';
 import { mentionsPrincipal, type RawHeader } from './credentials.ts';
 import { Problem } from './problem.ts';
-import { scrubText } from './scrub.ts';
+import type { Scrubber } from './scrub.ts';
 import type { Slot } from './slot.ts';
 
 /** Framing headers that are about content, and pass. */
@@ -48,12 +48,10 @@ function mentionsPrincipalAnyhow(value: string): boolean {
 }
 
 /** The upstream's headers as the caller gets them, with stars where the value was. */
-export function responseHeaders(raw: readonly RawHeader[], needles: readonly Buffer[]): string[] {
+export function responseHeaders(raw: readonly RawHeader[], scrubber: Scrubber): string[] {
   const dropped = connectionNamed(raw);
   return raw.flatMap(({ name, lower, value }) =>
-    NOT_RETURNED.has(lower) || dropped.has(lower)
-      ? []
-      : [scrubText(name, needles), scrubText(value, needles)],
+    NOT_RETURNED.has(lower) || dropped.has(lower) ? [] : [scrubber.text(name), scrubber.text(value)],
   );
 }
 

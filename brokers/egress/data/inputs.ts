@@ -5,7 +5,7 @@ import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '..
 import { requestHeaders, responseHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import { METHODS, type Method } from '../core/route.ts';
-import { needlesOf, scrubber } from '../core/scrub.ts';
+import type { Scrubber } from '../core/scrub.ts';
 import { sign } from '../core/signing.ts';
 import { fillsQuerySlot, headerValue, targetWith } from '../core/slot.ts';
 import { type InputTarget, parseInputTarget } from '../core/target.ts';
@@ -31,6 +31,7 @@ export interface InputOptions {
   /** Names by which callers know this gateway, in lower case and without a port. */
   readonly names: ReadonlySet<string>;
   readonly now: () => number;
+  readonly scrubberOf: (value: string) => Scrubber;
 }
 
 /** A request that may go on: everything that was decided before its value is opened. */
@@ -114,7 +115,7 @@ export function serveInput(options: InputOptions) {
     const signed = signing === undefined ? undefined : await readBody(request, limits.signedBodyBytes);
     const value = (await custody.open(input.owner, input.envelope))?.reveal();
     if (value === undefined) throw new Problem('input_unavailable');
-    const needles = needlesOf(value);
+    const scrubber = options.scrubberOf(value);
     const filling =
       signing === undefined
         ? value
@@ -136,7 +137,7 @@ export function serveInput(options: InputOptions) {
     });
     line.upstreamStatus = upstream.statusCode;
     line.bytesOut += signed?.length ?? 0;
-    await giveBack(upstream, needles, response, line);
+    await giveBack(upstream, scrubber, response, line);
   }
 }
 
@@ -182,7 +183,7 @@ function credentialOf(headers: readonly RawHeader[]): string | undefined {
 
 async function giveBack(
   upstream: Dispatcher.ResponseData,
-  needles: readonly Buffer[],
+  scrubber: Scrubber,
   response: ServerResponse,
   line: Line,
 ): Promise<void> {
@@ -197,10 +198,11 @@ async function giveBack(
   }
   line.status = statusCode;
   response.sendDate = false;
-  response.writeHead(statusCode, responseHeaders(raw, needles));
-  // The head goes before the body comes: an event stream may be silent for long.
-  response.flushHeaders();
-  const scrub = scrubber(needles);
+  response.writeHead(statusCode, responseHeaders(raw, scrubber));
+  // The head goes with the body's first part if that is there already, and before it if not: an event stream may be
+  // silent for long. Two writes for a short answer are most of what it costs.
+  const silent = setImmediate(() => response.flushHeaders());
+  const scrub = scrubber.body();
   const send = async (bytes: Buffer) => {
     if (bytes.length === 0) return;
     line.bytesIn += bytes.length;
@@ -213,9 +215,13 @@ async function giveBack(
       response.on('drain', go).on('close', go);
     });
   };
-  for await (const chunk of body) {
-    await send(scrub.push(chunk as Buffer));
-    if (response.destroyed) return;
+  try {
+    for await (const chunk of body) {
+      await send(scrub.push(chunk as Buffer));
+      if (response.destroyed) return;
+    }
+  } finally {
+    clearImmediate(silent);
   }
   await send(scrub.end());
   response.end();

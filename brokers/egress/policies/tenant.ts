@@ -52,15 +52,16 @@ export function liveInput(
 ): LiveInput {
   const { definition, envelope } = input;
   const { header, query = '', scheme, host } = definition;
+  const owner = ownerOf(put, key, definition);
   return {
     key,
     host,
     match: compileRoutes(definition.routes),
     slot: header === undefined ? { kind: 'query', name: query } : { kind: 'header', name: header, scheme },
     signing: definition.hmac as SigningProfile | undefined,
-    owner: ownerOf(put, key, definition),
+    owner,
     envelope,
-    digest: definitionDigest(definition),
+    digest: owner.definition,
     usable,
   };
 }
@@ -70,5 +71,6 @@ export function ownerOf(
   input: string,
   definition: Definition,
 ): Owner {
-  return { capsule: capsule_id, app: app_id, uid: assistant_uid, input, definition };
+  const digest = definitionDigest(definition);
+  return { capsule: capsule_id, app: app_id, uid: assistant_uid, input, definition: digest };
 }

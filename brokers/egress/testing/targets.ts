@@ -7,115 +7,24 @@ export interface FuzzedTarget {
   readonly raw: string;
 }
 
-const METHODS = ['GET', 'GET', 'GET', 'GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'get', 'OPTIONS'];
-const WORDS = ['v1', 'accounts', 'postings', 'files', 'content', 'admin', 'keys', 'search', 'export', '42'];
+const METHODS = words('GET GET GET GET POST PUT DELETE HEAD get OPTIONS');
+const WORDS = words('v1 accounts postings files content admin keys search export 42');
 
 /** Every way known to us in which two servers have read one text differently. */
 const TRICKS: Readonly<Record<string, readonly string[]>> = {
-  'dot segments': ['.', '..', '...', '%2e', '%2E%2E', '.%2e', '%2e.', '..;', '..%00', '%252e%252e'],
-  slashes: [
-    '/',
-    '//',
-    '%2F',
-    '%2f',
-    '%252F',
-    '%25252f',
-    '\\',
-    '%5C',
-    '%5c',
-    '%255C',
-    '/./',
-    '/../',
-    '\\..\\',
-  ],
-  overlong: ['%C0%AF', '%C0%AE', '%E0%80%AF', '%F0%80%80%AF', '%C0%80', '%C1%9C', '%ED%A0%80', '%FF', '%80'],
-  'look-alikes': [
-    '%EF%BC%8F',
-    '%EF%BC%8E',
-    '%E2%81%84',
-    '%E2%88%95',
-    '%EF%BC%85',
-    '%E2%80%A4',
-    '%C2%AF',
-    '\u2215',
-  ],
-  controls: [
-    '%00',
-    '\0',
-    '%0A',
-    '%0D%0A',
-    '\n',
-    '\t',
-    '%09',
-    '%20',
-    ' ',
-    '%7F',
-    '%C2%85',
-    '%1B',
-    '%E2%80%A8',
-  ],
-  parameters: [
-    ';',
-    ';x=1',
-    '%3B',
-    ';v1',
-    '=',
-    ',',
-    '&',
-    '%26',
-    '%3D',
-    '+',
-    '%2B',
-    '$',
-    '!',
-    "'",
-    '(',
-    ')',
-    '*',
-  ],
-  'ends of a path': ['?', '%3F', '%3f', '#', '%23', '??', '?#', '#?', '%253F', '?/', '#/../'],
-  escapes: [
-    '%',
-    '%2',
-    '%zz',
-    '%u002f',
-    '%%2F',
-    '%25',
-    '%2525',
-    '%C3%A9',
-    '%c3%a9',
-    '%70',
-    '%41',
-    '%7E',
-    '~',
-    '|',
-  ],
-  authorities: ['@', ':', '//evil.org', 'http://evil.org', ':443', '[::1]', '@evil.org/', 'https:'],
-  letters: ['a', 'V', 'é', 'é'.normalize('NFD'), '\u0130', '\u017f', '\ufeff', '_', '-', '0'],
+  'dot segments': words('. .. ... %2e %2E%2E .%2e %2e. ..; ..%00 %252e%252e'),
+  slashes: words('/ // %2F %2f %252F %25252f \\ %5C %5c %255C /./ /../ \\..\\'),
+  overlong: words('%C0%AF %C0%AE %E0%80%AF %F0%80%80%AF %C0%80 %C1%9C %ED%A0%80 %FF %80'),
+  'look-alikes': words('%EF%BC%8F %EF%BC%8E %E2%81%84 %E2%88%95 %EF%BC%85 %E2%80%A4 %C2%AF \u2215'),
+  controls: ['\0', '\n', '\t', ' ', ...words('%00 %0A %0D%0A %09 %20 %7F %C2%85 %1B %E2%80%A8')],
+  parameters: words("; ;x=1 %3B ;v1 = , & %26 %3D + %2B $ ! ' ( ) *"),
+  'ends of a path': words('? %3F %3f # %23 ?? ?# #? %253F ?/ #/../'),
+  escapes: words('% %2 %zz %u002f %%2F %25 %2525 %C3%A9 %c3%a9 %70 %41 %7E ~ |'),
+  authorities: words('@ : //evil.org http://evil.org :443 [::1] @evil.org/ https:'),
+  letters: [...words('a V \u00e9 e\u0301 \u0130 \u017f _ - 0'), '\ufeff'],
 };
-const KINDS = [
-  'public',
-  'private',
-  'PUBLIC',
-  'publi%63',
-  '%70ublic',
-  'public,private',
-  '',
-  'public%00',
-  'public#',
-];
-const SELECTORS = [
-  SELECTOR,
-  'Kind',
-  'kind[]',
-  'kind%5B%5D',
-  '%6Bind',
-  'ki%6Ed',
-  '+kind',
-  'kind%00',
-  'kind%20',
-  'k.ind',
-];
+const KINDS = ['', ...words('public private PUBLIC publi%63 %70ublic public,private public%00 public#')];
+const SELECTORS = [SELECTOR, ...words('Kind kind[] kind%5B%5D %6Bind ki%6Ed +kind kind%00 kind%20 k.ind')];
 
 /** A target from the source: a known route, most often spoilt, sometimes anything at all. */
 export function fuzzedTarget(random: Random): FuzzedTarget {
@@ -174,36 +83,8 @@ export function fuzzedTarget(random: Random): FuzzedTarget {
 /** Parts of segments and values to which nobody should object. */
 const FILLINGS = [
   ..."abcXYZ0189-_~!$'()*+,=:@",
-  ...[
-    '42',
-    'caf%C3%A9',
-    '%20',
-    '%40',
-    '%E2%82%AC',
-    '%F0%9F%98%80',
-    '%CC%81',
-    '.a',
-    'a.',
-    '..a',
-    'a..',
-    '.a.',
-    '%22',
-    '%3C',
-  ],
-  ...[
-    '%C2%A0',
-    '%E3%80%80',
-    '%5B',
-    '%5D',
-    '%7C',
-    '%60',
-    '%7B',
-    '%E2%80%8B',
-    'index.html',
-    'accounts',
-    'postings',
-    'content',
-  ],
+  ...words('42 caf%C3%A9 %20 %40 %E2%82%AC %F0%9F%98%80 %CC%81 .a a. ..a a.. .a. %22 %3C %C2%A0 %E3%80%80'),
+  ...words('%5B %5D %7C %60 %7B %E2%80%8B index.html accounts postings content'),
 ];
 const PREFIXES = [
   '',
@@ -239,4 +120,8 @@ function respell(path: string, at: number, way: number): string {
     encodeURIComponent(String.fromCharCode(code + 0xfee0)),
   ];
   return splice(path, at, 1, spellings[way] ?? '');
+}
+
+function words(text: string): readonly string[] {
+  return text.split(' ');
 }

@@ -1,6 +1,7 @@
-/** The gateway in a process of its own, with everything on but its limits. Prints its port and principal; ends with its input. */
+/** The gateway in a process of its own, with everything on but its limits (and but the scrubber, if told `unscrubbed`). Prints its port and principal; ends with its input. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import type { Scrubber } from '../../brokers/egress/core/scrub.ts';
 import { createCustody, passingKeyring } from '../../brokers/egress/custody.ts';
 import { startGateway } from '../../brokers/egress/gateway.ts';
 import { ownerOf } from '../../brokers/egress/policies/tenant.ts';
@@ -14,7 +15,11 @@ import {
   withFixed,
 } from '../../brokers/kit/index.ts';
 
-const [host = '', upstreamPort = '', caFile = '', value = ''] = process.argv.slice(2);
+const [host = '', upstreamPort = '', caFile = '', value = '', scrubbing = ''] = process.argv.slice(2);
+const NO_SCRUBBER: Scrubber = {
+  text: (text) => text,
+  body: () => ({ push: (chunk) => chunk, end: () => Buffer.alloc(0) }),
+};
 const ring = passingKeyring();
 const custody = createCustody('bench', () => ring);
 const answer = { address: '127.0.0.1', port: Number(upstreamPort), ttl: 60, trusted: true as const };
@@ -28,6 +33,7 @@ const gateway = await startGateway({
   authorities: readFileSync(caFile, 'utf8'),
   limits: { perSecond: 1e9, burst: 1e9, requests: 1_000, tunnels: 10_000 },
   metrics: createMetrics(),
+  ...(scrubbing === 'unscrubbed' ? { scrubberOf: () => NO_SCRUBBER } : {}),
   // Lines are made and written, as in a container; nobody keeps them.
   log: createLogger({ service: 'egress', level: 'info', destination: { write: () => undefined } }),
 });

@@ -1,0 +1,176 @@
+import { request, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import { pipeline, Readable } from 'node:stream';
+import { portOf } from '../brokers/kit/index.ts';
+import { type Ours, startOurs } from './egress/gateway.ts';
+import { setStage } from './egress/stage.ts';
+import { quantile, type Report } from './report.ts';
+
+/**
+ * What the scrubber costs: bodies through two gateways in turn, one of which leaves it out, by processor time (which a
+ * busy machine does not change) and by the clock; and how long an event of a stream takes, with nothing behind it.
+ */
+export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  const bytes = (quick ? 16 : 256) * MIB;
+  const rounds = quick ? 2 : 9;
+  const events = quick ? 200 : 2_000;
+  const stage = await setStage();
+  const closers: (() => unknown)[] = [stage.remove];
+  try {
+    const upstream = await startUpstream(stage.leaf, bytes);
+    closers.push(upstream.close);
+    const at = { port: upstream.port, authority: stage.authority };
+    const [scrubbed, unscrubbed] = [await startOurs(at), await startOurs({ ...at, unscrubbed: true })];
+    closers.push(scrubbed.stop, unscrubbed.stop);
+    const samples = { scrubbed: [] as Sample[], unscrubbed: [] as Sample[] };
+    for (let round = 0; round <= rounds; round += 1)
+      for (const [name, ours] of Object.entries({ scrubbed, unscrubbed })) {
+        const sample = await fetchBody(ours, bytes);
+        // The first warms caches and compilers.
+        if (round > 0) samples[name as keyof typeof samples].push(sample);
+      }
+    const delays = {
+      scrubbed: await follow(scrubbed, upstream, events),
+      unscrubbed: await follow(unscrubbed, upstream, events),
+    };
+    const cpu = (of: readonly Sample[]) =>
+      quantile(
+        of.map(({ cpuSeconds }) => cpuSeconds),
+        0.5,
+      );
+    const clock = (of: readonly Sample[]) =>
+      quantile(
+        of.map(({ seconds }) => seconds),
+        0.5,
+      );
+    const row = (name: keyof typeof samples) => ({
+      what: name,
+      'MiB/s': Math.round(bytes / MIB / clock(samples[name])),
+      'MiB/s of processor time': Math.round(bytes / MIB / cpu(samples[name])),
+      'event p50 ms': round2(quantile(delays[name], 0.5)),
+      'event p99 ms': round2(quantile(delays[name], 0.99)),
+    });
+    return {
+      title: `${rounds} bodies of ${bytes / MIB} MiB of JSON and ${events} events one after the other, through the egress gateway`,
+      rows: [row('scrubbed'), row('unscrubbed')],
+      figures: {
+        cpu_scrubbed_over_unscrubbed: round3(cpu(samples.scrubbed) / cpu(samples.unscrubbed)),
+        clock_scrubbed_over_unscrubbed: round3(clock(samples.scrubbed) / clock(samples.unscrubbed)),
+        event_p99_scrubbed_ms: round2(quantile(delays.scrubbed, 0.99)),
+        event_p99_unscrubbed_ms: round2(quantile(delays.unscrubbed, 0.99)),
+      },
+      notes: ['The rates by the clock are those of caller and upstream, too, which are one Node process.'],
+    };
+  } finally {
+    for (const close of closers.toReversed()) await close();
+  }
+}
+
+const MIB = 2 ** 20;
+/** What an API answers, with keys like the value in it. */
+const PART = Buffer.from(
+  JSON.stringify(
+    Array.from({ length: 1_000 }, (_, id) => ({
+      id,
+      name: `user_${id}`,
+      key: `sk_live_${id * 7_919}`,
+      ok: true,
+    })),
+  ),
+).subarray(0, 32 * 1024);
+
+interface Upstream {
+  readonly port: number;
+  /** Sends an event to who follows. */
+  tell(): void;
+  close(): Promise<void>;
+}
+
+/** `/v1/rates` is the body; with `?events` a stream that is silent until it is told of an event. */
+async function startUpstream(tls: { cert: string; key: string }, bytes: number): Promise<Upstream> {
+  let following: ServerResponse | undefined;
+  const server: Server = createServer(tls, (incoming, response) => {
+    if (incoming.url?.includes('events')) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      following = response;
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes });
+    const parts = Array.from({ length: bytes / PART.length }, () => PART);
+    pipeline(Readable.from(parts), response, () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: portOf(server),
+    tell: () => void following?.write('data: {"price": 1}\n\n'),
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Sample {
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+}
+
+const ask = (ours: Ours, query: string) =>
+  request({
+    host: '127.0.0.1',
+    port: ours.port,
+    path: `/i/bank/v1/rates${query}`,
+    headers: { host: 'assistant-egress', authorization: `Bearer ${ours.principal}` },
+    agent: false,
+  });
+
+function fetchBody(ours: Ours, bytes: number): Promise<Sample> {
+  const began = performance.now();
+  const before = ours.cpuSeconds();
+  return new Promise((resolve, reject) => {
+    ask(ours, '')
+      .on('error', reject)
+      .on('response', (response) => {
+        let got = 0;
+        response.on('data', (chunk: Buffer) => {
+          got += chunk.length;
+        });
+        response.on('close', () => {
+          if (got !== bytes) return reject(new Error(`${response.statusCode}: ${got} of ${bytes} bytes`));
+          resolve({ seconds: (performance.now() - began) / 1_000, cpuSeconds: ours.cpuSeconds() - before });
+        });
+      })
+      .end();
+  });
+}
+
+/** Milliseconds from when an event is written until it is there; each is written once the one before it has come. */
+function follow(ours: Ours, upstream: Upstream, events: number): Promise<readonly number[]> {
+  return new Promise((resolve, reject) => {
+    const ms: number[] = [];
+    const asked = ask(ours, '?events=1');
+    asked.on('error', reject).on('response', (response) => {
+      let at = performance.now();
+      const write = () => {
+        at = performance.now();
+        upstream.tell();
+      };
+      response
+        .on('error', () => undefined)
+        .on('data', () => {
+          ms.push(performance.now() - at);
+          if (ms.length < events) write();
+          else {
+            asked.destroy();
+            resolve(ms);
+          }
+        });
+      write();
+    });
+    asked.end();
+  });
+}
+
+const round2 = (value: number) => Math.round(value * 100) / 100;
+const round3 = (value: number) => Math.round(value * 1_000) / 1_000;

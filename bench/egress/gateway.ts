@@ -1,0 +1,36 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { type Program, watchProcess } from '../objectstore/program.ts';
+import { HOST, VALUE } from './stage.ts';
+
+/** This gateway in a process of its own, as the others are. */
+export interface Ours extends Pick<Program, 'cpuSeconds' | 'stop'> {
+  readonly port: number;
+  /** Of the one caller. */
+  readonly principal: string;
+}
+
+export async function startOurs(options: {
+  /** Of the upstream. */
+  readonly port: number;
+  /** File with the upstream's authority. */
+  readonly authority: string;
+  readonly unscrubbed?: true;
+}): Promise<Ours> {
+  const program = join(import.meta.dirname, 'gateway-process.ts');
+  // `NODE_ARGS=--cpu-prof` profiles it.
+  const flags = (process.env['NODE_ARGS'] ?? '').split(' ').filter((flag) => flag !== '');
+  const args = [HOST, String(options.port), options.authority, VALUE, options.unscrubbed ? 'unscrubbed' : ''];
+  const child = spawn(process.execPath, [...flags, program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
+  return {
+    ...(JSON.parse(line) as { readonly port: number; readonly principal: string }),
+    cpuSeconds: watchProcess(child.pid ?? 0).cpuSeconds,
+    stop: async () => {
+      const gone = once(child, 'exit');
+      child.stdin.end();
+      await gone;
+    },
+  };
+}

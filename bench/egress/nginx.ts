@@ -1,0 +1,51 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fromDebian } from '../installed/debian.ts';
+import { type Server, startServer } from '../installed/server.ts';
+import { HOST, type Stage, VALUE } from './stage.ts';
+
+/** One process, so that its processor time is known. */
+async function startNginx(
+  name: string,
+  { directory }: Stage,
+  http: (port: number) => string,
+): Promise<Server> {
+  const nginx = await fromDebian('nginx', 'usr/sbin/nginx');
+  return startServer(name, nginx, async (port) => {
+    const file = join(directory, `${name}.conf`);
+    const own = join(directory, name);
+    await writeFile(
+      file,
+      `daemon off; master_process off; error_log /dev/null; pid ${own}.pid; events { worker_connections 4096; }
+http { access_log off; keepalive_requests 100000000; client_body_temp_path ${own}-body; proxy_temp_path ${own}-proxy;
+fastcgi_temp_path ${own}-fastcgi; uwsgi_temp_path ${own}-uwsgi; scgi_temp_path ${own}-scgi;
+${http(port)} }`,
+    );
+    return ['-c', file, '-p', directory, '-e', '/dev/null'];
+  });
+}
+
+/** The host outside: TLS, kept alive, answers of 1 KiB. */
+export async function startUpstream(stage: Stage): Promise<Server> {
+  await writeFile(join(stage.directory, 'leaf.pem'), stage.leaf.cert);
+  await writeFile(join(stage.directory, 'leaf.key'), stage.leaf.key);
+  const body = JSON.stringify({ rates: 'x'.repeat(1_012) });
+  return startNginx(
+    'upstream',
+    stage,
+    (port) => `server { listen 127.0.0.1:${port} ssl; ssl_certificate ${stage.directory}/leaf.pem;
+ssl_certificate_key ${stage.directory}/leaf.key; default_type application/json; location / { return 200 '${body}'; } }`,
+  );
+}
+
+/** What people use to put a header into requests: `proxy_set_header`, towards a verified upstream kept alive. */
+export function startNginxInjection(stage: Stage, upstream: number): Promise<Server> {
+  return startNginx(
+    'nginx',
+    stage,
+    (port) => `upstream bank { server 127.0.0.1:${upstream}; keepalive 32; }
+server { listen 127.0.0.1:${port}; location / { proxy_pass https://bank; proxy_http_version 1.1; proxy_set_header Connection "";
+proxy_set_header Host ${HOST}; proxy_set_header X-Api-Key ${VALUE}; proxy_ssl_server_name on; proxy_ssl_name ${HOST};
+proxy_ssl_verify on; proxy_ssl_trusted_certificate ${stage.authority}; } }`,
+  );
+}

@@ -1,0 +1,37 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makePki } from '../../brokers/egress/testing/pki.ts';
+
+/** The one host outside, and what is entered for it. */
+export const HOST = 'api.bank.org';
+export const VALUE = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
+
+/** A directory with the files that everybody in a bench needs. */
+export interface Stage {
+  readonly directory: string;
+  /** File with the authority that certifies the host, and its PEM. */
+  readonly authority: string;
+  readonly authorityPem: string;
+  /** Certificate and key of the host. */
+  readonly leaf: { readonly cert: string; readonly key: string };
+  remove(): Promise<void>;
+}
+
+export async function setStage(): Promise<Stage> {
+  const directory = await mkdtemp(join(tmpdir(), 'space-bench-egress-'));
+  const pki = await makePki();
+  const leaf = await pki.issue(HOST);
+  const authority = join(directory, 'authority.pem');
+  await writeFile(authority, pki.authority);
+  return {
+    directory,
+    authority,
+    authorityPem: pki.authority,
+    leaf,
+    remove: async () => {
+      await pki.remove();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

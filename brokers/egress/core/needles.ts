@@ -1,0 +1,72 @@
+import { percentEncode } from './slot.ts';
+
+/** Shorter forms would be found in any text; the value itself is always looked for. */
+const SHORTEST_FORM = 6;
+/** What no encoder but hex, base64 and "percent, everything" would change. */
+const PLAIN = /^[A-Za-z0-9_.-]*$/;
+
+/** Every form of a value (visible ASCII) that is looked for in what an upstream sends. */
+export function needlesOf(value: string): readonly Buffer[] {
+  const bytes = Buffer.from(value, 'latin1');
+  const hex = bytes.toString('hex');
+  const percent = hex.replace(/../g, '%$&');
+  const forms = [
+    ...base64Forms(bytes),
+    ...(PLAIN.test(value) ? [] : escapedForms(value)),
+    ...[percent, percent.toUpperCase(), hex, hex.toUpperCase()],
+  ].filter((form) => form.length >= SHORTEST_FORM);
+  return [...new Set([value, ...forms])].map((form) => Buffer.from(form, 'latin1'));
+}
+
+/** In URLs, JSON and HTML; every encoder leaves other characters bare. */
+function escapedForms(value: string): string[] {
+  const percent = [
+    percentEncode(value),
+    encodeURIComponent(value),
+    encodeURI(value),
+    new URLSearchParams({ v: value }).toString().slice(2),
+  ];
+  const json = JSON.stringify(value).slice(1, -1);
+  const slashes = json.replaceAll('/', '\\/');
+  // Go, Rails and PHP escape in JSON what would mean something in HTML.
+  const codes = [json, slashes].flatMap((text) => [
+    text.replace(/[<>&]/g, unicodeEscape),
+    text.replace(/[<>&']/g, unicodeEscape),
+  ]);
+  return [
+    ...percent,
+    ...percent.map((form) => form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())),
+    ...[json, slashes, ...codes, ...codes.map((form) => form.replace(/\\u00../g, upperDigits))],
+    ...QUOTES.flatMap((quote) => APOSTROPHES.map((apostrophe) => htmlEscaped(value, quote, apostrophe))),
+  ];
+}
+
+const QUOTES = ['&quot;', '&#34;'];
+const APOSTROPHES = ["'", '&#39;', '&#039;', '&#x27;', '&apos;'];
+
+function htmlEscaped(value: string, quote: string, apostrophe: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': quote,
+    "'": apostrophe,
+  };
+  return value.replace(/[&<>"']/g, (character) => entities[character] ?? character);
+}
+
+const unicodeEscape = (character: string): string =>
+  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+const upperDigits = (code: string): string => `\\u${code.slice(2).toUpperCase()}`;
+
+/**
+ * The characters that a value alone decides when it stands anywhere in a text that is encoded: for each of the three
+ * positions that it may have in a group of three bytes, in both alphabets.
+ */
+function base64Forms(bytes: Buffer): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    const inner = encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+    return [inner, inner.replaceAll('+', '-').replaceAll('/', '_')];
+  });
+}
