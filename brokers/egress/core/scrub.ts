@@ -11,7 +11,7 @@ export interface Scrubber {
   body(): BodyScrubber;
 }
 
-export interface BodyScrubber {
+interface BodyScrubber {
   /** What can be sent now, the chunk itself if nothing is in it; what may be the beginning of a value is held back. */
   push(chunk: Buffer): Buffer;
   /** What was held back to the end. */
