@@ -15,7 +15,9 @@ const COMMAND = [
   '-e',
   "process.on('SIGTERM', () => process.exit()); require('node:net').createServer((s) => s.end()).listen(process.env.PORT)",
 ];
-const RUNS = { quick: 3, full: 10 };
+const RUNS = { quick: 3, full: 20 };
+/** What an Assistant may take above a bare Deployment, p50. */
+const GOAL_MS = 500;
 const LIMIT_MS = 120_000;
 
 /** Milliseconds from the request to each milestone, in the order in which they are reached. */
@@ -92,6 +94,7 @@ async function measure(api: ApiServer, capsule: string, runs: number): Promise<R
         q,
       ),
     );
+  const above = p(assistants, 0.5) - p(bare, 0.5);
   return {
     title: `kubectl apply → Ready, in gVisor, image present (${runs} runs each, alternating)`,
     rows,
@@ -101,8 +104,10 @@ async function measure(api: ApiServer, capsule: string, runs: number): Promise<R
       assistant_ready_max_ms: p(assistants, 1),
       bare_ready_p50_ms: p(bare, 0.5),
       bare_ready_max_ms: p(bare, 1),
+      above_p50_ms: above,
     },
     notes: [
+      `Above the bare Deployment: ${above} ms (p50), goal ≤ ${GOAL_MS}: ${above <= GOAL_MS ? 'met' : 'MISSED'}.`,
       'Each row is the time from the request until the milestone was seen on a watch of the API server.',
     ],
   };
