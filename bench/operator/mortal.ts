@@ -32,6 +32,9 @@ export function doom(parts: readonly Mortal[], kills: number, random: () => numb
   const ended: string[] = [];
   const alive = new Map<string, Life>();
   let left = kills;
+  /** Nobody waits for the end of a life that nobody will take. */
+  const enough = Promise.withResolvers<void>();
+  if (left <= 0) enough.resolve();
   let stopping = false;
 
   async function born({ name, start }: Mortal): Promise<Life> {
@@ -51,10 +54,14 @@ export function doom(parts: readonly Mortal[], kills: number, random: () => numb
     let life = await born(part);
     while (left > 0 && !stopping) {
       const lifeMs = -Math.log(1 - random()) * part.meanLifeMs;
-      const byItself = await Promise.race([life.gone.then(() => true), wait(lifeMs).then(() => false)]);
+      const byItself = await Promise.race([
+        life.gone.then(() => true),
+        Promise.race([wait(lifeMs), enough.promise]).then(() => false),
+      ]);
       if (byItself) ended.push(part.name);
       else if (left > 0) {
         left -= 1;
+        if (left === 0) enough.resolve();
         killed[part.name] = (killed[part.name] ?? 0) + 1;
         await life.kill();
       } else break;
@@ -69,6 +76,7 @@ export function doom(parts: readonly Mortal[], kills: number, random: () => numb
     over,
     async stop() {
       stopping = true;
+      enough.resolve();
       await over.catch(() => undefined);
       await Promise.all([...alive.values()].map((life) => life.kill()));
     },
