@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { parse } from 'yaml';
 import { freePort } from '../../brokers/db/embedded/server.ts';
 import type { SpaceNames } from '../../operator/context.ts';
 import { eventually } from '../../operator/testing/eventually.ts';
@@ -72,6 +73,7 @@ export async function operatorProgram(setting: OperatorSetting): Promise<Operato
   };
   const { names, objectStore } = setting;
   const image = await imageOf('operator/Dockerfile');
+  const flags = [...image.args, `--max-old-space-size=${await heapLimitMiB()}`];
   const environment: Record<string, string> = {
     ...image.environment,
     PATH: process.env['PATH'] ?? '',
@@ -94,7 +96,7 @@ export async function operatorProgram(setting: OperatorSetting): Promise<Operato
       : {}),
   };
   return {
-    start: (pod) => start(image.args, environment, pod),
+    start: (pod) => start(flags, environment, pod),
     remove: () => rm(directory, { recursive: true, force: true }),
   };
 }
@@ -110,6 +112,14 @@ async function imageOf(dockerfile: string) {
     args: args.slice(0, -1),
     environment: Object.fromEntries(variables) as Record<string, string>,
   };
+}
+
+/** In its pod, Node takes half of the memory limit of the chart as that of its heap. Here no cgroup sets one. */
+async function heapLimitMiB(): Promise<number> {
+  const values = parse(await readFile('charts/space/values.yaml', 'utf8'));
+  const [, mebibytes] = /^(\d+)Mi$/.exec(values.operator.resources.limits.memory) ?? [];
+  if (mebibytes === undefined) throw new Error('the chart has no memory limit in Mi for the operator');
+  return Math.floor(Number(mebibytes) / 2);
 }
 
 async function start(
