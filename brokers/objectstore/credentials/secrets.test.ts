@@ -6,16 +6,19 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { newToken } from '@space/broker-kit';
+import { digestOf, newToken, Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type EmbeddedServer, startEmbeddedServer } from '../../db/embedded/server.ts';
 import { intoDatabase, query, until } from '../../db/testing/postgres.ts';
+import { claimsFor, type Issuer, newIssuer } from '../grants/testing/issuer.ts';
+import { assistant } from '../testing/assistant.ts';
 import { BUCKET, client, type Mounts, mountFiles } from '../testing/broker.ts';
 import { type S3Server, startS3Server } from '../testing/s3.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
@@ -44,13 +47,17 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-async function start(output: string[]): Promise<{ port: number; metricsPort: number }> {
+type Ports = Readonly<Record<'port' | 'dataPort' | 'metricsPort', number>>;
+
+async function start(output: string[], issuer: Issuer): Promise<Ports> {
   const main = join(import.meta.dirname, '../main.ts');
   const environment = {
     ...mounts.environment,
     ...store?.environment,
     LOG_LEVEL: 'trace',
     SPACE_NAME: 'control-word',
+    DATA_PLANE_BYOK: 'true',
+    GRANT_KEYS_FILE: mounts.write('grant-keys', issuer.keySet()),
   };
   const flags = [
     '--heapsnapshot-signal=SIGUSR2',
@@ -62,7 +69,7 @@ async function start(output: string[]): Promise<{ port: number; metricsPort: num
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   broker = child;
-  const ports = Promise.withResolvers<{ port: number; metricsPort: number }>();
+  const ports = Promise.withResolvers<Ports>();
   for (const stream of [child.stdout, child.stderr])
     createInterface({ input: stream }).on('line', (line) => {
       output.push(line);
@@ -91,7 +98,8 @@ async function heapSnapshot(url: string): Promise<string> {
 it('no submitted value is found in any log, answer, metric, row or object, nor in the heap after a collection', async () => {
   if (server === undefined || store === undefined || s3 === undefined) throw new Error('no stage');
   const output: string[] = [];
-  const { port, metricsPort } = await start(output);
+  const issuer = newIssuer();
+  const { port, dataPort, metricsPort } = await start(output, issuer);
   const url = `http://127.0.0.1:${port}`;
   const principal = newToken('osp').reveal();
   await client(url, mounts.provisioner).provision('canary', principal);
@@ -119,6 +127,29 @@ it('no submitted value is found in any log, answer, metric, row or object, nor i
   replies.push(await own.create(wrong.field, { ...good, ...bad, [wrong.field]: 'x' }, 3));
   const statuses = replies.slice(4).map(({ status }) => status);
   expect(statuses).toEqual([422, 422, 409, 400, 400]);
+  // The data plane uses what is selected, well and badly.
+  const token = newToken('osw').reveal();
+  await client(url, principal).create('canary', 'app', token);
+  const cnf = digestOf(new Secret(token)).toString('base64url');
+  const claims = { space: 'control-word', capsule: 'canary', app: 'app', cnf, ref: set_id, gen: 2 };
+  const grant = await issuer.sign(claimsFor(claims));
+  const headers = { 'platform-grant': grant };
+  const objects = assistant(`http://127.0.0.1:${dataPort}`, token);
+  const used = [
+    await objects.put('object', 'text', headers),
+    await objects.get('object', headers),
+    await objects.call('GET', '/v1/objects/data', { headers }),
+    await objects.get('missing', headers),
+    await objects.put('object', 'text', { ...headers, 'if-match': '"other"' }),
+    await objects.get('object'),
+    await objects.get('object', { 'platform-grant': await issuer.sign(claimsFor({ ...claims, gen: 1 })) }),
+  ];
+  expect(used.map(({ status }) => status)).toEqual([200, 200, 200, 404, 412, 409, 409]);
+  const away = join(store.server.directory, good.bucket);
+  renameSync(away, `${away}-away`);
+  used.push(await objects.get('object', headers), await objects.put('object', 'text', headers));
+  expect(used.slice(-2).map(({ status }) => status)).toEqual([502, 502]);
+
   // Somebody else's request comes next, as in life: the engine remembers the last text that a pattern met.
   for (let i = 0; i < 20; i += 1) await own.list();
 
@@ -131,16 +162,16 @@ it('no submitted value is found in any log, answer, metric, row or object, nor i
   for (const { name } of tables)
     rows.push(JSON.stringify(await query(registryUrl, `SELECT t::text FROM ${name} t`)));
   const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-  const objects = readdirSync(join(s3.directory, BUCKET), { recursive: true, withFileTypes: true })
+  const stored = readdirSync(join(s3.directory, BUCKET), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
   const places: Record<string, string> = {
-    answers: replies.map(({ text }) => text).join('\n'),
+    answers: [...replies, ...used].map(({ text }) => text).join('\n'),
     log: output.join('\n'),
     rows: rows.join('\n'),
     'the log of the database server': readFileSync(server.logPath, 'latin1'),
     metrics,
-    objects: objects.join('\n'),
+    objects: stored.join('\n'),
     heap: await heapSnapshot(url),
   };
   expect(places['rows']).toContain(set_id);
