@@ -7,6 +7,7 @@ import {
   settings,
 } from '@space/broker-kit';
 import { z } from 'zod';
+import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
 import { parseFixed } from './fixed.ts';
 
 const words = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '');
@@ -15,6 +16,8 @@ const blocks = z
   .default('')
   .transform(words)
   .refine((texts) => texts.every((text) => parseBlock(text) !== undefined), 'not blocks such as 10.0.0.0/8');
+
+const MOST_BODY_BYTES = 1024 ** 4;
 
 const schema = z
   .object({
@@ -48,6 +51,13 @@ const schema = z
       .refine((texts) => texts.every((text) => parseFixed(text) !== undefined), 'not HOST=ADDRESS[:PORT]'),
     /** PEM of authorities that upstreams may be certified by, beside the public ones. */
     UPSTREAM_CA_FILE: z.string().min(1).optional(),
+    /** What one Assistant may use of this replica. */
+    CALLER_CONNECTIONS: settings.count(DEFAULT_LIMITS.connections),
+    CALLER_TUNNELS: settings.count(DEFAULT_LIMITS.tunnels),
+    CALLER_REQUESTS: settings.count(DEFAULT_LIMITS.requests),
+    CALLER_PER_SECOND: settings.count(DEFAULT_LIMITS.perSecond),
+    CALLER_BURST: settings.count(DEFAULT_LIMITS.burst),
+    CALLER_BODY_BYTES: z.coerce.number().int().min(1).max(MOST_BODY_BYTES).default(DEFAULT_LIMITS.bodyBytes),
     LOG_LEVEL: settings.logLevel,
   })
   .refine(isTlsPair, NO_TLS_PAIR);
@@ -55,3 +65,13 @@ const schema = z
 export type Config = z.infer<typeof schema>;
 
 export const readConfig = (environment: Environment): Config => readEnvironment(schema, environment);
+
+/** An Assistant's share, as it is configured. */
+export const limitsIn = (config: Config): Partial<DataLimits> => ({
+  connections: config.CALLER_CONNECTIONS,
+  tunnels: config.CALLER_TUNNELS,
+  requests: config.CALLER_REQUESTS,
+  perSecond: config.CALLER_PER_SECOND,
+  burst: config.CALLER_BURST,
+  bodyBytes: config.CALLER_BODY_BYTES,
+});

@@ -51,6 +51,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const listener = await listenForCallers({
     host: options.host,
     port: options.port,
+    limits,
     log: options.log,
     onConnect: serveTunnel({ policies, dialler: dial, limits, usage, record, onOpen: counted('connect') }),
     onRequest: serveInput({

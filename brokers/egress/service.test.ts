@@ -199,6 +199,7 @@ describe('a replica’s process', () => {
     ['FIXED_HOSTS', 'api.bank.org'],
     ['TLS_CERT_FILE', '/nowhere'],
     ['DATA_PORT', '70000'],
+    ['CALLER_TUNNELS', '0'],
   ])('does not start with %s=%s', (name, value) => {
     expect(() => readConfig({ ...environment, [name]: value })).toThrow(name);
   });

@@ -21,13 +21,13 @@ import {
   withFixed,
 } from '@space/broker-kit';
 import { type Keyring, watchKeyring } from '@space/broker-kit/custody';
-import type { Config } from './config.ts';
+import { type Config, limitsIn } from './config.ts';
 import { createControl } from './control.ts';
 import { createCustody } from './custody.ts';
 import { fixedMap } from './fixed.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 
-/** Requests that run may end; tunnels would not, and are cut. */
+/** What is open may end by itself for so long. */
 const DRAIN_MS = 20_000;
 
 export interface Service {
@@ -38,7 +38,7 @@ export interface Service {
 }
 
 /** Starts a replica, fail-closed and in this order: keys, tokens, listener for callers, listener for the operator. */
-export async function startService(config: Config, log: Logger): Promise<Service> {
+export async function startService(config: Config, log: Logger, drainMs = DRAIN_MS): Promise<Service> {
   const held: Held = { closers: [], files: [] };
   try {
     let gateway: Gateway | undefined;
@@ -61,6 +61,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
       guard: addressGuard({ denied: config.DENIED_CIDRS, allowed: config.ALLOWED_CIDRS }),
       names: config.SERVED_NAMES,
       authorities,
+      limits: limitsIn(config),
       metrics,
       log,
     });
@@ -94,8 +95,8 @@ export async function startService(config: Config, log: Logger): Promise<Service
         shutDown(
           [
             { name: 'control', timeoutMs: 5_000, run: () => listening.close() },
-            { name: 'requests', timeoutMs: DRAIN_MS, run: () => started.listener.close() },
-            { name: 'tunnels and connections', timeoutMs: 5_000, run: () => cut(started) },
+            { name: 'requests and tunnels', timeoutMs: drainMs + 5_000, run: () => drain(started, drainMs) },
+            { name: 'connections to upstreams', timeoutMs: 5_000, run: () => started.upstreams.close() },
             { name: 'files', timeoutMs: 5_000, run: () => closeAll(held) },
           ],
           log,
@@ -107,8 +108,13 @@ export async function startService(config: Config, log: Logger): Promise<Service
   }
 }
 
-async function cut({ policies, listener, upstreams }: Gateway): Promise<void> {
-  policies.endAll();
-  listener.server.closeAllConnections();
-  await upstreams.close();
+/** Few tunnels end by themselves: those that have not after their time are cut, which is no failure. */
+async function drain({ policies, listener }: Gateway, drainMs: number): Promise<void> {
+  const closed = listener.close();
+  const late = setTimeout(() => {
+    policies.endAll();
+    listener.server.closeAllConnections();
+  }, drainMs);
+  await closed;
+  clearTimeout(late);
 }

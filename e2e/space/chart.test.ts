@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { limitsIn, readConfig } from '../../brokers/egress/config.ts';
 import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
 import { parseGrantKey } from '../../operator/grants/sign.ts';
 import { findTool } from '../cluster/tools.ts';
@@ -155,6 +156,30 @@ describe('the chart', () => {
     const rendered = await render('--set', 'objectStore.enabled=false');
     const text = JSON.stringify(rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition'));
     expect(text).not.toMatch(/"(objectstore[a-z-]*|s3|s3-root)"|OBJECT_STORE_BROKER_URL/);
+  });
+
+  it('gives the gateway each Assistant’s share: its own default, or what you say', async () => {
+    const environmentOf = (all: readonly KubeObject[]): Record<string, string> => {
+      const gateway = all.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'platform-assistant-egress',
+      );
+      const variables: { name: string; value?: string }[] = gateway?.['spec'].template.spec.containers[0].env;
+      return Object.fromEntries(variables.map(({ name, value = '' }) => [name, value]));
+    };
+    const environment = environmentOf(objects);
+    const configured = Object.keys(environment).filter((name) => name.startsWith('CALLER_'));
+    expect(configured).toHaveLength(6);
+    expect(limitsIn(readConfig(environment))).toEqual(
+      limitsIn(readConfig({ SPACE_NAME: environment['SPACE_NAME'] })),
+    );
+    const flags = ['--set', 'egress.limits.tunnels=7,egress.limits.bodyBytes=1073741824'];
+    expect(environmentOf(await render(...flags))).toMatchObject({
+      CALLER_TUNNELS: '7',
+      CALLER_BODY_BYTES: '1073741824',
+    });
+    expect((await template('home', '--set', 'egress.limits.tunnels=0')).stderr).toContain(
+      '/egress/limits/tunnels',
+    );
   });
 
   it('makes the same token for broker and operator, keys of 32 bytes and a URL with the password', () => {

@@ -35,9 +35,20 @@ export function answerRaw(socket: Duplex, problem: Problem, traceId: string): vo
   if (!socket.writable) return void socket.destroy();
   const body = problemBody(problem.code, traceId);
   const head = headersOf(problem, body).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(
+  endWith(
+    socket,
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head.join('')}connection: close\r\n\r\n${body}`,
   );
+}
+
+const LINGER_MS = 1_000;
+
+/** Says a last word. What still comes is thrown away, and a peer that does not close is not waited for. */
+export function endWith(socket: Duplex, lastWord: string | Buffer): void {
+  socket.end(lastWord);
+  socket.resume();
+  const late = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(late));
 }
 
 export function answer(

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import { Problem } from '../core/problem.ts';
+import { Problem, type ProblemCode } from '../core/problem.ts';
 import type { Line } from './record.ts';
 
 /** What Content-Length promises, 0 without one. */
@@ -10,25 +10,79 @@ export const announcedLength = (request: IncomingMessage): number =>
 const hasBody = (request: IncomingMessage): boolean =>
   request.headers['transfer-encoding'] !== undefined || announcedLength(request) > 0;
 
-/** The body as it flows, or null; counted, and broken off at the limit. */
-export function bodyOf(request: IncomingMessage, limit: number, line: Line): Readable | null {
-  return hasBody(request) ? Readable.from(counted(request, limit, line), { objectMode: false }) : null;
+/** How much of a body is taken, and what becomes of one that does not go on. */
+export interface BodyFlow {
+  readonly limit: number;
+  /** Longest pause between two parts. */
+  readonly idleMs: number;
+  readonly onIdle: (problem: Problem) => void;
 }
 
-async function* counted(request: IncomingMessage, limit: number, line: Line): AsyncGenerator<Buffer> {
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    line.bytesOut += chunk.length;
-    if (line.bytesOut > limit) throw new Problem('too_large');
-    yield chunk;
+/** The body as it flows, or null; counted, and broken off at the limit or when it stands still. */
+export function bodyOf(request: IncomingMessage, flow: BodyFlow, line: Line): Readable | null {
+  return hasBody(request) ? Readable.from(counted(request, flow, line), { objectMode: false }) : null;
+}
+
+async function* counted(request: IncomingMessage, flow: BodyFlow, line: Line): AsyncGenerator<Buffer> {
+  let late: ProblemCode = 'request_timeout';
+  const idle = setTimeout(() => flow.onIdle(new Problem(late)), flow.idleMs);
+  try {
+    // The caller is still to be told why its body was not taken.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      line.bytesOut += chunk.length;
+      if (line.bytesOut > flow.limit) throw new Problem('too_large');
+      late = 'upstream_timeout';
+      idle.refresh();
+      yield chunk;
+      late = 'request_timeout';
+      idle.refresh();
+    }
+  } finally {
+    clearTimeout(idle);
   }
 }
 
-/** The whole body, whose length must be known before. @throws Problem `length_required`, `too_large` */
-export async function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+/** The whole body, whose length must be known before. @throws Problem `length_required`, `too_large`, or the signal's reason */
+export function readBody(request: IncomingMessage, flow: BodyFlow, signal: AbortSignal): Promise<Buffer> {
   if (request.headers['transfer-encoding'] !== undefined) throw new Problem('length_required');
-  if (announcedLength(request) > limit) throw new Problem('too_large');
+  if (announcedLength(request) > flow.limit) throw new Problem('too_large');
+  signal.throwIfAborted();
   const chunks: Buffer[] = [];
-  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-  if (!request.complete) throw new Problem('invalid_request');
-  return Buffer.concat(chunks);
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const idle = setTimeout(() => flow.onIdle(new Problem('request_timeout')), flow.idleMs);
+  const onData = (chunk: Buffer) => {
+    chunks.push(chunk);
+    idle.refresh();
+  };
+  const onEnd = () => resolve(Buffer.concat(chunks));
+  const onClose = () => reject(new Problem('invalid_request'));
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  request.on('data', onData).on('end', onEnd).on('close', onClose);
+  return promise.finally(() => {
+    clearTimeout(idle);
+    signal.removeEventListener('abort', onAbort);
+    request.off('data', onData).off('end', onEnd).off('close', onClose);
+  });
+}
+
+/** Waits until the caller has taken what was written. @throws the signal's reason; `onIdle` is called when it takes nothing */
+export function taken(
+  response: ServerResponse,
+  { idleMs, onIdle }: Pick<BodyFlow, 'idleMs' | 'onIdle'>,
+  signal: AbortSignal,
+): Promise<void> {
+  signal.throwIfAborted();
+  if (response.destroyed) return Promise.resolve();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const go = () => resolve();
+  const onAbort = () => reject(signal.reason);
+  const idle = setTimeout(() => onIdle(new Problem('request_timeout')), idleMs);
+  signal.addEventListener('abort', onAbort, { once: true });
+  response.on('drain', go).on('close', go);
+  return promise.finally(() => {
+    clearTimeout(idle);
+    signal.removeEventListener('abort', onAbort);
+    response.off('drain', go).off('close', go);
+  });
 }

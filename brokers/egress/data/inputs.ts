@@ -14,7 +14,7 @@ import { identify } from '../policies/callers.ts';
 import type { Policies } from '../policies/policies.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 import { answer, problemOf } from './answers.ts';
-import { announcedLength, bodyOf, readBody } from './body.ts';
+import { announcedLength, bodyOf, readBody, taken } from './body.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -87,7 +87,7 @@ export function serveInput(options: InputOptions) {
       });
       const admitted = admit(options, request, headers, tenant, line);
       digest = admitted.input.digest;
-      await carry(admitted, request, response, line, ending.signal);
+      await carry(admitted, request, response, line, ending);
     } catch (error) {
       if (line.code === 'ended') return;
       const problem = problemOf(ending.signal.aborted ? ending.signal.reason : upstreamProblem(error));
@@ -108,11 +108,16 @@ export function serveInput(options: InputOptions) {
     request: IncomingMessage,
     response: ServerResponse,
     line: Line,
-    signal: AbortSignal,
+    ending: AbortController,
   ): Promise<void> {
     const { slot, signing, host } = input;
+    const { signal } = ending;
+    const idle = { idleMs: limits.bodyIdleMs, onIdle: (problem: Problem) => ending.abort(problem) };
     if (request.headers.expect !== undefined) response.writeContinue();
-    const signed = signing === undefined ? undefined : await readBody(request, limits.signedBodyBytes);
+    const signed =
+      signing === undefined
+        ? undefined
+        : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, signal);
     const value = (await custody.open(input.owner, input.envelope))?.reveal();
     if (value === undefined) throw new Problem('input_unavailable');
     const scrubber = options.scrubberOf(value);
@@ -131,13 +136,13 @@ export function serveInput(options: InputOptions) {
       method,
       path: targetWith(target, slot, filling),
       headers,
-      body: signed ?? bodyOf(request, limits.bodyBytes, line),
+      body: signed ?? bodyOf(request, { limit: limits.bodyBytes, ...idle }, line),
       signal,
       responseHeaders: 'raw',
     });
     line.upstreamStatus = upstream.statusCode;
     line.bytesOut += signed?.length ?? 0;
-    await giveBack(upstream, scrubber, response, line);
+    await giveBack(upstream, scrubber, response, line, (to) => taken(to, idle, signal));
   }
 }
 
@@ -186,6 +191,7 @@ async function giveBack(
   scrubber: Scrubber,
   response: ServerResponse,
   line: Line,
+  untilTaken: (response: ServerResponse) => Promise<void>,
 ): Promise<void> {
   const { statusCode, body } = upstream;
   const raw = rawHeadersOf((upstream.headers as unknown as readonly (string | Buffer)[]).map(String));
@@ -206,14 +212,7 @@ async function giveBack(
   const send = async (bytes: Buffer) => {
     if (bytes.length === 0) return;
     line.bytesIn += bytes.length;
-    if (response.write(bytes)) return;
-    await new Promise<void>((resolve) => {
-      const go = () => {
-        response.off('drain', go).off('close', go);
-        resolve();
-      };
-      response.on('drain', go).on('close', go);
-    });
+    if (!response.write(bytes)) await untilTaken(response);
   };
   try {
     for await (const chunk of body) {

@@ -1,5 +1,7 @@
 /** What one Assistant may use of the gateway, and how long anything may take. Bytes, milliseconds. */
 export interface DataLimits {
+  /** Of one address, used or not. */
+  readonly connections: number;
   readonly tunnels: number;
   readonly requests: number;
   readonly perSecond: number;
@@ -9,17 +11,20 @@ export interface DataLimits {
   readonly signedBodyBytes: number;
   /** How long a caller that is not known yet is kept waiting. */
   readonly patienceMs: number;
+  /** Until the last header of a request. */
+  readonly headMs: number;
   readonly helloMs: number;
   readonly connectMs: number;
   readonly tunnelIdleMs: number;
   /** Until the head of an upstream's answer. */
   readonly answerMs: number;
-  /** Between two parts of an upstream's body. */
+  /** Between two parts of a body, whichever way it goes. */
   readonly bodyIdleMs: number;
   readonly wholeRequestMs: number;
 }
 
 export const DEFAULT_LIMITS: DataLimits = {
+  connections: 256,
   tunnels: 64,
   requests: 32,
   perSecond: 100,
@@ -28,6 +33,7 @@ export const DEFAULT_LIMITS: DataLimits = {
   signedBodyBytes: 1024 * 1024,
   // Below the 5 s of the health check, which shows a wrong principal.
   patienceMs: 3_000,
+  headMs: 10_000,
   helloMs: 5_000,
   connectMs: 5_000,
   tunnelIdleMs: 15 * 60_000,

@@ -8,7 +8,7 @@ import { principalIn, rawHeadersOf } from '../core/credentials.ts';
 import { Problem, type TunnelFault } from '../core/problem.ts';
 import { identify } from '../policies/callers.ts';
 import type { Policies } from '../policies/policies.ts';
-import { answerRaw, problemOf } from './answers.ts';
+import { answerRaw, endWith, problemOf } from './answers.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
 import type { Usage } from './usage.ts';
@@ -73,7 +73,7 @@ export function serveTunnel(options: TunnelOptions) {
       const hello = await readHello(client, head, host, limits.helloMs);
       if ('fault' in hello) {
         line.code = hello.fault;
-        client.end(alertFor(hello.fault));
+        endWith(client, alertFor(hello.fault));
         return;
       }
       await join(client, upstream, hello.bytes, limits.tunnelIdleMs, line);

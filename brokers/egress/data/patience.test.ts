@@ -1,0 +1,343 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { duplexPair } from 'node:stream';
+import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { portOf } from '@space/broker-kit';
+import type { Definition } from '@space/manifests';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { makeGateway, type TestGateway } from '../testing/gateway.ts';
+import { makePki, type TestPki } from '../testing/pki.ts';
+import type { DataLimits } from './limits.ts';
+
+/** What is slow, silent or endless ends by itself, and is not kept in memory meanwhile. */
+
+const HOST = 'api.bank.org';
+const ROUTES: Definition['routes'] = [
+  { method: 'GET', path: '/v1' },
+  { method: 'POST', path: '/v1' },
+];
+const INPUTS: Readonly<Record<string, Definition>> = {
+  key: { host: HOST, routes: ROUTES, header: 'X-Api-Key' },
+  signed: { host: HOST, routes: ROUTES, header: 'X-Signature', hmac: 'sha256-body' },
+};
+/** A limit that a test waits for, and one that it must never meet. */
+const [SOON, NEVER] = [200, 10 * 60_000];
+/** More than the sockets' own buffers on the way ever hold. */
+const MUCH = 64 * 1024 * 1024;
+const PART = Buffer.alloc(64 * 1024, 'x');
+
+let pki: TestPki;
+let certificate: { readonly cert: string; readonly key: string };
+let test: TestGateway;
+let upstream: Server | undefined;
+const sockets = new Set<Socket>();
+
+beforeAll(async () => {
+  pki = await makePki();
+  certificate = await pki.issue(HOST);
+});
+afterAll(() => pki.remove());
+afterEach(async () => {
+  await test.close();
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  upstream?.close();
+});
+
+const kept = <T extends Socket>(socket: T): T => {
+  sockets.add(socket);
+  socket.on('error', () => undefined);
+  return socket;
+};
+
+async function start(
+  limits: Partial<DataLimits>,
+  serve: (socket: TLSSocket) => void,
+  plain = false,
+): Promise<void> {
+  upstream = plain
+    ? createServer((socket) => void kept(socket))
+    : createTlsServer(certificate, (socket) => serve(kept(socket)));
+  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  const answer = { address: '127.0.0.1', port: portOf(upstream), ttl: 60, trusted: true as const };
+  const all = { headMs: NEVER, helloMs: NEVER, connectMs: NEVER, tunnelIdleMs: NEVER };
+  const more = { answerMs: NEVER, bodyIdleMs: NEVER, wholeRequestMs: NEVER };
+  test = await makeGateway({
+    fixed: new Map([[HOST, answer]]),
+    authorities: pki.authority,
+    limits: { ...all, ...more, ...limits },
+  });
+  await test.put({ allowed_hosts: [HOST] }, INPUTS);
+}
+
+/** Sends a head, then what `more` does, and answers what came back when the gateway has ended it. */
+async function talk(head: string, more: (socket: Socket) => void = () => undefined): Promise<string> {
+  const socket = kept(connect(test.port, '127.0.0.1'));
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    text += chunk;
+  });
+  socket.write(head);
+  more(socket);
+  // It may be reset for what it still says; what it was told came before that.
+  await new Promise((resolve) => socket.once('close', resolve));
+  return text;
+}
+const head = (method: string, fields: string, input = 'key') =>
+  `${method} /i/${input}/v1 HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${test.principal}\r\n` +
+  `connection: close\r\n${fields}\r\n`;
+const codeOf = (text: string) => /platform-egress-error: (\w+)/.exec(text)?.[1];
+
+/** The line that the request or tunnel left. */
+async function told(): Promise<Record<string, unknown>> {
+  while (test.log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  return JSON.parse(test.log.at(-1) ?? '{}');
+}
+
+const connections = () =>
+  new Promise<number>((resolve) => test.gateway.listener.server.getConnections((_, count) => resolve(count)));
+async function eventually(happens: () => Promise<boolean>): Promise<void> {
+  while (!(await happens())) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+/** Waits until somebody has been refused and nobody is connected. */
+const idle = async () => {
+  await told();
+  await eventually(async () => (await connections()) === 0);
+};
+
+/** Writes as long as the other side takes it, and counts what it took. */
+function flood(socket: Socket): () => number {
+  let bytes = 0;
+  const write = () => {
+    while (!socket.destroyed && bytes < 4 * MUCH) {
+      bytes += PART.length;
+      if (!socket.write(PART)) return void socket.once('drain', write);
+    }
+  };
+  write();
+  return () => bytes - socket.writableLength;
+}
+
+/** Repeats until the socket is closed. */
+function drip(socket: Socket, bytes: () => string | Buffer): void {
+  const timer = setInterval(() => socket.write(bytes()), 10);
+  socket.once('close', () => clearInterval(timer));
+}
+
+const OK = 'HTTP/1.1 200 OK\r\n';
+
+describe('a caller', () => {
+  it('who never finishes its headers is told so and left', async () => {
+    await start({ headMs: SOON }, () => undefined);
+    const text = await talk('GET /i/key/v1 HTTP/1.1\r\nhost: assistant-egress\r\nx: ', (socket) =>
+      drip(socket, () => 'a'),
+    );
+    expect([text.split(' ')[1], codeOf(text)]).toEqual(['408', 'request_timeout']);
+  });
+
+  it.each(['key', 'signed'])('whose body stands still is told so and left: %s', async (input) => {
+    await start({ bodyIdleMs: SOON }, (socket) => socket.resume());
+    const text = await talk(head('POST', 'content-length: 100\r\n', input), (socket) =>
+      socket.write('ten bytes.'),
+    );
+    expect([text.split(' ')[1], codeOf(text)]).toEqual(['408', 'request_timeout']);
+    expect(await told()).toMatchObject({ code: 'request_timeout', status: 408 });
+  });
+
+  it.each(['key', 'signed'])('whose body drips for too long is left all the same: %s', async (input) => {
+    await start({ wholeRequestMs: 3 * SOON }, (socket) => socket.resume());
+    const text = await talk(head('POST', 'content-length: 999\r\n', input), (socket) =>
+      drip(socket, () => 'a'),
+    );
+    expect(codeOf(text)).toBe('upstream_timeout');
+  });
+
+  it('whose body is of unknown length is stopped at the limit, and told so', async () => {
+    await start({ bodyBytes: 100_000 }, (socket) => socket.resume());
+    const chunk = `${PART.length.toString(16)}\r\n${PART.toString()}\r\n`;
+    const text = await talk(head('POST', 'transfer-encoding: chunked\r\n'), (socket) =>
+      socket.write(chunk + chunk),
+    );
+    expect([text.split(' ')[1], codeOf(text)]).toEqual(['413', 'too_large']);
+  });
+
+  it('who does not take an endless answer is left, and little of the answer is fetched', async () => {
+    let sent: () => number = () => 0;
+    await start({ bodyIdleMs: SOON }, (socket) => {
+      socket.once('data', () => {
+        socket.write(`${OK}\r\n`);
+        sent = flood(socket);
+      });
+    });
+    const socket = kept(connect(test.port, '127.0.0.1'));
+    socket.pause().write(head('GET', ''));
+    expect(await told()).toMatchObject({ code: 'request_timeout', upstream_status: 200 });
+    expect(sent()).toBeGreaterThan(0);
+    expect(sent()).toBeLessThan(MUCH);
+  });
+
+  it('whose tunnel head is too large is told so', async () => {
+    await start({}, () => undefined);
+    const text = await talk(`CONNECT ${HOST}:443 HTTP/1.1\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`);
+    expect([text.split(' ')[1], codeOf(text)]).toEqual(['431', 'header_too_large']);
+  });
+});
+
+describe('a connection', () => {
+  it.each([
+    ['a refused tunnel', () => 'CONNECT evil.org:443 HTTP/1.1\r\n\r\n'],
+    ['a refused form', () => 'GET / HTTP/1.1\nhost: x\n\n'],
+  ])('of %s is given up when the caller neither reads nor closes', async (_, bytes) => {
+    await start({}, () => undefined);
+    const socket = kept(connect({ port: test.port, host: '127.0.0.1', allowHalfOpen: true }));
+    socket.pause().write(bytes());
+    await once(socket, 'connect');
+    await idle();
+  });
+
+  it('of a tunnel whose ClientHello was wrong is given up, too', async () => {
+    await start({}, () => undefined);
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    kept(socket).write('no TLS');
+    await idle();
+  });
+
+  it('is one of a bounded number for each address', async () => {
+    await start({ connections: 3 }, () => undefined);
+    const open = await Promise.all([1, 2, 3].map(() => test.tunnel(`${HOST}:443`)));
+    for (const { socket } of open) kept(socket);
+    const fourth = kept(connect(test.port, '127.0.0.1'));
+    await once(fourth.resume(), 'close');
+    open[0]?.socket.destroy();
+    await eventually(async () => (await connections()) === 2);
+    expect(await talk('GET / HTTP/1.1\r\nhost: assistant-egress\r\nconnection: close\r\n\r\n')).toMatch(
+      /^HTTP/,
+    );
+  });
+});
+
+describe('an upstream', () => {
+  it('that never greets is given up', async () => {
+    await start({ connectMs: SOON }, () => undefined, true);
+    expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
+  });
+
+  it('that never answers is given up', async () => {
+    await start({ answerMs: SOON }, (socket) => socket.resume());
+    expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
+  });
+
+  it('that takes no body is given up', async () => {
+    await start({ bodyIdleMs: SOON }, (socket) => socket.pause());
+    const text = await talk(head('POST', `content-length: ${25 * 1024 * 1024}\r\n`), flood);
+    expect(codeOf(text)).toBe('upstream_timeout');
+  });
+
+  it('that promises an answer again and again is given up', async () => {
+    await start({ wholeRequestMs: SOON }, (socket) => drip(socket, () => 'HTTP/1.1 103 Early Hints\r\n\r\n'));
+    expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
+  });
+
+  it('whose head has no end is refused', async () => {
+    await start({}, (socket) => {
+      socket.write(OK);
+      drip(socket, () => `x-more: ${'a'.repeat(8_000)}\r\n`);
+    });
+    expect(codeOf(await talk(head('GET', '')))).toBe('upstream_failed');
+  });
+
+  it('that falls silent within its body is cut off', async () => {
+    await start({ bodyIdleMs: SOON }, (socket) => {
+      socket.write(`${OK}content-length: 100\r\n\r\nhalf`);
+    });
+    expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*half$/);
+    expect(await told()).toMatchObject({ code: 'upstream_timeout' });
+  });
+
+  it('that answers for ever is cut off', async () => {
+    await start({ wholeRequestMs: 2 * SOON }, (socket) => {
+      socket.write(`${OK}\r\n`);
+      drip(socket, () => 'on and on ');
+    });
+    expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*on and on /);
+    expect(await told()).toMatchObject({ code: 'upstream_timeout' });
+  });
+});
+
+describe('a tunnel', () => {
+  it('whose ClientHello drips in is ended', async () => {
+    await start({ helloMs: SOON }, () => undefined);
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    kept(socket).resume();
+    socket.write(Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]));
+    drip(socket, () => Buffer.alloc(1));
+    await once(socket, 'close');
+    expect(await told()).toMatchObject({ code: 'hello_timeout' });
+  });
+
+  it('whose ClientHello comes byte by byte is as good as any', async () => {
+    await start({}, (socket) => socket.end('hello'));
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    const [inner, outer] = duplexPair();
+    kept(socket).setNoDelay();
+    outer.on('data', (bytes: Buffer) => {
+      for (const byte of bytes) socket.write(Buffer.of(byte));
+    });
+    socket.on('data', (bytes) => outer.write(bytes)).resume();
+    const secure = kept(connectTls({ socket: inner, servername: HOST, ca: pki.authority }));
+    expect(String((await once(secure, 'data'))[0])).toBe('hello');
+  });
+
+  it('whose ClientHello hides its name is ended', async () => {
+    await start({}, () => undefined);
+    const [inner, outer] = duplexPair();
+    kept(connectTls({ socket: inner, servername: HOST }));
+    const [hello] = (await once(outer, 'data')) as [Buffer];
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    socket.write(withExtension(hello, 0xfe0d, Buffer.alloc(64)));
+    const alerted = once(kept(socket), 'data') as Promise<[Buffer]>;
+    socket.resume();
+    const [alert] = await alerted;
+    expect([...alert]).toEqual([21, 3, 1, 0, 2, 2, 47]);
+    expect(await told()).toMatchObject({ code: 'ech_denied' });
+  });
+
+  it('in which nobody speaks is ended', async () => {
+    await start({ tunnelIdleMs: SOON }, () => undefined);
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    const secure = kept(connectTls({ socket, servername: HOST, ca: pki.authority }));
+    await once(secure.resume(), 'close');
+    expect(await told()).toMatchObject({ code: 'ok' });
+  });
+
+  it('whose caller does not take what comes is ended, and little of it is fetched', async () => {
+    let sent: () => number = () => 0;
+    await start({ tunnelIdleMs: SOON }, (socket) => {
+      sent = flood(socket);
+    });
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    const secure = connectTls({ socket, servername: HOST, ca: pki.authority });
+    await once(kept(secure), 'secureConnect');
+    socket.pause();
+    await told();
+    expect(sent()).toBeGreaterThan(0);
+    expect(sent()).toBeLessThan(MUCH);
+  });
+});
+
+/** A ClientHello with one extension more, all lengths mended. */
+function withExtension(hello: Buffer, type: number, data: Buffer): Buffer {
+  const extension = Buffer.concat([
+    Buffer.from([type >> 8, type & 255, data.length >> 8, data.length & 255]),
+    data,
+  ]);
+  const bytes = Buffer.concat([hello, extension]);
+  let at = 9 + 2 + 32;
+  at += 1 + bytes.readUInt8(at);
+  at += 2 + bytes.readUInt16BE(at);
+  at += 1 + bytes.readUInt8(at);
+  bytes.writeUInt16BE(bytes.readUInt16BE(at) + extension.length, at);
+  bytes.writeUIntBE(bytes.readUIntBE(6, 3) + extension.length, 6, 3);
+  bytes.writeUInt16BE(bytes.readUInt16BE(3) + extension.length, 3);
+  return bytes;
+}
