@@ -55,8 +55,21 @@ interface NodeAccess {
   readonly apiPort: number;
   /** The command that runs `argv` inside the node's namespaces, for `spawn` or `execFile`. */
   command(argv: readonly string[]): readonly [string, ...string[]];
-  /** A host beyond the cluster: two addresses that pods have a route to, listening on `ports`, on one of them by TLS. */
-  outside(ports: readonly number[], tls?: OutsideTls): Promise<OutsideHost>;
+  /** A host beyond the cluster, at addresses that node and pods have a route to. */
+  outside(options: OutsideOptions): Promise<OutsideHost>;
+}
+
+export interface OutsideOptions {
+  /** Of TCP; it speaks HTTP there. */
+  readonly ports: readonly number[];
+  /** One of the ports speaks TLS. */
+  readonly tls?: OutsideTls;
+  /** Sends back what comes there. */
+  readonly udp?: readonly number[];
+  /** What it says at these paths to who shows this header; it tells everybody else who they are. */
+  readonly answers?: Readonly<
+    Record<string, { readonly header: readonly [string, string]; readonly body: string }>
+  >;
 }
 
 /** PEM. */
@@ -68,6 +81,8 @@ export interface OutsideTls {
 
 export interface OutsideHost extends AsyncDisposable {
   readonly addresses: readonly [string, string];
+  /** Where clouds tell a machine its own credentials; it listens there on port 80. */
+  readonly metadata: string;
   /** Every TCP connection that has arrived so far. */
   connections(): readonly OutsideConnection[];
   /** Every HTTP request. */

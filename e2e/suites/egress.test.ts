@@ -1,16 +1,18 @@
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { makePki, type TestPki } from '../../brokers/egress/testing/pki.ts';
 import { type OutsideHost, openCluster } from '../cluster/index.ts';
 import { finish } from '../space/kube.ts';
 import { isRolledOut } from '../space/rollout.ts';
+import { REACH, reached } from './support/reach.ts';
 import {
   assistant,
   capsule,
   installed,
   kube,
   leave,
-  manifest,
   namespaceOf,
   ready,
   runningPod,
@@ -25,6 +27,9 @@ const INPUT = 'api.outside-bank.org';
 const OTHER = 'other.outside-bank.org';
 const GATEWAY = 'platform-assistant-egress';
 const VALUE = 'sk_live_canary_7d21c0e4';
+const EXAMPLE = parse(
+  readFileSync(resolve(import.meta.dirname, '../../manifests/examples/ledger-bank.yaml'), 'utf8'),
+);
 const CHART = resolve(import.meta.dirname, '../../charts/space');
 
 const cluster = await openCluster(installed.cluster);
@@ -42,67 +47,62 @@ const FETCH = `
   });
   Promise.all(tried).then((ended) => console.log(JSON.stringify(Object.fromEntries(ended))));
 `;
-const SOCKETS = `
-  const { connect } = require('node:net');
-  const { createSocket } = require('node:dgram');
-  const { lookup, Resolver } = require('node:dns').promises;
-  const tcp = (target) => new Promise((done) => {
-    const [host, port] = target.split(' ');
-    const socket = connect({ host, port: Number(port) });
-    socket.setTimeout(3000, () => { socket.destroy(); done('timeout'); });
-    socket.on('connect', () => { socket.destroy(); done('connected'); }).on('error', (e) => done(e.code));
+/** Uses the stored input, and says what its own heap then holds that looks like the value. */
+const HEAP = `
+  const headers = { authorization: 'Bearer ' + process.env.EGRESS_TOKEN };
+  fetch(process.env.INPUT_BANK_URL + '/v1/rates?base=EUR', { headers }).then((r) => r.text()).then(async (answer) => {
+    let heap = '';
+    for await (const chunk of require('node:v8').getHeapSnapshot()) heap += chunk;
+    const like = (what) => heap.match(what)?.[0] ?? '';
+    console.log(JSON.stringify({ answer, own: like(/2026-1[1]-20/), value: like(/sk_l[i]ve_can[a]ry_[0-9a-f]*/) }));
   });
-  const udp = (target) => new Promise((done) => {
-    const [host, port] = target.split(' ');
-    const socket = createSocket('udp4');
-    socket.on('message', () => done('answered')).on('error', (e) => done(e.code));
-    const query = Buffer.from('123401000001000000000000076578616d706c6503636f6d0000010001', 'hex');
-    socket.send(query, Number(port), host);
-    setTimeout(() => { socket.close(); done('silence'); }, 3000);
-  });
-  const icmp = () => { try { createSocket({ type: 'udp4' }); require('node:child_process').execFileSync('ping', ['-c1', '-W2', '203.0.113.10']); return 'answered'; } catch (e) { return 'none'; } };
-  const names = (name) => lookup(name).then(() => 'known', (e) => e.code);
-  const [tcps, udps] = process.argv[1].split('|').map((list) => list.split(','));
-  (async () => console.log(JSON.stringify({
-    tcp: Object.fromEntries(await Promise.all(tcps.map(async (t) => [t, await tcp(t)]))),
-    udp: Object.fromEntries(await Promise.all(udps.map(async (t) => [t, await udp(t)]))),
-    dns: await names('example.com'),
-    icmp: icmp(),
-  })))();
 `;
+/** Holds a tunnel through each replica until it is ended, and says how far each had come. */
+const TUNNELS = `
+  const { connect } = require('node:net');
+  const tls = require('node:tls');
+  const [host, ...replicas] = process.argv.slice(1);
+  const credential = Buffer.from('egr:' + process.env.EGRESS_TOKEN).toString('base64');
+  const hold = (replica) => new Promise((done) => {
+    let far = 'nowhere';
+    const raw = connect(3128, replica, () =>
+      raw.write('CONNECT ' + host + ':443 HTTP/1.1\\r\\nhost: ' + host + '\\r\\nproxy-authorization: Basic ' + credential + '\\r\\n\\r\\n'));
+    raw.on('error', () => {}).on('close', () => done([replica, far]));
+    raw.once('data', () => {
+      far = 'tunnel';
+      const socket = tls.connect({ socket: raw, servername: host });
+      socket.on('error', () => {}).on('data', () => { far = 'answered' });
+      socket.write('GET /held/' + replica + ' HTTP/1.1\\r\\nhost: ' + host + '\\r\\n\\r\\n');
+    });
+  });
+  Promise.all(replicas.map(hold)).then((ended) => console.log(JSON.stringify(Object.fromEntries(ended))));
+`;
+
+const RATES = { base: 'EUR', date: '2026-11-20', rates: { USD: '1.25', JPY: '172.3' } };
+const CALL = 'INPUT_BANK_URL/v1/rates?base=EUR EGRESS_TOKEN';
 
 describe.skipIf(node === undefined)(
   'an Assistant and the world outside (needs a host that tests may make)',
   () => {
     const home = unique('egress');
-    const name = `${home}-traveller`;
+    const name = `${home}-ledger`;
     let pki: TestPki;
     let outside: OutsideHost;
     let namespace: string;
 
-    const input = (changes: object = {}) => ({
-      kind: 'password',
-      label: 'Bank key',
-      description: 'Reads exchange rates.',
-      help_url: 'https://help.bank.org/keys',
-      host: INPUT,
-      routes: [{ method: 'GET', path: '/v1/rates' }],
-      header: 'X-Api-Key',
-      ...changes,
-    });
-    const traveller = (hosts: readonly string[], changes: object = {}) =>
-      assistant(
+    /** The example that asks a bank for exchange rates; here it may also reach some hosts by itself. */
+    const ledger = (hosts: readonly string[], changes: object = {}) => {
+      const spec = structuredClone(EXAMPLE.spec);
+      spec.manifest.network.allowed_hosts = hosts;
+      Object.assign(spec.manifest.stored_inputs.bank, changes);
+      const storedInputs = { bank: { secretKeyRef: { name: `${home}-bank`, key: 'value' } } };
+      return assistant(
         home,
-        'traveller',
-        {
-          manifest: manifest('traveller', {
-            network: { allowed_hosts: hosts },
-            stored_inputs: { bank: input(changes) },
-          }),
-          storedInputs: { bank: { secretKeyRef: { name: `${home}-bank`, key: 'value' } } },
-        },
+        'ledger',
+        { ...spec, capsule: home, image: installed.image, command: undefined, storedInputs },
         name,
       );
+    };
 
     /** With the test's authority and the outside host's names, or as the chart has it. */
     async function upgradeGateway(values: object): Promise<void> {
@@ -135,7 +135,7 @@ describe.skipIf(node === undefined)(
     }
 
     async function inPod(script: string, ...args: readonly string[]) {
-      const pod = (await runningPod(namespace, 'traveller')).metadata.name;
+      const pod = (await runningPod(namespace, 'ledger')).metadata.name;
       const shell = 'cat > /tmp/ca.pem; NODE_EXTRA_CA_CERTS=/tmp/ca.pem exec node -e "$0" "$@"';
       const { stdout, stderr } = await kube.exec(
         namespace,
@@ -148,29 +148,52 @@ describe.skipIf(node === undefined)(
     }
     const fetched = (...urls: readonly string[]): Promise<Record<string, string>> => inPod(FETCH, ...urls);
 
+    const replicas = () => kube.list('pods', services, 'platform.space/component=egress');
+    const reach = async (targets: readonly string[]) => {
+      const pod = (await runningPod(namespace, 'ledger')).metadata.name;
+      const { stdout, stderr } = await kube.exec(namespace, pod, [...REACH, ...targets]);
+      if (stdout === '') throw new Error(stderr);
+      return reached(stdout);
+    };
+    /** The same from the node, which has no walls. */
+    const reachFromNode = async (targets: readonly string[]) => {
+      const [program, ...args] = (node as NonNullable<typeof node>).command([...REACH, ...targets]);
+      return reached((await finish(program, args)).stdout);
+    };
+
     beforeAll(async () => {
       pki = await makePki();
-      outside = await (node as NonNullable<typeof node>).outside([443], {
-        port: 443,
-        ...(await pki.issue(ALLOWED, INPUT, OTHER)),
+      outside = await (node as NonNullable<typeof node>).outside({
+        ports: [443],
+        udp: [443],
+        tls: { port: 443, ...(await pki.issue(ALLOWED, INPUT, OTHER)) },
+        answers: {
+          '/v1/rates': {
+            header: ['x-api-key', VALUE],
+            body: JSON.stringify({ ...RATES, asked_with: VALUE }),
+          },
+        },
       });
       const [address] = outside.addresses;
+      await kube.apply(capsule(home), ledger([ALLOWED]));
       await upgradeGateway({
         extraCA: pki.authority,
         hosts: { [ALLOWED]: address, [INPUT]: address, [OTHER]: address },
+        replicas: 2,
       });
-      await kube.apply(capsule(home), traveller([ALLOWED]));
       namespace = await namespaceOf(home);
     });
 
     afterAll(async () => {
-      await leave(home);
+      await Promise.all([
+        leave(home),
+        upgradeGateway({
+          extraCA: '',
+          hosts: { [ALLOWED]: null, [INPUT]: null, [OTHER]: null },
+          replicas: 1,
+        }),
+      ]);
       await kube.remove('secret', `${home}-bank`, installed.namespace);
-      await upgradeGateway({
-        extraCA: '',
-        hosts: { [ALLOWED]: null, [INPUT]: null, [OTHER]: null },
-        replicas: 1,
-      });
       await outside[Symbol.asyncDispose]();
       await pki.remove();
     });
@@ -191,25 +214,32 @@ describe.skipIf(node === undefined)(
       await ready('assistant', name);
     });
 
-    it('reaches the host that its manifest allows, and no other', async () => {
-      const walled = (await runningPod(namespace, 'traveller')).status.podIP;
-      const ended = await fetched(`https://${ALLOWED}/`, `https://${OTHER}/`, `https://${INPUT}/v1/rates`);
-      expect(ended[`https://${ALLOWED}/`]).toContain('outside saw ');
-      expect(ended[`https://${ALLOWED}/`]).not.toContain(walled);
-      expect(ended[`https://${OTHER}/`]).not.toContain('outside saw');
-      // Its stored input's host too is reached by the stored input alone.
-      expect(ended[`https://${INPUT}/v1/rates`]).not.toContain('outside saw');
+    it('asks the bank for exchange rates with a key that it never sees', async () => {
+      const ask = (path: string, body?: unknown) => kube.proxy(namespace, 'ledger:8080', path, body);
+      await until(
+        'the ledger to be reached through its Service',
+        async () => (await ask('/healthz')) !== undefined,
+      );
+      await ask('/entries', {
+        description: 'Savings in yen',
+        lines: [
+          { account: 'assets:savings', currency: 'JPY', amount: '1723' },
+          { account: 'equity:opening', currency: 'JPY', amount: '-1723' },
+        ],
+      });
+      expect(await ask('/worth?in=EUR')).toMatchObject({ date: RATES.date, worth: '10.00' });
+      const asked = outside.requests().filter(({ url }) => url === '/v1/rates?base=EUR');
+      expect(asked.map(({ headers }) => headers['x-api-key'])).toEqual([VALUE]);
+      // A currency that the manifest's route does not name is not asked for.
+      await expect(ask('/worth?in=SEK')).rejects.toThrow();
+      expect(outside.requests().map(({ url }) => url)).not.toContain('/v1/rates?base=SEK');
     });
 
-    it('uses a stored input that it never sees', async () => {
-      const call = 'INPUT_BANK_URL/v1/rates EGRESS_TOKEN';
-      const answer = (await fetched(call))[call];
-      expect(answer).toContain('outside saw ');
-      expect(answer).toContain(`"x-api-key":"${'*'.repeat(VALUE.length)}"`);
-      await until('the request to be known outside', async () =>
-        outside.requests().some(({ url, headers }) => url === '/v1/rates' && headers['x-api-key'] === VALUE),
-      );
-      const pod = (await runningPod(namespace, 'traveller')).metadata.name;
+    it('has the value nowhere: not in environment, files, heap or objects, and not in what the bank echoes', async () => {
+      const { answer, own, value } = await inPod(HEAP);
+      expect(JSON.parse(answer)).toEqual({ ...RATES, asked_with: '*'.repeat(VALUE.length) });
+      expect([own, value]).toEqual([RATES.date, '']);
+      const pod = (await runningPod(namespace, 'ledger')).metadata.name;
       const look = await kube.exec(namespace, pod, [
         'sh',
         '-c',
@@ -221,43 +251,70 @@ describe.skipIf(node === undefined)(
         expect(objects.stdout).not.toContain(form);
       }
       expect(look.stdout).toContain('INPUT_BANK_URL=http://assistant-egress/i/bank');
+    });
+
+    it('reaches the host that its manifest allows, and no other', async () => {
+      const walled = (await runningPod(namespace, 'ledger')).status.podIP;
       const denied = 'INPUT_BANK_URL/v1/admin EGRESS_TOKEN';
-      expect((await fetched(denied))[denied]).toContain('"code":"route_denied"');
+      const [allowed, other, bank] = [
+        `https://${ALLOWED}/`,
+        `https://${OTHER}/`,
+        `https://${INPUT}/v1/rates`,
+      ];
+      const ended = await fetched(allowed, other, bank, denied);
+      expect(ended[allowed]).toContain('outside saw ');
+      expect(ended[allowed]).not.toContain(walled);
+      expect(ended[other]).not.toContain('outside saw');
+      // Its stored input's host too is reached by the stored input alone.
+      expect(ended[bank]).not.toContain('outside saw');
+      expect(ended[denied]).toContain('"code":"route_denied"');
     });
 
     it('has no other way out: no address, no DNS, no UDP, no ping, no API server, no metadata', async () => {
       const dns = (await kube.get('service', 'kube-dns', 'kube-system'))?.spec.clusterIP;
       const api = (await kube.get('service', 'kubernetes', 'default'))?.spec.clusterIP;
-      const [address] = outside.addresses;
-      const gateway = (await kube.list('pods', services, 'platform.space/component=egress'))[0]?.status.podIP;
-      const tcp = [
-        `${address} 443`,
-        `${dns} 53`,
-        `${api} 443`,
-        '169.254.169.254 80',
-        `${gateway} 8080`,
-        `${gateway} 9090`,
+      const [gateway] = (await replicas()).map((pod) => pod.status?.podIP);
+      const [address, second] = outside.addresses;
+      const targets = [
+        ...[`${address} 443`, `${second} 443`, `${dns} 53`, `${api} 443`, `${outside.metadata} 80`].map(
+          (at) => `tcp ${at}`,
+        ),
+        ...[`${dns} 53`, `${address} 443`, `${second} 443`].map((at) => `udp ${at}`),
+        ...[address, second, outside.metadata].map((at) => `icmp ${at}`),
       ];
-      expect(tcp.join()).not.toContain('undefined');
-      const [ended, plain] = await Promise.all([
-        inPod(SOCKETS, `${tcp.join(',')}|${dns} 53,${address} 443`),
-        fetched('http://203.0.113.10/'),
-      ]);
-      for (const [target, how] of Object.entries(ended.tcp)) expect([target, how]).not.toContain('connected');
-      for (const [target, how] of Object.entries(ended.udp)) expect([target, how]).not.toContain('answered');
-      expect(ended.dns).not.toBe('known');
-      expect(ended.icmp).toBe('none');
-      expect(plain['http://203.0.113.10/']).not.toContain('outside saw');
+      expect(targets.join()).not.toContain('undefined');
+      // Each of them answers whoever may ask: the node does.
+      const answers = (how: string) => ['connected', 'answered'].includes(how);
+      const free = await reachFromNode(targets);
+      expect(Object.entries(free).filter(([, how]) => !answers(how))).toEqual([]);
+      expect(Object.keys(free)).toHaveLength(targets.length);
+
+      // The gateway is reached where it serves Assistants, and the pod's own loopback shows that its ICMP works.
+      const own = [`tcp ${gateway} 3128`, 'icmp 127.0.0.1'];
+      const inside = [
+        `tcp ${gateway} 8080`,
+        `tcp ${gateway} 9090`,
+        'name kubernetes.default.svc.cluster.local',
+      ];
+      const ended = await reach([...own, ...inside, ...targets]);
+      expect(Object.keys(ended)).toHaveLength(own.length + inside.length + targets.length);
+      const open = Object.entries(ended).filter(([, how]) => answers(how) || how === 'known');
+      expect(open.map(([target]) => target).toSorted()).toEqual(own.toSorted());
     });
 
-    it('loses at once what a new manifest takes away, and its value when that would go elsewhere', async () => {
-      await kube.apply(traveller([], { routes: [{ method: 'GET', path: '/v1/other' }] }));
+    it('loses at once what a new manifest takes away, in every replica, and its value when that would go elsewhere', async () => {
+      const addresses = (await replicas()).map((pod) => pod.status?.podIP);
+      expect(addresses).toHaveLength(2);
+      const held = inPod(TUNNELS, ALLOWED, ...addresses);
+      const arrived = () => outside.requests().filter(({ url }) => url.startsWith('/held/')).length;
+      await until('a tunnel through each replica', async () => arrived() === 2);
+      await kube.apply(ledger([], { routes: [{ method: 'GET', path: '/v1/other' }] }));
+      expect(await held).toEqual(Object.fromEntries(addresses.map((one) => [one, 'answered'])));
       await told('assistant', name, 'InputsBound', 'False', 'InputNeedsReentry');
-      const call = 'INPUT_BANK_URL/v1/rates EGRESS_TOKEN';
-      const ended = await fetched(`https://${ALLOWED}/`, call);
+      const ended = await fetched(`https://${ALLOWED}/`, CALL);
       expect(ended[`https://${ALLOWED}/`]).not.toContain('outside saw');
-      expect(ended[call]).toContain('"code":"not_found"');
-      await kube.apply(traveller([ALLOWED]));
+      expect(ended[CALL]).toContain('"code":"not_found"');
+      await kube.apply(ledger([ALLOWED]));
       await ready('assistant', name);
       await until('the tunnel to be open again', async () =>
         (await fetched(`https://${ALLOWED}/`))[`https://${ALLOWED}/`]?.includes('outside saw'),
@@ -267,14 +324,16 @@ describe.skipIf(node === undefined)(
     it('reaches nothing while the gateway is down, and goes on when it is back', async () => {
       await kube.run(['scale', 'deployment', GATEWAY, '-n', services, '--replicas=0']);
       await told('assistant', name, 'EgressReady', 'False', 'GatewayUnavailable');
-      const call = 'INPUT_BANK_URL/v1/rates EGRESS_TOKEN';
-      for (const answer of Object.values(await fetched(`https://${ALLOWED}/`, call)))
-        expect(answer).not.toContain('outside saw');
-      await kube.run(['scale', 'deployment', GATEWAY, '-n', services, '--replicas=1']);
+      await until('the last replica to be gone', async () => (await replicas()).length === 0);
+      for (const answer of Object.values(await fetched(`https://${ALLOWED}/`, CALL)))
+        expect(answer).not.toMatch(/outside saw|"rates"/);
+      const down = await reach([`tcp ${outside.addresses[0]} 443`, `icmp ${outside.addresses[0]}`]);
+      expect(Object.values(down).filter((how) => /connected|answered/.test(how))).toEqual([]);
+      await kube.run(['scale', 'deployment', GATEWAY, '-n', services, '--replicas=2']);
       await ready('assistant', name);
       await until('both ways to be open again', async () => {
-        const answers = Object.values(await fetched(`https://${ALLOWED}/`, call));
-        return answers.every((answer) => answer.includes('outside saw'));
+        const answers = await fetched(`https://${ALLOWED}/`, CALL);
+        return answers[`https://${ALLOWED}/`]?.includes('outside saw') && answers[CALL]?.includes('"rates"');
       });
     });
   },

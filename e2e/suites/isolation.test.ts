@@ -109,7 +109,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
     const node = (await openCluster(installed.cluster))?.node;
     if (node === undefined)
       return context.skip('only the native cluster has a host beyond it that tests may make');
-    await using outside = await node.outside([8080]);
+    await using outside = await node.outside({ ports: [8080] });
     const target = `${outside.addresses[0]} 8080`;
 
     const free = unique('free');

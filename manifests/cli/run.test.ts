@@ -277,10 +277,14 @@ describe('as a program', () => {
     const bad = join(directory, 'bad.json');
     await writeFile(bad, '{}');
     expect(
-      await program('validate', 'manifests/examples/ledger.yaml', 'manifests/examples/household.yaml'),
+      await program(
+        'validate',
+        ...['ledger', 'ledger-bank', 'household'].map((one) => `manifests/examples/${one}.yaml`),
+      ),
     ).toEqual({
       code: 0,
-      stdout: 'manifests/examples/ledger.yaml: valid\nmanifests/examples/household.yaml: valid\n',
+      stdout:
+        'manifests/examples/ledger.yaml: valid\nmanifests/examples/ledger-bank.yaml: valid\nmanifests/examples/household.yaml: valid\n',
     });
     expect((await program('validate', bad)).code).toBe(1);
     expect((await program('validate', directory)).code).toBe(2);

@@ -1,32 +1,48 @@
-/** The program of the outside host: `outside-server.ts ADDRESS… -- PORT…`. Ends with its standard input. */
+/** The program of the outside host: what it serves stands in SPACE_OUTSIDE. Ends with its standard input. */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { OutsideTls } from '../model.ts';
+import type { OutsideOptions, OutsideTls } from '../model.ts';
 
-const separator = process.argv.indexOf('--');
-const addresses = process.argv.slice(2, separator);
-const ports = process.argv.slice(separator + 1).map(Number);
-const tls = JSON.parse(process.env['SPACE_OUTSIDE_TLS'] ?? 'null') as OutsideTls | null;
+interface Place {
+  readonly address: string;
+  readonly port: number;
+}
 
-/** Says back all that it was told, as a careless API would. */
+export interface Serving {
+  readonly tcp: readonly Place[];
+  readonly udp: readonly Place[];
+  readonly tls: OutsideTls | null;
+  readonly answers: NonNullable<OutsideOptions['answers']>;
+}
+
+const { tcp, udp, tls, answers } = JSON.parse(process.env['SPACE_OUTSIDE'] ?? '') as Serving;
+
+/** Says back all that it was told, as a careless API would, where it has nothing better to say. */
 const answer: RequestListener = (request, response) => {
-  const { method, url, headers } = request;
+  const { method, url = '', headers } = request;
   console.log(JSON.stringify({ method, url, headers }));
-  response.end(`outside saw ${request.socket.remoteAddress} with ${JSON.stringify(headers)}\n`);
+  const known = answers[url.split('?')[0] ?? ''];
+  if (known !== undefined && headers[known.header[0]] === known.header[1]) return response.end(known.body);
+  return response.end(`outside saw ${request.socket.remoteAddress} with ${JSON.stringify(headers)}\n`);
 };
 
-function listen(address: string, port: number): Promise<void> {
+async function listen({ address, port }: Place): Promise<void> {
   const server = port === tls?.port ? createTlsServer(tls, answer) : createServer(answer);
   server.on('connection', (socket) => {
     socket.on('error', () => undefined);
     console.log(JSON.stringify({ from: socket.remoteAddress, to: address, port }));
   });
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, address, resolve);
-  });
+  await once(server.listen(port, address), 'listening');
 }
 
-await Promise.all(addresses.flatMap((address) => ports.map((port) => listen(address, port))));
+async function echo({ address, port }: Place): Promise<void> {
+  const socket = createSocket('udp4');
+  socket.on('message', (bytes, from) => socket.send(bytes, from.port, from.address));
+  await once(socket.bind(port, address), 'listening');
+}
+
+await Promise.all([...tcp.map(listen), ...udp.map(echo)]);
 console.log('listening');
 process.stdin.resume().on('end', () => process.exit(0));

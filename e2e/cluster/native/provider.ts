@@ -210,7 +210,7 @@ function nativeCluster(name: string, layout: Layout, apiPort: number, builder: I
       name,
       apiPort,
       command: (argv) => insideNode(layout, argv),
-      outside: (ports, tls) => createOutside(layout, ports, tls),
+      outside: (options) => createOutside(layout, options),
     },
   };
 }

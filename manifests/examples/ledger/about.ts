@@ -21,6 +21,8 @@ export function about(environment: Readonly<Record<string, string | undefined>>)
       'GET /entries?limit=50&before=ID&account=assets:bank': 'the journal, newest first',
       'GET /entries/ID': 'one entry',
       'GET /balances?account=assets': 'balance of an account and of all below it, by currency',
+      'GET /worth?in=EUR&account=assets':
+        'what that is in one currency, at the rates of the household’s bank',
       'GET /trial-balance': 'debits and credits of every account; their sums agree',
       'POST /statements/2026-11': 'makes the statement of a month and keeps it as a file',
       'GET /statements/2026-11': 'the statement as it was kept',

@@ -3,12 +3,16 @@ import { ACCOUNT_RULE, checkEntry, type Entry, isAccount } from './entry.ts';
 import { Refusal, type Reply, readJson } from './http.ts';
 import type { Journal, Posted } from './journal.ts';
 import { formatAmount } from './money.ts';
+import { type Bank, isCurrency } from './rates.ts';
 import { type Statements, statementOf } from './statements.ts';
+import { worthOf } from './worth.ts';
 
 export interface Api {
   readonly journal: Journal;
   /** Undefined where there is no object store. */
   readonly statements: Statements | undefined;
+  /** Undefined where the manifest names no bank. */
+  readonly bank: Bank | undefined;
   readonly about: object;
   readonly now: () => Date;
 }
@@ -33,6 +37,7 @@ const ROUTES: readonly Route[] = [
   { method: 'GET', path: /^\/entries$/, query: ['limit', 'before', 'account'], answer: listEntries },
   { method: 'GET', path: /^\/entries\/([^/]+)$/, query: [], answer: getEntry },
   { method: 'GET', path: /^\/balances$/, query: ['account'], answer: balances },
+  { method: 'GET', path: /^\/worth$/, query: ['in', 'account'], answer: worth },
   { method: 'GET', path: /^\/trial-balance$/, query: [], answer: trialBalance },
   { method: 'POST', path: /^\/statements\/([^/]+)$/, query: [], answer: makeStatement },
   { method: 'GET', path: /^\/statements\/([^/]+)$/, query: [], answer: getStatement },
@@ -123,6 +128,15 @@ async function balances({ journal }: Api, { query }: Call): Promise<Reply> {
     balance: formatAmount(minor, currency),
   }));
   return ok({ balances: lines });
+}
+
+async function worth({ journal, bank }: Api, { query }: Call): Promise<Reply> {
+  const currency = query.get('in');
+  if (!isCurrency(currency)) throw badQuery('in', 'must be a currency such as EUR');
+  const account = accountOf(query) ?? 'assets';
+  if (bank === undefined)
+    throw new Refusal(404, 'not_found', 'this ledger was given no bank to ask for exchange rates');
+  return ok({ account, ...worthOf(await journal.balances(account), await bank.quote(currency)) });
 }
 
 async function trialBalance({ journal }: Api): Promise<Reply> {

@@ -7,6 +7,7 @@ import { type Api, answer } from './api.ts';
 import { Refusal, replyOf, send } from './http.ts';
 import { createJournal } from './journal.ts';
 import { migrate } from './migrations.ts';
+import { createBank } from './rates.ts';
 import { createStatements } from './statements.ts';
 
 export interface Options {
@@ -47,6 +48,7 @@ export async function startService(options: Options): Promise<Service> {
     const api: Api = {
       journal: createJournal(pool),
       statements: createStatements(options.environment),
+      bank: createBank(options.environment),
       about: about(options.environment),
       now,
     };
