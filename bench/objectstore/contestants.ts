@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { newToken, Secret } from '../../brokers/kit/index.ts';
 import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
+import { FLAGS } from '../../brokers/objectstore/testing/process.ts';
 import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
 import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
 import { EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
@@ -114,7 +115,7 @@ export async function startContestants(): Promise<{
       };
       const main = join(import.meta.dirname, '../../brokers/objectstore/main.ts');
       const url = `http://127.0.0.1:${port}`;
-      const program = await startProgram([process.execPath, main], env, `${url}/healthz`);
+      const program = await startProgram([process.execPath, ...FLAGS, main], env, `${url}/healthz`);
       closers.push(() => program.stop());
       const principal = newToken('osp').reveal();
       const token = newToken('osw').reveal();

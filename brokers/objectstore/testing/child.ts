@@ -1,5 +1,5 @@
 /**
- * A broker in a process of its own, to be killed: configured as `main.ts`, prints its port, and where FAILPOINT is
+ * A broker in a process of its own, to be killed: configured as `main.ts`, prints its ports, and where FAILPOINT is
  * reached for the FAILPOINT_HIT-th time kills itself without any chance to tidy up.
  */
 import { createLogger } from '@space/broker-kit';
@@ -22,6 +22,6 @@ const log = createLogger({
   destination: pino.destination(2),
 });
 const broker = await startBroker({ config, driverDirectory: DRIVER_DIRECTORY, log, failpoint });
-process.stdout.write(`${JSON.stringify({ port: broker.port })}\n`);
+process.stdout.write(`${JSON.stringify({ port: broker.port, dataPort: broker.dataPort })}\n`);
 // Whoever started this is gone: so is its reason.
 process.stdin.resume().once('end', () => process.exit());

@@ -1,0 +1,24 @@
+import { startOwnStore } from '../brokers/objectstore/credentials/testing/byok.ts';
+import { killRotations } from '../brokers/objectstore/custody/testing/killed.ts';
+import { setStage } from '../brokers/objectstore/testing/stage.ts';
+import type { Report } from './report.ts';
+
+/** Rotations of a Capsule's key in a process that is killed at a random moment; fails when any ends in between. */
+export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+  const store = await startOwnStore();
+  try {
+    const stage = await setStage({ environment: store.environment });
+    try {
+      const tally = await killRotations(stage, store, quick ? 10 : 100, Math.random);
+      return {
+        title: 'Rotations whose broker was killed at a random moment',
+        rows: [{ ...tally, 'neither old nor new': 0 }],
+        figures: { rounds: tally.rounds, unanswered: tally.unanswered, moved: tally.moved },
+      };
+    } finally {
+      await stage.close();
+    }
+  } finally {
+    await store.remove();
+  }
+}

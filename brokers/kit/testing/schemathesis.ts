@@ -1,0 +1,103 @@
+import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+
+/**
+ * schemathesis (PyPI) against an OpenAPI document and a live service. It is installed once, in a virtual environment
+ * of the cache folder, and needs Python.
+ */
+
+const VERSION = '4.32.5';
+/** It wants 401 where the interface has its one refusal, 403. */
+const NOT_OURS = 'missing_required_header';
+
+export interface Fuzzed {
+  /** Path of the OpenAPI document. */
+  readonly document: string;
+  readonly url: string;
+  /** Who asks, and with which token. */
+  readonly credentials: Readonly<Record<string, string | undefined>>;
+  /** Values of which there is one that works, by the property's name, so that valid requests get through. */
+  readonly there: Readonly<Record<string, readonly string[]>>;
+  /** The service's log so far: what the checks cannot see is that nothing went wrong behind an answer. */
+  readonly log: readonly string[];
+}
+
+/** Generous limits of a service that is to be fuzzed. */
+export const GENEROUS = {
+  CAPSULE_REQUESTS_PER_SECOND: '1000000',
+  CAPSULE_REQUESTS_BURST: '1000000',
+  REFUSALS_PER_SECOND: '1000000',
+  REFUSALS_BURST: '1000000',
+  LOG_LEVEL: 'info',
+};
+
+/** True when every answer was a 2xx or 4xx of the documented form. `--examples N` says how many of each operation. */
+export async function fuzz({ document, url, credentials, there, log }: Fuzzed): Promise<boolean> {
+  const { values } = parseArgs({ options: { examples: { type: 'string', default: '100' } } });
+  const home = await installed();
+  // It keeps notes where it runs.
+  const cwd = await mkdtemp(join(tmpdir(), 'space-fuzz-'));
+  let good = true;
+  try {
+    const lucky = join(cwd, 'narrowed.json');
+    await writeFile(lucky, narrowed(await readFile(document, 'utf8'), there));
+    for (const [who, token] of Object.entries(credentials)) {
+      for (const one of [document, lucky]) {
+        console.log(`\n── as ${who}${one === lucky ? ', of things that are there' : ''}`);
+        const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
+        const code = await st(home, cwd, [
+          ...['run', one, '--url', url, ...header],
+          ...['--checks', 'all', '--exclude-checks', NOT_OURS, '--max-examples', values.examples],
+          ...['--seed', '1', '--continue-on-failure', '--warnings', 'off', '--no-color'],
+        ]);
+        if (code !== 0) good = false;
+      }
+    }
+  } finally {
+    await rm(cwd, { recursive: true, force: true });
+  }
+  const errors = log.filter((line) => line.includes('"level":"error"'));
+  for (const line of errors.slice(0, 10)) console.error(line);
+  return good && errors.length === 0;
+}
+
+function narrowed(text: string, there: Fuzzed['there']): string {
+  const document = JSON.parse(text, (key, value: unknown) =>
+    Object.hasOwn(there, key) ? { enum: there[key] } : value,
+  );
+  return JSON.stringify(document);
+}
+
+async function installed(): Promise<string> {
+  const root = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'space');
+  const home = join(root, `schemathesis-${VERSION}`);
+  if (existsSync(home)) return home;
+  const draft = `${home}.${process.pid}`;
+  await mkdir(root, { recursive: true });
+  const run = promisify(execFile);
+  try {
+    await run('python3', ['-m', 'venv', draft]);
+    await run(join(draft, 'bin/python'), ['-m', 'pip', 'install', '--quiet', `schemathesis==${VERSION}`]);
+    // A virtual environment runs where it lies, by the paths inside its Python; only its scripts name the old place.
+    await rename(draft, home);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+  return home;
+}
+
+function st(home: string, cwd: string, args: readonly string[]): Promise<number | null> {
+  return new Promise((done, reject) => {
+    const main = ['-c', 'from schemathesis.cli import schemathesis; schemathesis()'];
+    const child = spawn(join(home, 'bin/python'), [...main, ...args], {
+      cwd,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    child.on('error', reject);
+    child.on('close', done);
+  });
+}

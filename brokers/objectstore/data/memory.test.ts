@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../../db/testing/postgres.ts';
+import { assistant, newAssistant } from '../testing/assistant.ts';
+import { type BrokerProcess, spawnBroker } from '../testing/process.ts';
+import { callRaw, type RawCaller } from '../testing/raw.ts';
+import { type Stage, setStage } from '../testing/stage.ts';
+
+/** What callers who stall cost the broker: a process of its own, whose memory can be told. */
+
+const MIB = 1024 * 1024;
+const CALLERS = 64;
+/** Each caller may keep some hundred KiB of buffers in the way; sixty-four whole objects would be 4 GiB. */
+const MOST_GROWTH_MIB = 96;
+
+let stage: Stage;
+let broker: BrokerProcess;
+let token: string;
+beforeAll(async () => {
+  stage = await setStage();
+  broker = await spawnBroker({ ...stage.mounts.environment, OBJECT_STREAMS: '256' });
+  ({ token } = await newAssistant(stage.broker, { quota: 16 * 1024 * MIB }));
+});
+afterAll(async () => {
+  await broker?.kill();
+  await stage?.close();
+});
+
+const rssMib = () =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${broker.pid}/status`, 'utf8'))?.[1]) / 1024;
+
+/** Opens the callers and lets each do what it does until it waits for the other side. */
+async function stalled(head: string, begin: (caller: RawCaller) => Promise<void>): Promise<RawCaller[]> {
+  const callers = await Promise.all(Array.from({ length: CALLERS }, () => callRaw(broker.dataUrl)));
+  await Promise.all(
+    callers.map(async (caller) => {
+      caller.send(`${head} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n`);
+      await begin(caller);
+    }),
+  );
+  return callers;
+}
+
+/** The memory when it has stopped growing. */
+async function settled(): Promise<number> {
+  let [most, quiet] = [0, 0];
+  await until(() => {
+    const now = rssMib();
+    quiet = now > most + 1 ? 0 : quiet + 1;
+    most = Math.max(most, now);
+    return quiet >= 20;
+  }, 'the memory to settle');
+  return most;
+}
+
+it('readers and writers who stop in the middle hold buffers, not bodies', async () => {
+  const mine = assistant(broker.dataUrl, token);
+  expect((await mine.put('wide', Buffer.alloc(64 * MIB))).status).toBe(200);
+  const before = await settled();
+
+  const readers = await stalled('GET /v1/objects/data/wide', async (caller) => {
+    caller.send('\r\n');
+    await caller.received((text) => text.startsWith('HTTP/1.1 200 '));
+    caller.socket.pause();
+  });
+  const whileReading = await settled();
+  for (const { socket } of readers) socket.destroy();
+
+  const writers = await stalled('PUT /v1/objects/data/stalls', async (caller) => {
+    caller.send(`content-length: ${64 * MIB}\r\nexpect: 100-continue\r\n\r\n`);
+    await caller.received((text) => text.startsWith('HTTP/1.1 100 '));
+    caller.send(Buffer.alloc(2 * MIB));
+  });
+  await until(
+    () => writers.every(({ socket }) => socket.writableLength === 0),
+    'the broker to take what was sent',
+  );
+  const whileWriting = await settled();
+  for (const { socket } of writers) socket.destroy();
+
+  expect(whileReading - before).toBeLessThan(MOST_GROWTH_MIB);
+  expect(whileWriting - before).toBeLessThan(MOST_GROWTH_MIB);
+  await until(async () => (await mine.get('stalls')).status === 404, 'the writers to be gone');
+});

@@ -1,0 +1,45 @@
+/**
+ * `npm run fuzz:objectstore [-- --examples N]`: the control listener of the object-storage broker, with each credential,
+ * with a wrong one and with none. Candidates name whatever comes to its mind, and nothing but our own store is dialled.
+ */
+import { resolve } from 'node:path';
+import { newToken } from '@space/broker-kit';
+import { fuzz, GENEROUS } from '../../kit/testing/schemathesis.ts';
+import { credentialsOf, startOwnStore } from '../credentials/testing/byok.ts';
+import { setStage } from './stage.ts';
+
+const store = await startOwnStore();
+const stage = await setStage({
+  environment: { ...store.environment, ...GENEROUS, BYOK_DENIED_BLOCKS: '0.0.0.0/0,::/0' },
+});
+let good = false;
+try {
+  const capsule = await stage.broker.capsule('fuzzed');
+  const fields = store.fields();
+  const { set_id } = (await credentialsOf(capsule, 'fuzzed').create('one', fields, 0)).json;
+  good = await fuzz({
+    document: resolve(import.meta.dirname, '../../../docs/wire/objectstore.openapi.generated.json'),
+    url: stage.broker.url,
+    credentials: {
+      'the provisioner': stage.mounts.provisioner,
+      'a Capsule': capsule.token,
+      'a wrong token': newToken('osp').reveal(),
+      'a token of the data listener': newToken('osw').reveal(),
+      'no token': undefined,
+    },
+    there: {
+      capsule_id: ['fuzzed'],
+      app_id: ['one', 'two'],
+      set_id: [set_id],
+      endpoint: [fields.endpoint],
+      bucket: [fields.bucket],
+      'access-key-id': [fields['access-key-id']],
+      'secret-access-key': [fields['secret-access-key']],
+    },
+    log: stage.broker.log,
+  });
+} finally {
+  await stage.close();
+  await store.remove();
+}
+process.exitCode = good ? 0 : 1;
