@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { basic, digest, makeGateway, type TestGateway, VALUE } from '../testing/gateway.ts';
 import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
+import type { DataLimits } from './limits.ts';
 
 const HOST = 'api.bank.org';
 const ROUTES: Definition['routes'] = [
@@ -42,6 +43,13 @@ afterAll(async () => {
   await Promise.all([pki.remove(), foreign.remove()]);
 });
 beforeEach(async () => {
+  await open();
+  upstreams.good.seen.length = 0;
+  upstreams.good.answer = (_, response) => response.end('ok');
+});
+afterEach(() => test.close());
+
+async function open(limits: Partial<DataLimits> = {}): Promise<void> {
   const at = (upstream: TestUpstream) => ({
     address: '127.0.0.1',
     port: upstream.port,
@@ -54,13 +62,10 @@ beforeEach(async () => {
     ['untrusted.bank.org', at(upstreams.untrusted)],
     ['old.bank.org', at(upstreams.old)],
   ]);
-  const limits = { bodyBytes: 100_000, signedBodyBytes: 1_000, answerMs: 400 };
-  test = await makeGateway({ fixed, authorities: pki.authority, limits, now: () => 1_800_000_000_000 });
+  const all = { bodyBytes: 100_000, signedBodyBytes: 1_000, ...limits };
+  test = await makeGateway({ fixed, authorities: pki.authority, limits: all, now: () => 1_800_000_000_000 });
   await test.put({}, INPUTS);
-  upstreams.good.seen.length = 0;
-  upstreams.good.answer = (_, response) => response.end('ok');
-});
-afterEach(() => test.close());
+}
 
 interface Reply {
   readonly status: number;
@@ -348,6 +353,37 @@ describe('a request is refused, and nothing reaches the upstream,', () => {
   });
 });
 
+it.each([
+  '/i/key/v1/x/%2e%2e/rates',
+  '/i/key/v1//rates',
+  '/i/key/v1/x/..;/rates',
+  '/i/key/v1%2Frates',
+  '/i/key/v1%2frates',
+  '/i/key/v1%252frates',
+  '/i/key/v1\\rates',
+  '/i/key/v1/%72ates',
+  '/i/key/v1/rates%00',
+  '/i/key/v1/rates\0',
+  '/i/key/v1/rates%C0%AF',
+  '/i/key/v1/rates/',
+  '/i/key/v1/rates#x',
+  '/i/param/v1/rates?%61pi_key=mine',
+  `http://${HOST}/v1/rates`,
+  'http://assistant-egress/i/key/v1/rates',
+  '*',
+])('the target %j is refused before a name is resolved or a value opened', async (target) => {
+  const before = test.used.opened;
+  const text = await test.raw(
+    `GET ${target} HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${test.principal}\r\nconnection: close\r\n\r\n`,
+  );
+  expect(text).toMatch(/^HTTP\/1\.1 40[034] /);
+  expect(text).toMatch(/\r\nplatform-egress-error: \w+\r\n/);
+  expect([test.used.names, test.used.opened]).toEqual([[], before]);
+  expect(upstreams.good.seen).toEqual([]);
+  expect((await call('/i/key/v1/rates')).status).toBe(200);
+  expect([test.used.names, test.used.opened]).toEqual([[HOST], before + 1]);
+});
+
 describe('what an upstream answers', () => {
   it.each([
     ['in the body', VALUE],
@@ -404,6 +440,8 @@ describe('what an upstream answers', () => {
   });
 
   it('may be nothing for so long, and no longer', async () => {
+    await test.close();
+    await open({ answerMs: 400 });
     upstreams.good.answer = () => undefined;
     expect(await call('/i/key/v1/rates')).toMatchObject({ status: 504, code: 'upstream_timeout' });
   });

@@ -28,6 +28,8 @@ export interface TestGateway {
   readonly port: number;
   readonly principal: string;
   readonly log: string[];
+  /** Names that were resolved, and how often a value was opened, since the gateway began. */
+  readonly used: { readonly names: string[]; opened: number };
   /** Puts the Assistant's policy; the values of inputs are sealed under their definitions. */
   put(
     policy: Partial<PolicyPut>,
@@ -55,12 +57,24 @@ export async function makeGateway(options: {
 }): Promise<TestGateway> {
   const log: string[] = [];
   const ring = passingKeyring();
-  const custody = createCustody('test', () => ring);
+  const used = { names: [] as string[], opened: 0 };
+  const sealing = createCustody('test', () => ring);
+  const custody: Custody = {
+    ...sealing,
+    open(owner, envelope) {
+      used.opened += 1;
+      return sealing.open(owner, envelope);
+    },
+  };
+  const resolve = withFixed(options.fixed ?? new Map(), options.resolve ?? (async () => []));
   const gateway = await startGateway({
     host: '127.0.0.1',
     port: 0,
     custody,
-    resolve: withFixed(options.fixed ?? new Map(), options.resolve ?? (async () => [])),
+    resolve(host) {
+      used.names.push(host);
+      return resolve(host);
+    },
     guard: options.guard ?? addressGuard(),
     names: ['assistant-egress'],
     authorities: options.authorities,
@@ -85,6 +99,7 @@ export async function makeGateway(options: {
     port,
     principal,
     log,
+    used,
     sealed,
     async put(policy, inputs = {}) {
       revision += 1;
