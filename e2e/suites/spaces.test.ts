@@ -1,0 +1,360 @@
+import { resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openCluster } from '../cluster/index.ts';
+import { finish, type KubeObject } from '../space/kube.ts';
+import {
+  assistant,
+  capsule,
+  databaseUrl,
+  gone,
+  installed,
+  kube,
+  openDatabase,
+  ready,
+  runningPod,
+  unique,
+} from './support/space.ts';
+import { until } from './support/until.ts';
+
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+const CLUSTER_WIDE =
+  'clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings';
+/** What an operator makes of an Assistant, and what guards it. Pods are compared by what they are, not by how they are. */
+const MADE =
+  'deployments,services,configmaps,secrets,networkpolicies,resourcequotas,limitranges,rolebindings';
+
+/** A Space, and in it a Capsule and an Assistant whose names are the same in every Space. */
+interface Home {
+  readonly space: string;
+  readonly namespace: string;
+  readonly services: string;
+  /** The Capsule's. */
+  inside: string;
+}
+
+const home: Home = {
+  space: installed.space,
+  namespace: installed.namespace,
+  services: `${installed.space}-services`,
+  inside: '',
+};
+const cabinName = unique('cabin');
+const cabin: Home = {
+  space: cabinName,
+  namespace: cabinName,
+  services: `${cabinName}-services`,
+  inside: '',
+};
+const both = [home, cabin];
+const pairs = [
+  { one: home, other: cabin },
+  { one: cabin, other: home },
+] as const;
+
+const same = unique('same');
+const placed = (object: { metadata: object }, { namespace }: Home) => ({
+  ...object,
+  metadata: { ...object.metadata, namespace },
+});
+
+async function helm({ namespace }: Home, args: readonly string[], values = ''): Promise<string> {
+  const program = await (await openCluster(installed.cluster))?.tool('helm');
+  if (program === undefined) throw new Error('no helm');
+  const all = ['--kubeconfig', installed.kubeconfig, '-n', namespace, ...args];
+  const { code, stdout, stderr } = await finish(program, all, values);
+  if (code !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+/**
+ * What somebody made of an object: any write to it, by whoever, makes another of it. What the cluster's own controllers
+ * say of it in its status may come late; of our two kinds, whose status is an operator's, that counts, too.
+ */
+function version({ kind, metadata }: KubeObject): unknown {
+  const { uid, resourceVersion, generation, managedFields = [] } = metadata as Written;
+  if (kind === 'Pod') return uid;
+  if (kind === 'Capsule' || kind === 'Assistant') return resourceVersion;
+  return [uid, generation, managedFields.filter(({ subresource }) => subresource !== 'status')];
+}
+
+interface Written {
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly generation?: number;
+  readonly managedFields?: readonly { readonly subresource?: string }[];
+}
+
+/** Everything of a Space that an operator's mistake could touch. */
+async function everything({ space, namespace, inside }: Home): Promise<Record<string, unknown>> {
+  const ofSpace = ['-l', `platform.space/space=${space}`];
+  const asked = await Promise.all(
+    [
+      ['capsules', same, '-n', namespace],
+      ['assistants', same, '-n', namespace],
+      ['namespaces', ...ofSpace],
+      [CLUSTER_WIDE, ...ofSpace],
+      [`${MADE},pods`, '-n', inside],
+      ['secrets,configmaps', '-n', namespace, ...ofSpace],
+    ].map(async (args) => {
+      const { code, stdout, stderr } = await kube.run([
+        'get',
+        ...args,
+        '-o',
+        'json',
+        '--show-managed-fields',
+      ]);
+      if (code !== 0) throw new Error(stderr);
+      const found = JSON.parse(stdout) as KubeObject & { readonly items?: readonly KubeObject[] };
+      return found.items ?? [found];
+    }),
+  );
+  const objects = asked
+    .flat()
+    // Namespaces and Secrets of other suites' Capsules come and go.
+    .filter(({ metadata }) => [undefined, same].includes(metadata.labels?.['platform.space/capsule']));
+  const entries = objects.map((object) => {
+    const { namespace: place = '', name } = object.metadata;
+    return [`${object.kind} ${place}/${name}`, version(object)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The same, once its Capsule has counted the one Assistant that it has, and says nothing new for a while. */
+async function atRest(of: Home): Promise<Record<string, unknown>> {
+  await until(`${of.space} to have one Assistant`, async () => {
+    const { assistants } = (await kube.get('capsule', same, of.namespace))?.['status'] ?? {};
+    return assistants?.total === 1 && assistants.ready === 1;
+  });
+  let last = '';
+  return until(`${of.space} to be at rest`, async () => {
+    const now = await everything(of);
+    const before = last;
+    last = JSON.stringify(now);
+    if (last === before) return now;
+    await pause(1_000); // two looks at one moment would prove nothing
+    return false;
+  });
+}
+
+describe('two Spaces in one cluster', () => {
+  beforeAll(async () => {
+    const values = await helm(home, ['get', 'values', home.space, '-o', 'json']);
+    await kube.apply({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: {
+        name: cabin.namespace,
+        labels: { 'platform.space/space': cabin.space, 'pod-security.kubernetes.io/enforce': 'restricted' },
+      },
+    });
+    await helm(cabin, ['install', cabin.space, CHART, '--skip-crds', '-f', '-'], values);
+    for (const of of both) {
+      await kube.apply(placed(capsule(same), of), placed(assistant(same, 'inside', {}, same), of));
+    }
+    await Promise.all(
+      both.map(async (of) => {
+        of.inside = (await ready('capsule', same, of.namespace)).status.namespace;
+        await ready('assistant', same, of.namespace);
+      }),
+    );
+  });
+
+  afterAll(async () => {
+    for (const of of both) await kube.remove('capsule', same, of.namespace);
+    await gone('capsule', same, cabin.namespace);
+    await helm(cabin, ['uninstall', cabin.space, '--ignore-not-found']);
+    // Admission forgets the policies that guarded them a moment after they went.
+    const rest = [
+      'delete',
+      'namespace',
+      cabin.services,
+      cabin.namespace,
+      '--wait=false',
+      '--ignore-not-found',
+    ];
+    await until('the namespaces to be deleted', async () => (await kube.run(rest)).code === 0);
+  });
+
+  it('have databases of their own for Capsules and Assistants of the same names', async () => {
+    expect(home.inside).not.toBe(cabin.inside);
+    const [mine, theirs] = await Promise.all(both.map(({ inside }) => databaseUrl(inside, 'inside')));
+    if (mine === undefined || theirs === undefined) throw new Error('no URL');
+    expect(mine.username).not.toBe(theirs.username);
+    expect(mine.pathname).not.toBe(theirs.pathname);
+    for (const [url, own, other] of [
+      [mine, home, cabin],
+      [theirs, cabin, home],
+    ] as const) {
+      const database = url.pathname.slice(1);
+      expect((await openDatabase(url, database, own.services)).stdout.trim()).toBe(database);
+      const refused = await openDatabase(url, 'postgres', other.services);
+      expect(refused.stderr).toContain(`password authentication failed for user "${url.username}"`);
+    }
+  });
+
+  it('have files of their own, under keys that differ, and know no token of the other', async () => {
+    const path = `/v1/objects/data/${same}`;
+    const put = await Promise.all(both.map((of) => object(of, 'PUT', path, `of ${of.space}`)));
+    expect(put.map(([status]) => status)).toEqual([200, 200]);
+    const keys = await Promise.all(
+      pairs.map(async ({ one, other }) => {
+        expect(await object(one, 'GET', path)).toEqual([200, `of ${one.space}`]);
+        const secret = await kube.get('secret', 'inside-objectstore', other.inside);
+        const foreign = Buffer.from(secret?.['data'].token, 'base64').toString();
+        expect((await object(one, 'GET', path, '', foreign))[0]).toBe(403);
+        const find = ['grep', '-rlF', `of ${one.space}`, '/data'];
+        const { stdout } = await kube.exec(one.services, 's3-0', find);
+        expect(stdout.trim().split('\n')).toHaveLength(1);
+        return stdout.trim();
+      }),
+    );
+    expect(keys[0]).not.toBe(keys[1]);
+  });
+
+  it.each(pairs)(
+    '$one.space does not touch what $other.space has while it works',
+    async ({ one: working, other: resting }) => {
+      const before = await atRest(resting);
+      expect(Object.keys(before).length).toBeGreaterThan(40);
+      const more = `${same}-more`;
+      await kube.apply(placed(assistant(same, 'more', {}, more), working));
+      await ready('assistant', more, working.namespace);
+      await kube.remove('assistant', more, working.namespace);
+      await gone('assistant', more, working.namespace);
+      expect(await everything(resting)).toEqual(before);
+    },
+  );
+
+  it.each(pairs)(
+    'the operator of $one.space may neither read nor write what is $other.space’s',
+    async ({ one, other }) => {
+      const everywhere = (verbs: string, resource: string, places: readonly string[]) =>
+        places.flatMap((place) => verbs.split(' ').map((verb) => ({ verb, resource, place })));
+      const theirs = [other.namespace, other.services, other.inside];
+      const asks = [
+        ...everywhere('get list watch patch delete', 'capsules.platform.space', [other.namespace]),
+        ...everywhere('get list watch patch delete', 'assistants.platform.space', [other.namespace]),
+        ...everywhere('patch', 'capsules.platform.space/status', [other.namespace]),
+        ...everywhere('get update', 'leases.coordination.k8s.io', [other.namespace]),
+        ...everywhere('get list create patch delete', 'secrets', theirs),
+        ...everywhere('create delete', 'pods', theirs),
+        ...everywhere('create', 'pods/exec', theirs),
+        ...everywhere('bind escalate', 'clusterroles.rbac.authorization.k8s.io', [other.inside]),
+        // And it is this account that is asked for: in its own Space it may.
+        ...everywhere('list', 'capsules.platform.space', [one.namespace]),
+      ];
+      const allowed = await mayOperator(one, asks);
+      expect(asks.filter((_, i) => allowed[i])).toEqual(asks.slice(-1));
+
+      // What its roles allow everywhere, admission confines.
+      const as = `--as=system:serviceaccount:${one.namespace}:${one.space}-operator`;
+      const make = ['create', 'configmap', 'planted', '--dry-run=server', as, '-n'];
+      const refused = await Promise.all(theirs.map((place) => kube.run([...make, place])));
+      for (const { stderr } of refused) {
+        expect(stderr).toContain(
+          `the operator of the Space ${one.space} writes to its Capsules' namespaces only`,
+        );
+      }
+      // A wall is guarded twice: either policy may be the one that says so.
+      const wall = await kube.run([
+        'delete',
+        'networkpolicy',
+        '--all',
+        '--dry-run=server',
+        as,
+        '-n',
+        other.inside,
+      ]);
+      expect(wall.code).not.toBe(0);
+      expect(wall.stderr).toMatch(
+        new RegExp(
+          `ValidatingAdmissionPolicy '(${one.space}-operator-fence|${other.space}-protected-walls)'`,
+        ),
+      );
+    },
+  );
+
+  it('one is not uninstalled while it has a Capsule; and then goes without a trace in the other', async () => {
+    await expect(helm(cabin, ['uninstall', cabin.space])).rejects.toThrow(/uninstall-guard|pre-delete/);
+    await ready('assistant', same, cabin.namespace);
+    await kube.remove('capsule', same, cabin.namespace);
+    await gone('capsule', same, cabin.namespace);
+    const before = await atRest(home);
+    const definitions = await shared();
+
+    await helm(cabin, ['uninstall', cabin.space]);
+    const left = await kube.run([
+      'get',
+      CLUSTER_WIDE,
+      '-l',
+      `platform.space/space=${cabin.space}`,
+      '-o',
+      'name',
+    ]);
+    expect(left.stdout).toBe('');
+    expect(await everything(home)).toEqual(before);
+    expect(await shared()).toEqual(definitions);
+    // And it works: what it makes passes the policies, definitions and gate that are left.
+    await kube.apply(assistant(same, 'after', {}, `${same}-after`));
+    await ready('assistant', `${same}-after`);
+  });
+});
+
+interface Ask {
+  readonly verb: string;
+  /** `resource.group/subresource` */
+  readonly resource: string;
+  readonly place: string;
+}
+
+/** What `kubectl auth can-i --as` asks for, in one command for all. */
+async function mayOperator({ space, namespace }: Home, asks: readonly Ask[]): Promise<boolean[]> {
+  const reviews = asks.map(({ verb, resource: all, place }) => {
+    const [name = '', subresource = ''] = all.split('/');
+    const [resource = '', ...group] = name.split('.');
+    return JSON.stringify({
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: `system:serviceaccount:${namespace}:${space}-operator`,
+        groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+        resourceAttributes: { namespace: place, verb, group: group.join('.'), resource, subresource },
+      },
+    });
+  });
+  const args = ['create', '-f', '-', '-o', 'jsonpath={.status.allowed}{"\\n"}'];
+  const { code, stdout, stderr } = await kube.run(args, reviews.join('\n---\n'));
+  if (code !== 0) throw new Error(stderr);
+  const answers = stdout.trim().split('\n');
+  expect(answers).toHaveLength(asks.length);
+  return answers.map((answer) => answer === 'true');
+}
+
+/** What all Spaces have together. */
+async function shared() {
+  const names = ['capsules', 'assistants'].map((kind) => `customresourcedefinition/${kind}.platform.space`);
+  const { stdout } = await kube.run([
+    'get',
+    ...names,
+    'runtimeclass/gvisor',
+    '-o',
+    'json',
+    '--show-managed-fields',
+  ]);
+  return (JSON.parse(stdout) as { items: KubeObject[] }).items.map(version);
+}
+
+/** One request for an object, from inside an Assistant: status and body. */
+async function object({ inside }: Home, method: string, path: string, ...more: readonly string[]) {
+  const script = `
+    const { readFileSync } = require('node:fs');
+    const [method, path, body, token = readFileSync(process.env.OBJECT_STORE_TOKEN_FILE, 'utf8').trim()] = process.argv.slice(1);
+    fetch(process.env.OBJECT_STORE_URL + path, { method, headers: { authorization: 'Bearer ' + token }, ...(body ? { body } : {}) })
+      .then(async (answer) => console.log(JSON.stringify([answer.status, await answer.text()])));
+  `;
+  const pod = (await runningPod(inside, 'inside')).metadata.name;
+  const { stdout, stderr } = await kube.exec(inside, pod, ['node', '-e', script, method, path, ...more]);
+  if (stdout === '') throw new Error(stderr);
+  return JSON.parse(stdout) as [number, string];
+}
