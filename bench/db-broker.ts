@@ -78,7 +78,8 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const burst = await measure(pool, 8, create);
     const sustained = await measure(quick ? 40 : 300, 4, create);
     await settle();
-    const raw = await byHand(server.superuserUrl, quick ? 20 : 100);
+    const raw = await byHand(server.superuserUrl, quick ? 20 : 100, 1);
+    const rawTogether = await byHand(server.superuserUrl, quick ? 40 : 300, 4);
     const vaultAlone = await vault?.makeRoles(server.superuserUrl, quick ? 50 : 300, 1);
     const vaultTogether = await vault?.makeRoles(server.superuserUrl, quick ? 100 : 600, 8);
     const refuse = () => call(newToken('dbp').reveal(), '/v1/capsules/apps/create', {}, 403);
@@ -86,25 +87,27 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const refused = await measure(quick ? 500 : 3_000, 1, refuse);
     const refusedTogether = await measure(quick ? 1_000 : 10_000, 16, refuse);
 
-    // The first drop after much writing pays for the checkpoint; that is measured by nobody here.
-    await query(server.superuserUrl, 'CHECKPOINT');
-    const cuts: number[] = [];
-    const drop = async (i: number) => {
-      const begun = performance.timeOrigin + performance.now();
-      const answer = await call(principal, '/v1/capsules/apps/drop', {
-        capsule_id: 'bench',
-        app_id: `app${i + 1}`,
+    // Access is cut when a tenant's open session has ended, since nobody can log in from before that on.
+    const dropEach = async (apps: readonly string[], callers: number) => {
+      const tenants: Awaited<ReturnType<typeof tenantSession>>[] = [];
+      for (const app_id of apps) {
+        const body = { capsule_id: 'bench', app_id };
+        const { database_url } = await call(principal, '/v1/capsules/apps/create', body);
+        tenants.push(await tenantSession(database_url));
+      }
+      // The first drop after much writing pays for the checkpoint; that is measured by nobody here.
+      await query(server.superuserUrl, 'CHECKPOINT');
+      const cuts: number[] = [];
+      const whole = await measure(apps.length, callers, async (i) => {
+        const begun = performance.now();
+        await call(principal, '/v1/capsules/apps/drop', { capsule_id: 'bench', app_id: apps[i] });
+        cuts.push(((await tenants[i]?.ended) ?? Number.NaN) - begun);
       });
-      const [cut] = await query<{ at: number }>(
-        registry,
-        "SELECT extract(epoch FROM at)::float8 * 1000 AS at FROM broker.audit WHERE trace_id = $1 AND outcome = 'cut'",
-        [answer.trace_id],
-      );
-      if (cut !== undefined) cuts.push(cut.at - begun);
+      return { whole, cut: { ms: cuts, seconds: Number.NaN } };
     };
-    const dropped = await measure(quick ? 12 : 60, 1, drop);
-    const many = quick ? 24 : 120;
-    const droppedTogether = await measure(many, 8, (i) => drop(i + dropped.ms.length));
+    const names = Array.from({ length: quick ? 36 : 220 }, (_, i) => `app${i + 1}`);
+    const alone = await dropEach(names.slice(0, quick ? 12 : 100), 1);
+    const together = await dropEach(names.slice(alone.whole.ms.length), 8);
     const connections = await query<{ n: number }>(
       server.superuserUrl,
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE usename = 'space_broker'",
@@ -117,13 +120,15 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       row(`create, burst of ${pool}, 8 callers`, burst),
       row('create, sustained, 4 callers', sustained),
       row('by hand, 1 connection', raw),
+      row('by hand, 4 connections', rawTogether),
       ...(vaultAlone ? [row('Vault plugin, role only, 1 caller', vaultAlone)] : []),
       ...(vaultTogether ? [row('Vault plugin, role only, 8 callers', vaultTogether)] : []),
       row('refusal, 1 caller', refused),
       row('refusal, 16 callers', refusedTogether),
-      row('drop, 1 caller', dropped),
-      row('drop, 8 callers', droppedTogether),
-      row('access cut after a drop request', { ms: cuts, seconds: Number.NaN }),
+      row('drop, 1 caller', alone.whole),
+      row('drop, 8 callers', together.whole),
+      row('access cut, 1 caller', alone.cut),
+      row('access cut, 8 callers', together.cut),
     ];
     const rawP50 = quantile(raw.ms, 0.5);
     return {
@@ -145,10 +150,15 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
         sustained_per_second: round(rate(sustained)),
         sustained_p99_ms: round(quantile(sustained.ms, 0.99)),
         by_hand_per_second: round(rate(raw)),
+        by_hand_4_per_second: round(rate(rawTogether)),
+        by_hand_4_p99_ms: round(quantile(rawTogether.ms, 0.99)),
+        sustained_over_by_hand_4_ratio: round(rate(sustained) / rate(rawTogether)),
         refusal_p99_ms: round(quantile(refused.ms, 0.99)),
         refusals_per_second: round(rate(refusedTogether)),
-        cut_p99_ms: round(quantile(cuts, 0.99)),
-        drops_per_second: round(rate(droppedTogether)),
+        cut_p50_ms: round(quantile(alone.cut.ms, 0.5)),
+        cut_p99_ms: round(quantile(alone.cut.ms, 0.99)),
+        cut_8_callers_p99_ms: round(quantile(together.cut.ms, 0.99)),
+        drops_per_second: round(rate(together.whole)),
         server_connections: connections[0]?.n ?? 0,
         rss_mib: round(rss),
         ready_s: round(readySeconds),
@@ -167,7 +177,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
 function caller(base: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   const { hostname, port } = new URL(base);
-  return (token: string, path: string, body: object, expected = 200): Promise<{ trace_id: string }> =>
+  return (token: string, path: string, body: object, expected = 200): Promise<{ database_url: string }> =>
     new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
       const outgoing = request({ hostname, port, path, agent, method: 'POST', headers }, (response) => {
@@ -206,19 +216,34 @@ async function measure(
   return { ms, seconds: (performance.now() - started) / 1000 };
 }
 
-async function byHand(superuserUrl: string, count: number): Promise<Samples> {
-  const client = await connect(superuserUrl);
+/** Template0 for all, which nobody can sit in: side by side, clones of template1 wait for each other's sessions. */
+async function byHand(superuserUrl: string, count: number, connections: number): Promise<Samples> {
+  const clients = await Promise.all(Array.from({ length: connections }, () => connect(superuserUrl)));
+  const idle = [...clients];
   try {
-    return await measure(count, 1, async (i) => {
-      await client.query(`CREATE ROLE hand${i} LOGIN PASSWORD 'x'`);
-      await client.query(`CREATE DATABASE hand${i}`);
+    return await measure(count, connections, async (i) => {
+      const client = idle.pop();
+      if (client === undefined) throw new Error('more callers than connections');
+      const name = `hand${connections}_${i}`;
+      await client.query(`CREATE ROLE ${name} LOGIN PASSWORD 'x'`);
+      await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
       await client.query(
-        `REVOKE ALL ON DATABASE hand${i} FROM PUBLIC; GRANT CONNECT ON DATABASE hand${i} TO hand${i}`,
+        `REVOKE ALL ON DATABASE ${name} FROM PUBLIC; GRANT CONNECT ON DATABASE ${name} TO ${name}`,
       );
+      idle.push(client);
     });
   } finally {
-    await client.end();
+    await Promise.all(clients.map((client) => client.end()));
   }
+}
+
+/** A tenant that is inside its database: resolves to the moment at which the server put it out. */
+async function tenantSession(url: string): Promise<{ readonly ended: Promise<number> }> {
+  const client = await connect(url);
+  const ended = new Promise<number>((resolve) => {
+    for (const sign of ['error', 'end'] as const) client.once(sign, () => resolve(performance.now()));
+  });
+  return { ended };
 }
 
 function row(what: string, samples: Samples): Row {

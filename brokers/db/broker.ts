@@ -30,8 +30,8 @@ import { repairDrift } from './upkeep/drift.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { refill } from './upkeep/refill.ts';
 
-/** More than there are connections: most of a drop is waiting. The rest queue, and then are told to come back. */
-const MUTATIONS = { active: 12, queued: 256 };
+/** Many more than there are connections: who waits for a clone or a checkpoint keeps nobody who waits for neither. */
+const MUTATIONS = { active: 32, queued: 256 };
 const UPKEEP_INTERVAL_MS = 15_000;
 /** A drop that no request has touched for so long is nobody's. */
 const ABANDONED_SECONDS = 60;

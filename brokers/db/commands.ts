@@ -4,8 +4,9 @@ import type { Session } from '@space/broker-kit/postgres';
 import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './operations/context.ts';
 import { dropForAdministrator } from './operations/drop.ts';
-import { observe } from './walls/observe.ts';
-import { closingStatements, END_SESSIONS, reopeningStatements } from './walls/statements.ts';
+import { cutAccess } from './operations/finish.ts';
+import { observeRegistered } from './walls/observe.ts';
+import { END_SESSIONS, reopeningStatements } from './walls/statements.ts';
 
 const entry = (traceId: string, operation: string, capsule: string, outcome: string) => ({
   traceId,
@@ -59,8 +60,8 @@ async function list(session: Session): Promise<string> {
   return rows.map((row) => JSON.stringify(row)).join('\n');
 }
 
-function setClosed(context: Context, traceId: string, capsule: string, closed: boolean) {
-  return context.connections.transaction(async (session) => {
+async function setClosed(context: Context, traceId: string, capsule: string, closed: boolean) {
+  const act = async (session: Session) => {
     if ((await lockCapsule(session, capsule, 'UPDATE')) === undefined) throw unknown();
     const rows = await session.run<{ name: string }>(
       closed ? 'close databases' : 'open databases',
@@ -68,19 +69,19 @@ function setClosed(context: Context, traceId: string, capsule: string, closed: b
        WHERE capsule_id = $1 AND state = 'ready' RETURNING name`,
       [capsule, closed],
     );
-    for (const { name } of rows) {
-      const { database, role } = await observe(session, name);
-      if (closed) {
-        const statements = closingStatements(name, database, role);
-        if (statements.length > 0) await session.run('cut access', statements.join(';\n'));
-        await session.run('end sessions', END_SESSIONS, [name]);
-      } else if (database === 'valid' && role) {
-        await session.run('open database', reopeningStatements(name));
-      }
+    const observed = await observeRegistered(session, capsule);
+    if (closed) await cutAccess(session, observed);
+    for (const { name, database, role } of closed ? [] : observed) {
+      if (database === 'valid' && role) await session.run('open database', reopeningStatements(name));
     }
     await audit(session, entry(traceId, closed ? 'close' : 'open', capsule, closed ? 'closed' : 'opened'));
-    return { [closed ? 'closed' : 'opened']: rows.map(({ name }) => name).sort() };
-  });
+    return rows.map(({ name }) => name).sort();
+  };
+  const names = await context.connections.transaction(act);
+  // Not before the commit: until then somebody put out could come in again.
+  if (closed)
+    await context.connections.session((session) => session.run('end sessions', END_SESSIONS, [names]));
+  return { [closed ? 'closed' : 'opened']: names };
 }
 
 function rotate(context: Context, traceId: string, args: readonly string[]) {

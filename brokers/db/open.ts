@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import {
+  ConcurrencyLimit,
   ConfigError,
   createMetrics,
   type Held,
@@ -25,8 +26,10 @@ import { keyIdsInUse } from './registry/rows.ts';
 import { spareNames } from './spares/names.ts';
 import { judge, readServerFacts, requireSafe } from './walls/preflight.ts';
 
-/** Connections to the server, nine in all. */
-const CONNECTIONS = { application: 'space-db-broker', lookup: 2, work: 4, drop: 3 };
+/** Connections to the server, ten in all. */
+const CONNECTIONS = { application: 'space-db-broker', lookup: 2, work: 5, drop: 3 };
+/** Fewer than there are connections for work, so that a cut never waits behind clones. */
+const CLONES = { active: 3, queued: 1_000 };
 
 /** What operations need, whether a request or an administrator's command asks for them. */
 export async function openContext(
@@ -68,6 +71,7 @@ export async function openContext(
     connectionLimit: config.ROLE_CONNECTION_LIMIT,
     log,
     metrics: createBrokerMetrics(registry.registry, connections.count),
+    cloning: new ConcurrencyLimit(CLONES),
     nudge: () => attached.nudge(),
     quietFor: () => attached.quietFor(),
     failpoint: failpoint ?? (() => undefined),

@@ -52,6 +52,10 @@ export class ConcurrencyLimit {
     return this.#running;
   }
 
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   /** Milliseconds since anything ran. */
   quietFor(): number {
     return this.#running > 0 ? 0 : performance.now() - this.#quietSince;

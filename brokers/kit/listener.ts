@@ -27,6 +27,8 @@ export interface ListenLimits {
   readonly headersTimeout?: number;
   /** From the first byte of a request to the last of its body; 0 leaves that to the edge. */
   readonly requestTimeout?: number;
+  /** More connections than these are closed unheard: each costs some 12 KiB, whoever is at its other end. */
+  readonly maxConnections?: number;
 }
 
 const LIMITS = {
@@ -35,6 +37,7 @@ const LIMITS = {
   requestTimeout: 10_000,
   keepAliveTimeout: 30_000,
   connectionsCheckingInterval: 500,
+  maxConnections: 4_000,
   // Node would answer these itself, with a body that is not ours.
   requireHostHeader: false,
 };
@@ -61,6 +64,7 @@ export async function listen(
     answerParserError(error, socket, options.log),
   );
   server.maxRequestsPerSocket = 0;
+  server.maxConnections = limits.maxConnections;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);

@@ -1,4 +1,4 @@
-import type { Logger, Secret } from '@space/broker-kit';
+import type { ConcurrencyLimit, Logger, Secret } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
 import type { IssuedAddress } from '../core/credentials.ts';
 import type { Keyring } from '../keys.ts';
@@ -16,6 +16,8 @@ export interface Context {
   readonly connectionLimit: number;
   readonly log: Logger;
   readonly metrics: BrokerMetrics;
+  /** Turns at cloning the template, in order; more at once would only share the disk and hold connections. */
+  readonly cloning: ConcurrencyLimit;
   /** Asks the upkeep to look now: a spare was taken, or a drop left something behind. */
   readonly nudge: () => void;
   /** Milliseconds since the last mutation ended. */

@@ -69,7 +69,6 @@ async function nothingLeft() {
 
 describe('killed while it creates', () => {
   it.each([
-    'create:after-row',
     'create:after-spare',
     'create:after-open',
     'create:before-commit',

@@ -19,8 +19,9 @@ import {
   markCapsuleDropping,
   markDropping,
 } from '../registry/rows.ts';
+import { observeRegistered } from '../walls/observe.ts';
 import type { Context } from './context.ts';
-import { cutAccess, finishDrop } from './finish.ts';
+import { cutAccess, endSessions, finishDrop } from './finish.ts';
 
 /** Drops that run side by side share the server's checkpoints; more would only hold its connections. */
 const PARALLEL_DROPS = 3;
@@ -34,18 +35,24 @@ export interface Dropped {
 export async function dropApp(context: Context, call: Call, capsule: string, app: string): Promise<Dropped> {
   const workload = { capsule, app };
   const entry = { ...about(call, 'capsule.app.drop', 'capsule'), capsule, app };
-  const dropped = await context.connections.transaction(async (session) => {
-    await authorisedCapsule(session, call, capsule, 'apps');
-    const row = await lockDatabase(session, workload);
-    const decision = decideDrop(row);
-    if (row === undefined) throw new ServiceError('not_found', 'never created');
-    if (decision === 'cut') {
-      await markDropping(session, workload, row.name);
-      await cutAccess(session, row.name);
-    }
-    await audit(session, { ...entry, outcome: decision });
-    return { name: row.name, alreadyAbsent: decision === 'already absent' };
-  });
+  const dropped = await context.connections.transaction(
+    async (session) => {
+      const [, row, observed] = await Promise.all([
+        authorisedCapsule(session, call, capsule, 'apps'),
+        lockDatabase(session, workload),
+        observeRegistered(session, capsule, app),
+      ]);
+      const decision = decideDrop(row);
+      if (row === undefined) throw new ServiceError('not_found', 'never created');
+      await Promise.all([
+        decision === 'cut' && markDropping(session, workload, row.name),
+        decision === 'cut' && cutAccess(session, observed),
+        audit(session, { ...entry, outcome: decision }),
+      ]);
+      return { name: row.name, alreadyAbsent: decision === 'already absent' };
+    },
+    (session, { name, alreadyAbsent }) => endSessions(session, alreadyAbsent ? [] : [name]),
+  );
   context.failpoint('drop:after-cut');
   if (!dropped.alreadyAbsent) await finishDrop(context, entry, workload, dropped.name);
   return dropped;
@@ -83,17 +90,28 @@ async function dropAll(
   authorise: (session: Session) => Promise<{ life: number; state: 'active' | 'dropping' }>,
 ): Promise<string[]> {
   const { capsule } = entry;
-  const { life, living } = await context.connections.transaction(async (session) => {
-    const { state, ...found } = await authorise(session);
-    const databases = await livingDatabases(session, capsule);
-    if (state === 'active') {
-      await markCapsuleDropping(session, capsule);
-      for (const row of databases) if (row.state === 'ready') await cutAccess(session, row.name);
-      await moveCapsule(session, capsule, 'active', 'dropping');
-    }
-    await audit(session, { ...entry, outcome: state === 'active' ? 'cut' : 'resume' });
-    return { life: found.life, living: databases };
-  });
+  const { life, living } = await context.connections.transaction(
+    async (session) => {
+      const [{ state, life: found }, databases, observed] = await Promise.all([
+        authorise(session),
+        livingDatabases(session, capsule),
+        observeRegistered(session, capsule),
+      ]);
+      const active = state === 'active';
+      await Promise.all([
+        active && markCapsuleDropping(session, capsule),
+        active && cutAccess(session, observed),
+        active && moveCapsule(session, capsule, 'active', 'dropping'),
+        audit(session, { ...entry, outcome: active ? 'cut' : 'resume' }),
+      ]);
+      return { life: found, living: databases };
+    },
+    (session, cut) =>
+      endSessions(
+        session,
+        cut.living.map(({ name }) => name),
+      ),
+  );
   context.failpoint('capsule-drop:after-cut');
   await eachOf(living, PARALLEL_DROPS, ({ app, name }) => finishDrop(context, entry, { capsule, app }, name));
   context.failpoint('capsule-drop:before-retire');

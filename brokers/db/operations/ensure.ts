@@ -1,23 +1,26 @@
-import { type Secret, ServiceError } from '@space/broker-kit';
-import { isRace, type Session, StepError } from '@space/broker-kit/postgres';
+import { ServiceError } from '@space/broker-kit';
+import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import { audit, type Undecided } from '@space/broker-kit/principals';
 import { type DerivationKey, databaseUrl, passwordOf, scramVerifier } from '../core/credentials.ts';
 import { type DatabaseRow, decideCreate } from '../core/decide.ts';
 import { databaseName, type Workload } from '../core/names.ts';
-import { advanceDatabase, insertDatabase, lockDatabase, type Registration } from '../registry/rows.ts';
-import { makeSpare, takeSpare } from '../spares/pool.ts';
+import { advanceDatabase, insertDatabase, type Registration } from '../registry/rows.ts';
+import { claimSpare, makeSpare, takeSpare } from '../spares/pool.ts';
 import { observe } from '../walls/observe.ts';
 import { openingStatements, passwordStatement } from '../walls/statements.ts';
 import type { Context } from './context.ts';
 
-/** What a create answers with; `outcome` is for the audit. */
+/** What a create answers with. */
 export interface Ensured {
   readonly url: string;
   readonly created: boolean;
-  readonly outcome: 'created' | 'existing' | 'rotated';
 }
 
 /** The pool was empty: the transaction must be begun anew with a spare of its own. */
 class NoSpare extends Error {}
+
+/** Another transaction registered the workload first: begun anew, this one finds its row. */
+class Overtaken extends Error {}
 
 /**
  * Runs a transaction that may need a spare. Only when the pool is empty does it make one, outside the transaction;
@@ -32,8 +35,10 @@ export async function withSpare<T>(
     try {
       return await context.connections.transaction((session) => act(session, reserved));
     } catch (error) {
-      const stolen = error instanceof StepError && error.code === '3D000';
-      if (!(error instanceof NoSpare || stolen) || attempt > 3) throw error;
+      const stolen = error instanceof StepError && error.code === SQLSTATE.undefinedDatabase;
+      const again = error instanceof NoSpare || error instanceof Overtaken || stolen;
+      if (!again || attempt > 3) throw error;
+      if (error instanceof Overtaken) continue;
       context.nudge();
       context.failpoint('cold:before-clone');
       reserved = await cloneWithRetries(context);
@@ -42,103 +47,99 @@ export async function withSpare<T>(
   }
 }
 
-async function cloneWithRetries(context: Context): Promise<string> {
+async function cloneWithRetries({ cloning, connections, spares }: Context): Promise<string> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await context.connections.session((session) => makeSpare(session, context.spares));
+      const turn = await cloning.run(() => connections.session((session) => makeSpare(session, spares)));
+      if (turn === undefined) throw new ServiceError('unavailable', 'too many clones', { retryAfter: 2 });
+      return turn.value;
     } catch (error) {
       if (attempt >= 3 || !isRace(error)) throw error;
     }
   }
 }
 
+/** What a create works on, in the caller's transaction, which holds the Capsule's row and the workload's. */
+export interface Target {
+  readonly workload: Workload;
+  readonly row: DatabaseRow | undefined;
+  /** Of the Capsule. */
+  readonly life: number;
+  /** A spare of its own, where the pool was empty. */
+  readonly reserved: string | undefined;
+  readonly entry: Undecided;
+}
+
 /**
- * Makes the workload's database, or finds it, in the caller's transaction, which holds the Capsule's row. The same
- * workload always gets the same URL, until an administrator asks for a rotation.
+ * Makes the workload's database, or finds it, and writes the audit. The same workload always gets the same URL, until
+ * an administrator asks for a rotation.
  */
-export async function ensureDatabase(
-  context: Context,
-  session: Session,
-  workload: Workload,
-  life: number,
-  reserved: string | undefined,
-): Promise<Ensured> {
-  for (;;) {
-    const row = await lockDatabase(session, workload);
-    const decision = decideCreate(row);
-    if (decision.kind === 'conflict')
-      throw new ServiceError('conflict', 'the database is being dropped, or closed');
-    if (decision.kind === 'create') {
-      const made = await create(
-        context,
-        session,
-        workload,
-        row,
-        { life, generation: decision.generation },
-        reserved,
-      );
-      if (made !== undefined) return made;
-      continue; // Another transaction registered it first; now its row is there to be locked.
-    }
-    if (row === undefined) throw new Error('nothing to reassert');
-    const key = decision.kind === 'rotate' ? context.keyring().current : keyOf(context, row);
-    const generation = decision.kind === 'rotate' ? decision.generation : row.generation;
-    if (decision.kind === 'rotate') {
-      await advanceDatabase(session, workload, row, { life, name: row.name, generation, keyId: key.id });
-    }
-    return await reassert(context, session, workload, row.name, generation, key, decision.kind);
-  }
+export async function ensureDatabase(context: Context, session: Session, target: Target): Promise<Ensured> {
+  const { workload, row, life } = target;
+  const decision = decideCreate(row);
+  if (decision.kind === 'conflict')
+    throw new ServiceError('conflict', 'the database is being dropped, or closed');
+  if (decision.kind === 'create') return create(context, session, target, decision.generation);
+  if (row === undefined) throw new Error('nothing to reassert');
+  if (decision.kind !== 'rotate')
+    return reassert(context, session, target, row.name, row.generation, keyOf(context, row), 'existing');
+  const { generation } = decision;
+  const key = context.keyring().current;
+  await advanceDatabase(session, workload, row, { life, name: row.name, generation, keyId: key.id });
+  return reassert(context, session, target, row.name, generation, key, 'rotated');
 }
 
 async function create(
   context: Context,
   session: Session,
-  workload: Workload,
-  tombstone: DatabaseRow | undefined,
-  { life, generation }: { life: number; generation: number },
-  reserved: string | undefined,
-): Promise<Ensured | undefined> {
+  { workload, row: tombstone, life, reserved, entry }: Target,
+  generation: number,
+): Promise<Ensured> {
   const key = context.keyring().current;
   const name = databaseName(context.nameKey, context.space, workload, generation);
-  const registration: Registration = { life, name, generation, keyId: key.id };
-  if (tombstone !== undefined) await advanceDatabase(session, workload, tombstone, registration);
-  else if (!(await insertDatabase(session, workload, registration))) return undefined;
-  context.failpoint('create:after-row');
-
-  const spare = reserved ?? (await takeSpare(session, context.spares));
-  if (spare === undefined) throw new NoSpare();
-  if (reserved !== undefined) {
-    await session.run('claim spare', 'DELETE FROM broker.spare WHERE name = $1', [reserved]);
-  }
-  context.failpoint('create:after-spare');
   const password = passwordOf(key, context.space, workload, generation);
-  const verifier = await scramVerifier(key, password);
-  await session.run('open database', openingStatements(spare, name, verifier, context.connectionLimit));
+  const registration: Registration = { life, name, generation, keyId: key.id };
+  const [registered, spare, verifier] = await Promise.all([
+    tombstone === undefined
+      ? insertDatabase(session, workload, registration)
+      : advanceDatabase(session, workload, tombstone, registration).then(() => true),
+    reserved === undefined ? takeSpare(session, context.spares) : claimSpare(session, reserved),
+    scramVerifier(key, password),
+  ]);
+  if (!registered) throw new Overtaken();
+  if (spare === undefined) throw new NoSpare();
+  context.failpoint('create:after-spare');
+  await Promise.all([
+    session.run('open database', openingStatements(spare, name, verifier, context.connectionLimit)),
+    audit(session, { ...entry, outcome: 'created' }),
+  ]);
   context.failpoint('create:after-open');
   context.nudge();
-  return { url: databaseUrl(name, password, context.issued), created: true, outcome: 'created' };
+  return { url: databaseUrl(name, password, context.issued), created: true };
 }
 
 async function reassert(
   context: Context,
   session: Session,
-  workload: Workload,
+  { workload, entry }: Target,
   name: string,
   generation: number,
   key: DerivationKey,
-  kind: 'rotate' | 'existing',
+  outcome: 'existing' | 'rotated',
 ): Promise<Ensured> {
-  const found = await observe(session, name);
+  const password = passwordOf(key, context.space, workload, generation);
+  const [found, verifier] = await Promise.all([observe(session, name), scramVerifier(key, password)]);
   if (found.database !== 'valid' || !found.role) {
     throw new ServiceError(
       'unavailable',
       `database ${found.database}, role ${found.role ? 'present' : 'absent'}`,
     );
   }
-  const password: Secret<string> = passwordOf(key, context.space, workload, generation);
-  await session.run('assert password', passwordStatement(name, await scramVerifier(key, password)));
-  const outcome = kind === 'rotate' ? 'rotated' : 'existing';
-  return { url: databaseUrl(name, password, context.issued), created: false, outcome };
+  await Promise.all([
+    session.run('assert password', passwordStatement(name, verifier)),
+    audit(session, { ...entry, outcome }),
+  ]);
+  return { url: databaseUrl(name, password, context.issued), created: false };
 }
 
 function keyOf(context: Context, row: DatabaseRow): DerivationKey {

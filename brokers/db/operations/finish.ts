@@ -3,15 +3,20 @@ import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/pos
 import { audit } from '@space/broker-kit/principals';
 import { checkedName, type Workload } from '../core/names.ts';
 import { lockDatabase, markDropped } from '../registry/rows.ts';
-import { observe } from '../walls/observe.ts';
+import type { ObservedWorkload } from '../walls/observe.ts';
 import { closingStatements, END_SESSIONS } from '../walls/statements.ts';
 import type { Context } from './context.ts';
 
-/** Nobody comes in any more; for the transaction that notes the intent to drop. */
-export async function cutAccess(session: Session, name: string): Promise<void> {
-  const { database, role } = await observe(session, name);
-  const statements = closingStatements(name, database, role);
+/** Nobody comes in any more; for the transaction that notes the intent to drop, or to close. */
+export async function cutAccess(session: Session, observed: readonly ObservedWorkload[]): Promise<void> {
+  const statements = observed.flatMap(closingStatements);
   if (statements.length > 0) await session.run('cut access', statements.join(';\n'));
+}
+
+/** Whoever was inside is put out: right behind the commit that lets nobody in, and before anything that can wait. */
+export async function endSessions(session: Session, names: readonly string[]): Promise<void> {
+  // The drop does it again, and tells what it cannot do.
+  if (names.length > 0) await session.run('end sessions', END_SESSIONS, [names]).catch(() => undefined);
 }
 
 /**
@@ -42,7 +47,7 @@ async function dropDatabase(context: Context, name: string): Promise<void> {
     try {
       await context.connections.dropping(async (session) => {
         // FORCE ends sessions only once nothing else blocks the drop; a cut must not wait for that.
-        await session.run('end sessions', END_SESSIONS, [name]);
+        await session.run('end sessions', END_SESSIONS, [[name]]);
         context.failpoint('drop:after-sessions');
         await session.run('drop database', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`);
       });

@@ -1,6 +1,7 @@
 import { ServiceError, type TokenDigest } from '@space/broker-kit';
 import { SQLSTATE, StepError } from '@space/broker-kit/postgres';
-import { about, audit, authorisedCapsule, type Call, registerCapsule } from '@space/broker-kit/principals';
+import { about, authorisedCapsule, type Call, registerCapsule } from '@space/broker-kit/principals';
+import { lockDatabase } from '../registry/rows.ts';
 import type { Context } from './context.ts';
 import { type Ensured, ensureDatabase, withSpare } from './ensure.ts';
 
@@ -14,9 +15,10 @@ export async function provisionCapsule(
   try {
     return await withSpare(context, async (session, reserved) => {
       const { life } = await registerCapsule(session, capsule, principal);
-      const ensured = await ensureDatabase(context, session, { capsule, app: '' }, life, reserved);
-      const { outcome } = ensured;
-      await audit(session, { ...about(call, 'capsule.provision', 'provisioner'), capsule, outcome });
+      const workload = { capsule, app: '' };
+      const row = await lockDatabase(session, workload);
+      const entry = { ...about(call, 'capsule.provision', 'provisioner'), capsule };
+      const ensured = await ensureDatabase(context, session, { workload, row, life, reserved, entry });
       context.failpoint('provision:before-commit');
       return ensured;
     });
@@ -29,15 +31,14 @@ export async function provisionCapsule(
 
 /** Makes or finds the database of one workload of the Capsule. */
 export function createApp(context: Context, call: Call, capsule: string, app: string): Promise<Ensured> {
+  const workload = { capsule, app };
+  const entry = { ...about(call, 'capsule.app.create', 'capsule'), capsule, app };
   return withSpare(context, async (session, reserved) => {
-    const { life } = await authorisedCapsule(session, call, capsule, 'apps');
-    const ensured = await ensureDatabase(context, session, { capsule, app }, life, reserved);
-    await audit(session, {
-      ...about(call, 'capsule.app.create', 'capsule'),
-      capsule,
-      app,
-      outcome: ensured.outcome,
-    });
+    const [{ life }, row] = await Promise.all([
+      authorisedCapsule(session, call, capsule, 'apps'),
+      lockDatabase(session, workload),
+    ]);
+    const ensured = await ensureDatabase(context, session, { workload, row, life, reserved, entry });
     context.failpoint('create:before-commit');
     return ensured;
   });

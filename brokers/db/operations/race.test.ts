@@ -9,6 +9,8 @@ import { type Stage, setStage } from '../testing/postgres.ts';
 let stage: Stage;
 beforeAll(async () => {
   stage = await setStage();
+  // With spares in the pool nothing is begun anew for their sake.
+  await stage.broker.round('spares');
   await stage.registry(`
     CREATE FUNCTION broker.fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN

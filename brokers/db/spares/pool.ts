@@ -16,6 +16,12 @@ export async function takeSpare(session: Session, names: SpareNames): Promise<st
   return row?.name;
 }
 
+/** A spare of the caller's own, which the upkeep may have adopted since. */
+export async function claimSpare(session: Session, name: string): Promise<string> {
+  await session.run('claim spare', 'DELETE FROM broker.spare WHERE name = $1', [name]);
+  return name;
+}
+
 /** Clones the template. The clone is closed, and nobody knows of it until it is put into the pool or renamed. */
 export async function makeSpare(session: Session, names: SpareNames): Promise<string> {
   const name = names.next();

@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 1_000;
  * four megabytes of WAL, so it waits for a quiet moment until the pool runs low.
  */
 export function refill(context: Context, size: number): Round {
-  const { connections, spares, metrics } = context;
+  const { connections, spares, metrics, cloning } = context;
   const low = Math.ceil(size / 4);
 
   async function ready(): Promise<number> {
@@ -23,13 +23,13 @@ export function refill(context: Context, size: number): Round {
     return count;
   }
 
-  async function quiet(stopping: AbortSignal): Promise<void> {
+  /** Whoever waits for a clone of its own comes first. While there are enough spares, so does everybody. */
+  const disturbs = (count: number) =>
+    context.cloning.waiting > 0 || (count >= low && context.quietFor() < QUIET_MS);
+
+  async function quiet(count: number, stopping: AbortSignal): Promise<void> {
     const begun = performance.now();
-    while (
-      !stopping.aborted &&
-      context.quietFor() < QUIET_MS &&
-      performance.now() - begun < LONGEST_PAUSE_MS
-    ) {
+    while (!stopping.aborted && disturbs(count) && performance.now() - begun < LONGEST_PAUSE_MS) {
       await new Promise((resolve) => setTimeout(resolve, QUIET_MS / 2));
     }
   }
@@ -45,8 +45,8 @@ export function refill(context: Context, size: number): Round {
       for (let clones = 0; clones < CLONES_A_ROUND; clones += 1) {
         const count = await ready();
         if (count >= size || stopping.aborted) return;
-        if (count >= low) await quiet(stopping);
-        if (!stopping.aborted) await addSpare(connections, spares);
+        await quiet(count, stopping);
+        if (!stopping.aborted) await cloning.run(() => addSpare(connections, spares));
       }
       if ((await ready()) < size) context.nudge();
     },

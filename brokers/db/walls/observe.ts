@@ -6,6 +6,11 @@ export interface Observed {
   readonly role: boolean;
 }
 
+/** What the server has under the name of a registered database, which may no longer be there. */
+export interface ObservedWorkload extends Observed {
+  readonly name: string;
+}
+
 /**
  * Looks before acting: an interrupted DROP leaves an "invalid" database (connection limit −2) that looks existing to
  * CREATE, and ends the session of whoever tries to ALTER it.
@@ -17,7 +22,30 @@ export async function observe(session: Session, name: string): Promise<Observed>
             EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AS role`,
     [name],
   );
-  const connectionLimit = row?.limit ?? null;
-  const database = connectionLimit === null ? 'absent' : connectionLimit === -2 ? 'invalid' : 'valid';
-  return { database, role: row?.role ?? false };
+  return { database: conditionOf(row?.limit ?? null), role: row?.role ?? false };
+}
+
+/**
+ * The same for what is registered for one workload, or for all of a Capsule, without knowing the names. Sent behind
+ * the lock of their rows, it sees what the lock's last holder left.
+ */
+export async function observeRegistered(
+  session: Session,
+  capsule: string,
+  app?: string,
+): Promise<ObservedWorkload[]> {
+  const rows = await session.run<{ name: string; limit: number | null; role: boolean }>(
+    'observe registered',
+    `SELECT r.name, d.datconnlimit AS limit,
+            EXISTS (SELECT FROM pg_roles WHERE rolname = r.name) AS role
+     FROM broker.database r LEFT JOIN pg_database d ON d.datname = r.name
+     WHERE r.capsule_id = $1 AND r.app_id = coalesce($2, r.app_id) AND r.state = 'ready'`,
+    [capsule, app ?? null],
+  );
+  return rows.map(({ name, limit, role }) => ({ name, database: conditionOf(limit), role }));
+}
+
+function conditionOf(connectionLimit: number | null): Observed['database'] {
+  if (connectionLimit === null) return 'absent';
+  return connectionLimit === -2 ? 'invalid' : 'valid';
 }

@@ -1,4 +1,5 @@
 import { checkedName } from '../core/names.ts';
+import type { ObservedWorkload } from './observe.ts';
 
 /**
  * The statements that make a workload's role and open its database to it and to nobody else. All of them touch
@@ -35,11 +36,7 @@ export function passwordStatement(name: string, verifier: string): string {
 }
 
 /** Nobody comes in any more. On an interrupted drop's database only DROP is possible, so it is left out. */
-export function closingStatements(
-  name: string,
-  database: 'valid' | 'invalid' | 'absent',
-  role: boolean,
-): string[] {
+export function closingStatements({ name, database, role }: ObservedWorkload): string[] {
   return [
     ...(role ? [`ALTER ROLE ${checkedName(name)} NOLOGIN`] : []),
     ...(database === 'valid' ? [`ALTER DATABASE ${checkedName(name)} WITH ALLOW_CONNECTIONS false`] : []),
@@ -52,9 +49,9 @@ export function reopeningStatements(name: string): string {
   return `ALTER ROLE ${own} LOGIN;\nALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`;
 }
 
-/** Ends every session in a database that we may end; to try one that is a superuser's would end this statement instead. */
+/** Ends every session in these databases that we may end; to try one that is a superuser's would end this statement instead. */
 export const END_SESSIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
-  WHERE a.datname = $1 AND NOT r.rolsuper AND a.pid <> pg_backend_pid()`;
+  WHERE a.datname = ANY ($1) AND NOT r.rolsuper AND a.pid <> pg_backend_pid()`;
 
 function checkedVerifier(verifier: string): string {
   if (!VERIFIER.test(verifier)) throw new Error('not a SCRAM verifier');
