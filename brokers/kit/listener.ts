@@ -1,5 +1,6 @@
 import { createServer, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Edge } from './edge.ts';
 import { type ErrorCode, errorBody, STATUS } from './errors.ts';
@@ -54,12 +55,13 @@ export async function listen(
   },
 ): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
+  const listener = oneAtATime(edge.listener);
   const server =
     options.tls === undefined
-      ? createServer(limits, edge.listener)
-      : createTlsServer({ ...limits, ...tlsOptions(options.tls) }, edge.listener);
-  server.on('checkContinue', edge.listener);
-  server.on('checkExpectation', edge.listener);
+      ? createServer(limits, listener)
+      : createTlsServer({ ...limits, ...tlsOptions(options.tls) }, listener);
+  server.on('checkContinue', listener);
+  server.on('checkExpectation', listener);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
     answerParserError(error, socket, options.log),
   );
@@ -82,6 +84,21 @@ export async function listen(
         server.closeIdleConnections();
       });
     },
+  };
+}
+
+/**
+ * Ends a connection on which a request comes before the one before it was answered. No client of ours does that, and
+ * one segment would be a thousand requests to hold, from somebody who has shown no credential yet.
+ */
+function oneAtATime(listener: Edge<never>['listener']): Edge<never>['listener'] {
+  const busy = new WeakSet<Socket>();
+  return (request, response) => {
+    const { socket } = request;
+    if (busy.has(socket)) return void socket.destroy();
+    busy.add(socket);
+    response.once('close', () => socket.destroyed || busy.delete(socket));
+    listener(request, response);
   };
 }
 

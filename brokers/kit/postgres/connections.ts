@@ -30,7 +30,7 @@ export interface Connections {
 }
 
 /** Sent right behind COMMIT, on the same connection, before anybody else can have it; must not throw. */
-export type Behind<T> = (session: Session, value: T) => Promise<void>;
+type Behind<T> = (session: Session, value: T) => Promise<void>;
 
 export interface ServerAddress {
   readonly host: string;
@@ -73,7 +73,7 @@ export function openConnections(
   async function transaction<T>(act: (session: Session) => Promise<T>, behind?: Behind<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await sessionOn(work, (one) => inTransaction(one, act, behind));
+        return await sessionOn(work, (one) => transact(one, act, behind));
       } catch (error) {
         if (attempt >= MAX_ATTEMPTS || !isRace(error)) throw error;
       }
@@ -93,7 +93,13 @@ export function openConnections(
 }
 
 /** BEGIN, the work, COMMIT, on a session that the caller holds. */
-export async function inTransaction<T>(
+export async function inTransaction<T>(session: Session, act: (session: Session) => Promise<T>): Promise<T> {
+  await session.run('begin', 'BEGIN');
+  return untilCommitted(session, () => act(session));
+}
+
+/** The same without waiting for BEGIN, for work that uses no other session than the one that it is given. */
+function transact<T>(
   session: Session,
   act: (session: Session) => Promise<T>,
   behind?: Behind<T>,
@@ -101,8 +107,12 @@ export async function inTransaction<T>(
   const begun = session.run('begin', 'BEGIN');
   // Whoever waits for it hears of its failure.
   begun.catch(() => undefined);
+  return untilCommitted(session, () => act(insideOf(session, begun)), behind);
+}
+
+async function untilCommitted<T>(session: Session, act: () => Promise<T>, behind?: Behind<T>): Promise<T> {
   try {
-    const value = await act(insideOf(session, begun));
+    const value = await act();
     await Promise.all([session.run('commit', 'COMMIT'), behind?.(session, value)]);
     return value;
   } catch (error) {
