@@ -11,8 +11,8 @@ import { quantile, type Report } from './report.ts';
  * busy machine does not change) and by the clock; and how long an event of a stream takes, with nothing behind it.
  */
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  const bytes = (quick ? 16 : 256) * MIB;
-  const rounds = quick ? 2 : 9;
+  const bytes = (quick ? 64 : 256) * MIB;
+  const rounds = quick ? 3 : 9;
   const events = quick ? 200 : 2_000;
   const stage = await setStage();
   const closers: (() => unknown)[] = [stage.remove];
