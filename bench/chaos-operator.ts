@@ -10,9 +10,10 @@
 import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type EmbeddedServer, freePort } from '../brokers/db/embedded/server.ts';
+import type { EmbeddedServer } from '../brokers/db/embedded/server.ts';
 import { census, straySpares } from '../brokers/db/testing/census.ts';
 import { bundleBroker } from '../brokers/db/testing/process.ts';
+import { freePort } from '../brokers/kit/testing/ports.ts';
 import { BUCKET } from '../brokers/objectstore/testing/broker.ts';
 import { spawnBroker as spawnObjectStore } from '../brokers/objectstore/testing/process.ts';
 import { type Stage as ObjectStage, setStageOn } from '../brokers/objectstore/testing/stage.ts';

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { newToken, Secret } from '../../brokers/kit/index.ts';
+import { freePort } from '../../brokers/kit/testing/ports.ts';
 import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
 import { FLAGS } from '../../brokers/objectstore/testing/process.ts';
 import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
@@ -10,7 +11,7 @@ import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
 import { EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
 import { ensureBuilt } from '../../e2e/cluster/builds/go.ts';
 import { built } from '../../e2e/cluster/tools.ts';
-import { freePort, type Program, startProgram, watchProcess } from './program.ts';
+import { type Program, startProgram, watchProcess } from './program.ts';
 
 /** A way to the same S3 server. */
 export interface Contestant {

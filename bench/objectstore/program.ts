@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 
 /** A server in a process of its own, whose use of processor and memory can be told. */
 export interface Program {
@@ -52,15 +51,6 @@ export async function startProgram(
       await gone;
     },
   };
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('not a port');
-  return address.port;
 }
 
 async function untilAnswers(address: string, child: ChildProcess): Promise<void> {

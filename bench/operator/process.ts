@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { freePort } from '../../brokers/db/embedded/server.ts';
+import { freePort } from '../../brokers/kit/testing/ports.ts';
 import type { SpaceNames } from '../../operator/context.ts';
 import { eventually } from '../../operator/testing/eventually.ts';
 import { bundle } from '../../scripts/bundle.ts';

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
+import { freePort } from '../../brokers/kit/testing/ports.ts';
 import { type ApiClient, apiClient } from '../runtime/client.ts';
 import { connect } from '../runtime/connection.ts';
 import { eventually } from './eventually.ts';
@@ -53,7 +53,7 @@ export async function startApiServer(): Promise<ApiServer> {
   const tokens = file('tokens.csv', `${token},admin,admin,"system:masters"\n`);
   const signing = file('sa.key', key.privateKey.export({ type: 'sec1', format: 'pem' }).toString());
   const verifying = file('sa.pub', key.publicKey.export({ type: 'spki', format: 'pem' }).toString());
-  const [clientPort, peerPort, port] = await freePorts();
+  const [clientPort, peerPort, port] = [await freePort(), await freePort(), await freePort()];
   const log = openSync(join(directory, 'log'), 'a');
   const run = (command: string, args: readonly string[]): ChildProcess =>
     spawn(command, args, { stdio: ['ignore', log, log], cwd: directory });
@@ -151,23 +151,4 @@ async function end(child: ChildProcess): Promise<void> {
   const gone = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGKILL');
   await gone;
-}
-
-async function freePorts(): Promise<[number, number, number]> {
-  const servers = [createServer(), createServer(), createServer()] as const;
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve, reject) => {
-          server.once('error', reject);
-          server.listen(0, HOST, () => {
-            const address = server.address();
-            resolve(typeof address === 'object' && address ? address.port : 0);
-          });
-        }),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  const [a = 0, b = 0, c = 0] = ports;
-  return [a, b, c];
 }

@@ -11,11 +11,11 @@ import {
   statfsSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { portOf, Secret } from '@space/broker-kit';
+import { Secret } from '@space/broker-kit';
 import pg from 'pg';
+import { freePort } from '../../kit/testing/ports.ts';
 import { derivationKey, scramVerifier } from '../core/credentials.ts';
 import { type PostgresMajor, postgresPrograms } from './binaries.ts';
 
@@ -176,15 +176,6 @@ function memory(): string {
 
 function newPassword(): Secret<string> {
   return new Secret(randomBytes(32).toString('base64url'));
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const port = portOf(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function untilReady(url: string, child: ChildProcess, logPath: string): Promise<void> {

@@ -12,12 +12,11 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { portOf } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../kit/testing/certificates.ts';
+import { freePort } from '../../kit/testing/ports.ts';
 import { postgresPrograms } from '../embedded/binaries.ts';
 import { query, sqlstate, until } from '../testing/postgres.ts';
 
@@ -86,10 +85,7 @@ beforeAll(async () => {
   chmodSync(directory, 0o755);
   if (process.getuid?.() === 0)
     for (const path of [directory, join(directory, 'volume')]) chownSync(path, NOBODY, NOBODY);
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  port = portOf(probe);
-  await new Promise((resolve) => probe.close(resolve));
+  port = await freePort();
 });
 afterEach(() => end('SIGINT'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { portOf } from '@space/broker-kit';
 import { built } from '../../../e2e/cluster/tools.ts';
+import { freePort } from '../../kit/testing/ports.ts';
 
 /** A real S3 server (versitygw over a directory) on loopback. */
 export interface S3Server {
@@ -113,14 +112,6 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
     },
     remove,
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const port = portOf(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function untilAnswers(endpoint: string, child: ChildProcess, log: string): Promise<void> {
