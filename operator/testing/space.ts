@@ -133,6 +133,8 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   const alive = new Map<string, Lifeline>();
   const others: Manager[] = [];
   let life: Lifeline = { acts: [], dead: false, arm: () => {} };
+  let closing = false;
+  let reviving: Promise<void> = Promise.resolve();
 
   function operate({
     dieAfter,
@@ -144,7 +146,8 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     ca,
     objectStore,
     grantKey,
-  }: StartOptions = {}): Standby {
+    onLost,
+  }: StartOptions & { readonly onLost?: (life: Lifeline) => void } = {}): Standby {
     const provisionerToken = async () => new Secret(stage.mounts.provisioner);
     const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
     const mortal = lifeline(client, database, dieAfter, objectStore);
@@ -160,6 +163,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       log,
       metrics: runtimeMetrics(new Registry()),
       onGate,
+      onLost: () => onLost?.(mortal.life),
       holder: `life_${lives}`,
       // Whoever died could not let go.
       lease: { renewMs: 100, lookMs: 50, isGone: async (holder) => alive.get(holder)?.dead !== false },
@@ -177,7 +181,12 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     fates,
     home,
     async start(options) {
-      ({ manager, life } = operate(options));
+      // A machine that was too busy to renew the Lease: as a pod's, its process ends and is started again.
+      const onLost = (of: Lifeline) => {
+        if (of.dead || of !== life || closing) return;
+        reviving = test.stop().then(() => (closing ? undefined : test.start(options)));
+      };
+      ({ manager, life } = operate({ ...options, onLost }));
       await manager.started;
     },
     async standby() {
@@ -191,6 +200,8 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       manager = undefined;
     },
     async close() {
+      closing = true;
+      await reviving;
       await test.stop();
       await Promise.all(others.map((other) => other.stop()));
       await controllers.stop();
