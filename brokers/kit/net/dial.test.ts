@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { portOf } from '../metrics.ts';
@@ -76,6 +77,22 @@ describe('dialling', () => {
     const socket = await dial.dial('api.bank.org', port);
     expect(socket.remoteAddress).toBe('127.0.0.1');
     socket.destroy();
+  });
+
+  it('leaves a connection alone whose signal is aborted after it was handed over', async () => {
+    const open = addressGuard({ allowed: ['127.0.0.0/8'] });
+    const quiet = createServer((socket) => socket.pipe(socket));
+    await new Promise<void>((resolve) => quiet.listen(0, '127.0.0.1', resolve));
+    const dial = dialler({ resolve: answers('127.0.0.1'), guard: open, connectMs: 1_000 });
+    const ending = new AbortController();
+    const socket = await dial.dial('api.bank.org', portOf(quiet), ending.signal);
+    ending.abort();
+    socket.write('still here');
+    const [bytes] = await once(socket, 'data');
+    expect(String(bytes)).toBe('still here');
+    socket.destroy();
+    quiet.close();
+    await expect(dial.dial('api.bank.org', portOf(server), ending.signal)).rejects.toThrow();
   });
 
   it('connects to an address that an administrator fixed, and to its port, unasked', async () => {

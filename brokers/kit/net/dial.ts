@@ -69,15 +69,23 @@ export function dialler(options: {
 
 function open(host: string, port: number, timeoutMs: number, signal?: AbortSignal): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
-  const socket = connect({ host, port, autoSelectFamily: false, ...(signal ? { signal } : {}) });
+  signal?.throwIfAborted();
+  // Not with `signal` as an option: the socket would heed it for as long as it lives, long after it was handed over.
+  const socket = connect({ host, port, autoSelectFamily: false });
   const timer = setTimeout(() => socket.destroy(new DialError('timeout')), timeoutMs);
-  const fail = (cause: Error) => {
+  const abort = () => socket.destroy(new DialError('unreachable', { cause: signal?.reason }));
+  signal?.addEventListener('abort', abort, { once: true });
+  const settle = () => {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', abort);
+  };
+  const fail = (cause: Error) => {
+    settle();
     reject(cause instanceof DialError ? cause : new DialError('unreachable', { cause }));
   };
   socket.once('error', fail);
   socket.once('connect', () => {
-    clearTimeout(timer);
+    settle();
     socket.off('error', fail);
     // Until its new owner listens, an error must not crash the process.
     socket.on('error', () => undefined);

@@ -46,7 +46,7 @@ export function guardedPool(
 /** Runs something with its deadline. */
 type Within = (act: (deadline: AbortSignal) => Promise<TLSSocket>) => Promise<TLSSocket>;
 
-/** A socket heeds the signal that it was opened with for as long as it lives: once it is there, nothing may abort it. */
+/** Time for address, connection and handshake together; once they are there, nothing aborts them. */
 const withinConnect: Within = (act) => {
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(new DialError('timeout')), CONNECT_MS);
