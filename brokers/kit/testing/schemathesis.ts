@@ -66,8 +66,10 @@ export async function fuzz({ document, url, credentials, there, log }: Fuzzed): 
 }
 
 function narrowed(text: string, there: Fuzzed['there']): string {
+  const narrow = (key: string, value: unknown) => (Object.hasOwn(there, key) ? { enum: there[key] } : value);
+  // Of requests alone: an answer may name what was made meanwhile.
   const document = JSON.parse(text, (key, value: unknown) =>
-    Object.hasOwn(there, key) ? { enum: there[key] } : value,
+    key === 'requestBody' ? JSON.parse(JSON.stringify(value), narrow) : value,
   );
   return JSON.stringify(document);
 }
