@@ -1,10 +1,11 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** `npm test` runs both projects, `unit` first; `e2e` needs the cluster that `scripts/test.ts` brings up. */
 export default defineConfig({
   test: {
-    // Most tests wait for a server or a clock: one worker for each core, not one core for the reporter.
-    maxWorkers: '100%',
+    // Half as many again as cores: at any time some tests wait for a server or a clock.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: [
       {
         test: {

@@ -86,7 +86,11 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
         const rows = await query<{ datname: string }>(
           url,
           'SELECT datname::text FROM pg_database ORDER BY oid DESC LIMIT 4',
-        );
+        ).catch((error: unknown) => {
+          // The server counts a connection of the role for a moment after its client has ended it.
+          if (error instanceof Error && 'code' in error && error.code === '53300') return [];
+          throw error;
+        });
         for (const { datname } of rows.filter((row) => row.datname !== own)) {
           tries += 1;
           if ((await sqlstate(intoDatabase(url, datname))) === 'ok') inside.push(datname);

@@ -86,14 +86,17 @@ describe('with endpoints that accept and say nothing', () => {
     const quick = credentialsOf(await stage.broker.capsule('quick'), 'quick');
 
     let tried = 0;
+    let turnedAway = 0;
     const slow = capsules.flatMap((own) =>
       Array.from({ length: 10 }, async () => {
         const reply = await own.create('one', fields, 0);
         if (reply.status === 422) tried += 1;
+        if (reply.status === 429) turnedAway += 1;
         return reply;
       }),
     );
     await until(() => sockets.size >= 16, 'the trials to begin');
+    await until(() => turnedAway > 0, 'the queue to be full');
     expect((await quick.list()).status).toBe(200);
     // Of two hundred at five seconds and sixteen at once: were it one of their queue, most would be over by now.
     expect(tried).toBeLessThan(100);
