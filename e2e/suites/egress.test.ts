@@ -325,9 +325,11 @@ describe.skipIf(node === undefined)(
       await kube.run(['scale', 'deployment', GATEWAY, '-n', services, '--replicas=0']);
       await told('assistant', name, 'EgressReady', 'False', 'GatewayUnavailable');
       await until('the last replica to be gone', async () => (await replicas()).length === 0);
-      for (const answer of Object.values(await fetched(`https://${ALLOWED}/`, CALL)))
-        expect(answer).not.toMatch(/outside saw|"rates"/);
-      const down = await reach([`tcp ${outside.addresses[0]} 443`, `icmp ${outside.addresses[0]}`]);
+      const [answers, down] = await Promise.all([
+        fetched(`https://${ALLOWED}/`, CALL),
+        reach([`tcp ${outside.addresses[0]} 443`, `icmp ${outside.addresses[0]}`]),
+      ]);
+      for (const answer of Object.values(answers)) expect(answer).not.toMatch(/outside saw|"rates"/);
       expect(Object.values(down).filter((how) => /connected|answered/.test(how))).toEqual([]);
       await kube.run(['scale', 'deployment', GATEWAY, '-n', services, '--replicas=2']);
       await ready('assistant', name);
