@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 /** `npm test` runs both projects, `unit` first; `e2e` needs the cluster that `scripts/test.ts` brings up. */
 export default defineConfig({
   test: {
-    // Half as many again as cores: at any time some tests wait for a server or a clock.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // Twice the cores: at any time some tests wait for a server or a clock.
+    maxWorkers: availableParallelism() * 2,
     projects: [
       {
         test: {
