@@ -1,9 +1,9 @@
-import { createLogger, stopSignal } from '@space/broker-kit';
+import { createLogger, gatheredOutput, stopSignal } from '@space/broker-kit';
 import { readConfig } from './config.ts';
 import { startService } from './service.ts';
 
 const stopped = stopSignal();
-const log = createLogger({ service: 'egress', level: 'info' });
+const log = createLogger({ service: 'egress', level: 'info', destination: gatheredOutput() });
 try {
   const config = readConfig(process.env);
   log.level = config.LOG_LEVEL;

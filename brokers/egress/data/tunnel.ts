@@ -22,6 +22,9 @@ export interface TunnelOptions {
   readonly onOpen: (change: 1 | -1) => void;
 }
 
+/** Made once: every tunnel ends so, and an error of its own would cost a stack trace each. */
+const CLIENT_GONE = new DialError('unreachable');
+
 /**
  * One CONNECT, in this order: who calls, host, share, address, 200, ClientHello, bytes. Nothing of the client's is
  * passed on before its ClientHello names the host that it asked for.
@@ -43,7 +46,7 @@ export function serveTunnel(options: TunnelOptions) {
     let upstream: Socket | undefined;
     let release: (() => void) | undefined;
     client.on('error', () => undefined);
-    client.once('close', () => ending.abort());
+    client.once('close', () => ending.abort(CLIENT_GONE));
     onOpen(1);
     try {
       const patience = { ms: limits.patienceMs, signal: ending.signal };

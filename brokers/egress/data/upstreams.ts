@@ -1,4 +1,4 @@
-import { connect as connectTls, rootCertificates, type SecureVersion } from 'node:tls';
+import { connect as connectTls, createSecureContext, rootCertificates, type SecureVersion } from 'node:tls';
 import { DialError, type Dialler } from '@space/broker-kit';
 import { Pool } from 'undici';
 import { TLS_PORT } from '../core/authority.ts';
@@ -23,7 +23,11 @@ export function createUpstreams(options: {
   readonly authorities?: string | undefined;
 }): Upstreams {
   const { dialler, limits, authorities } = options;
-  const ca = authorities === undefined ? undefined : [...rootCertificates, authorities];
+  // Once for all connections: to read all authorities takes longer than a handshake.
+  const secureContext = createSecureContext({
+    minVersion: OLDEST,
+    ...(authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }),
+  });
   let pools = new WeakMap<Tenant, Map<string, Pool>>();
   const all = new Set<{ readonly pool: Pool; usedAt: number; forget: () => void }>();
 
@@ -57,9 +61,8 @@ export function createUpstreams(options: {
     const socket = connectTls({
       socket: raw,
       servername: host,
-      minVersion: OLDEST,
+      secureContext,
       ALPNProtocols: ['http/1.1'],
-      ...(ca === undefined ? {} : { ca }),
     });
     const timer = setTimeout(() => socket.destroy(new DialError('timeout')), limits.connectMs);
     const fail = (cause: Error) => {

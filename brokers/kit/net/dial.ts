@@ -50,7 +50,7 @@ export function dialler(options: {
   return {
     async dial(host, port, signal) {
       const answers = await answersOf(host);
-      let failed = new DialError('unreachable');
+      let failed: DialError | undefined;
       for (const answer of answers.slice(0, MOST_TRIED)) {
         try {
           const socket = await open(answer.address, answer.port ?? port, connectMs, signal);
@@ -62,7 +62,7 @@ export function dialler(options: {
           failed = error;
         }
       }
-      throw failed;
+      throw failed ?? new DialError('unreachable');
     },
   };
 }
