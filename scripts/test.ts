@@ -64,7 +64,8 @@ if (counts.every((count) => count.failed === 0)) {
   say('programs for the unit tests');
   const programs = await testPrograms(`${RESULTS}/bin`);
   counts.push(await project('unit', 'unit tests', { SPACE_TEST_BIN: programs }));
-  counts.push(await project('e2e', 'suites on a real cluster'));
+  const model = project('model', 'the database broker against its model, beside the suites');
+  counts.push(await project('e2e', 'suites on a real cluster'), await model);
 }
 
 const total = (key: keyof Count) => counts.reduce((sum, count) => sum + count[key], 0);
