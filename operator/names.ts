@@ -35,6 +35,8 @@ export const ANNOTATION = {
   revision: `${GROUP}/revision`,
   /** On a Deployment: when its pods were last asked for anew, after the sandbox was lost. */
   retried: `${GROUP}/retried-at`,
+  /** On a pod: the version of the Secret whose grant the kubelet shall bring at once. */
+  granted: `${GROUP}/granted`,
   /** On a probe: the node that it is for. */
   node: `${GROUP}/node`,
 } as const;

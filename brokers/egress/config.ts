@@ -3,12 +3,12 @@ import {
   isTlsPair,
   NO_TLS_PAIR,
   parseBlock,
+  parseFixed,
   readEnvironment,
   settings,
 } from '@space/broker-kit';
 import { z } from 'zod';
 import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
-import { parseFixed } from './fixed.ts';
 
 const words = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '');
 const blocks = z

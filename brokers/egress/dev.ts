@@ -10,7 +10,9 @@ import {
   addressGuard,
   createLogger,
   createMetrics,
+  fixedMap,
   newToken,
+  parseFixed,
   portOf,
   Secret,
   stopSignal,
@@ -22,7 +24,6 @@ import { compileEgress } from '../../operator/egress/compile.ts';
 import { CONTRACT } from './contract.ts';
 import { isInjectable } from './core/slot.ts';
 import { createCustody, passingKeyring } from './custody.ts';
-import { fixedMap, parseFixed } from './fixed.ts';
 import { startGateway } from './gateway.ts';
 import { ownerOf } from './policies/tenant.ts';
 

@@ -7,6 +7,7 @@ import {
   countTlsExpiry,
   createMetrics,
   dnsResolve,
+  fixedMap,
   type Held,
   hold,
   type Listener,
@@ -24,7 +25,6 @@ import { type Keyring, watchKeyring } from '@space/broker-kit/custody';
 import { type Config, limitsIn } from './config.ts';
 import { createControl } from './control.ts';
 import { createCustody } from './custody.ts';
-import { fixedMap } from './fixed.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 
 /** What is open may end by itself for so long. */

@@ -26,6 +26,7 @@ export { createLogger, gatheredOutput, type Logger, type LogLevel } from './log.
 export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
 export { parseBlock } from './net/address.ts';
 export { DialError, type Dialler, dialler } from './net/dial.ts';
+export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens } from './provisioners.ts';

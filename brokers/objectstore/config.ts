@@ -1,7 +1,20 @@
-import { type Environment, isTlsPair, NO_TLS_PAIR, readEnvironment, settings } from '@space/broker-kit';
+import {
+  type Environment,
+  isTlsPair,
+  NO_TLS_PAIR,
+  parseFixed,
+  readEnvironment,
+  settings,
+} from '@space/broker-kit';
 import { z } from 'zod';
 
 const { port, count, path } = settings;
+
+const words = (text: string) =>
+  text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
 
 const schema = z
   .object({
@@ -43,11 +56,15 @@ const schema = z
     DEFAULT_QUOTA_BYTES: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).default(10_737_418_240),
     /** Authorities beside the system's, for endpoints of Capsules' own credentials. */
     BYOK_CA_FILE: z.string().min(1).optional(),
-    /** `name=address,…`: private endpoints that Capsules may name all the same. */
-    BYOK_FIXED_HOSTS: z.string().default(''),
+    /** `HOST=ADDRESS[:PORT]`, separated by commas: private endpoints that Capsules may name all the same. */
+    BYOK_FIXED_HOSTS: z
+      .string()
+      .default('')
+      .transform(words)
+      .refine((texts) => texts.every((text) => parseFixed(text) !== undefined), 'not HOST=ADDRESS[:PORT]'),
     /** Address blocks, separated by commas: the cluster's own, and exceptions to what is not public. */
-    BYOK_DENIED_BLOCKS: z.string().default(''),
-    BYOK_ALLOWED_BLOCKS: z.string().default(''),
+    BYOK_DENIED_BLOCKS: z.string().default('').transform(words),
+    BYOK_ALLOWED_BLOCKS: z.string().default('').transform(words),
     /** Candidates of one Capsule that one replica tries out. */
     BYOK_VERIFICATIONS_PER_MINUTE: count(6),
     /** Objects of a Capsule that selected a credential of its own go there, by grants; else to the Space's bucket. */

@@ -2,9 +2,12 @@ import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { limitsIn, readConfig } from '../../brokers/egress/config.ts';
+import { fixedMap } from '../../brokers/kit/net/fixed.ts';
+import { readConfig as readObjectStoreConfig } from '../../brokers/objectstore/config.ts';
 import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
 import { parseGrantKey } from '../../operator/grants/sign.ts';
 import { findTool } from '../cluster/tools.ts';
@@ -225,6 +228,45 @@ describe('the chart', () => {
     });
   });
 
+  it('lets Capsules name an S3 server of yours at its one address and port, and nothing private beside it', async () => {
+    const reachOf = (rendered: readonly KubeObject[]) => {
+      const [broker] = rendered.filter(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'objectstore-broker',
+      );
+      const [policy] = rendered.filter(
+        ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'objectstore-broker',
+      );
+      const { annotations } = broker?.['spec'].template.metadata ?? {};
+      const variables: { name: string; value?: string }[] =
+        broker?.['spec'].template.spec.containers[0].env ?? [];
+      const environment = Object.fromEntries(variables.map(({ name, value = '' }) => [name, value]));
+      return { annotations, environment, egress: policy?.['spec'].egress ?? [] };
+    };
+    const usual = reachOf(objects);
+    expect(readObjectStoreConfig(usual.environment).BYOK_FIXED_HOSTS).toEqual([]);
+    expect(usual.environment['BYOK_CA_FILE']).toBeUndefined();
+    const rendered = await render(
+      ...['--set', 'objectStore.byok.hosts.s3\\.intern\\.example\\.org=10.1.2.3:9000'],
+      ...['--set', 'objectStore.byok.hosts.s4\\.intern\\.example\\.org=[fd00::7]'],
+      ...['--set', 'objectStore.byok.extraCA=PEM'],
+    );
+    const { annotations, environment, egress } = reachOf(rendered);
+    expect([...fixedMap(readObjectStoreConfig(environment).BYOK_FIXED_HOSTS)]).toEqual([
+      ['s3.intern.example.org', expect.objectContaining({ address: '10.1.2.3', port: 9_000 })],
+      ['s4.intern.example.org', expect.objectContaining({ address: 'fd00::7', port: 443 })],
+    ]);
+    expect(
+      egress.filter((rule: object) => !usual.egress.some((one: object) => isDeepStrictEqual(one, rule))),
+    ).toEqual([
+      { to: [{ ipBlock: { cidr: '10.1.2.3/32' } }], ports: [{ port: 9_000 }] },
+      { to: [{ ipBlock: { cidr: 'fd00::7/128' } }], ports: [{ port: 443 }] },
+    ]);
+    expect(egress).toHaveLength(usual.egress.length + 2);
+    expect(environment['BYOK_CA_FILE']).toBe('/etc/space/byok-ca/ca.pem');
+    // Another authority is taken with another pod.
+    expect(annotations).not.toEqual(usual.annotations);
+  });
+
   it('uses Secrets that you name and makes none in their place', async () => {
     const yours = [
       'dbAdmin',
@@ -314,6 +356,16 @@ describe('the chart', () => {
       'an authority of yours without its certificates',
       ['--set', 'tls.existingCA=mine'],
       /tls.existingSecrets.dbBroker/,
+    ],
+    [
+      'an S3 server of yours by another name',
+      ['--set', 'objectStore.byok.hosts.s3\\.intern\\.example\\.org=minio.minio.svc'],
+      /objectStore.byok.hosts|objectStore\/byok\/hosts/,
+    ],
+    [
+      'a block of addresses for an S3 server of yours',
+      ['--set', 'objectStore.byok.hosts.s3\\.intern\\.example\\.org=10.0.0.0/8'],
+      /objectStore.byok.hosts|objectStore\/byok\/hosts/,
     ],
     ['a word for a number', ['--set-string', 'dbBroker.replicas=two'], /replicas/],
     [

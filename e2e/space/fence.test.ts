@@ -36,6 +36,28 @@ const probe = (spec: object = {}, labels: object = { 'platform.space/component':
     ...spec,
   },
 });
+/** A pod of an Assistant, as the cluster's own controllers make it. */
+const ledger = {
+  ...named('ledger', { 'platform.space/assistant': 'ledger' }, { 'platform.space/revision': '1' }),
+  spec: {
+    runtimeClassName: 'gvisor',
+    automountServiceAccountToken: false,
+    securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+    initContainers: [
+      {
+        name: 'attest',
+        image: ATTESTER,
+        command: ['/attest'],
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        },
+      },
+    ],
+    containers: [{ name: 'assistant', image: 'registry.test/ledger:1' }],
+  },
+};
 const rbac = 'rbac.authorization.k8s.io';
 const binds = (role: string, kind = 'ClusterRole') => ({
   ...named('secrets'),
@@ -61,6 +83,7 @@ beforeAll(async () => {
   await create(core('cabin', 'secrets'), named('capsule-household-database'));
   await create(core(CAPSULE, 'secrets'), named('ledger-database'));
   await create(core(OTHER_CAPSULE, 'secrets'), named('ledger-database'));
+  await create(core(CAPSULE, 'pods'), ledger);
   await create(bindings(CAPSULE), bindSecrets);
   operator = await asOperator(judged);
   await holdLease(judged, 'operator');
@@ -81,6 +104,12 @@ describe('the operator may', () => {
     ['bind its role on Secrets there', 'POST', bindings(CAPSULE), { ...bindSecrets, ...named('again') }],
     ['keep Secrets beside its Capsules', 'POST', core('home', 'secrets'), secret],
     ['probe the sandbox beside its Capsules', 'POST', core('home', 'pods'), probe()],
+    [
+      'hasten a grant to a pod of its Capsule',
+      'PATCH',
+      core(CAPSULE, 'pods/ledger'),
+      { metadata: { annotations: { 'platform.space/granted': '42' } } },
+    ],
     ['take a namespace of its Capsule down', 'DELETE', `/api/v1/namespaces/${CAPSULE}`, undefined],
     [
       'put the labels of a namespace back that bears its mark',
@@ -160,6 +189,22 @@ describe('the operator may not write', () => {
   ])('%s: the fence refuses', async (_, method, path, body) => {
     const verdict = await operator(method, path, body);
     expect([verdict.status, fenced(verdict)]).toEqual([expect.toBeOneOf([403, 422]), true]);
+  });
+});
+
+describe('the operator may not change of a pod', () => {
+  it.each([
+    ['its image', { spec: { containers: [{ name: 'assistant', image: 'registry.test/other:1' }] } }],
+    ['its deadline', { spec: { activeDeadlineSeconds: 1 } }],
+    ['its labels', { metadata: { labels: { 'platform.space/assistant': 'other' } } }],
+    ['another annotation', { metadata: { annotations: { 'platform.space/revision': '2' } } }],
+    ['an annotation away', { metadata: { annotations: { 'platform.space/revision': null } } }],
+    ['a new annotation', { metadata: { annotations: { 'example.org/note': '' } } }],
+  ])('%s', async (_, change) => {
+    expect(await operator('PATCH', core(CAPSULE, 'pods/ledger'), change)).toEqual({
+      status: 422,
+      text: expect.stringContaining('changes nothing of a pod but one annotation'),
+    });
   });
 });
 

@@ -33,11 +33,11 @@ afterAll(async () => {
 
 const secret = (namespace: string) => `/api/v1/namespaces/${namespace}/secrets/objectstore-grants`;
 
-async function upgrade(): Promise<void> {
+async function upgrade(byok = true): Promise<void> {
   const run = (...args: string[]) =>
     finish(helm, [...args, '--namespace', 'home', '--kubeconfig', join(directory, 'kubeconfig')]);
   const args = ['upgrade', '--install', 'home', CHART, '--skip-crds', ...(await forceFlags(run))];
-  const { code, stderr } = await run(...args, '--set', 'objectStore.dataPlane.byok=true');
+  const { code, stderr } = await run(...args, '--set', `objectStore.dataPlane.byok=${byok}`);
   if (code !== 0) throw new Error(stderr);
 }
 
@@ -79,4 +79,24 @@ it('an upgrade keeps the keys, also while they are exchanged, and never leaves t
   await write('home-services', 'keys', public1);
   await upgrade();
   expect(await kids()).toEqual([jwk.kid]);
+});
+
+it('switched off and on again, the keys are the same, and nothing names them meanwhile', async () => {
+  const before = [await key(), await keys()];
+  const users = async () => {
+    const deployments = await Promise.all(
+      ['home/deployments/home-operator', 'home-services/deployments/objectstore-broker'].map((path) =>
+        server.client.call<KubeObject>({ method: 'GET', path: `/apis/apps/v1/namespaces/${path}` }),
+      ),
+    );
+    return deployments
+      .filter(({ spec }) => JSON.stringify(spec).includes('"objectstore-grants"'))
+      .map(({ metadata }) => metadata.name);
+  };
+  expect(await users()).toEqual(['home-operator', 'objectstore-broker']);
+  await upgrade(false);
+  expect(await users()).toEqual([]);
+  await upgrade();
+  expect(await users()).toEqual(['home-operator', 'objectstore-broker']);
+  expect([await key(), await keys()]).toEqual(before);
 });

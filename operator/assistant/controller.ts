@@ -3,7 +3,7 @@ import { type Finding, isTrue, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { compileEgress } from '../egress/compile.ts';
 import { ensureEgress, narrowEgress } from '../egress/step.ts';
-import { GRANTS_MS } from '../grants/step.ts';
+import { GRANTED_MS, UNGRANTED_MS } from '../grants/step.ts';
 import { ASSISTANT, type Assistant, DEPLOYMENT, SERVICE } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
 import type { Result } from '../runtime/controller.ts';
@@ -64,15 +64,21 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
       : assistant.status?.manifest;
   await reportAssistant(context, assistant, manifest, findings, signal);
   if (acted.retry ?? untold) throw acted.retry ?? untold;
-  return { requeueAfterMs: acted.again ? AGAIN_MS : lookAgainMs(context, plan.findings, facts) };
+  return { requeueAfterMs: acted.again ? AGAIN_MS : lookAgainMs(context, plan.findings, facts, acted) };
 }
 
 /** Secrets are not watched: where one may mend a finding, or change a value, it is looked at again soon. */
-function lookAgainMs(context: Context, findings: Plan['findings'], { entered }: Gathered): number {
+function lookAgainMs(
+  context: Context,
+  findings: Plan['findings'],
+  { entered }: Gathered,
+  { granted }: Acted,
+): number {
   const lostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
   const unbound = findings['InputsBound']?.status === 'False';
   if (lostId || unbound) return LOOK_AGAIN_MS;
-  const most = context.objectStore && context.grantKey ? GRANTS_MS : context.sweepMs();
+  const grants = granted ? GRANTED_MS : UNGRANTED_MS;
+  const most = context.objectStore && context.grantKey ? grants : context.sweepMs();
   return entered.values.size > 0 ? Math.min(INPUTS_MS, most) : most;
 }
 
@@ -81,6 +87,7 @@ interface Acted {
   readonly objects?: Finding | undefined;
   readonly egress?: Finding;
   readonly workload?: Finding | undefined;
+  readonly granted?: boolean;
   readonly retry?: unknown;
   /** Something outside may have to be asked once more. */
   readonly again?: boolean;
@@ -107,6 +114,7 @@ async function run(
     database: database.finding,
     objects: objects?.finding,
     egress: outside.egress,
+    granted: objects?.granted === true,
     retry: database.retry ?? objects?.retry ?? outside.retry,
   };
   if (!access) return { ...told, workload: standing(context, facts) ?? waitsFor('DatabaseReady') };
@@ -169,7 +177,7 @@ async function ensureStores(context: Context, facts: Gathered, workload: Workloa
   const { objectStore } = context;
   const [database, objects] = await together([
     ensureDatabase(context, workload, secret, signal),
-    objectStore && ensureObjects(context, objectStore, workload, facts.token, signal),
+    objectStore && ensureObjects(context, objectStore, workload, facts, signal),
   ]);
   return { database, objects };
 }

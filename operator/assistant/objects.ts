@@ -3,8 +3,8 @@ import { newWorkloadPrincipal, type ObjectStoreBroker } from '../brokers/objects
 import { encode, principalOf } from '../capsule/principal.ts';
 import { type Finding, no, yes } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import { ensureGrant } from '../grants/step.ts';
-import { SECRET, type SecretObject } from '../kinds.ts';
+import { ensureGrant, withdrawGrant } from '../grants/step.ts';
+import { type Pod, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
 import { together } from '../runtime/together.ts';
@@ -15,6 +15,8 @@ export interface ObjectStoreStep {
   readonly finding: Finding;
   /** Digest of the token that the workload gets; without it there is nothing to run with. */
   readonly tokenDigest?: string;
+  /** It has a grant, which must be looked after. */
+  readonly granted?: boolean;
   readonly retry?: unknown;
 }
 
@@ -28,13 +30,17 @@ export async function ensureObjects(
   context: Context,
   broker: ObjectStoreBroker,
   workload: Workload,
-  found: SecretObject | undefined,
+  { token: found, pods }: { readonly token: SecretObject | undefined; readonly pods: readonly Pod[] },
   signal: AbortSignal,
 ): Promise<ObjectStoreStep> {
   const { metadata, spec } = workload.assistant;
   const readKey = context.grantKey;
   const registered = isRegistered(found, metadata.uid);
-  if (registered && !readKey) return { finding: REGISTERED, tokenDigest: digestOf(found) };
+  if (registered && !readKey) {
+    // Of a time when the Space granted any.
+    await withdrawGrant(context, { secret: found, pods }, signal);
+    return { finding: REGISTERED, tokenDigest: digestOf(found) };
+  }
 
   const { capsule } = spec;
   const name = objectPrincipalSecretName(capsule);
@@ -56,7 +62,7 @@ export async function ensureObjects(
       ? claimed
       : await register(context, broker, { capsule, id, principal: principalOf(principal), claimed }, signal);
     if (!readKey) return { finding: REGISTERED, tokenDigest };
-    const about = { capsule, app: id, principal: principalOf(principal), secret };
+    const about = { capsule, app: id, principal: principalOf(principal), secret, pods };
     const granted = await ensureGrant(context, broker, readKey, about, signal);
     return { finding: REGISTERED, tokenDigest, ...granted };
   } catch (error) {
@@ -88,7 +94,10 @@ async function register(
 const digestOf = (secret: SecretObject | undefined): string => sha256(secret?.data?.['token'] ?? '');
 
 /** Whether the broker knows the token that the Secret holds. */
-export function isRegistered(secret: SecretObject | undefined, owner: string | undefined): boolean {
+export function isRegistered(
+  secret: SecretObject | undefined,
+  owner: string | undefined,
+): secret is SecretObject {
   const token = secret?.data?.['token'];
   const annotations = secret?.metadata.annotations;
   return (

@@ -5,7 +5,7 @@ import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
 import { newIssuer } from '../../brokers/objectstore/grants/testing/issuer.ts';
 import { verifyGrant } from '../../brokers/objectstore/grants/verify.ts';
 import { Secret } from '../secret.ts';
-import { claimsOf, isFresh, type Subject } from './mint.ts';
+import { ageOf, claimsOf, type Subject } from './mint.ts';
 import { parseGrantKey } from './sign.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
@@ -31,19 +31,20 @@ test('what the operator signs, the broker believes, and it says nothing of the t
 
 test('a grant is kept while it is young and says what is so', async () => {
   const grant = await key.sign(claimsOf(subject, NOW));
-  const fresh = (change: Partial<Subject> = {}, seconds = 10, kid = key.kid) =>
-    isFresh(grant, kid, { ...subject, ...change }, after(seconds));
-  expect([fresh(), fresh({}, 0), fresh({}, 299)]).toEqual([true, true, true]);
-  // Too old; of a clock that has gone back; under another key.
-  expect([fresh({}, 300), fresh({}, -1), fresh({}, 10, newIssuer().kid)]).toEqual([false, false, false]);
-  expect(fresh({ selection: { ...selection, generation: 3 } })).toBe(false);
-  expect(fresh({ selection: { ...selection, setId: `ocs_${'x'.repeat(22)}` } })).toBe(false);
-  expect(fresh({ token: new Secret(`spc_osw_${'u'.repeat(43)}`) })).toBe(false);
-  expect(fresh({ capsule: 'other' })).toBe(false);
+  const age = (change: Partial<Subject> = {}, seconds = 10, kid = key.kid) =>
+    ageOf(grant, kid, { ...subject, ...change }, after(seconds));
+  expect([age(), age({}, 0), age({}, 299)]).toEqual(['fresh', 'fresh', 'fresh']);
+  expect([age({}, 300), age({}, 899)]).toEqual(['old', 'old']);
+  // Over; of a clock that has gone back; under another key.
+  expect([age({}, 900), age({}, -1), age({}, 10, newIssuer().kid)]).toEqual(['stale', 'stale', 'stale']);
+  expect(age({ selection: { ...selection, generation: 3 } })).toBe('stale');
+  expect(age({ selection: { ...selection, setId: `ocs_${'x'.repeat(22)}` } })).toBe('stale');
+  expect(age({ token: new Secret(`spc_osw_${'u'.repeat(43)}`) })).toBe('stale');
+  expect(age({ capsule: 'other' }, 300)).toBe('stale');
 });
 
-test.each(['', 'x', '..', 'e30.e30.x', 'bnVsbA.bnVsbA.x'])('what is no grant is not fresh: %j', (text) => {
-  expect(isFresh(text, key.kid, subject, NOW)).toBe(false);
+test.each(['', 'x', '..', 'e30.e30.x', 'bnVsbA.bnVsbA.x'])('what is no grant is stale: %j', (text) => {
+  expect(ageOf(text, key.kid, subject, NOW)).toBe('stale');
 });
 
 test('no grant is signed that the broker would not take', () => {

@@ -53,14 +53,19 @@ export function claimsOf(
   };
 }
 
-/** Whether a grant that we wrote earlier says what one of now would say, under the same key, and is young enough. */
-export function isFresh(grant: string, kid: string, subject: Subject, now: Date): boolean {
+/**
+ * What a grant that we wrote earlier is now: `fresh`; `old`, but otherwise as one of now would be; or `stale`, which the
+ * broker refuses or soon may: it says another thing, or is under another key.
+ */
+export function ageOf(grant: string, kid: string, subject: Subject, now: Date): 'fresh' | 'old' | 'stale' {
   const [header, claims] = grant.split('.').slice(0, 2).map(decoded);
   const read = grantClaims.safeParse(claims).data;
-  if (read === undefined || (header as { kid?: unknown } | undefined)?.kid !== kid) return false;
+  if (read === undefined || (header as { kid?: unknown } | undefined)?.kid !== kid) return 'stale';
   const { iat, exp: _exp, jti: _jti, ...said } = read;
   const { iat: at, exp: _until, jti: _id, ...wanted } = grantClaims.parse(claimsOf(subject, now));
-  return at >= iat && at - iat < RENEW_AFTER && JSON.stringify(said) === JSON.stringify(wanted);
+  if (at < iat || at - iat >= GRANT_LIFETIME || JSON.stringify(said) !== JSON.stringify(wanted))
+    return 'stale';
+  return at - iat < RENEW_AFTER ? 'fresh' : 'old';
 }
 
 function decoded(part: string): unknown {

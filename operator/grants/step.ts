@@ -3,15 +3,19 @@ import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { encode } from '../capsule/principal.ts';
 import type { Finding } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { SECRET, type SecretObject } from '../kinds.ts';
+import { POD, type Pod, SECRET, type SecretObject } from '../kinds.ts';
+import { ANNOTATION } from '../names.ts';
+import { ApiError } from '../runtime/errors.ts';
 import { Secret } from '../secret.ts';
-import { claimsOf, isFresh, type Subject } from './mint.ts';
+import { ageOf, claimsOf, type Subject } from './mint.ts';
 import type { GrantKey } from './sign.ts';
 
-/** How old the selection may be that grants are made by. */
-export const GRANTS_MS = 60_000;
+/** How old the selection may be that grants are made by: of a Capsule that has selected a set, and of one that has none. */
+export const GRANTED_MS = 10_000;
+export const UNGRANTED_MS = 60_000;
 
 interface GrantStep {
+  readonly granted?: boolean;
   readonly finding?: Finding;
   readonly retry?: unknown;
 }
@@ -23,6 +27,8 @@ interface About {
   readonly principal: Secret;
   /** The Assistant's, with its token, and its grant if it has one. */
   readonly secret: SecretObject;
+  /** The Assistant's. */
+  readonly pods: readonly Pod[];
 }
 
 /**
@@ -33,23 +39,27 @@ export async function ensureGrant(
   context: Context,
   broker: ObjectStoreBroker,
   readKey: () => Promise<GrantKey>,
-  { capsule, app, principal, secret }: About,
+  about: About,
   signal: AbortSignal,
 ): Promise<GrantStep> {
+  const { capsule, app, principal, secret } = about;
   try {
     const selection = await broker.selection(capsule, principal, signal);
-    const before = decode(secret.data?.['grant']);
     if (selection === undefined) {
-      if (before !== undefined) await write(context, secret, null, signal);
-      return {};
+      await withdrawGrant(context, about, signal);
+      return { granted: false };
     }
+    const before = decode(secret.data?.['grant']);
     const token = new Secret(decode(secret.data?.['token']) ?? '');
     const subject: Subject = { space: context.names.space, capsule, app, token, selection };
     const key = await readKey();
     const now = new Date(context.now());
-    if (before !== undefined && isFresh(before, key.kid, subject, now)) return {};
-    await write(context, secret, encode(new Secret(await key.sign(claimsOf(subject, now)))), signal);
-    return {};
+    const age = before === undefined ? 'stale' : ageOf(before, key.kid, subject, now);
+    if (age === 'fresh') return { granted: true };
+    const grant = encode(new Secret(await key.sign(claimsOf(subject, now))));
+    const written = await write(context, secret, grant, signal);
+    if (age === 'stale') await hasten(context, about.pods, written, signal);
+    return { granted: true };
   } catch (error) {
     const finding = brokerFinding(error);
     if (!finding) throw error;
@@ -57,15 +67,46 @@ export async function ensureGrant(
   }
 }
 
+/** Takes a grant away, where there is one. */
+export async function withdrawGrant(
+  context: Context,
+  { secret, pods }: Pick<About, 'secret' | 'pods'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (secret.data?.['grant'] === undefined) return;
+  await hasten(context, pods, await write(context, secret, null, signal), signal);
+}
+
 /** Only over the Secret that was seen: its token may be exchanged at the same time. */
-async function write(
+function write(
   context: Context,
   secret: SecretObject,
   grant: string | null,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<SecretObject> {
   const { resourceVersion } = secret.metadata;
-  await context.writer.merge(SECRET, secret, { metadata: { resourceVersion }, data: { grant } }, signal);
+  return context.writer.merge(SECRET, secret, { metadata: { resourceVersion }, data: { grant } }, signal);
+}
+
+/** The kubelet looks at what pods mount once a minute or so, and at once when a pod is changed. Without it the grant is late, not lost. */
+async function hasten(
+  context: Context,
+  pods: readonly Pod[],
+  { metadata: { resourceVersion } }: SecretObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const annotations = { [ANNOTATION.granted]: resourceVersion };
+  for (const pod of pods) {
+    const { uid, deletionTimestamp } = pod.metadata;
+    if (deletionTimestamp !== undefined) continue;
+    try {
+      await context.writer.merge(POD, pod, { metadata: { uid, annotations } }, signal);
+    } catch (error) {
+      // Gone, or another by its name.
+      if (error instanceof ApiError && (error.status === 404 || error.status === 409)) continue;
+      context.log.warn({ err: error }, 'a grant will come to its pod late');
+    }
+  }
 }
 
 function decode(data: string | undefined): string | undefined {

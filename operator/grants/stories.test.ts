@@ -22,7 +22,7 @@ import { parseGrantKey } from './sign.ts';
 
 /** From a Capsule's selection to an object in its own bucket: real API server, PostgreSQL, and two S3 servers. */
 
-const { ASSISTANT, DEPLOYMENT, SECRET } = kinds;
+const { ASSISTANT, DEPLOYMENT, POD, SECRET } = kinds;
 const directory = mkdtempSync(join(tmpdir(), 'space-grants-'));
 let [theatre, own]: [Theatre?, OwnStore?] = [];
 let space: TestSpace;
@@ -44,15 +44,7 @@ beforeAll(async () => {
     GRANT_KEYS_FILE: keysFile,
   };
   store = await setStageOn(theatre.stage.server, { environment });
-  await space.start({
-    objectStore: objectStoreBroker({
-      url: store.broker.url,
-      driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),
-      provisionerToken: async () => new Secret(store.mounts.provisioner),
-    }),
-    grantKey: async () =>
-      parseGrantKey(issuer.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()),
-  });
+  await space.start({ objectStore: objectStore(), grantKey });
   namespace = await space.settled();
   const principal = await value(objectPrincipalSecretName(space.home), 'principal', space.names.namespace);
   credentials = credentialsOf(store.broker.as(principal), space.home);
@@ -64,6 +56,15 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
+const objectStore = () =>
+  objectStoreBroker({
+    url: store.broker.url,
+    driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),
+    provisionerToken: async () => new Secret(store.mounts.provisioner),
+  });
+const grantKey = async () =>
+  parseGrantKey(issuer.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+
 async function value(secret: string, key: string, where = namespace): Promise<string | undefined> {
   const found = await space.get<kinds.SecretObject>(SECRET, secret, where);
   const data = found?.data?.[key];
@@ -72,6 +73,20 @@ async function value(secret: string, key: string, where = namespace): Promise<st
 const grant = () => value(workloadObjectsSecretName('ledger'), 'grant');
 const claims = async () =>
   JSON.parse(Buffer.from((await grant())?.split('.')[1] ?? '', 'base64url').toString());
+const deployment = () => space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace);
+const variables = async (): Promise<Record<string, string | undefined>> =>
+  Object.fromEntries(
+    ((await deployment())?.spec?.template.spec?.containers[0]?.env ?? []).map(({ name, value }) => [
+      name,
+      value,
+    ]),
+  );
+/** What the kubelet was told by the one pod that there is. */
+async function hastened(): Promise<string | undefined> {
+  const pods = await space.list<kinds.Pod>(POD, namespace);
+  expect(pods).toHaveLength(1);
+  return pods[0]?.metadata.annotations?.['platform.space/granted'];
+}
 /** A look now, instead of in a minute. */
 const look = (mark: string) => space.patch(ASSISTANT, 'ledger', { metadata: { labels: { mark } } });
 
@@ -92,13 +107,9 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
   if (!own) throw new Error('no stage');
   expect(await grant()).toBeUndefined();
   expect(await put('before')).toBe(200);
-  const deployment = () => space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace);
   const before = await deployment();
-  const pod = before?.spec?.template.spec;
-  const variables = Object.fromEntries(
-    (pod?.containers[0]?.env ?? []).map(({ name, value }) => [name, value]),
-  );
-  expect(variables['OBJECT_STORE_GRANT_FILE']).toBe('/etc/space/credentials/OBJECT_STORE_GRANT');
+  expect((await variables())['OBJECT_STORE_GRANT_FILE']).toBe('/etc/space/credentials/OBJECT_STORE_GRANT');
+  expect(await hastened()).toBeUndefined();
 
   const fields = own.fields();
   const { json } = await credentials.create('mine', fields, 0);
@@ -114,6 +125,7 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
     gen: 1,
   });
   expect(await put('after')).toBe(200);
+  const marks = [await eventually(hastened, { what: 'the kubelet to be told' })];
 
   const first = await grant();
   await credentials.rotate(json.set_id, fields, 1);
@@ -122,6 +134,9 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
   await eventually(async () => (await grant()) !== first, { what: 'another grant' });
   expect((await claims()).gen).toBe(2);
   expect(await put('rotated')).toBe(200);
+  const again = async () => [undefined, ...marks].includes(await hastened()) === false;
+  await eventually(again, { what: 'the kubelet to be told again' });
+  marks.push((await hastened()) ?? '');
 
   // Looked at again, nothing is written while the grant is young.
   const second = await grant();
@@ -133,13 +148,14 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
     return object?.status?.observedGeneration === object?.metadata.generation;
   };
   await eventually(seen, { what: 'a look' });
-  expect(space.life.acts.slice(acts).filter((act) => act.includes('/secrets/'))).toEqual([]);
+  expect(space.life.acts.slice(acts).filter((act) => /\/(secrets|pods)\//.test(act))).toEqual([]);
   expect(await grant()).toBe(second);
 
   await credentials.select(null, 3);
   await look('none');
   await eventually(async () => (await grant()) === undefined, { what: 'no grant' });
   expect(await put('managed')).toBe(200);
+  await eventually(again, { what: 'the kubelet to be told of the end' });
   // The pods were never replaced for any of it.
   expect((await deployment())?.spec?.template).toEqual(before?.spec?.template);
 
@@ -175,4 +191,22 @@ test('under another signing key the next look brings another grant', async () =>
   await eventually(async () => (await grant()) !== first, { what: 'a grant under the other key' });
   // The broker was not given that key.
   expect(await put('unknown')).toBe(403);
+});
+
+test('switched off for the Space, an Assistant loses its grant and where it was; switched on, it has both again', async () => {
+  expect(await grant()).toBeDefined();
+  await space.stop();
+  await space.start({ objectStore: objectStore() });
+  await eventually(async () => (await grant()) === undefined, { what: 'no grant' });
+  const file = async () => (await variables())['OBJECT_STORE_GRANT_FILE'];
+  await eventually(async () => (await file()) === undefined, { what: 'pods without a grant' });
+  expect(JSON.stringify((await deployment())?.spec)).not.toContain('GRANT');
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
+
+  await space.stop();
+  await space.start({ objectStore: objectStore(), grantKey });
+  await eventually(async () => (await grant()) !== undefined && (await file()) !== undefined, {
+    what: 'a grant again',
+  });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
 });

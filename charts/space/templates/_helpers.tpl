@@ -113,3 +113,8 @@ annotations: { helm.sh/resource-policy: keep }
       podSelector: { matchLabels: {{ .Values.network.dns.podLabels | toJson }} }
   ports: [{ port: 53, protocol: UDP }, { port: 53, protocol: TCP }]
 {{- end }}
+
+{{- /* The port of an address in objectStore.byok.hosts. */}}
+{{- define "space.byok.port" -}}
+{{ regexFind ":[0-9]+$" . | trimPrefix ":" | default "443" }}
+{{- end }}

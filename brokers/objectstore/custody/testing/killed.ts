@@ -41,7 +41,9 @@ export async function killRotations(
       ({ status, json }) => ({ status, generation: json.generation as number }),
       () => undefined,
     );
-    const fuse = setTimeout(() => void doomed.kill(), random() * 1.2 * usualMs);
+    // At any moment, and every other time near the end, where old becomes new.
+    const share = tally.rounds % 2 === 0 ? random() * 1.2 : 0.8 + random() * 0.4;
+    const fuse = setTimeout(() => void doomed.kill(), share * usualMs);
     const told = await answer;
     if (told !== undefined) usualMs = performance.now() - begun;
     else tally.unanswered += 1;
@@ -60,6 +62,8 @@ export async function killRotations(
     if (again.status !== 200 || again.json.generation !== generation + 1)
       throw new Error(`asked again: ${again.text}`);
     if (moved) tally.moved += 1;
+    // The machine has more to do than when one was last answered.
+    else usualMs *= 1.1;
     generation += 1;
   }
   return tally;

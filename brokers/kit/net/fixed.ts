@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { Answer } from '@space/broker-kit';
+import type { Answer } from './resolve.ts';
 
 const TTL_S = 60;
 
