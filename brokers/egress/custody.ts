@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { Secret } from '@space/broker-kit';
-import { EnvelopeError, type Keyring, open, parseKeyring, seal } from '@space/broker-kit/custody';
+import {
+  EnvelopeError,
+  type Keyring,
+  type Opener,
+  openerOf,
+  parseKeyring,
+  seal,
+} from '@space/broker-kit/custody';
 
 /** Whose value it is, and what it was entered for. */
 export interface Owner {
@@ -17,7 +24,7 @@ export interface Owner {
 export interface Custody {
   seal(owner: Owner, value: Secret<string>): Promise<string>;
   /** Undefined when it was sealed for somebody else, or to go elsewhere. */
-  open(owner: Owner, envelope: string): Promise<Secret<string> | undefined>;
+  open(owner: Owner, envelope: string): Secret<string> | undefined;
   /** Whether it was sealed under a key that is to be retired. */
   isOld(envelope: string): boolean;
 }
@@ -33,6 +40,16 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
       purpose: PURPOSE,
       context: { space, capsule, app, uid, input, definition },
     }) as const;
+  /** Of each owner the last envelope, and what was found out about it. */
+  const openers = new WeakMap<Owner, { readonly envelope: string; readonly opener: Opener }>();
+  const openerFor = (owner: Owner, envelope: string): Opener => {
+    const known = openers.get(owner);
+    if (known?.envelope === envelope) return known.opener;
+    const kid = keyIdOf(envelope);
+    const opener = openerOf({ kid, jwe: envelope.slice(kid.length + 1) }, about(owner));
+    openers.set(owner, { envelope, opener });
+    return opener;
+  };
   return {
     async seal(owner, value) {
       const plaintext = Buffer.from(value.reveal(), 'latin1');
@@ -43,12 +60,9 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
         plaintext.fill(0);
       }
     },
-    async open(owner, envelope) {
-      const kid = keyIdOf(envelope);
+    open(owner, envelope) {
       try {
-        const plaintext = (
-          await open(keyring(), { kid, jwe: envelope.slice(kid.length + 1) }, about(owner))
-        ).reveal();
+        const plaintext = openerFor(owner, envelope).open(keyring()).reveal();
         const value = new Secret(plaintext.toString('latin1'));
         plaintext.fill(0);
         return value;

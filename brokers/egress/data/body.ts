@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Problem, type ProblemCode } from '../core/problem.ts';
 import type { Line } from './record.ts';
@@ -63,26 +63,5 @@ export function readBody(request: IncomingMessage, flow: BodyFlow, signal: Abort
     clearTimeout(idle);
     signal.removeEventListener('abort', onAbort);
     request.off('data', onData).off('end', onEnd).off('close', onClose);
-  });
-}
-
-/** Waits until the caller has taken what was written. @throws the signal's reason; `onIdle` is called when it takes nothing */
-export function taken(
-  response: ServerResponse,
-  { idleMs, onIdle }: Pick<BodyFlow, 'idleMs' | 'onIdle'>,
-  signal: AbortSignal,
-): Promise<void> {
-  signal.throwIfAborted();
-  if (response.destroyed) return Promise.resolve();
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const go = () => resolve();
-  const onAbort = () => reject(signal.reason);
-  const idle = setTimeout(() => onIdle(new Problem('request_timeout')), idleMs);
-  signal.addEventListener('abort', onAbort, { once: true });
-  response.on('drain', go).on('close', go);
-  return promise.finally(() => {
-    clearTimeout(idle);
-    signal.removeEventListener('abort', onAbort);
-    response.off('drain', go).off('close', go);
   });
 }

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { traceIdOf } from '@space/broker-kit';
-import type { Dispatcher } from 'undici';
 import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
-import { requestHeaders, responseHeaders } from '../core/headers.ts';
+import { requestHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import { METHODS, type Method } from '../core/route.ts';
 import type { Scrubber } from '../core/scrub.ts';
@@ -14,9 +13,11 @@ import { identify } from '../policies/callers.ts';
 import type { Policies } from '../policies/policies.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 import { answer, problemOf } from './answers.ts';
-import { announcedLength, bodyOf, readBody, taken } from './body.ts';
+import { announcedLength, bodyOf, readBody } from './body.ts';
+import { Ending } from './ending.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
+import { relay } from './relay.ts';
 import type { Upstreams } from './upstreams.ts';
 import type { Usage } from './usage.ts';
 
@@ -59,16 +60,16 @@ export function serveInput(options: InputOptions) {
       bytesOut: 0,
       bytesIn: 0,
     };
-    const ending = new AbortController();
-    const whole = setTimeout(() => ending.abort(new Problem('upstream_timeout')), limits.wholeRequestMs);
+    const ending = new Ending();
+    const whole = setTimeout(() => ending.end(new Problem('upstream_timeout')), limits.wholeRequestMs);
     response.once('close', () => {
-      if (!response.writableFinished) ending.abort(new Problem('request_timeout'));
+      if (!response.writableFinished) ending.end(new Problem('request_timeout'));
     });
     let release: (() => void) | undefined;
     onOpen(1);
     try {
       const headers = rawHeadersOf(request.rawHeaders);
-      const patience = { ms: limits.patienceMs, signal: ending.signal };
+      const patience = { ms: limits.patienceMs, signal: () => ending.signal };
       const { remoteAddress } = request.socket;
       const caller = await identify(policies, credentialOf(headers), remoteAddress, patience);
       if (caller === undefined) throw new Problem('forbidden');
@@ -81,7 +82,7 @@ export function serveInput(options: InputOptions) {
           (digest === undefined || [...tenant.inputs.values()].some((i) => i.digest === digest)),
         end: () => {
           line.code = 'ended';
-          ending.abort(new Problem('forbidden'));
+          ending.end(new Problem('forbidden'));
           response.destroy();
         },
       });
@@ -90,7 +91,7 @@ export function serveInput(options: InputOptions) {
       await carry(admitted, request, response, line, ending);
     } catch (error) {
       if (line.code === 'ended') return;
-      const problem = problemOf(ending.signal.aborted ? ending.signal.reason : upstreamProblem(error));
+      const problem = problemOf(ending.reason ?? error);
       line.code = problem.code;
       if (problem.code === 'internal') line.error = error;
       if (!response.headersSent) line.status = problem.status;
@@ -108,17 +109,16 @@ export function serveInput(options: InputOptions) {
     request: IncomingMessage,
     response: ServerResponse,
     line: Line,
-    ending: AbortController,
+    ending: Ending,
   ): Promise<void> {
     const { slot, signing, host } = input;
-    const { signal } = ending;
-    const idle = { idleMs: limits.bodyIdleMs, onIdle: (problem: Problem) => ending.abort(problem) };
+    const idle = { idleMs: limits.bodyIdleMs, onIdle: (problem: Problem) => ending.end(problem) };
     if (request.headers.expect !== undefined) response.writeContinue();
     const signed =
       signing === undefined
         ? undefined
-        : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, signal);
-    const value = (await custody.open(input.owner, input.envelope))?.reveal();
+        : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, ending.signal);
+    const value = custody.open(input.owner, input.envelope)?.reveal();
     if (value === undefined) throw new Problem('input_unavailable');
     const scrubber = options.scrubberOf(value);
     const filling =
@@ -132,17 +132,16 @@ export function serveInput(options: InputOptions) {
             at: Math.floor(options.now() / 1000),
           });
     if (slot.kind === 'header') headers.push(slot.name, headerValue(slot, filling));
-    const upstream = await upstreams.of(tenant, host).request({
-      method,
-      path: targetWith(target, slot, filling),
-      headers,
-      body: signed ?? bodyOf(request, { limit: limits.bodyBytes, ...idle }, line),
-      signal,
-      responseHeaders: 'raw',
-    });
-    line.upstreamStatus = upstream.statusCode;
-    line.bytesOut += signed?.length ?? 0;
-    await giveBack(upstream, scrubber, response, line, (to) => taken(to, idle, signal));
+    await relay(
+      upstreams.of(tenant, host),
+      {
+        method,
+        path: targetWith(target, slot, filling),
+        headers,
+        body: signed ?? bodyOf(request, { limit: limits.bodyBytes, ...idle }, line),
+      },
+      { response, scrubber, line, ending, idleMs: limits.bodyIdleMs },
+    );
   }
 }
 
@@ -184,55 +183,4 @@ function admit(
 function credentialOf(headers: readonly RawHeader[]): string | undefined {
   const found = new Set(headers.flatMap(({ value }) => principalIn(value) ?? []));
   return found.size === 1 ? [...found][0] : undefined;
-}
-
-async function giveBack(
-  upstream: Dispatcher.ResponseData,
-  scrubber: Scrubber,
-  response: ServerResponse,
-  line: Line,
-  untilTaken: (response: ServerResponse) => Promise<void>,
-): Promise<void> {
-  const { statusCode, body } = upstream;
-  const raw = rawHeadersOf((upstream.headers as unknown as readonly (string | Buffer)[]).map(String));
-  const encodings = raw.filter(({ lower }) => lower === 'content-encoding').map(({ value }) => value.trim());
-  // What cannot be read cannot be scrubbed, and a part of a whole may be half of a value.
-  if (encodings.some((encoding) => !/^(?:identity)?$/i.test(encoding)) || statusCode === 206) {
-    // Destroying is an error of the stream's, and nobody else listens to it.
-    body.on('error', () => undefined).destroy();
-    throw new Problem('response_unscannable');
-  }
-  line.status = statusCode;
-  response.sendDate = false;
-  response.writeHead(statusCode, responseHeaders(raw, scrubber));
-  // The head goes with the body's first part if that is there already, and before it if not: an event stream may be
-  // silent for long. Two writes for a short answer are most of what it costs.
-  const silent = setImmediate(() => response.flushHeaders());
-  const scrub = scrubber.body();
-  const send = async (bytes: Buffer) => {
-    if (bytes.length === 0) return;
-    line.bytesIn += bytes.length;
-    if (!response.write(bytes)) await untilTaken(response);
-  };
-  try {
-    for await (const chunk of body) {
-      await send(scrub.push(chunk as Buffer));
-      if (response.destroyed) return;
-    }
-  } finally {
-    clearImmediate(silent);
-  }
-  await send(scrub.end());
-  response.end();
-}
-
-const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
-
-/** undici's failures in our words; those of ours pass through it unchanged. */
-function upstreamProblem(error: unknown): unknown {
-  if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  if (TIMEOUTS.has(code)) return new Problem('upstream_timeout', { cause: error });
-  const transport = code.startsWith('UND_ERR') || code.startsWith('E') || code.startsWith('HPE_');
-  return transport ? new Problem('upstream_failed', { cause: error }) : error;
 }

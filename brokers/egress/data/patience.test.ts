@@ -225,6 +225,11 @@ describe('an upstream', () => {
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
+  it('whose connection outlasts the request is not waited for', async () => {
+    await start({ wholeRequestMs: SOON }, () => undefined, true);
+    expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
+  });
+
   it('that never answers is given up', async () => {
     await start({ answerMs: SOON }, (socket) => socket.resume());
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');

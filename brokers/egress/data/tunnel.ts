@@ -49,7 +49,7 @@ export function serveTunnel(options: TunnelOptions) {
     client.once('close', () => ending.abort(CLIENT_GONE));
     onOpen(1);
     try {
-      const patience = { ms: limits.patienceMs, signal: ending.signal };
+      const patience = { ms: limits.patienceMs, signal: () => ending.signal };
       const { remoteAddress } = request.socket;
       const caller = await identify(policies, credentialOf(request), remoteAddress, patience);
       if (caller === undefined) throw new Problem('forbidden');

@@ -17,7 +17,7 @@ export async function identify(
   policies: Policies,
   credential: string | undefined,
   remoteAddress: string | undefined,
-  patience: { readonly ms: number; readonly signal: AbortSignal },
+  patience: { readonly ms: number; readonly signal: () => AbortSignal },
 ): Promise<Caller | undefined> {
   if (credential === undefined || remoteAddress === undefined) return undefined;
   const digest = digestOf(new Secret(credential)).toString('hex');
@@ -31,7 +31,8 @@ export async function identify(
   const { promise, resolve } = Promise.withResolvers<Caller | undefined>();
   const timer = setTimeout(() => resolve(undefined), patience.ms);
   const onAbort = () => resolve(undefined);
-  patience.signal.addEventListener('abort', onAbort, { once: true });
+  const signal = patience.signal();
+  signal.addEventListener('abort', onAbort, { once: true });
   const unwatch = policies.watch(() => {
     const caller = find();
     if (caller !== undefined) resolve(caller);
@@ -41,6 +42,6 @@ export async function identify(
   } finally {
     clearTimeout(timer);
     unwatch();
-    patience.signal.removeEventListener('abort', onAbort);
+    signal.removeEventListener('abort', onAbort);
   }
 }

@@ -49,7 +49,7 @@ export class Policies {
     const resealed: Record<string, string> = {};
     for (const [key, input] of Object.entries(put.stored_inputs)) {
       const owner = ownerOf(put, key, input.definition);
-      const value = await this.#custody.open(owner, input.envelope);
+      const value = this.#custody.open(owner, input.envelope);
       inputs.set(key, liveInput(put, key, input, value !== undefined));
       if (value !== undefined && this.#custody.isOld(input.envelope))
         resealed[key] = await this.#custody.seal(owner, value);

@@ -2,7 +2,15 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { CompactEncrypt } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { checkEnvelope, type Envelope, type EnvelopeContext, macOf, open, seal } from './envelope.ts';
+import {
+  checkEnvelope,
+  type Envelope,
+  type EnvelopeContext,
+  macOf,
+  open,
+  openerOf,
+  seal,
+} from './envelope.ts';
 import { parseKeyring } from './keyring.ts';
 
 const keys = { k1: randomBytes(32).toString('base64url'), k2: randomBytes(32).toString('base64url') };
@@ -121,6 +129,23 @@ describe('an envelope', () => {
     const { kid, jwe } = await seal(ring, { ...about, plaintext: Buffer.from('x') });
     expect(await refused({ kid: 'k1', jwe }, about)).toBe('other_context');
     await expect(open(old, { kid, jwe }, about)).rejects.toMatchObject({ code: 'unknown_key' });
+  });
+
+  it('opened again and again is wiped each time, and asks each ring for its key', async () => {
+    const about = { purpose, context: { a: 1 } } as const;
+    const opener = openerOf(await seal(old, { ...about, plaintext: Buffer.from('x') }), about);
+    for (const keyring of [old, old, ring, old]) {
+      const opened = opener.open(keyring).reveal();
+      expect(opened.toString()).toBe('x');
+      opened.fill(0);
+    }
+    const without = parseKeyring(JSON.stringify({ primary: 'k2', keys: { k2: keys.k2 } }));
+    expect(() => opener.open(without)).toThrow('unknown_key');
+    const other = { k1: keys.k2 };
+    expect(() => opener.open(parseKeyring(JSON.stringify({ primary: 'k1', keys: other })))).toThrow(
+      'tampered',
+    );
+    expect(opener.open(old).reveal().toString()).toBe('x');
   });
 
   it('that another program made with another algorithm is not tried', async () => {

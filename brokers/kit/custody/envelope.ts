@@ -1,4 +1,11 @@
-import { createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
+import {
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import { CompactEncrypt } from 'jose';
 import { Secret } from '../secret.ts';
 import type { Keyring } from './keyring.ts';
@@ -68,31 +75,67 @@ export async function seal(
  */
 export async function open(
   keyring: Keyring,
-  { kid, jwe }: Envelope,
-  { purpose, context }: Omit<Sealing, 'plaintext'>,
+  envelope: Envelope,
+  about: Omit<Sealing, 'plaintext'>,
 ): Promise<Secret<Buffer>> {
+  return openerOf(envelope, about).open(keyring);
+}
+
+/** An envelope that is opened often. It keeps the key of the one record, which cannot be read out; never the plaintext. */
+export interface Opener {
+  /** Checks the tag each time. The caller wipes what comes out. */
+  open(keyring: Keyring): Secret<Buffer>;
+}
+
+/** Does once what does not change from one opening to the next: the check of the header, and the key as long as the ring is the same. */
+export function openerOf({ kid, jwe }: Envelope, { purpose, context }: Omit<Sealing, 'plaintext'>): Opener {
   const { header, salt } = checkedHeader({ kid, jwe }, { purpose, context });
-  if (!keyring.has(kid)) throw new EnvelopeError('unknown_key');
-  const key = recordKey(keyring, kid, salt, header);
-  try {
-    return new Secret(decrypt(jwe, key));
-  } catch (error) {
-    throw new EnvelopeError('tampered', { cause: error });
-  } finally {
-    key.fill(0);
-  }
+  const parts = partsOf(jwe);
+  let known: { readonly keyring: Keyring; readonly key: KeyObject } | undefined;
+  return {
+    open(keyring) {
+      if (known?.keyring !== keyring) {
+        known = undefined;
+        if (!keyring.has(kid)) throw new EnvelopeError('unknown_key');
+        const key = recordKey(keyring, kid, salt, header);
+        known = { keyring, key: createSecretKey(key) };
+        key.fill(0);
+      }
+      try {
+        return new Secret(decrypt(parts, known.key));
+      } catch (error) {
+        throw new EnvelopeError('tampered', { cause: error });
+      }
+    },
+  };
+}
+
+interface Parts {
+  readonly associated: Buffer;
+  readonly iv: Buffer;
+  readonly ciphertext: Buffer;
+  readonly tag: Buffer;
+}
+
+function partsOf(jwe: string): Parts {
+  const [header = '', , iv = '', ciphertext = '', tag = ''] = jwe.split('.');
+  const bytes = (part: string) => Buffer.from(part, 'base64url');
+  return {
+    associated: Buffer.from(header, 'ascii'),
+    iv: bytes(iv),
+    ciphertext: bytes(ciphertext),
+    tag: bytes(tag),
+  };
 }
 
 /**
  * RFC 7516 for the one form that `checkedHeader` lets through, on this thread: a value is opened for every request that
  * carries it, and a round trip through the thread pool costs more than all the rest of that.
  */
-function decrypt(jwe: string, key: Buffer): Buffer {
-  const [header = '', , iv = '', ciphertext = '', tag = ''] = jwe.split('.');
-  const bytes = (part: string) => Buffer.from(part, 'base64url');
-  const decipher = createDecipheriv('aes-256-gcm', key, bytes(iv), { authTagLength: 16 });
-  decipher.setAAD(Buffer.from(header, 'ascii')).setAuthTag(bytes(tag));
-  const plaintext = decipher.update(bytes(ciphertext));
+function decrypt({ associated, iv, ciphertext, tag }: Parts, key: KeyObject): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: 16 });
+  decipher.setAAD(associated).setAuthTag(tag);
+  const plaintext = decipher.update(ciphertext);
   try {
     // In counter mode nothing is left for the end but the check of the tag.
     decipher.final();

@@ -4,7 +4,9 @@ export {
   type EnvelopeContext,
   EnvelopeError,
   macOf,
+  type Opener,
   open,
+  openerOf,
   type Purpose,
   seal,
 } from './envelope.ts';

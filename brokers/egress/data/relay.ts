@@ -1,0 +1,175 @@
+import type { ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import { rawHeadersOf } from '../core/credentials.ts';
+import { responseHeaders } from '../core/headers.ts';
+import { Problem } from '../core/problem.ts';
+import type { Scrubber } from '../core/scrub.ts';
+import type { Ending } from './ending.ts';
+import type { Line } from './record.ts';
+
+/** A request to the host, its body whole or as it flows. */
+export interface Outgoing {
+  readonly method: Dispatcher.HttpMethod;
+  readonly path: string;
+  readonly headers: string[];
+  readonly body: Buffer | Readable | null;
+}
+
+/** Who gets the answer, and what is made of it on the way. */
+export interface Receiver {
+  readonly response: ServerResponse;
+  readonly scrubber: Scrubber;
+  readonly line: Line;
+  readonly ending: Ending;
+  /** How long the caller may take nothing of what is written. */
+  readonly idleMs: number;
+}
+
+/**
+ * Sends a request and gives its answer back as it comes, scrubbed. Resolves when all of it is written.
+ * @throws the reason of the ending, `response_unscannable`, or what became of the connection
+ */
+export function relay(upstream: Dispatcher, { body, ...head }: Outgoing, receiver: Receiver): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (error?: unknown) => {
+      if (error === undefined) return resolve();
+      // What is left of it is nobody's; to destroy it is an error of the stream's, and nobody else listens.
+      if (body !== null && 'destroy' in body) body.on('error', () => undefined).destroy();
+      reject(upstreamProblem(error));
+    };
+    const handler = new Relay(receiver, settle, Buffer.isBuffer(body) ? body.length : 0);
+    receiver.ending.tell((reason) => handler.end(reason));
+    upstream.dispatch({ ...head, body }, handler);
+  });
+}
+
+/** Up to so many bytes, copying an answer to its head costs less than a second part of a write. */
+const SHORT = 16 * 1024;
+
+/** undici's own request() makes a stream of each answer; its chunks are as well written where they go. */
+class Relay implements Dispatcher.DispatchHandler {
+  readonly #to: Receiver;
+  /** Of a body that is sent at once; one that flows is counted as it does. */
+  readonly #wholeBytes: number;
+  #settle: ((error?: unknown) => void) | undefined;
+  #upstream: Dispatcher.DispatchController | undefined;
+  #scrub: ReturnType<Scrubber['body']> | undefined;
+  /** While it is set, the head waits for the first part of the body, … */
+  #silent: NodeJS.Immediate | undefined;
+  /** … and this, when it has come, for the second. */
+  #first: Buffer | undefined;
+  #idle: NodeJS.Timeout | undefined;
+
+  constructor(to: Receiver, settle: (error?: unknown) => void, wholeBytes: number) {
+    this.#to = to;
+    this.#settle = settle;
+    this.#wholeBytes = wholeBytes;
+  }
+
+  end(reason: Problem): void {
+    this.#upstream?.abort(reason);
+    this.#finish(reason);
+  }
+
+  onRequestStart(upstream: Dispatcher.DispatchController): void {
+    this.#upstream = upstream;
+    // It may have waited for a connection until then.
+    const { reason } = this.#to.ending;
+    if (reason !== undefined) upstream.abort(reason);
+  }
+
+  onRequestSent(): void {
+    this.#to.line.bytesOut += this.#wholeBytes;
+  }
+
+  onResponseStart(upstream: Dispatcher.DispatchController, status: number): void {
+    if (status < 200) return;
+    const { response, scrubber, line } = this.#to;
+    line.upstreamStatus = status;
+    const raw = rawHeadersOf((upstream.rawHeaders as readonly Buffer[]).map(latin1));
+    const encodings = raw.filter(({ lower }) => lower === 'content-encoding');
+    // What cannot be read cannot be scrubbed, and a part of a whole may be half of a value.
+    if (status === 206 || !encodings.every(({ value }) => /^\s*(?:identity\s*)?$/i.test(value)))
+      throw new Problem('response_unscannable');
+    line.status = status;
+    response.sendDate = false;
+    response.writeHead(status, responseHeaders(raw, scrubber));
+    this.#scrub = scrubber.body();
+    // The head goes with the body's first part if that is there already, and before it if not: an event stream may be
+    // silent for long. Two writes for a short answer are most of what it costs.
+    this.#silent = setImmediate(() => this.#speak());
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    const bytes = this.#scrub?.push(chunk);
+    if (bytes === undefined || bytes.length === 0) return;
+    this.#to.line.bytesIn += bytes.length;
+    if (this.#silent !== undefined && this.#first === undefined) {
+      this.#first = bytes;
+      return;
+    }
+    if (this.#silent !== undefined) this.#speak();
+    this.#write(bytes);
+  }
+
+  onResponseEnd(): void {
+    const { response, line } = this.#to;
+    const rest = this.#scrub?.end() ?? NOTHING;
+    line.bytesIn += rest.length;
+    const last = this.#first === undefined ? rest : Buffer.concat([this.#first, rest]);
+    if (last.length <= SHORT) response.end(latin1(last), 'latin1');
+    else response.end(last);
+    // A connection that ended while the caller took nothing has given us all that was left of it.
+    if (this.#idle === undefined) this.#finish();
+    else response.once('finish', () => this.#finish());
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#finish(error);
+  }
+
+  #speak(): void {
+    clearImmediate(this.#silent);
+    this.#silent = undefined;
+    const first = this.#first;
+    this.#first = undefined;
+    if (first === undefined) this.#to.response.flushHeaders();
+    else this.#write(first);
+  }
+
+  /** What the caller does not take is not fetched; a caller that takes nothing for long is left. */
+  #write(bytes: Buffer): void {
+    const { response, ending, idleMs } = this.#to;
+    if (response.write(bytes) || this.#idle !== undefined) return;
+    this.#upstream?.pause();
+    this.#idle = setTimeout(() => ending.end(new Problem('request_timeout')), idleMs);
+    response.once('drain', () => {
+      clearTimeout(this.#idle);
+      this.#idle = undefined;
+      this.#upstream?.resume();
+    });
+  }
+
+  #finish(error?: unknown): void {
+    clearImmediate(this.#silent);
+    clearTimeout(this.#idle);
+    this.#silent = undefined;
+    this.#settle?.(error);
+    this.#settle = undefined;
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+const latin1 = (bytes: Buffer): string => bytes.toString('latin1');
+
+const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
+
+/** undici's failures in our words; those of ours pass through it unchanged. */
+function upstreamProblem(error: unknown): unknown {
+  if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (TIMEOUTS.has(code)) return new Problem('upstream_timeout', { cause: error });
+  const transport = code.startsWith('UND_ERR') || code.startsWith('E') || code.startsWith('HPE_');
+  return transport ? new Problem('upstream_failed', { cause: error }) : error;
+}
