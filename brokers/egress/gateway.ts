@@ -10,7 +10,7 @@ import { recorder } from './data/record.ts';
 import { serveTunnel } from './data/tunnel.ts';
 import { createUpstreams, type Upstreams } from './data/upstreams.ts';
 import { createUsage } from './data/usage.ts';
-import { createEgressMetrics } from './metrics.ts';
+import { createEgressMetrics, type Operation } from './metrics.ts';
 import { Policies } from './policies/policies.ts';
 
 export interface GatewayOptions {
@@ -46,8 +46,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const upstreams = createUpstreams({ dialler: dial, limits, authorities: options.authorities });
   const usage = createUsage(limits);
   const record = recorder(options.log, metrics);
-  const counted = (operation: 'connect' | 'input') => (change: 1 | -1) =>
-    metrics.open.labels(operation).inc(change);
+  const counted = (operation: Operation) => (change: 1 | -1) => {
+    metrics.open[operation] += change;
+  };
   const listener = await listenForCallers({
     host: options.host,
     port: options.port,

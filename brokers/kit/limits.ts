@@ -15,10 +15,15 @@ export class RateLimit {
   take(key: string): number | undefined {
     const now = this.#now();
     if (this.#buckets.size > 10_000) this.#forget(now);
-    const bucket = this.#buckets.get(key) ?? { tokens: this.#burst, at: now };
+    let bucket = this.#buckets.get(key);
+    if (bucket === undefined) {
+      bucket = { tokens: this.#burst, at: now };
+      this.#buckets.set(key, bucket);
+    }
     const tokens = this.#tokens(bucket, now);
     const taken = tokens >= 1;
-    this.#buckets.set(key, { tokens: taken ? tokens - 1 : tokens, at: now });
+    bucket.tokens = taken ? tokens - 1 : tokens;
+    bucket.at = now;
     return taken ? undefined : Math.max(1, Math.ceil((1 - tokens) / this.#perSecond));
   }
 

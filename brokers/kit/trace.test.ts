@@ -17,6 +17,11 @@ it.each([
   `01-${trace}-00f067aa0ba902b7-01`,
   `00-${trace}-00f067aa0ba902b7-01, 00-${trace}-00f067aa0ba902b7-01`,
 ])('makes a new id instead of %j', (value) => {
-  const uuid = () => '0f7b1c9e-6a5d-4c3b-9e2f-8d7a6b5c4d3e' as const;
-  expect(traceIdOf(value, uuid)).toBe('0f7b1c9e6a5d4c3b9e2f8d7a6b5c4d3e');
+  expect(traceIdOf(value, () => 'a new one')).toBe('a new one');
+});
+
+it('never makes the same id twice', () => {
+  const ids = Array.from({ length: 2_000 }, () => traceIdOf(undefined));
+  expect(new Set(ids).size).toBe(2_000);
+  for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/);
 });

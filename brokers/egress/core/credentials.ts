@@ -18,9 +18,12 @@ export function rawHeadersOf(raw: readonly string[]): RawHeader[] {
 
 const USER = 'egr';
 const PREFIX = 'spc_egr_';
+const BASIC = /^\s*basic /i;
 
 /** The egress principal in a header's value: bare, behind a scheme, or as either half of Basic credentials. */
 export function principalIn(value: string): string | undefined {
+  // Most headers are about something else.
+  if (!value.includes(PREFIX) && !BASIC.test(value)) return undefined;
   const words = value.trim().split(/ +/);
   const last = words.at(-1) ?? '';
   if (words.length > 2) return undefined;

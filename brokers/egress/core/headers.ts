@@ -50,17 +50,23 @@ function mentionsPrincipalAnyhow(value: string): boolean {
 /** The upstream's headers as the caller gets them, with stars where the value was. */
 export function responseHeaders(raw: readonly RawHeader[], scrubber: Scrubber): string[] {
   const dropped = connectionNamed(raw);
-  return raw.flatMap(({ name, lower, value }) =>
-    NOT_RETURNED.has(lower) || dropped.has(lower) ? [] : [scrubber.text(name), scrubber.text(value)],
-  );
+  const returned: string[] = [];
+  for (const { name, lower, value } of raw)
+    if (!NOT_RETURNED.has(lower) && !dropped.has(lower))
+      returned.push(scrubber.text(name), scrubber.text(value));
+  return returned;
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 function connectionNamed(headers: readonly RawHeader[]): ReadonlySet<string> {
-  const named = headers
-    .filter(({ lower }) => lower === 'connection')
-    .flatMap(({ value }) => value.split(','));
-  const names = new Set(named.map((name) => name.trim().toLowerCase()));
+  let names: Set<string> | undefined;
+  for (const { lower, value } of headers) {
+    if (lower !== 'connection') continue;
+    names ??= new Set();
+    for (const name of value.split(',')) names.add(name.trim().toLowerCase());
+  }
   // It frames the body whatever a Connection header says of it.
-  names.delete('content-length');
-  return names;
+  names?.delete('content-length');
+  return names ?? NONE;
 }

@@ -5,17 +5,28 @@ const SHORTEST_FORM = 6;
 /** What no encoder but hex, base64 and "percent, everything" would change. */
 const PLAIN = /^[A-Za-z0-9_.-]*$/;
 
-/** Every form of a value (visible ASCII) that is looked for in what an upstream sends. */
-export function needlesOf(value: string): readonly Buffer[] {
-  const bytes = Buffer.from(value, 'latin1');
-  const hex = bytes.toString('hex');
-  const percent = hex.replace(/../g, '%$&');
+/** Every form of a value (visible ASCII) that is looked for in what an upstream sends, one character a byte. */
+export function needlesOf(value: string): readonly string[] {
+  // Two bytes in front, for the places in a group of three that the value may have in base64.
+  const padded = Buffer.allocUnsafe(value.length + 2).fill(0, 0, 2);
+  padded.write(value, 2, 'latin1');
+  const hex = padded.toString('hex', 2);
+  const percent = percentOf(hex);
   const forms = [
-    ...base64Forms(bytes),
+    ...base64Forms(padded),
     ...(PLAIN.test(value) ? [] : escapedForms(value)),
     ...[percent, percent.toUpperCase(), hex, hex.toUpperCase()],
-  ].filter((form) => form.length >= SHORTEST_FORM);
-  return [...new Set([value, ...forms])].map((form) => Buffer.from(form, 'latin1'));
+  ];
+  padded.fill(0);
+  const needles = [value];
+  for (const form of forms) if (form.length >= SHORTEST_FORM && !needles.includes(form)) needles.push(form);
+  return needles;
+}
+
+function percentOf(hex: string): string {
+  let percent = '';
+  for (let at = 0; at < hex.length; at += 2) percent += `%${hex.slice(at, at + 2)}`;
+  return percent;
 }
 
 /** In URLs, JSON and HTML; every encoder leaves other characters bare. */
@@ -63,10 +74,11 @@ const upperDigits = (code: string): string => `\\u${code.slice(2).toUpperCase()}
  * The characters that a value alone decides when it stands anywhere in a text that is encoded: for each of the three
  * positions that it may have in a group of three bytes, in both alphabets.
  */
-function base64Forms(bytes: Buffer): string[] {
+function base64Forms(padded: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
-    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
-    const inner = encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+    const encoded = padded.toString('base64', 2 - before);
+    const bytes = before + padded.length - 2;
+    const inner = encoded.slice(Math.ceil((before * 8) / 6), Math.floor((bytes * 8) / 6));
     return [inner, inner.replaceAll('+', '-').replaceAll('/', '_')];
   });
 }

@@ -1,5 +1,5 @@
 import { needlesOf } from './needles.ts';
-import { compileSearch } from './search.ts';
+import { searchFor } from './search.ts';
 
 const STAR = 0x2a;
 
@@ -21,7 +21,7 @@ interface BodyScrubber {
 const NOTHING = Buffer.alloc(0);
 
 export function scrubberOf(value: string): Scrubber {
-  const search = compileSearch(needlesOf(value));
+  const search = searchFor(needlesOf(value));
   return {
     text(text) {
       if (text.length < search.shortest) return text;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileSearch } from './search.ts';
+import { compileSearch, searchFor, simpleSearch } from './search.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 /** So few letters that needles overlap, begin one another and begin again within themselves. */
@@ -8,7 +8,12 @@ const text = (maxLength: number, minLength = 0) =>
   fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength, maxLength });
 const needlesAndText = fc.tuple(fc.uniqueArray(text(7, 1), { minLength: 1, maxLength: 5 }), text(60));
 
-describe('a search', () => {
+const prepared = (needles: readonly string[]) => compileSearch(needles.map(bytes));
+
+describe.each([
+  ['prepared', prepared],
+  ['simple', simpleSearch],
+])('a %s search', (_, search) => {
   it('finds every occurrence once, also those that overlap', () => {
     fc.assert(
       fc.property(needlesAndText, ([needles, within]) => {
@@ -17,7 +22,7 @@ describe('a search', () => {
             within.startsWith(needle, at),
           ),
         );
-        const found = compileSearch(needles.map(bytes)).find(bytes(within));
+        const found = search(needles).find(bytes(within));
         expect(found.toSorted(byPlace)).toEqual(expected.toSorted(byPlace));
       }),
       { numRuns: 2_000 },
@@ -31,7 +36,7 @@ describe('a search', () => {
         const begun = ends.find((end) =>
           needles.some((needle) => needle.length > end.length && needle.startsWith(end)),
         );
-        expect(compileSearch(needles.map(bytes)).unfinished(bytes(within))).toBe(begun?.length ?? 0);
+        expect(search(needles).unfinished(bytes(within))).toBe(begun?.length ?? 0);
       }),
       { numRuns: 2_000 },
     );
@@ -47,12 +52,28 @@ describe('a search', () => {
         around,
         (needles, before, after) => {
           const [first] = needles;
-          const found = compileSearch(needles).find(Buffer.concat([before, first!, after]));
+          const found = search(needles.map((one) => Buffer.from(one).toString('latin1'))).find(
+            Buffer.concat([before, first!, after]),
+          );
           expect(found).toContainEqual([before.length, before.length + first!.length]);
         },
       ),
     );
   });
+});
+
+it('a search finds the same before and after it prepares itself', () => {
+  fc.assert(
+    fc.property(needlesAndText, fc.array(fc.nat(3_000), { maxLength: 4 }), ([needles, within], fillers) => {
+      const search = searchFor(needles);
+      for (const filler of fillers) {
+        const around = Buffer.concat([Buffer.alloc(filler), bytes(within)]);
+        const expected = prepared(needles);
+        expect(search.find(around).toSorted(byPlace)).toEqual(expected.find(around).toSorted(byPlace));
+        expect(search.unfinished(around)).toBe(expected.unfinished(around));
+      }
+    }),
+  );
 });
 
 const byPlace = (a: readonly number[], b: readonly number[]): number => a[0]! - b[0]! || a[1]! - b[1]!;

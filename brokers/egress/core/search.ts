@@ -9,6 +9,63 @@ export interface Search {
 }
 
 const NOTHING: readonly never[] = [];
+/** Bytes in which to look for one needle after the other costs less than to prepare for all of them. */
+const FEW = 4_096;
+
+/** Looks in small texts as they are, and prepares itself when there is more. Needles are of one byte a character. */
+export function searchFor(needles: readonly string[]): Search {
+  const simple = simpleSearch(needles);
+  let prepared: Search | undefined;
+  let looked = 0;
+  const either = ({ length }: Uint8Array): Search => {
+    looked += length;
+    if (prepared !== undefined || looked <= FEW) return prepared ?? simple;
+    prepared = compileSearch(needles.map((needle) => Buffer.from(needle, 'latin1')));
+    return prepared;
+  };
+  return {
+    shortest: simple.shortest,
+    find: (bytes) => either(bytes).find(bytes),
+    unfinished: (bytes) => (prepared ?? simple).unfinished(bytes),
+  };
+}
+
+/** One needle after the other. */
+export function simpleSearch(needles: readonly string[]): Search {
+  const shortest = needles.reduce((least, { length }) => Math.min(least, length), Number.POSITIVE_INFINITY);
+  const longest = needles.reduce((most, { length }) => Math.max(most, length), 0);
+  return {
+    shortest,
+    find(bytes) {
+      if (bytes.length < shortest) return NOTHING;
+      const text = latin1(bytes);
+      let found: (readonly [number, number])[] | undefined;
+      for (const needle of needles)
+        for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1)) {
+          found ??= [];
+          found.push([at, at + needle.length]);
+        }
+      return found ?? NOTHING;
+    },
+    unfinished(bytes) {
+      const end = latin1(bytes, Math.max(0, bytes.length - longest + 1));
+      let begun = 0;
+      for (const needle of needles) {
+        const first = needle.slice(0, 1);
+        // What is further from the end than the needle is long would be all of it.
+        let at = end.indexOf(first, Math.max(0, end.length - needle.length + 1));
+        while (at >= 0 && end.length - at > begun) {
+          if (needle.startsWith(end.slice(at))) begun = end.length - at;
+          at = end.indexOf(first, at + 1);
+        }
+      }
+      return begun;
+    },
+  };
+}
+
+const latin1 = ({ buffer, byteOffset, length }: Uint8Array, start = 0): string =>
+  Buffer.from(buffer, byteOffset + start, length - start).toString('latin1');
 const TABLE = 8_192;
 /** Of two neighbouring bytes. */
 const hash = (first: number, second: number): number => ((first << 6) ^ second) & (TABLE - 1);

@@ -50,6 +50,8 @@ export function parseInputTarget(raw: string): InputTarget | 'ambiguous' | 'not-
 }
 
 function isPlainSegment(segment: string): boolean {
+  // Without escapes it is ASCII that decodes and normalises to itself.
+  if (!segment.includes('%')) return SEGMENT.test(segment) && !ONLY_DOTS.test(segment);
   if (!SEGMENT.test(segment) || UNRESERVED_ESCAPE.test(segment) || DANGEROUS_ESCAPE.test(segment))
     return false;
   const decoded = decode(segment);

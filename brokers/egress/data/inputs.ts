@@ -181,6 +181,12 @@ function admit(
 
 /** The one principal in the headers: proxy or bearer credentials, or the API key that an SDK insists on sending. */
 function credentialOf(headers: readonly RawHeader[]): string | undefined {
-  const found = new Set(headers.flatMap(({ value }) => principalIn(value) ?? []));
-  return found.size === 1 ? [...found][0] : undefined;
+  let found: string | undefined;
+  for (const { value } of headers) {
+    const principal = principalIn(value);
+    if (principal === undefined || principal === found) continue;
+    if (found !== undefined) return undefined;
+    found = principal;
+  }
+  return found;
 }

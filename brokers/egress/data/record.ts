@@ -1,12 +1,12 @@
 import type { Logger } from '@space/broker-kit';
 import type { ProblemCode, TunnelFault } from '../core/problem.ts';
-import type { EgressMetrics } from '../metrics.ts';
+import type { EgressMetrics, Operation } from '../metrics.ts';
 import type { Tenant } from '../policies/tenant.ts';
 
 /** The one line that a request or tunnel leaves: never a path, a query, a header or a body. */
 export interface Line {
   readonly traceId: string;
-  readonly operation: 'connect' | 'input';
+  readonly operation: Operation;
   readonly startedAt: number;
   tenant?: Tenant | undefined;
   host?: string | undefined;
@@ -28,8 +28,9 @@ export function recorder(log: Logger, metrics: EgressMetrics): RecordLine {
   return (line) => {
     const seconds = (performance.now() - line.startedAt) / 1000;
     metrics.finished.labels(line.operation, line.code).observe(seconds);
-    metrics.bytes.labels(line.operation, 'out').inc(line.bytesOut);
-    metrics.bytes.labels(line.operation, 'in').inc(line.bytesIn);
+    const passed = metrics.bytes[line.operation];
+    passed.out += line.bytesOut;
+    passed.in += line.bytesIn;
     const fields = {
       trace_id: line.traceId,
       operation: line.operation,

@@ -1,0 +1,38 @@
+import { createLogger } from '@space/broker-kit';
+import { Registry } from 'prom-client';
+import { expect, it } from 'vitest';
+import { createEgressMetrics } from '../metrics.ts';
+import { type Line, recorder } from './record.ts';
+
+it('what was recorded is counted once, however often somebody looks', async () => {
+  const registry = new Registry();
+  const metrics = createEgressMetrics(registry, () => 1);
+  const lines: string[] = [];
+  const log = createLogger({
+    service: 'egress',
+    level: 'info',
+    destination: { write: (line) => void lines.push(line) },
+  });
+  const record = recorder(log, metrics);
+  const line = (bytesIn: number): Line => ({
+    traceId: '0'.repeat(32),
+    operation: 'input',
+    startedAt: performance.now(),
+    code: 'ok',
+    bytesOut: 10,
+    bytesIn,
+  });
+  metrics.open.input += 1;
+  record(line(100));
+  await registry.metrics();
+  record(line(1));
+  metrics.open.input += 1;
+  const text = await registry.metrics();
+  expect(text).toBe(await registry.metrics());
+  expect(text).toContain('space_egress_bytes_total{operation="input",direction="in"} 101\n');
+  expect(text).toContain('space_egress_bytes_total{operation="input",direction="out"} 20\n');
+  expect(text).toContain('space_egress_bytes_total{operation="connect",direction="in"} 0\n');
+  expect(text).toContain('space_egress_open{operation="input"} 2\n');
+  expect(text).toContain('space_egress_seconds_count{operation="input",code="ok"} 2\n');
+  expect(lines.map((one) => JSON.parse(one))).toMatchObject([{ bytes_in: 100 }, { bytes_in: 1, code: 'ok' }]);
+});
