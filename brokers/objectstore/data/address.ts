@@ -7,6 +7,10 @@ export type Bucket = (typeof BUCKETS)[number];
 /** What an Assistant's buckets are in the Space's bucket: prefixes that the registry keeps. */
 export type Room = Readonly<Record<Bucket, string>>;
 
+/** Whether a key of the Space's bucket lies in a place of ours. */
+export const isPlaced = (key: string): boolean => PLACED.test(key);
+const PLACED = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}|s)\/./;
+
 /** The key as the upstream knows it; made by `physicalKey` alone. */
 export type PhysicalKey = string & { readonly __brand: 'PhysicalKey' };
 

@@ -12,6 +12,7 @@ import { createQuota } from './quota/allowance.ts';
 import { createRecount } from './quota/recount.ts';
 import { createSeal, type DataKeys } from './seal.ts';
 import { createObjectStore } from './store.ts';
+import { abortStrays } from './strays.ts';
 import { createTenants } from './tenants.ts';
 import { abortForgotten, createUploads } from './uploads.ts';
 
@@ -84,6 +85,12 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
         name: 'forgotten uploads',
         gapMs: 600_000,
         run: () => abortForgotten(connections, s3, { afterSeconds: FORGOTTEN_SECONDS, log }),
+      },
+      {
+        name: 'stray uploads',
+        gapMs: 3_600_000,
+        run: (stopping) =>
+          abortStrays(connections, s3, { afterSeconds: FORGOTTEN_SECONDS, now, log }, stopping),
       },
     ],
     close: async () => {

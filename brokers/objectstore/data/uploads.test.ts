@@ -1,9 +1,14 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
+import { Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Assistant, newAssistant } from '../testing/assistant.ts';
+import { connect, intoDatabase, until } from '../../db/testing/postgres.ts';
+import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { BUCKET } from '../testing/broker.ts';
+import { spawnBroker } from '../testing/process.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
+import { createS3Client } from '../upstream/client.ts';
+import { createPool } from '../upstream/pool.ts';
 
 const KIB = 1024;
 
@@ -15,9 +20,11 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
+const uploading = () => join(stage.s3.directory, BUCKET, '.sgwtmp', 'multipart');
+
 /** Parts that the S3 server holds of uploads that are not over. */
 function partsUpstream(): number {
-  const directory = join(stage.s3.directory, BUCKET, '.sgwtmp', 'multipart');
+  const directory = uploading();
   if (!existsSync(directory)) return 0;
   return readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     .length;
@@ -70,4 +77,71 @@ test('two replicas may give it up at the same time', async () => {
   const rows = await stage.registry('SELECT 1 FROM broker.object_upload');
   expect(rows).toEqual([]);
   await replica.stop();
+});
+
+/** The S3 server's directories of uploads that are not over. */
+function uploadsUpstream(): string[] {
+  if (!existsSync(uploading())) return [];
+  return readdirSync(uploading()).flatMap((object) =>
+    readdirSync(join(uploading(), object)).map((id) => join(uploading(), object, id)),
+  );
+}
+
+/** The server tells the age of an upload by the age of its directory. */
+function ageUpstream(directory: string, hours: number): void {
+  const at = Date.now() / 1_000 - hours * 3_600;
+  utimesSync(directory, at, at);
+}
+
+/** A broker is killed after the S3 server has begun uploads and before the registry knows; answers their directories. */
+async function strays(who: Assistant, keys: readonly string[]): Promise<string[]> {
+  const before = uploadsUpstream();
+  const begun = () => uploadsUpstream().filter((one) => !before.includes(one));
+  const doomed = await spawnBroker(stage.mounts.environment);
+  const registry = await connect(intoDatabase(stage.server.superuserUrl, 'space_objectstore'));
+  try {
+    await registry.query('BEGIN; LOCK TABLE broker.object_upload IN SHARE MODE');
+    const { post } = assistant(doomed.dataUrl, who.token);
+    const asked = keys.map((key) => post('/v1/uploads/data', { key }).catch(() => 'killed'));
+    await until(() => begun().length === keys.length, 'the uploads to be begun');
+    await doomed.kill();
+    expect(await Promise.all(asked)).toEqual(keys.map(() => 'killed'));
+  } finally {
+    await registry.end();
+  }
+  return begun();
+}
+
+test('an upload that only the S3 server knows, since its broker was killed, is ended after a day, and no other', async () => {
+  const who = await newAssistant(stage.broker);
+  const rows = () => stage.registry<{ key: string }>('SELECT key FROM broker.object_upload');
+  const before = await rows();
+  const [old = '', young = ''] = await strays(who, ['old', 'young']);
+  // Of which the registry knows, and of somebody else in the bucket.
+  const known = await who.post('/v1/uploads/data', { key: 'known' });
+  expect(known.status).toBe(200);
+  expect(await rows()).toHaveLength(before.length + 1);
+  const target = {
+    origin: stage.s3.endpoint,
+    region: stage.s3.region,
+    bucket: BUCKET,
+    addressing: 'path' as const,
+    accessKeyId: new Secret(stage.s3.accessKeyId),
+    secretAccessKey: new Secret(stage.s3.secretAccessKey),
+  };
+  const pool = createPool(target, { connections: 1 });
+  await createS3Client(target, pool).createUpload('c/of-somebody-else');
+  await pool.destroy();
+  for (const upload of uploadsUpstream()) ageUpstream(upload, upload === young ? 23 : 25);
+  const all = uploadsUpstream();
+  expect(all).toHaveLength(before.length + 4);
+
+  await stage.broker.round('stray uploads');
+  expect(uploadsUpstream().toSorted()).toEqual(all.filter((one) => one !== old).toSorted());
+  ageUpstream(young, 25);
+  const replica = await stage.replica();
+  await Promise.all([stage.broker.round('stray uploads'), replica.round('stray uploads')]);
+  await replica.stop();
+  expect(uploadsUpstream().toSorted()).toEqual(all.filter((one) => ![old, young].includes(one)).toSorted());
+  expect((await who.call('GET', `/v1/uploads/data/${known.json.upload_id}`)).status).toBe(200);
 });

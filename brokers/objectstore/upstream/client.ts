@@ -44,6 +44,14 @@ export interface Part {
   readonly modified: string;
 }
 
+/** An upload that is not over. */
+export interface OpenUploadUpstream {
+  readonly key: string;
+  readonly id: string;
+  /** When it was begun, as the server says it; servers that count from the last part say later. */
+  readonly initiated: Date;
+}
+
 /** The operations on one bucket that the broker needs. Keys are physical. Every failure is an S3Error. */
 export interface S3Client {
   /** Succeeds when the bucket is there and ours. */
@@ -98,6 +106,11 @@ export interface S3Client {
     options?: Options,
   ): Promise<{ readonly etag: string }>;
   abortUpload(key: string, upload: string, options?: Options): Promise<void>;
+  /** Those of keys behind `after`; where a page ends among several of one key, the rest of them is left out. */
+  listUploads(
+    page: { readonly prefix: string; readonly after?: string | undefined; readonly limit: number },
+    options?: Options,
+  ): Promise<{ readonly uploads: readonly OpenUploadUpstream[]; readonly next: string | undefined }>;
 }
 
 export function createS3Client(
@@ -220,6 +233,22 @@ export function createS3Client(
     },
     abortUpload: async (key, upload, { signal } = {}) => {
       await transport.small({ method: 'DELETE', key, query: { uploadId: upload }, signal });
+    },
+    listUploads: async ({ prefix, after, limit }, { signal } = {}) => {
+      const query = {
+        uploads: '',
+        prefix,
+        'max-uploads': String(limit),
+        ...(after === undefined ? {} : { 'key-marker': after }),
+      };
+      const answer = await document({ method: 'GET', query, signal }, 'ListMultipartUploadsResult');
+      const uploads = childrenOf(answer, 'Upload').map((node) => ({
+        key: textOf(node, 'Key') ?? '',
+        id: textOf(node, 'UploadId') ?? '',
+        initiated: new Date(textOf(node, 'Initiated') ?? ''),
+      }));
+      const truncated = textOf(answer, 'IsTruncated') === 'true';
+      return { uploads, next: truncated ? textOf(answer, 'NextKeyMarker') : undefined };
     },
   };
 }
