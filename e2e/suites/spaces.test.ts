@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCluster } from '../cluster/index.ts';
 import { finish, type KubeObject } from '../space/kube.ts';
+import { credentialsOf, filesWith, granted, type Provider, startProvider } from './support/own-bucket.ts';
 import {
   assistant,
   capsule,
@@ -138,8 +139,14 @@ async function atRest(of: Home): Promise<Record<string, unknown>> {
 }
 
 describe('two Spaces in one cluster', () => {
+  let provider: Provider;
+
   beforeAll(async () => {
-    const values = await helm(home, ['get', 'values', home.space, '-o', 'json']);
+    const s3 = await kube.get('statefulset', 's3', home.services);
+    provider = await startProvider(unique('provider'), s3?.spec.template.spec.containers[0].image);
+    const values = JSON.parse(await helm(home, ['get', 'values', home.space, '-o', 'json']));
+    // One of the two: the other goes on without it.
+    const objectStore = { ...values.objectStore, dataPlane: { byok: true }, byok: provider.byok };
     await kube.apply({
       apiVersion: 'v1',
       kind: 'Namespace',
@@ -148,7 +155,11 @@ describe('two Spaces in one cluster', () => {
         labels: { 'platform.space/space': cabin.space, 'pod-security.kubernetes.io/enforce': 'restricted' },
       },
     });
-    await helm(cabin, ['install', cabin.space, CHART, '--skip-crds', '-f', '-'], values);
+    await helm(
+      cabin,
+      ['install', cabin.space, CHART, '--skip-crds', '-f', '-'],
+      JSON.stringify({ ...values, objectStore }),
+    );
     for (const of of both) {
       await kube.apply(placed(capsule(same), of), placed(assistant(same, 'inside', {}, same), of));
     }
@@ -170,6 +181,7 @@ describe('two Spaces in one cluster', () => {
       'namespace',
       cabin.services,
       cabin.namespace,
+      provider.namespace,
       '--wait=false',
       '--ignore-not-found',
     ];
@@ -210,6 +222,94 @@ describe('two Spaces in one cluster', () => {
       }),
     );
     expect(keys[0]).not.toBe(keys[1]);
+  });
+
+  it('one lets its Capsules bring a bucket, by grants that come and go with what is selected; no Assistant sees a key', async () => {
+    const credentials = credentialsOf(cabin.space, cabin.namespace, same);
+    const done = async (operation: string, body: object) => {
+      const [status, answer] = await credentials(operation, body);
+      expect([operation, status, answer]).toEqual([operation, 200, answer]);
+      return answer;
+    };
+    const ask = (...request: readonly string[]) => granted(cabin.inside, 'inside', ...request);
+    let looks = 0;
+    const look = async () => {
+      looks += 1;
+      const mark = `example.org/look=${looks}`;
+      const { code } = await kube.run([
+        ...['annotate', 'assistant', same, '-n', cabin.namespace, '--overwrite'],
+        mark,
+      ]);
+      expect(code).toBe(0);
+    };
+    const path = `/v1/objects/data/${same}-own`;
+    const [managed, own] = [unique('kept-by-the-space'), unique('kept-by-the-capsule')];
+    expect(await ask('PUT', path, managed)).toMatchObject({ status: 200, grant: '' });
+
+    const form = { form_version: 1, fields: provider.fields };
+    const { set_id } = await done('create', {
+      ...form,
+      name: 'mine',
+      expected_inventory_generation: 0,
+      idempotency_key: 'create-0000000000',
+    });
+    await done('select', { set_id, expected_inventory_generation: 1 });
+    expect((await object(cabin, 'PUT', path, own))[0]).toBe(409);
+    await look();
+    const first = await until('the first grant', async () => {
+      const put = await ask('PUT', path, own);
+      return put.status === 200 && put;
+    });
+    expect(await ask('GET', path)).toMatchObject({ status: 200, text: own });
+    expect(await Promise.all([provider.holds(own), filesWith(cabin.services, 's3-0', own)])).toEqual([1, 0]);
+
+    await done('rotate', {
+      ...form,
+      set_id,
+      expected_generation: 1,
+      idempotency_key: 'rotate-0000000000',
+    });
+    expect((await ask('GET', path, '', first.grant)).status).toBe(409);
+    await look();
+    const second = await until('a grant of the new generation', async () => {
+      const got = await ask('GET', path);
+      return got.status === 200 && got;
+    });
+    expect(second).toMatchObject({ text: own });
+    expect(second.grant).not.toBe(first.grant);
+
+    // Wherever somebody of this Capsule, or who runs it, could look.
+    const pod = (await runningPod(cabin.inside, 'inside')).metadata.name;
+    const places = await Promise.all([
+      kube.exec(cabin.inside, pod, [
+        'sh',
+        '-c',
+        'env; cat /proc/*/environ; find -L /etc/space /tmp -type f -exec cat {} +; true',
+      ]),
+      kube.run(['get', 'all,secrets,configmaps', '-n', cabin.inside, '-o', 'json']),
+      kube.run(['get', 'secrets,configmaps,capsules,assistants,events', '-n', cabin.namespace, '-o', 'json']),
+      kube.run(['logs', '-n', cabin.services, 'deploy/objectstore-broker']),
+      kube.run(['logs', '-n', cabin.namespace, `deploy/${cabin.space}-operator`]),
+    ]);
+    expect(places.map(({ stdout }) => stdout.length > 500)).toEqual(places.map(() => true));
+    expect(places[0].stdout).toContain(second.grant);
+    const seen = places.map(({ stdout }) => stdout).join('\n');
+    const secrets = [provider.fields['access-key-id'], provider.fields['secret-access-key']] as string[];
+    for (const value of secrets) {
+      expect(seen).not.toContain(value);
+      expect(seen).not.toContain(Buffer.from(value).toString('base64').replace(/=+$/, ''));
+    }
+
+    await done('select', { set_id: null, expected_inventory_generation: 3 });
+    expect((await ask('GET', path, '', second.grant)).status).toBe(409);
+    await done('delete', { set_id, expected_generation: 2 });
+    await look();
+    const last = await until('the grant to be gone', async () => {
+      const got = await ask('GET', path);
+      return got.status === 200 && got;
+    });
+    expect(last).toMatchObject({ text: managed, grant: '' });
+    expect(await provider.holds(own)).toBe(1);
   });
 
   it.each(pairs)(

@@ -45,7 +45,7 @@ export interface Part {
 }
 
 /** An upload that is not over. */
-export interface OpenUploadUpstream {
+interface OpenUploadUpstream {
   readonly key: string;
   readonly id: string;
   /** When it was begun, as the server says it; servers that count from the last part say later. */
