@@ -1,8 +1,10 @@
-import { readdirSync, renameSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GRANT_OPERATIONS, type GrantClaims } from '../../../manifests/driver/grant.ts';
+import { until } from '../../db/testing/postgres.ts';
 import type { Fields } from '../credentials/form.ts';
 import { BUCKET } from '../testing/broker.ts';
 import { type ByokStage, grantOf, type Home, setByokStage } from './testing/byok-stage.ts';
@@ -294,6 +296,34 @@ describe('when something is broken', () => {
     expect(codeOf(await home.at(replica, grant).put('untrusted-1', 'x'))).toBe('502 upstream_failed');
     await replica.stop();
   });
+});
+
+test('the keyring is exchanged while requests are granted, and none of them fails', async () => {
+  const { home, set } = await selected('keyring');
+  const one = home.at(stage.broker, await grantOf(stage.issuer, home, set));
+  expect(codeOf(await one.put('keyring-1', 'x'))).toBe('200 ok');
+  const { keys } = JSON.parse(readFileSync(join(stage.mounts.directory, 'keyring'), 'utf8'));
+  keys.k2 = randomBytes(32).toString('base64url');
+  const seen: string[] = [];
+  let stop = false;
+  const readers = Array.from({ length: 4 }, async () => {
+    while (!stop) seen.push((await one.get('keyring-1')).text);
+  });
+  const more = async () => {
+    const before = seen.length;
+    await until(() => seen.length > before + 8, 'more requests');
+  };
+  for (const primary of ['k1', 'k2']) {
+    stage.mounts.write('keyring', JSON.stringify({ primary, keys }));
+    await stage.broker.refreshFiles();
+    await more();
+  }
+  await stage.broker.round('custody');
+  await more();
+  stop = true;
+  await Promise.all(readers);
+  expect(new Set(seen)).toEqual(new Set(['x']));
+  expect(await stage.registry('SELECT DISTINCT kid FROM broker.credential_set')).toEqual([{ kid: 'k2' }]);
 });
 
 describe('the operator’s keys', () => {
