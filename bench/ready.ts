@@ -164,7 +164,7 @@ async function assistantRun(
   await until(async () => (await api.get(`${ASSISTANTS}/${name}`)) === undefined);
   return marks.inOrder([
     ...['accepted', 'database', 'Deployment', 'Pod', 'scheduled'],
-    ...['attester started', 'attested', 'pod Ready', 'Ready'],
+    ...['attested', 'started', 'pod Ready', 'Ready'],
   ]);
 }
 
@@ -203,7 +203,7 @@ async function bareRun(api: ApiServer, namespace: string, name: string, image: s
     const left = await api.get(pods(namespace));
     return left.items.length === 0;
   });
-  return marks.inOrder(['Deployment', 'Pod', 'scheduled', 'pod Ready', 'Ready']);
+  return marks.inOrder(['Deployment', 'Pod', 'scheduled', 'started', 'pod Ready', 'Ready']);
 }
 
 /** Milestones that both share; a bare Deployment is Ready when it says that it is available. */
@@ -220,8 +220,9 @@ function watchWorkload(api: ApiServer, namespace: string, name: string, marks: M
       marks.see('Pod', at);
       if (isTrue(object, 'PodScheduled')) marks.see('scheduled', at);
       const [attester] = object.status?.initContainerStatuses ?? [];
-      if (attester?.state.running ?? attester?.state.terminated) marks.see('attester started', at);
-      if (attester?.state.terminated?.exitCode === 0) marks.see('attested', at);
+      // The kubelet says so when the hook has ended well, and not before.
+      if (attester?.state.running) marks.see('attested', at);
+      if (object.status?.containerStatuses?.[0]?.state.running) marks.see('started', at);
       if (isTrue(object, 'Ready')) marks.see('pod Ready', at);
     }),
   ];

@@ -111,6 +111,7 @@ export interface ContainerStatus {
   readonly restartCount?: number;
   readonly state?: {
     readonly waiting?: { readonly reason?: string; readonly message?: string };
+    readonly running?: object;
     readonly terminated?: Terminated;
   };
   readonly lastState?: { readonly terminated?: Terminated };

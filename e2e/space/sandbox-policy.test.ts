@@ -126,6 +126,12 @@ describe('a Capsule takes', () => {
     expect(await verdict(pod)).toBe('');
   });
 
+  // Some versions of Kubernetes write it into each such container.
+  it('one whose attester says what a resize does to it', async () => {
+    const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }];
+    expect(await verdict(but((_, __, attester) => Object.assign(attester, { resizePolicy })))).toBe('');
+  });
+
   it('the pods of its own Space’s sandbox only, as those of another Space are judged by that Space', async () => {
     const kata = but((_, spec) => {
       spec.runtimeClassName = 'kata';
@@ -164,8 +170,25 @@ describe('a Capsule refuses', () => {
         ['variables from elsewhere', { envFrom: [{ configMapRef: { name: 'x' } }] }],
         ['a mount', { volumeMounts: [{ name: 'tmp', mountPath: '/proc/x' }] }],
         ['a working directory', { workingDir: '/tmp' }],
-        ['a restart policy that does not wait for its end', { restartPolicy: 'Always' }],
-        ['a hook', { restartPolicy: 'Always', lifecycle: { postStart: { exec: { command: ['/x'] } } } }],
+        ['its command for a look alone', { command: ['/attest'] }],
+        ['no restart policy', { restartPolicy: undefined, lifecycle: undefined }],
+        ['no hook', { lifecycle: undefined }],
+        ['an empty hook', { lifecycle: {} }],
+        ['another hook', { lifecycle: { postStart: { exec: { command: ['/x'] } } } }],
+        ['more in its hook', { lifecycle: { postStart: { exec: { command: ['/attest', 'hold'] } } } }],
+        ['a hook that asks elsewhere', { lifecycle: { postStart: { httpGet: { port: 80 } } } }],
+        ['a hook that waits', { lifecycle: { postStart: { sleep: { seconds: 1 } } } }],
+        ['a hook at its end instead', { lifecycle: { preStop: { exec: { command: ['/attest'] } } } }],
+        [
+          'a hook at its end as well',
+          {
+            lifecycle: {
+              postStart: { exec: { command: ['/attest'] } },
+              preStop: { exec: { command: ['/attest'] } },
+            },
+          },
+        ],
+        ['a startup probe', { startupProbe: { exec: { command: ['/attest'] } } }],
         ['a termination message in another place', { terminationMessagePath: '/attest' }],
         ['other privileges', { securityContext: { runAsUser: 0 } }],
         ['a device claim', { resources: { claims: [{ name: 'gpu' }] } }],

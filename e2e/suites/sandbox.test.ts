@@ -154,9 +154,7 @@ describe('the sandbox gate', () => {
     await kube.apply(whole);
     await until('the whole one to run', async () => {
       const pod = await kube.get('pod', 'by-hand', namespace);
-      return (
-        pod?.status.phase === 'Running' && pod.status.initContainerStatuses[0].state.terminated.exitCode === 0
-      );
+      return pod?.status.phase === 'Running' && pod.status.initContainerStatuses[0].started;
     });
     await kube.remove('pod', 'by-hand', namespace);
     await gone('pod', 'by-hand', namespace);
@@ -198,6 +196,38 @@ describe('the sandbox gate', () => {
     await ready('capsule', home);
   });
 
+  it('starts nothing of a pod whose attester goes on while its hook says no', async () => {
+    const { spec, ...pod } = await copyOfPod(namespace, 'early', 'doubted');
+    const [attester, ...others] = spec.initContainers;
+    // Its own first look is in the sandbox and ends well; only admission keeps such a hook away.
+    const doubtful = { ...attester, lifecycle: { postStart: { exec: { command: ['/attest', 'no'] } } } };
+    await withoutPolicy(`${installed.space}-sandbox`, () =>
+      until('the pod to be let in', async () => {
+        const { code } = await kube.tryApply({
+          ...pod,
+          spec: { ...spec, initContainers: [doubtful, ...others] },
+        });
+        return code === 0 || undefined;
+      }).then(() => undefined),
+    );
+    try {
+      const found = await until('the attester to be tried again', async () => {
+        const status = (await kube.get('pod', 'doubted', namespace))?.status;
+        const again = (status?.initContainerStatuses?.[0]?.restartCount ?? 0) > 0;
+        return again ? status : undefined;
+      });
+      expect(found.initContainerStatuses[0]).toMatchObject({ started: false, ready: false });
+      expect(found.containerStatuses[0]).toMatchObject({
+        started: false,
+        restartCount: 0,
+        state: { waiting: { reason: 'PodInitializing' } },
+      });
+    } finally {
+      await kube.remove('pod', 'doubted', namespace);
+      await gone('pod', 'doubted', namespace);
+    }
+  });
+
   it('starts nothing of an Assistant outside, should admission be off as well, and goes on by itself', async () => {
     const before = await runningPod(namespace, 'early');
     try {
@@ -217,7 +247,7 @@ describe('the sandbox gate', () => {
     }
     await ready('assistant', `${home}-early`);
     const after = await runningPod(namespace, 'early');
-    expect(after.status.initContainerStatuses[0].state.terminated.exitCode).toBe(0);
+    expect(after.status.initContainerStatuses[0]).toMatchObject({ started: true, state: { running: {} } });
   });
 
   it('has asked each node once, and keeps the answer', async () => {

@@ -20,8 +20,8 @@ const pod = (
     containerStatuses: [{ name: 'assistant', ...container }],
   },
 });
-const attested = (state: Partial<ContainerStatus>): Pod => {
-  const { metadata, status } = pod(waiting('PodInitializing'));
+const attested = (state: Partial<ContainerStatus>, conditions: object[] = []): Pod => {
+  const { metadata, status } = pod(waiting('PodInitializing'), { conditions });
   return {
     metadata,
     spec: { nodeName: 'n1' },
@@ -89,8 +89,30 @@ test.each<[string, WorkloadView, string, string]>([
     'registry.test/attester:1',
   ],
   [
+    'an attester whose hook failed',
+    view([attested({ state: { terminated: { reason: 'Completed', exitCode: 0 } } })]),
+    'False NotAttested',
+    'could not be run on node "n1": its hook failed',
+  ],
+  [
+    'an attester that ended with its pod',
+    view([
+      attested({ state: { terminated: { reason: 'Completed', exitCode: 0 } } }, [
+        { type: 'Initialized', status: 'True' },
+      ]),
+    ]),
+    'False Starting',
+    '0 of 1',
+  ],
+  [
     'a pod that is attested and starting',
-    view([attested({ state: { terminated: { exitCode: 0 } } })]),
+    view([attested({ state: { running: {} } })]),
+    'False Starting',
+    '0 of 1',
+  ],
+  [
+    'one that is attested now and could not be before',
+    view([attested({ state: { running: {} }, lastState: { terminated: notInGvisor } })]),
     'False Starting',
     '0 of 1',
   ],

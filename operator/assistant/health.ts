@@ -29,7 +29,7 @@ export function decideWorkload(view: WorkloadView): Finding {
       metadata.deletionTimestamp === undefined &&
       metadata.annotations?.[ANNOTATION.revision] === view.revision,
   );
-  const ready = pods.filter(isPodReady).length;
+  const ready = pods.filter((pod) => isTrue(pod, 'Ready')).length;
   if (ready >= view.replicas)
     return yes('Ready', view.replicas === 1 ? 'Its pod is ready.' : `Its ${view.replicas} pods are ready.`);
   return (
@@ -41,26 +41,32 @@ export function decideWorkload(view: WorkloadView): Finding {
   );
 }
 
-function isPodReady(pod: Pod): boolean {
-  return pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+function isTrue(pod: Pod, condition: string): boolean {
+  return pod.status?.conditions?.some(({ type, status }) => type === condition && status === 'True') ?? false;
 }
 
-/** Until the attester has ended well, no other container of the pod is started. */
+/** Until the attester runs and its hook has ended well, no other container of the pod is started. */
 function attesterProblem(pod: Pod, image: string): Finding | undefined {
   const attester = attesterStatus(pod);
   if (!attester) return undefined;
   const ended = attesterEnd(attester);
-  if (ended === undefined || ended.exitCode === 0) return pullFailure(attester, image);
+  if (ended === undefined) return pullFailure(attester, image);
   const node = pod.spec?.nodeName ?? '';
-  if (ended.exitCode !== NOT_IN_SANDBOX) {
+  if (ended.exitCode === NOT_IN_SANDBOX) {
     return no(
       'NotAttested',
-      `The attester (image "${image}") could not be run on node "${node}": ${ended.reason ?? 'Error'}, exit code ${ended.exitCode ?? 'unknown'}. Nothing else of the pod was started.`,
+      `The pod on node "${node}" is not in the sandbox: ${(ended.message ?? 'the attester says so').trim().slice(0, 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
     );
   }
+  // It ends with its pod, too, and is started anew should it end before.
+  if (isTrue(pod, 'Initialized')) return undefined;
+  const how =
+    ended.exitCode === 0
+      ? 'its hook failed (see the Events of the pod)'
+      : `${ended.reason ?? 'Error'}, exit code ${ended.exitCode ?? 'unknown'}`;
   return no(
     'NotAttested',
-    `The pod on node "${node}" is not in the sandbox: ${(ended.message ?? 'the attester says so').trim().slice(0, 300)}. Nothing else of it was started. On that node the runtime handler does not lead to gVisor: mend containerd's configuration there, or take the node out of service.`,
+    `The attester (image "${image}") could not be run on node "${node}": ${how}. Nothing else of the pod was started.`,
   );
 }
 

@@ -50,7 +50,13 @@ describe('a pod', () => {
 
   test('proves that it is in the sandbox before anything else of it starts', () => {
     expect(spec['initContainers']).toMatchObject([
-      { name: 'attest', image: 'registry.test/attester:1', command: ['/attest'] },
+      {
+        name: 'attest',
+        image: 'registry.test/attester:1',
+        command: ['/attest', 'hold'],
+        restartPolicy: 'Always',
+        lifecycle: { postStart: { exec: { command: ['/attest'] } } },
+      },
     ]);
   });
 

@@ -13,7 +13,7 @@ import {
 } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf, sha256 } from '../runtime/digest.ts';
-import { attesterContainer } from '../sandbox/attester.ts';
+import { attesterSidecar } from '../sandbox/attester.ts';
 import type { DatabaseAccess } from './database.ts';
 
 const CONTAINER = 'assistant';
@@ -182,7 +182,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
     },
     hostAliases: [...services, ...outside.hostAliases],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-    initContainers: [attesterContainer(names.attesterImage)],
+    initContainers: [attesterSidecar(names.attesterImage)],
     containers: [
       {
         name: CONTAINER,

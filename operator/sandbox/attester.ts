@@ -5,13 +5,17 @@ export const NOT_IN_SANDBOX = 1;
 
 export const ATTESTER = 'attest';
 
+/** Asks once, and ends with the answer. */
+export const ATTEST = ['/attest'];
+
 /** The attester's own status in a tenant's pod. */
 export function attesterStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.initContainerStatuses?.find(({ name }) => name === ATTESTER);
 }
 
-/** How it ended, the last time that it did. */
+/** How it ended, the last time that it did; nothing while it runs, for then it has attested. */
 export function attesterEnd(status: ContainerStatus | undefined): Terminated | undefined {
+  if (status?.state?.running) return undefined;
   return status?.state?.terminated ?? status?.lastState?.terminated;
 }
 
@@ -20,16 +24,13 @@ export function isOutside(pod: Pod): boolean {
   return attesterEnd(attesterStatus(pod))?.exitCode === NOT_IN_SANDBOX;
 }
 
-/**
- * The container that proves from inside that its pod is sandboxed. The admission policy of the chart knows it field by
- * field (`charts/space/templates/sandbox-policy.yaml`): what is changed here is changed there.
- */
+/** The container that proves from inside that its pod is sandboxed, and ends. */
 export function attesterContainer(image: string) {
   return {
     name: ATTESTER,
     image,
-    command: ['/attest'],
-    // Far above its needs; said so that neither a LimitRange nor a quota says something else.
+    command: ATTEST,
+    // Far above its needs: alone in its pod, it starts the sandbox as well.
     resources: { requests: { cpu: '5m', memory: '16Mi' }, limits: { cpu: '1', memory: '32Mi' } },
     terminationMessagePolicy: 'FallbackToLogsOnError',
     securityContext: {
@@ -37,5 +38,22 @@ export function attesterContainer(image: string) {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     },
+  };
+}
+
+/**
+ * The same for an Assistant's pod, where it goes on: the kubelet sees at once that a container has started, and only
+ * at its next look, up to a second later, that one has ended. It asks twice before anything else starts, as the
+ * container itself and as its hook. The admission policy of the chart knows it field by field
+ * (`charts/space/templates/sandbox-policy.yaml`): what is changed here is changed there.
+ */
+export function attesterSidecar(image: string) {
+  return {
+    ...attesterContainer(image),
+    command: [...ATTEST, 'hold'],
+    restartPolicy: 'Always',
+    lifecycle: { postStart: { exec: { command: ATTEST } } },
+    // It counts for as long as the pod lives. The runtime's own process for it takes most of this.
+    resources: { requests: { cpu: '1m', memory: '8Mi' }, limits: { cpu: '10m', memory: '16Mi' } },
   };
 }

@@ -3,7 +3,7 @@ import type { Deployment, Node, Pod } from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf } from '../runtime/digest.ts';
-import { ATTESTER, attesterContainer } from './attester.ts';
+import { ATTEST, ATTESTER, attesterContainer } from './attester.ts';
 
 const PROBE = 'sandbox-probe';
 
@@ -117,7 +117,7 @@ function isGenuine(names: SpaceNames, node: Node, pod: Pod): boolean {
     others.length === 0 &&
     initContainers.length === 0 &&
     only?.image === names.attesterImage &&
-    JSON.stringify(only.command) === JSON.stringify(['/attest']) &&
+    JSON.stringify(only.command) === JSON.stringify(ATTEST) &&
     [only.args, only.env, only.envFrom, only.volumeMounts].every((list = []) => list.length === 0)
   );
 }

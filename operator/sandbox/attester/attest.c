@@ -1,13 +1,15 @@
 /*
- * Ends with 0 when it runs in gVisor, else with 1 and a line that says what it found instead.
+ * Ends with 0 when it runs in gVisor, else with 1 and a line that says what it found instead. With the argument "hold"
+ * it asks the same first, and what would end with 0 then waits for SIGTERM.
  *
  * It is the first container of every Assistant's pod, so it asks only for what the pod's author cannot arrange: each
- * sign comes from the kernel itself, none from a file that could be mounted, a variable or an argument, and all must
- * agree. What cannot be read is no sign.
+ * sign comes from the kernel itself, none from a file that could be mounted or a variable, and all must agree. What
+ * cannot be read is no sign.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/klog.h>
@@ -16,7 +18,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { IN_GVISOR = 0, NOT_IN_GVISOR = 1 };
+enum { IN_GVISOR = 0, NOT_IN_GVISOR = 1, MISUSED = 2 };
 enum { SYSLOG_ACTION_READ_ALL = 3 };
 
 /* gVisor's kernel has a log of its own, which begins with its name. Linux refuses its log, or shows another. */
@@ -46,7 +48,7 @@ static const char *personalities(void) {
   return errno == EINVAL ? NULL : "refused";
 }
 
-int main(void) {
+static int attest(void) {
   const struct {
     const char *name;
     const char *(*wrong)(void);
@@ -66,4 +68,24 @@ int main(void) {
   if (found[0] == 0) return IN_GVISOR;
   fprintf(stderr, "not in gVisor (kernel %.65s): %s\n", kernel.release, found);
   return NOT_IN_GVISOR;
+}
+
+/* As the first process of its container it has no default for a signal; one that came early has waited. */
+static void hold(const sigset_t *ends) {
+  while (sigwaitinfo(ends, NULL) < 0) continue;
+}
+
+int main(int count, char **arguments) {
+  int holds = count == 2 && strcmp(arguments[1], "hold") == 0;
+  if (count > 1 && !holds) {
+    fputs("usage: attest [hold]\n", stderr);
+    return MISUSED;
+  }
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  if (holds) sigprocmask(SIG_BLOCK, &ends, NULL);
+  int found = attest();
+  if (found == IN_GVISOR && holds) hold(&ends);
+  return found;
 }
