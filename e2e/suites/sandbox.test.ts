@@ -145,18 +145,23 @@ describe('the sandbox gate', () => {
     await ready('capsule', home);
   });
 
-  it('takes no pod made by hand but one in the sandbox that proves it', async () => {
+  it('takes no pod made by hand but one in the sandbox that proves it to its end', async () => {
     const whole = await copyOfPod(namespace, 'early', 'by-hand');
     const { initContainers: _, ...without } = whole.spec;
     const bare = await kube.tryApply({ ...whole, spec: without });
     expect(bare.code).not.toBe(0);
     expect(bare.stderr).toContain('first init container must be the attester');
-    await kube.apply(whole);
+    // The finalizer keeps it readable when the kubelet has ended it.
+    await kube.apply({ ...whole, metadata: { ...whole.metadata, finalizers: ['test.space/read'] } });
     await until('the whole one to run', async () => {
       const pod = await kube.get('pod', 'by-hand', namespace);
       return pod?.status.phase === 'Running' && pod.status.initContainerStatuses[0].started;
     });
     await kube.remove('pod', 'by-hand', namespace);
+    // Asked to end, not killed after the time of grace.
+    expect((await attesterEnded(namespace, 'by-hand')).ended).toMatchObject({ exitCode: 0 });
+    const free = ['patch', 'pod', 'by-hand', '-n', namespace, '--type=merge', '-p'];
+    expect(await kube.run([...free, '{"metadata":{"finalizers":null}}'])).toMatchObject({ code: 0 });
     await gone('pod', 'by-hand', namespace);
   });
 
