@@ -85,9 +85,9 @@ export function answerHeaders(upstream: Headers, metadata: string): Record<strin
     const value = upstream[name];
     if (value !== undefined) result[name] = value;
   }
-  for (const [name, value] of Object.entries(upstream)) {
-    if (name.startsWith(UPSTREAM_METADATA))
-      result[`${metadata}${name.slice(UPSTREAM_METADATA.length)}`] = value;
+  for (const name of Object.keys(upstream)) {
+    if (!name.startsWith(UPSTREAM_METADATA)) continue;
+    result[`${metadata}${name.slice(UPSTREAM_METADATA.length)}`] = upstream[name] ?? '';
   }
   return result;
 }

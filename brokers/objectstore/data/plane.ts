@@ -111,7 +111,7 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     exchange.code = error.code;
     exchange.error = error.status >= 500 ? error : undefined;
     if (response.headersSent || response.destroyed) return void response.destroy();
-    if (error.retryAfter !== undefined) response.setHeader('retry-after', String(error.retryAfter));
+    if (error.retryAfter !== undefined) exchange.common['retry-after'] = String(error.retryAfter);
     // Nobody reads the body any more.
     abort.abort(error);
     if (!request.complete) linger(request);
@@ -133,10 +133,7 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
   function listener(request: IncomingMessage, response: ServerResponse): void {
     const exchange = beginExchange(request, response);
     const protocol = exchange.path.startsWith('/v1/') || exchange.path === '/healthz' ? json : s3;
-    response.setHeader('cache-control', 'no-store');
-    response.setHeader('x-content-type-options', 'nosniff');
-    response.setHeader('trace-id', exchange.traceId);
-    if (draining) response.setHeader('connection', 'close');
+    if (draining) exchange.common['connection'] = 'close';
     response.once('close', () => {
       if (!response.writableFinished) exchange.abort.abort();
       exchange.release?.();

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Headers, ListedObject, Part, S3Client } from '../upstream/client.ts';
-import type { Head } from '../upstream/transport.ts';
+import type { Head } from '../upstream/relay.ts';
 import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './address.ts';
 import type { KeyPrefix, ObjectKey } from './keys.ts';
 import { createMultipart } from './multipart.ts';

@@ -1,7 +1,6 @@
-import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@space/broker-kit';
 import type { Bucket } from '../data/address.ts';
-import type { Exchange } from '../data/exchange.ts';
+import { type Exchange, writeHead } from '../data/exchange.ts';
 import { objectHeaders, type Received } from '../data/headers.ts';
 import { decodePath, type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
@@ -20,7 +19,6 @@ const DOCUMENT_LIMIT = 2 * 1024 * 1024;
 /** A request that was let in: what its operation reads from it, and how it answers. */
 export interface Admitted extends S3Match {
   readonly exchange: Exchange;
-  readonly response: ServerResponse;
   readonly call: Call;
   readonly headers: Received;
   readonly verified: Verified;
@@ -85,7 +83,7 @@ export function answer(one: Admitted, root: string, content: readonly XmlElement
   xml(one, xmlDocument(root, content));
 }
 
-export function xml({ response }: Admitted, body: string): void {
-  response.writeHead(200, { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) });
-  response.end(body);
+export function xml({ exchange }: Admitted, body: string): void {
+  const about = { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) };
+  writeHead(exchange, 200, about).end(body);
 }

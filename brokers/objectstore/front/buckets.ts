@@ -1,4 +1,5 @@
 import type { Bucket } from '../data/address.ts';
+import { writeHead } from '../data/exchange.ts';
 import type { Seal } from '../data/seal.ts';
 import type { ObjectStore } from '../data/store.ts';
 import { answer, bucketOf, type Handlers, xml } from './admitted.ts';
@@ -31,7 +32,7 @@ export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name
       const owner = ['Owner', [['ID', 'space']]] as const;
       answer(one, 'ListAllMyBucketsResult', [owner, ['Buckets', [bucket('data'), bucket('shared')]]]);
     },
-    HeadBucket: async ({ response }) => void response.writeHead(200, { 'content-length': 0 }).end(),
+    HeadBucket: async ({ exchange }) => void writeHead(exchange, 200, { 'content-length': 0 }).end(),
     CreateBucket: async () => {
       throw new FrontError(
         'already_exists',

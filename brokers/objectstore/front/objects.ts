@@ -1,4 +1,5 @@
 import { ServiceError } from '@space/broker-kit';
+import { writeHead } from '../data/exchange.ts';
 import { answerHeaders, readConditions, writeConditions } from '../data/headers.ts';
 import { decodePath, type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
@@ -27,15 +28,14 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const conditions = readConditions(one.headers);
       const key = readableKey(one);
       gate.transfer(one.exchange);
-      await store.get(one.call, { bucket: bucketOf(one), key }, conditions, (head) => {
-        one.response.writeHead(head.status, answerHeaders(head.headers, METADATA));
-        return one.response;
-      });
+      await store.get(one.call, { bucket: bucketOf(one), key }, conditions, (head) =>
+        writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)),
+      );
     },
     HeadObject: async (one) => {
       const place = { bucket: bucketOf(one), key: readableKey(one) };
       const head = await store.head(one.call, place, readConditions(one.headers));
-      one.response.writeHead(head.status, answerHeaders(head.headers, METADATA)).end();
+      writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)).end();
     },
     PutObject: async (one) => {
       const body = bodyOf(one);
@@ -45,7 +45,7 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const place = { bucket: bucketOf(one), key: keyOf(one) };
       gate.transfer(one.exchange);
       const { etag } = await store.put(one.call, place, body, headers);
-      one.response.writeHead(200, { ...body.checksums, etag, 'content-length': 0 }).end();
+      writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
     },
     CopyObject: async (one) => {
       const directive = one.headers.get('x-amz-metadata-directive') ?? 'COPY';
@@ -64,7 +64,7 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       // S3 has nothing to say about the removal of what cannot be.
       if (place.key === undefined) readableKey(one);
       else await store.delete(one.call, { ...place, key: place.key }, one.headers.get('if-match'));
-      one.response.writeHead(204).end();
+      writeHead(one.exchange, 204, {}).end();
     },
     DeleteObjects: async (one) => {
       const bucket = bucketOf(one);

@@ -1,4 +1,4 @@
-import type { Exchange, Protocol } from '../data/exchange.ts';
+import { type Exchange, type Protocol, writeHead } from '../data/exchange.ts';
 import { type Received, receivedHeaders } from '../data/headers.ts';
 import type { Gate } from '../data/plane.ts';
 import type { DataKeys, Seal } from '../data/seal.ts';
@@ -50,7 +50,7 @@ export function createS3Protocol({ gate, tenants, store, cursors, keys, now }: F
 
   return {
     serve: async (exchange) => {
-      const { request, response } = exchange;
+      const { request } = exchange;
       exchange.operation = 's3';
       const who = await authenticate(exchange);
       const tenant = gate.admit(exchange, who?.tenant);
@@ -66,16 +66,14 @@ export function createS3Protocol({ gate, tenants, store, cursors, keys, now }: F
       // The bucket is there, whatever it was to be made like.
       if (match.operation !== 'CreateBucket') checkS3Headers(headers);
       const call = { tenant, signal: exchange.abort.signal, grant: grantOf(headers) };
-      await handlers[match.operation]({ ...match, exchange, response, call, headers, verified });
+      await handlers[match.operation]({ ...match, exchange, call, headers, verified });
     },
-    refuse: ({ request, response, traceId }, error) => {
+    refuse: (exchange, error) => {
+      const { request, traceId } = exchange;
       const { status, code } = s3AnswerOf(error);
       const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${code}</Message><RequestId>${traceId}</RequestId></Error>`;
-      response.writeHead(status, {
-        'content-type': 'application/xml',
-        'content-length': Buffer.byteLength(body),
-      });
-      response.end(request.method === 'HEAD' ? undefined : body);
+      const about = { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) };
+      writeHead(exchange, status, about).end(request.method === 'HEAD' ? undefined : body);
     },
   };
 }

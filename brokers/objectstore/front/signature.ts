@@ -1,7 +1,14 @@
 import { timingSafeEqual } from 'node:crypto';
 import { decodePath, decodeQueryValue } from '../data/keys.ts';
 import { encode, encodePath } from '../upstream/encode.ts';
-import { ALGORITHM, type Scope, type Signable, signatureOf, signingKey } from '../upstream/sigv4.ts';
+import {
+  ALGORITHM,
+  type Scope,
+  type Signable,
+  scopeText,
+  signatureOf,
+  signingKey,
+} from '../upstream/sigv4.ts';
 
 /** The Authorization header of a signed request. */
 export interface Claim {
@@ -57,7 +64,8 @@ export function verify(
   let verified: Verified | undefined;
   for (const secret of secrets) {
     const key = signingKey(secret, claim.scope);
-    const expected = Buffer.from(signatureOf(signable, key, time, claim.scope), 'hex');
+    const { signature } = signatureOf(signable, key, time, scopeText(claim.scope));
+    const expected = Buffer.from(signature, 'hex');
     if (timingSafeEqual(expected, given))
       verified = { key, scope: claim.scope, time, signature: claim.signature };
   }

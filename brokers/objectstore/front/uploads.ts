@@ -1,4 +1,5 @@
 import type { Bucket } from '../data/address.ts';
+import { writeHead } from '../data/exchange.ts';
 import { writeConditions } from '../data/headers.ts';
 import { numberOf } from '../data/json/routes.ts';
 import type { ObjectKey } from '../data/keys.ts';
@@ -46,7 +47,7 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const at = uploadPartOf(one);
       gate.transfer(one.exchange);
       const { etag } = await store.putPart(one.call, at, body, {});
-      one.response.writeHead(200, { ...body.checksums, etag, 'content-length': 0 }).end();
+      writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
     },
     UploadPartCopy: async (one) => {
       const range = one.headers.get('x-amz-copy-source-range');
@@ -99,7 +100,7 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
     },
     AbortMultipartUpload: async (one) => {
       await store.abortUpload(one.call, uploadOf(one));
-      one.response.writeHead(204).end();
+      writeHead(one.exchange, 204, {}).end();
     },
   };
 }

@@ -3,8 +3,9 @@ import type { Readable, Writable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { encodePath } from './encode.ts';
 import { S3Error } from './errors.ts';
+import type { Head } from './relay.ts';
 import type { Target } from './target.ts';
-import { type Ask, checkBody, createTransport, type Head } from './transport.ts';
+import { type Ask, checkBody, createTransport } from './transport.ts';
 import { childrenOf, parseXml, textOf, type XmlNode, xmlDocument } from './xml.ts';
 
 interface Body {

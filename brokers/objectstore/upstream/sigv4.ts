@@ -38,29 +38,28 @@ export function signingKey(secret: string, { day, region }: Scope): Buffer {
   return hmac(hmac(hmac(date, region), 's3'), 'aws4_request');
 }
 
-/** Names of the headers in `Signable`, as they are listed in an Authorization header. */
-export function signedHeaderNames({ headers }: Signable): string {
-  return sorted(headers)
-    .map(([name]) => name)
-    .join(';');
+export interface Signature {
+  /** Lower-case hex. */
+  readonly signature: string;
+  /** Names of the headers that it covers, as they are listed in an Authorization header. */
+  readonly signedHeaders: string;
 }
 
-/** Lower-case hex. `time` is the ISO 8601 basic form of `x-amz-date`. */
-export function signatureOf(request: Signable, key: Buffer, time: string, scope: Scope): string {
-  const digest = sha256(canonicalRequest(request));
-  return hmac(key, `${ALGORITHM}\n${time}\n${scopeText(scope)}\n${digest}`).toString('hex');
-}
-
-function canonicalRequest(request: Signable): string {
+/** `time` is the ISO 8601 basic form of `x-amz-date`. */
+export function signatureOf(request: Signable, key: Buffer, time: string, scope: string): Signature {
   const query = sorted(request.query)
     .map(([name, value]) => `${name}=${value}`)
     .join('&');
-  const headers = sorted(request.headers)
-    .map(([name, value]) => `${name}:${value.trim().replace(/ +/g, ' ')}\n`)
-    .join('');
-  return [request.method, request.path, query, headers, signedHeaderNames(request), request.payload].join(
-    '\n',
+  let headers = '';
+  let names = '';
+  for (const [name, value] of sorted(request.headers)) {
+    headers += `${name}:${value.trim().replace(/ {2,}/g, ' ')}\n`;
+    names += names === '' ? name : `;${name}`;
+  }
+  const digest = sha256(
+    `${request.method}\n${request.path}\n${query}\n${headers}\n${names}\n${request.payload}`,
   );
+  return { signature: hmacHex(key, `${ALGORITHM}\n${time}\n${scope}\n${digest}`), signedHeaders: names };
 }
 
 /** `20261121T134501Z` */
@@ -76,9 +75,13 @@ export function hmac(key: string | Buffer, data: string): Buffer {
   return createHmac('sha256', key).update(data, 'utf8').digest();
 }
 
+function hmacHex(key: Buffer, data: string): string {
+  return createHmac('sha256', key).update(data, 'utf8').digest('hex');
+}
+
 /** By code unit, as AWS sorts; names first, then values. */
 function sorted(pairs: Signable['query']): Signable['query'] {
-  return pairs.toSorted(([a, x], [b, y]) => (a === b ? order(x, y) : order(a, b)));
+  return pairs.length < 2 ? pairs : pairs.toSorted(([a, x], [b, y]) => (a === b ? order(x, y) : order(a, b)));
 }
 
 function order(a: string, b: string): number {

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { CODED_PAYLOAD, coded } from './coded.ts';
 import { encode, encodePath } from './encode.ts';
 import { fromTransport, S3Error } from './errors.ts';
+import { type Head, relay, single } from './relay.ts';
 import { createSigner } from './sign.ts';
 import { EMPTY_SHA256, sha256 } from './sigv4.ts';
 import { routeOf, type Target } from './target.ts';
@@ -19,12 +20,6 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | { readonly stream: Readable; readonly length: number };
   readonly signal?: AbortSignal | undefined;
-}
-
-/** The head of an answer. */
-export interface Head {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface Transport {
@@ -44,24 +39,21 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
   const route = routeOf(target);
   const sign = createSigner(target);
 
-  function signed({ method, key, query = {}, headers = {}, body, signal }: Ask): Dispatcher.RequestOptions {
+  function signed({ method, key, query, headers, body, signal }: Ask): Dispatcher.RequestOptions {
     const path = key === undefined ? route.path || '/' : `${route.path}/${encodePath(key)}`;
-    const pairs = Object.entries(query).map(([name, value]) => [encode(name), encode(value)] as const);
-    const sent = body === undefined || Buffer.isBuffer(body) ? body : coded(body.stream, body.length);
-    const all = {
-      host: route.host,
-      ...headers,
-      ...(sent === undefined ? {} : { 'content-length': String(sent.length) }),
-      ...(sent === undefined || Buffer.isBuffer(sent) ? {} : sent.headers),
-    };
-    const payload = sent === undefined ? EMPTY_SHA256 : Buffer.isBuffer(sent) ? sha256(sent) : CODED_PAYLOAD;
+    const pairs =
+      query === undefined
+        ? []
+        : Object.entries(query).map(([name, value]) => [encode(name), encode(value)] as const);
     const suffix = pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`;
+    const { payload, sent, about } = payloadOf(body);
+    const all = [['host', route.host] as const, ...Object.entries(headers ?? {}), ...about];
     return {
       origin: route.origin,
       method,
       path: `${path}${suffix}`,
-      headers: sign({ method, path, query: pairs, headers: Object.entries(all), payload }, now()),
-      body: sent === undefined ? null : Buffer.isBuffer(sent) ? sent : sent.stream,
+      headers: sign({ method, path, query: pairs, headers: all, payload }, now()),
+      body: sent,
       ...(signal === undefined ? {} : { signal }),
     };
   }
@@ -98,9 +90,9 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
       await attempt(
         ask,
         () =>
-          dispatcher.stream(signed(ask), ({ statusCode, headers }) => {
-            head = { status: statusCode, headers: single(headers) };
-            if (isSuccess(statusCode)) return into(head);
+          relay(dispatcher, { request: signed(ask), signal: ask.signal }, (begun) => {
+            head = begun;
+            if (isSuccess(begun.status)) return into(begun);
             refused = new Collector(ERROR_LIMIT);
             return refused;
           }),
@@ -111,6 +103,22 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
       return head;
     },
   };
+}
+
+interface Payload {
+  /** What the signature says of the body. */
+  readonly payload: string;
+  readonly sent: Buffer | Readable | null;
+  readonly about: readonly (readonly [name: string, value: string])[];
+}
+
+function payloadOf(body: Ask['body']): Payload {
+  if (body === undefined) return { payload: EMPTY_SHA256, sent: null, about: [] };
+  if (Buffer.isBuffer(body))
+    return { payload: sha256(body), sent: body, about: [['content-length', String(body.length)]] };
+  const { stream, length, headers } = coded(body.stream, body.length);
+  const about = [['content-length', String(length)] as const, ...Object.entries(headers)];
+  return { payload: CODED_PAYLOAD, sent: stream, about };
 }
 
 /** Throws S3Error when a 200 turns out to carry an error, as copies and completions may. */
@@ -134,13 +142,6 @@ function s3Code(body: Buffer): string {
 /** A condition that says "you have it already" is an answer, not an error. */
 const isSuccess = (status: number) => (status >= 200 && status < 300) || status === 304;
 const isStale = ({ code }: S3Error) => code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
-
-/** Headers that came twice are not believed. */
-function single(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
-  const result: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) if (typeof value === 'string') result[name] = value;
-  return result;
-}
 
 async function readUpTo(body: Readable, limit: number): Promise<Buffer> {
   const chunks: Buffer[] = [];

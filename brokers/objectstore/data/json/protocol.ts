@@ -9,11 +9,10 @@ import {
   readJsonObject,
   type Secret,
   ServiceError,
-  sendJson,
 } from '@space/broker-kit';
 import type { Bucket } from '../address.ts';
 import { detach } from '../detach.ts';
-import type { Exchange, Protocol } from '../exchange.ts';
+import { type Exchange, type Protocol, writeHead, writeJson } from '../exchange.ts';
 import {
   answerHeaders,
   objectHeaders,
@@ -75,19 +74,17 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
     },
     'object.get': async (one) => {
       noBody(one);
-      const { response } = one.exchange;
       const conditions = readConditions(one.headers);
       const place = placeOf(one);
       gate.transfer(one.exchange);
-      await store.get(one.call, place, conditions, (head) => {
-        response.writeHead(head.status, answerHeaders(head.headers, METADATA));
-        return response;
-      });
+      await store.get(one.call, place, conditions, (head) =>
+        writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)),
+      );
     },
     'object.head': async (one) => {
       noBody(one);
       const head = await store.head(one.call, placeOf(one), readConditions(one.headers));
-      one.exchange.response.writeHead(head.status, answerHeaders(head.headers, METADATA)).end();
+      writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)).end();
     },
     'object.delete': async (one) => {
       noBody(one);
@@ -174,12 +171,12 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
 
   return {
     serve: async (exchange) => {
-      const { request, response } = exchange;
-      const matched = matchRoute(request.method ?? '', exchange.path, (allow) =>
-        response.setHeader('allow', allow),
-      );
+      const { request } = exchange;
+      const matched = matchRoute(request.method ?? '', exchange.path, (allow) => {
+        exchange.common['allow'] = allow;
+      });
       exchange.operation = matched.operation;
-      if (matched.operation === 'healthz') return sendJson(response, 200, '{"status":"ok"}');
+      if (matched.operation === 'healthz') return writeJson(exchange, 200, '{"status":"ok"}');
       const tenant = gate.admit(exchange, await tenantOf(request, matched.operation, tenants));
       const headers = receivedHeaders(request.rawHeaders);
       for (const name of headers.keys())
@@ -189,8 +186,7 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
       const query = queryOf(exchange.query, matched.parameters);
       await handlers[matched.operation]({ ...matched, exchange, call, headers, query });
     },
-    refuse: ({ response, traceId }, error) =>
-      sendJson(response, error.status, errorBody(error.code, traceId)),
+    refuse: (exchange, error) => writeJson(exchange, error.status, errorBody(error.code, exchange.traceId)),
   };
 
   async function json({ exchange }: Admitted, limit: number): Promise<unknown> {
@@ -252,6 +248,6 @@ function noBody({ headers }: Admitted): void {
     throw new ServiceError('invalid_request', 'a body where none belongs');
 }
 
-function answer({ exchange: { response, traceId } }: Admitted, content: object): void {
-  sendJson(response, 200, JSON.stringify({ ...content, trace_id: traceId }));
+function answer({ exchange }: Admitted, content: object): void {
+  writeJson(exchange, 200, JSON.stringify({ ...content, trace_id: exchange.traceId }));
 }

@@ -1,0 +1,140 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { Writable } from 'node:stream';
+import { portOf } from '@space/broker-kit';
+import { Pool } from 'undici';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { until } from '../../db/testing/postgres.ts';
+import { type Head, relay } from './relay.ts';
+
+const MIB = 1024 * 1024;
+
+let server: Server;
+let pool: Pool;
+let answer: (response: ServerResponse) => void;
+
+beforeEach(async () => {
+  answer = (response) => void response.end('hello');
+  server = createServer((_, response) => answer(response)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  pool = new Pool(`http://127.0.0.1:${portOf(server)}`, { connections: 1 });
+});
+
+afterEach(async () => {
+  await pool.destroy();
+  server.closeAllConnections();
+  server.close();
+});
+
+const get = (into: (head: Head) => Writable, signal?: AbortSignal) =>
+  relay(pool, { request: { method: 'GET', path: '/' }, signal }, into);
+
+/** Counts what is written to it; takes nothing more while it is held. */
+function sink(): { readonly to: Writable; bytes: number; release: () => void } {
+  const counting: { bytes: number; release: () => void } = { bytes: 0, release: () => undefined };
+  let held: Promise<void> | undefined = new Promise((resolve) => {
+    counting.release = () => {
+      held = undefined;
+      resolve();
+    };
+  });
+  const to = new Writable({
+    highWaterMark: 64 * 1024,
+    write: (chunk: Buffer, _, done) => {
+      counting.bytes += chunk.length;
+      if (held === undefined) done();
+      else void held.then(() => done());
+    },
+  });
+  return Object.assign(counting, { to });
+}
+
+test('a body waits for whoever takes it, and comes whole', async () => {
+  let handedOver = 0;
+  answer = (response) => {
+    const piece = Buffer.alloc(MIB);
+    const more = () => {
+      while (handedOver < 64) {
+        handedOver += 1;
+        if (!response.write(piece)) return void response.once('drain', more);
+      }
+      response.end();
+    };
+    more();
+  };
+  const slow = sink();
+  const done = get(() => slow.to);
+  await until(() => slow.bytes > 0, 'the first bytes');
+  await until(async () => {
+    const before = handedOver;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return handedOver === before;
+  }, 'the server to wait');
+  expect(handedOver).toBeLessThan(64);
+  expect(slow.bytes).toBeLessThan(MIB);
+  slow.release();
+  await done;
+  expect(slow.bytes).toBe(64 * MIB);
+});
+
+test('who gives up while all connections are taken is told at once, and nothing is sent for it', async () => {
+  let requests = 0;
+  const kept: ServerResponse[] = [];
+  answer = (response) => {
+    requests += 1;
+    kept.push(response);
+  };
+  const open = sink();
+  open.release();
+  const first = get(() => open.to);
+  await until(() => requests === 1, 'the first request');
+  const abort = new AbortController();
+  const second = get(() => open.to, abort.signal);
+  abort.abort(new Error('enough'));
+  await expect(second).rejects.toThrow('enough');
+  kept[0]?.end('x');
+  await first;
+  const third = sink();
+  third.release();
+  const last = get(() => third.to);
+  await until(() => requests > 1, 'the next request');
+  kept[1]?.end('y');
+  await last;
+  expect(requests).toBe(2);
+});
+
+test('a body that nobody takes any more is not read on', async () => {
+  let closed = false;
+  answer = (response) => {
+    response.on('close', () => {
+      closed = true;
+    });
+    response.write(Buffer.alloc(8 * MIB));
+  };
+  const gone = sink();
+  const done = get(() => gone.to);
+  await until(() => gone.bytes > 0, 'the first bytes');
+  gone.to.destroy();
+  await expect(done).rejects.toThrow('closed before the end');
+  await until(() => closed, 'the connection to end');
+});
+
+test('a body that ends too early breaks off what was begun with it', async () => {
+  answer = (response) => {
+    response.writeHead(200, { 'content-length': 100 });
+    response.write('short', () => response.destroy());
+  };
+  const cut = sink();
+  cut.release();
+  await expect(get(() => cut.to)).rejects.toThrow();
+  expect(cut.to.destroyed).toBe(true);
+  expect(cut.to.writableFinished).toBe(false);
+});
+
+test('whoever will not take an answer ends it', async () => {
+  const refuse = () => {
+    throw new Error('not for me');
+  };
+  await expect(get(refuse)).rejects.toThrow('not for me');
+  await expect(get(() => sink().to, AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+});
