@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- NAME [--quick] [--kills N]`: runs one benchmark of this folder, prints its table for people and ends with
- * one JSON line of its figures for machines. `--quick` ends within a minute.
+ * `npm run bench -- NAME [--quick] [--kills N] [--only PART,…]`: runs one benchmark of this folder, prints its table for
+ * people and ends with one JSON line of its figures for machines. `--quick` ends within a minute.
  */
 import { readdir } from 'node:fs/promises';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -20,12 +20,18 @@ async function names(): Promise<string[]> {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { quick: { type: 'boolean', default: false }, kills: { type: 'string' } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    kills: { type: 'string' },
+    only: { type: 'string' },
+  },
 });
 const [name] = positionals;
 const known = await names();
 if (name === undefined || positionals.length > 1 || !known.includes(name)) {
-  console.error(`usage: npm run bench -- NAME [--quick] [--kills N]\nNAME is one of: ${known.join(', ')}`);
+  console.error(
+    `usage: npm run bench -- NAME [--quick] [--kills N] [--only PART,…]\nNAME is one of: ${known.join(', ')}`,
+  );
   process.exit(2);
 }
 
@@ -34,6 +40,7 @@ const started = performance.now();
 const report = await run({
   quick: values.quick,
   ...(values.kills === undefined ? {} : { kills: Number(values.kills) }),
+  ...(values.only === undefined ? {} : { only: values.only.split(',') }),
 });
 const seconds = Math.round((performance.now() - started) / 100) / 10;
 const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;

@@ -11,8 +11,12 @@ export type Row = Readonly<Record<string, number | string>>;
 
 /** A file of this folder that `npm run bench -- NAME` can run. */
 export interface Benchmark {
-  /** `kills`: for what kills, how often, where it is not to be the usual number. */
-  run(options: { readonly quick: boolean; readonly kills?: number }): Promise<Report>;
+  /** `kills`: for what kills, how often, where it is not to be the usual number; `only`: the parts that are wanted. */
+  run(options: {
+    readonly quick: boolean;
+    readonly kills?: number;
+    readonly only?: readonly string[];
+  }): Promise<Report>;
 }
 
 /** The value below which the share `q` (0 to 1) of the samples lies, by the nearest-rank rule. */

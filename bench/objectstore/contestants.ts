@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
@@ -11,6 +11,7 @@ import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
 import { EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
 import { ensureBuilt } from '../../e2e/cluster/builds/go.ts';
 import { built } from '../../e2e/cluster/tools.ts';
+import { bundle } from '../../scripts/bundle.ts';
 import { type Program, startProgram, watchProcess } from './program.ts';
 
 /** A way to the same S3 server. */
@@ -30,9 +31,16 @@ const KEYS = {
 /** rclone with the parts alone that are needed here. */
 export const RCLONE = { component: 'rclone', programs: { '.': 'rclone' } };
 
+/** What is stored through the broker, and what is stored by the others. */
+const OBJECTS = /^(?:c|object-.*)$/;
+
 /** The S3 server, and the gateways in front of it: ours, versitygw's own and rclone's. */
 export async function startContestants(): Promise<{
   readonly all: readonly Contestant[];
+  /** The one of them that is ours. */
+  readonly broker: Contestant;
+  /** Takes the objects off the disk behind everybody's back. */
+  clear(): void;
   stop(): Promise<void>;
 }> {
   const directory = mkdtempSync(join(tmpdir(), 'space-bench-'));
@@ -89,6 +97,12 @@ export async function startContestants(): Promise<{
         signing('versitygw s3', gateway.origin, KEYS, gateway.program),
         signing('rclone serve s3', served.origin, KEYS, served.program),
       ],
+      broker: ours,
+      clear: () => {
+        const bucket = join(s3.directory, BUCKET);
+        for (const name of readdirSync(bucket).filter((entry) => OBJECTS.test(entry)))
+          rmSync(join(bucket, name), { recursive: true });
+      },
       stop,
     };
 
@@ -114,7 +128,9 @@ export async function startContestants(): Promise<{
         OBJECT_REQUESTS_BURST: plenty,
         OBJECT_STREAMS: '1000',
       };
-      const main = join(import.meta.dirname, '../../brokers/objectstore/main.ts');
+      // As in the image: one file, and no types to strip.
+      await bundle('objectstore-broker');
+      const main = join(import.meta.dirname, '../../dist/objectstore-broker/main.mjs');
       const url = `http://127.0.0.1:${port}`;
       const program = await startProgram([process.execPath, ...FLAGS, main], env, `${url}/healthz`);
       closers.push(() => program.stop());

@@ -1,0 +1,185 @@
+import { Readable } from 'node:stream';
+import { Pool } from 'undici';
+import type { Contestant } from './contestants.ts';
+
+/** The load generator: one process beside the contestants on the same machine, doing as little as it can. */
+
+export const KIB = 1024;
+export const MIB = 1024 * KIB;
+
+export type Method = 'GET' | 'PUT';
+
+/** What callers do: each the same, one request after the other. */
+export interface Load {
+  readonly method: Method;
+  readonly size: number;
+  readonly clients: number;
+  readonly seconds: number;
+}
+
+export interface Measured {
+  readonly perSecond: number;
+  readonly mibPerSecond: number;
+  /** Of requests, from their beginning to their last byte; none where bodies are cut when the time is over. */
+  readonly ms: readonly number[];
+  /** Processors that the process in between, or the server itself, kept busy. */
+  readonly cpu: number;
+}
+
+/** Connections, buffers and compilers are where they will be when the clock starts. */
+const WARM_SECONDS = 0.5;
+const PIECE = Buffer.alloc(64 * KIB, 'space');
+const SMALL = Buffer.alloc(MIB, 'space');
+
+const nameOf = (size: number, i = 0) => `object-${size}-${i}`;
+
+/** Bodies that take longer than a moment are counted by their bytes, and cut in the end. */
+export const isLong = (size: number) => size > MIB;
+
+/** So many callers, each asking again as soon as it was answered. */
+export async function closedLoop(contestant: Contestant, load: Load): Promise<Measured> {
+  const { method, size, clients, seconds } = load;
+  const calls = open(contestant, clients);
+  let running = true;
+  let ms: number[] = [];
+  const worker = async (i: number) => {
+    while (running) {
+      const begun = performance.now();
+      await calls.once(method, nameOf(size, method === 'PUT' ? i + 1 : 0), size);
+      ms.push(performance.now() - begun);
+    }
+  };
+  try {
+    const workers = Promise.all(Array.from({ length: clients }, (_, i) => worker(i)));
+    // A worker that fails ends the measurement at once.
+    const wait = (s: number) => Promise.race([workers, sleep(s * 1_000)]);
+    await wait(WARM_SECONDS);
+    ms = [];
+    const [at, cpu, moved] = [performance.now(), contestant.program.cpuSeconds(), calls.moved()];
+    await wait(seconds);
+    const took = (performance.now() - at) / 1_000;
+    const bytes = isLong(size) ? calls.moved() - moved : ms.length * size;
+    const measured = {
+      perSecond: bytes / size / took,
+      mibPerSecond: bytes / MIB / took,
+      ms: isLong(size) ? [] : ms,
+      cpu: (contestant.program.cpuSeconds() - cpu) / took,
+    };
+    running = false;
+    if (isLong(size)) calls.cut();
+    await workers.catch((error: unknown) => {
+      if (!isLong(size)) throw error;
+    });
+    return measured;
+  } finally {
+    running = false;
+    await calls.close();
+  }
+}
+
+/**
+ * Small GETs begun at a steady rate, whatever becomes of those before. Each is timed from when it was due, so that a
+ * contestant that falls behind shows it.
+ */
+export async function steadyRate(
+  contestant: Contestant,
+  { size, clients, seconds }: Omit<Load, 'method'>,
+  perSecond: number,
+): Promise<Measured> {
+  const calls = open(contestant, clients);
+  const ms: number[] = [];
+  const all: Promise<void>[] = [];
+  try {
+    await Promise.all(Array.from({ length: clients }, () => calls.once('GET', nameOf(size), size)));
+    const total = Math.round(perSecond * (seconds + WARM_SECONDS));
+    const began = performance.now();
+    const cpu = contestant.program.cpuSeconds();
+    while (all.length < total) {
+      const due = began + (all.length * 1_000) / perSecond;
+      if (due > performance.now()) {
+        await sleep(1);
+        continue;
+      }
+      const counted = due - began >= WARM_SECONDS * 1_000;
+      const call = calls.once('GET', nameOf(size), size);
+      const timed = call.then(() => void (counted && ms.push(performance.now() - due)));
+      // Its failure is told in the end.
+      timed.catch(() => undefined);
+      all.push(timed);
+    }
+    await Promise.all(all);
+    const took = (performance.now() - began) / 1_000;
+    return {
+      perSecond: total / took,
+      mibPerSecond: (total * size) / MIB / took,
+      ms,
+      cpu: (contestant.program.cpuSeconds() - cpu) / took,
+    };
+  } finally {
+    await calls.close();
+  }
+}
+
+export async function store(contestant: Contestant, size: number): Promise<void> {
+  const calls = open(contestant, 1);
+  try {
+    await calls.once('PUT', nameOf(size), size);
+  } finally {
+    await calls.close();
+  }
+}
+
+/** Requests over connections of their own. */
+function open(contestant: Contestant, connections: number) {
+  const pool = new Pool(contestant.origin, { connections, bodyTimeout: 0, headersTimeout: 0 });
+  let moved = 0;
+
+  function once(method: Method, name: string, size: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let received = 0;
+      const headers = contestant.headers(method, name);
+      if (method === 'PUT') headers['content-length'] = String(size);
+      const body = method === 'GET' ? null : isLong(size) ? pieces(size) : SMALL.subarray(0, size);
+      pool.dispatch(
+        { method, path: contestant.path(name), headers, body },
+        {
+          onRequestStart: () => undefined,
+          onResponseStart: (_, status) => {
+            if (status !== 200) throw new Error(`${contestant.name}: ${method} answered ${status}`);
+          },
+          onResponseData: (_, chunk) => {
+            received += chunk.length;
+            if (method === 'GET') moved += chunk.length;
+          },
+          onResponseEnd: () => {
+            if (method === 'PUT' || received === size) resolve();
+            else reject(new Error(`${contestant.name}: ${received} bytes of ${size}`));
+          },
+          onResponseError: (_, error) => reject(error),
+        },
+      );
+    });
+  }
+
+  function pieces(size: number): Readable {
+    let left = size;
+    return new Readable({
+      highWaterMark: PIECE.length,
+      read() {
+        const piece = PIECE.subarray(0, left);
+        left -= piece.length;
+        moved += piece.length;
+        this.push(piece.length === 0 ? null : piece);
+      },
+    });
+  }
+
+  return {
+    once,
+    moved: () => moved,
+    cut: () => void pool.destroy().catch(() => undefined),
+    close: () => pool.destroy(),
+  };
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

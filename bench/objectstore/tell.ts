@@ -1,0 +1,91 @@
+import { quantile, type Row } from '../report.ts';
+import { KIB, type Measured, MIB } from './load.ts';
+
+/** How the results are told: a line as soon as there is one, rows and figures in the end, and the targets. */
+
+export interface Target {
+  readonly what: string;
+  readonly at: string;
+  readonly met: boolean;
+}
+
+/** What every contestant is measured against, and who is to be overtaken everywhere. */
+const DIRECT = 'direct';
+const BROKER = 'broker';
+const OVERTAKEN = 'rclone serve s3';
+
+const LARGE_RATIO = 0.5;
+const SMALL_GET_RATIO = 0.4;
+const SMALL_GET_MS = 4;
+
+type Results = ReadonlyMap<string, Measured>;
+
+export const label = (size: number) => (size >= MIB ? `${size / MIB} MiB` : `${size / KIB} KiB`);
+const key = (text: string) => text.toLowerCase().replace(/[^a-z0-9]+/g, '_');
+const round = (value: number) => Math.round(value * 100) / 100;
+const percent = (ratio: number) => `${Math.round(100 * ratio)} %`;
+const ratioOf = (one: Measured, direct: Measured | undefined) =>
+  direct === undefined ? Number.NaN : one.perSecond / direct.perSecond;
+
+export function lineOf(what: string, by: string, one: Measured): string {
+  const p99 = one.ms.length === 0 ? '' : `, p99 ${round(quantile(one.ms, 0.99))} ms of ${one.ms.length}`;
+  return `${what}, ${by}: ${round(one.perSecond)}/s, ${round(one.mibPerSecond)} MiB/s, ${round(one.cpu)} processors${p99}`;
+}
+
+export function rowOf(
+  what: string,
+  by: string,
+  one: Measured,
+  results: Results,
+  figures: Record<string, number>,
+): Row {
+  const ratio = ratioOf(one, results.get(DIRECT));
+  const name = `${key(by)}_${key(what)}`;
+  if (by !== DIRECT && !Number.isNaN(ratio)) figures[`${name}_ratio`] = round(ratio);
+  if (one.ms.length > 0) figures[`${name}_p99_ms`] = round(quantile(one.ms, 0.99));
+  const at = (q: number) => (one.ms.length === 0 ? '' : quantile(one.ms, q).toFixed(2));
+  return {
+    what,
+    by,
+    'per second': round(one.perSecond),
+    'MiB/s': round(one.mibPerSecond),
+    p50_ms: at(0.5),
+    p99_ms: at(0.99),
+    'CPU of it': round(one.cpu),
+    'of direct': Number.isNaN(ratio) ? '' : percent(ratio),
+  };
+}
+
+/** What issue and documents promise of such a comparison. */
+export function targetsOf(what: string, results: Results): Target[] {
+  const [broker, direct, other] = [BROKER, DIRECT, OVERTAKEN].map((name) => results.get(name));
+  if (broker === undefined || direct === undefined || other === undefined) return [];
+  const steady = what.includes('/s');
+  const smallGet = what.startsWith(`GET ${label(KIB)} `);
+  const least = smallGet ? SMALL_GET_RATIO : what.includes(` ${label(KIB)} `) ? undefined : LARGE_RATIO;
+  const ratio = ratioOf(broker, direct);
+  const targets: Target[] = [];
+  if (!steady && least !== undefined)
+    targets.push({
+      what: `${what}, at least ${percent(least)} of direct`,
+      at: percent(ratio),
+      met: ratio >= least,
+    });
+  if (!steady) {
+    const ahead = broker.perSecond / other.perSecond;
+    targets.push({
+      what: `${what}, ahead of ${OVERTAKEN}`,
+      at: `${round(ahead)} times as much`,
+      met: ahead > 1,
+    });
+  }
+  if (smallGet) {
+    const more = quantile(broker.ms, 0.99) - quantile(direct.ms, 0.99);
+    targets.push({
+      what: `${what}, p99 at most ${SMALL_GET_MS} ms over direct`,
+      at: `${round(more)} ms`,
+      met: more <= SMALL_GET_MS,
+    });
+  }
+  return targets;
+}
