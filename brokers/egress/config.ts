@@ -58,6 +58,8 @@ const schema = z
     CALLER_PER_SECOND: settings.count(DEFAULT_LIMITS.perSecond),
     CALLER_BURST: settings.count(DEFAULT_LIMITS.burst),
     CALLER_BODY_BYTES: z.coerce.number().int().min(1).max(MOST_BODY_BYTES).default(DEFAULT_LIMITS.bodyBytes),
+    /** So long what is open may end by itself when the replica is told to end. */
+    DRAIN_SECONDS: settings.count(20, 0),
     LOG_LEVEL: settings.logLevel,
   })
   .refine(isTlsPair, NO_TLS_PAIR);

@@ -27,9 +27,6 @@ import { createControl } from './control.ts';
 import { createCustody } from './custody.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 
-/** What is open may end by itself for so long. */
-const DRAIN_MS = 20_000;
-
 export interface Service {
   readonly dataPort: number;
   readonly controlPort: number;
@@ -38,7 +35,8 @@ export interface Service {
 }
 
 /** Starts a replica, fail-closed and in this order: keys, tokens, listener for callers, listener for the operator. */
-export async function startService(config: Config, log: Logger, drainMs = DRAIN_MS): Promise<Service> {
+export async function startService(config: Config, log: Logger): Promise<Service> {
+  const drainMs = config.DRAIN_SECONDS * 1_000;
   const held: Held = { closers: [], files: [] };
   try {
     let gateway: Gateway | undefined;

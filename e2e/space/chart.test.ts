@@ -185,6 +185,16 @@ describe('the chart', () => {
     );
   });
 
+  it('gives the gateway its time to drain, and the pod more', async () => {
+    const all = await render('--set', 'egress.drainSeconds=600');
+    const gateway = all.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'platform-assistant-egress',
+    );
+    const pod = gateway?.['spec'].template.spec;
+    expect(pod.terminationGracePeriodSeconds).toBe(625);
+    expect(pod.containers[0].env).toContainEqual({ name: 'DRAIN_SECONDS', value: '600' });
+  });
+
   it('makes the same token for broker and operator, keys of 32 bytes and a URL with the password', () => {
     const token = decode(named('Secret', 'db-provisioner', 'home'), 'token');
     expect(token).toMatch(/^spc_prv_[A-Za-z0-9_-]{43}$/);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
 import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
@@ -117,8 +117,12 @@ describe('a tunnel', () => {
   });
 
   it('waits a moment for a caller whose address is about to become known', async () => {
+    await test.close();
+    await open({ patienceMs: 10 * 60_000 });
     await test.put({ allowed_hosts: [HOST], addresses: [] });
+    const watch = vi.spyOn(test.gateway.policies, 'watch');
     const opening = test.tunnel(`${HOST}:443`);
+    await vi.waitFor(() => expect(watch).toHaveBeenCalledOnce(), { timeout: 30_000 });
     await test.put({ allowed_hosts: [HOST] });
     const { head, socket } = await opening;
     expect(head).toMatch(/^HTTP\/1.1 200/);
