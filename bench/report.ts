@@ -11,10 +11,14 @@ export type Row = Readonly<Record<string, number | string>>;
 
 /** A file of this folder that `npm run bench -- NAME` can run. */
 export interface Benchmark {
-  /** `kills`: for what kills, how often, where it is not to be the usual number; `only`: the parts that are wanted. */
+  /**
+   * `kills`: for what kills, how often, and `capsules`: of how many it makes, where it is not to be the usual number;
+   * `only`: the parts that are wanted.
+   */
   run(options: {
     readonly quick: boolean;
     readonly kills?: number;
+    readonly capsules?: number;
     readonly only?: readonly string[];
   }): Promise<Report>;
 }

@@ -27,7 +27,12 @@ export interface Doom {
 const START_AGAIN_MS = 200;
 
 /** Kills until `kills` were done in all. Each part has its own rhythm, so that any two may be away together. */
-export function doom(parts: readonly Mortal[], kills: number, random: () => number): Doom {
+export function doom(
+  parts: readonly Mortal[],
+  kills: number,
+  random: () => number,
+  onFailedStart: (name: string, error: unknown) => void = () => {},
+): Doom {
   const killed: Record<string, number> = Object.fromEntries(parts.map(({ name }) => [name, 0]));
   const ended: string[] = [];
   const alive = new Map<string, Life>();
@@ -45,6 +50,7 @@ export function doom(parts: readonly Mortal[], kills: number, random: () => numb
         return life;
       } catch (error) {
         if (stopping) throw error;
+        onFailedStart(name, error);
         await new Promise((resolve) => setTimeout(resolve, START_AGAIN_MS));
       }
     }

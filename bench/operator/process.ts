@@ -95,8 +95,14 @@ export async function operatorProgram(setting: OperatorSetting): Promise<Operato
         }
       : {}),
   };
+  /** A pod keeps its ports: while another part is away, what it listens on looks free. */
+  const ports = new Map<string, Ports>();
   return {
-    start: (pod) => start(flags, environment, pod),
+    async start(pod) {
+      const known = ports.get(pod.uid) ?? { health: await freePort(), metrics: await freePort() };
+      ports.set(pod.uid, known);
+      return start(flags, environment, pod, known);
+    },
     remove: () => rm(directory, { recursive: true, force: true }),
   };
 }
@@ -122,12 +128,17 @@ async function heapLimitMiB(): Promise<number> {
   return Math.floor(Number(mebibytes) / 2);
 }
 
+interface Ports {
+  readonly health: number;
+  readonly metrics: number;
+}
+
 async function start(
   flags: readonly string[],
   environment: Readonly<Record<string, string>>,
   pod: Pod,
+  { health, metrics }: Ports,
 ): Promise<OperatorProcess> {
-  const [health, metrics] = [await freePort(), await freePort()];
   const more = (process.env['SPACE_BENCH_NODE_ARGS'] ?? '').split(' ').filter(Boolean);
   const args = [...flags, ...more, PROGRAM];
   const child: ChildProcess = spawn(process.execPath, args, {
@@ -172,11 +183,13 @@ async function start(
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
   };
-  const listening = () => {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`it has ended: ${said}`);
-    return ask(health, '/healthz').then(({ ok }) => ok);
-  };
-  await eventually(listening, { what: 'the operator answers' });
+  const listening = () => ask(health, '/healthz').then(({ ok }) => ok);
+  try {
+    await Promise.race([crash, eventually(listening, { what: 'the operator answers' })]);
+  } catch (error) {
+    await operator.kill();
+    throw error;
+  }
   return operator;
 }
 

@@ -1,0 +1,43 @@
+import * as kinds from '../../operator/kinds.ts';
+import type { Resource } from '../../operator/runtime/objects.ts';
+import { eventually } from '../../operator/testing/eventually.ts';
+import type { TestSpace } from '../../operator/testing/space.ts';
+import type { Population, Wished } from '../operator/population.ts';
+
+const SETTLE_MS = 15 * 60_000;
+
+/** All Capsules are Ready and all Assistants are what they were wished; those that are suspended run in turns. */
+export async function ready(
+  space: TestSpace,
+  population: Population,
+  survivors: readonly Wished[],
+): Promise<void> {
+  const becomes = (resource: Resource, name: string, wanted: string) =>
+    eventually(
+      async () => {
+        const object = await space.get<kinds.Assistant>(resource, name);
+        const condition = object?.status?.conditions?.find(({ type }) => type === 'Ready');
+        if (object?.status?.observedGeneration !== object?.metadata.generation)
+          throw new Error('not looked at');
+        if (condition?.reason === wanted) return true;
+        throw new Error(`${condition?.reason}: ${condition?.message}`);
+      },
+      { what: `${resource.kind} ${name} is ${wanted}`, within: SETTLE_MS },
+    );
+  for (const name of population.capsules) await becomes(kinds.CAPSULE, name, 'Ready');
+  const suspended = survivors.filter((one) => one.suspended);
+  for (const one of suspended) await becomes(kinds.ASSISTANT, one.name, 'Suspended');
+  for (const one of survivors) if (!one.suspended) await becomes(kinds.ASSISTANT, one.name, 'Ready');
+  for (const one of survivors) if (!one.suspended) await population.suspend(one, true);
+  while (suspended.length > 0) {
+    const turn: Wished[] = [];
+    for (const one of suspended) {
+      await population.suspend(one, false);
+      if (one.suspended) break;
+      turn.push(one);
+    }
+    suspended.splice(0, turn.length);
+    for (const one of turn) await becomes(kinds.ASSISTANT, one.name, 'Ready');
+    for (const one of turn) await population.suspend(one, true);
+  }
+}

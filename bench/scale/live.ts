@@ -1,0 +1,38 @@
+import type * as kinds from '../../operator/kinds.ts';
+import { CAPSULE, RESOURCE_QUOTA } from '../../operator/kinds.ts';
+import { pathOf } from '../../operator/runtime/objects.ts';
+import type { TestSpace } from '../../operator/testing/space.ts';
+import type { Theatre } from '../../operator/testing/stage.ts';
+import { follow } from '../operator/crowd.ts';
+
+/** A Capsule outside the crowd. */
+export const LIVE = 'live';
+
+/** Changes the quota of a Capsule outside the crowd; answers after how many ms its namespace has it. */
+export async function liveChanges(
+  { server: { client } }: Theatre,
+  space: TestSpace,
+  signal: AbortSignal,
+): Promise<() => Promise<number>> {
+  const quotas = follow<kinds.ResourceQuota>(client, RESOURCE_QUOTA, space.namespaceOf(LIVE), signal);
+  await quotas.synced;
+  let pods = 20;
+  let waiting: { readonly pods: string; readonly served: () => void } | undefined;
+  quotas.store.onChange(({ now }) => {
+    if (now?.spec?.hard?.['pods'] === waiting?.pods) waiting?.served();
+  });
+  return async () => {
+    pods = pods === 20 ? 30 : 20;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    waiting = { pods: String(pods), served: resolve };
+    const asked = performance.now();
+    await client.call({
+      method: 'PATCH',
+      path: pathOf(CAPSULE, space.names.namespace, LIVE),
+      contentType: 'application/merge-patch+json',
+      body: { spec: { quota: { pods } } },
+    });
+    await promise;
+    return performance.now() - asked;
+  };
+}

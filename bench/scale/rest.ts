@@ -1,0 +1,24 @@
+import { eventually } from '../../operator/testing/eventually.ts';
+import type { OperatorProcess } from '../operator/process.ts';
+
+const LIMIT_MS = 5 * 60_000;
+/** Seconds of quiet that `atRest` asks for. */
+export const REST_LOOKS = 2;
+
+/** Nothing waits, nothing is worked on, and nothing was for two seconds. */
+export async function atRest(operator: OperatorProcess): Promise<void> {
+  const look = async () => {
+    const seen = await operator.measure();
+    const idle = seen.sum('workqueue_depth') + seen.sum('controller_runtime_active_workers') === 0;
+    return { idle, reconciles: seen.sum('controller_runtime_reconcile_total') };
+  };
+  await eventually(
+    async () => {
+      const before = await look();
+      await new Promise((resolve) => setTimeout(resolve, REST_LOOKS * 1000));
+      const after = await look();
+      return before.idle && after.idle && before.reconciles === after.reconciles;
+    },
+    { what: 'the operator is at rest', within: LIMIT_MS },
+  );
+}
