@@ -85,9 +85,13 @@ const servers = [
 const metrics = runtimeMetrics(registry);
 const connection = connect(kubeConfig);
 const client = apiClient(connection, metrics.observeCall);
+// Renewals wait behind nothing, and one that hangs does not hold up the next.
+const leaseConnection = connect(kubeConfig, { allowH2: false });
+const leaseClient = apiClient(leaseConnection, metrics.observeCall);
 const onGate = measured.observeGate;
 const manager = startOperator({
   client,
+  leaseClient,
   names: config,
   database,
   objectStore,
@@ -98,7 +102,7 @@ const manager = startOperator({
   metrics,
   onGate,
   holder: holderOf(config.pod),
-  lease: { isGone: podIsGone(client, config.namespace, config.pod) },
+  lease: { isGone: podIsGone(leaseClient, config.namespace, config.pod) },
   onLost(reason) {
     // What still runs may not write, so there is nothing to wait for; a fresh process waits for its turn.
     log.fatal({ err: reason }, 'the lead is lost');
@@ -113,7 +117,7 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
   health.ready = () => false;
   const forced = setTimeout(() => process.exit(1), 20_000);
   await manager.stop();
-  await connection.close();
+  await Promise.all([connection.close(), leaseConnection.close()]);
   for (const server of servers) server.close();
   clearTimeout(forced);
   log.info('stopped');

@@ -32,6 +32,8 @@ import { keepWritten } from './written.ts';
 
 export interface OperatorOptions {
   readonly client: ApiClient;
+  /** A way of its own to the API server, so that a renewal never waits for other calls; else that of all. */
+  readonly leaseClient?: ApiClient;
   readonly names: SpaceNames;
   readonly database: DatabaseBroker;
   /** Reads the Space's authority, PEM, where there is one. */
@@ -55,6 +57,9 @@ export interface OperatorOptions {
 const CAPSULE_WORKERS = 8;
 const ASSISTANT_WORKERS = 16;
 const PROBE_WORKERS = 4;
+/** Of them, for what a start or a sweep brings: enough to keep an API server busy, and it still answers others at once. */
+const CAPSULES_LOW = 2;
+const ASSISTANTS_LOW = 4;
 /** Longer than the longest call of a broker. */
 const RECONCILE_DEADLINE_MS = 90_000;
 const SWEEP_MS = 10 * 60_000;
@@ -64,7 +69,7 @@ export function startOperator(options: OperatorOptions): Operator {
   const { names, log, metrics, holder } = options;
   const clock = systemClock;
   const lease = new Lease({
-    client: options.client,
+    client: options.leaseClient ?? options.client,
     clock,
     namespace: names.namespace,
     name: leaseName(names.space),
@@ -80,8 +85,18 @@ export function startOperator(options: OperatorOptions): Operator {
   });
   const stores = makeStores();
   const queues = {
-    capsules: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('capsule') }),
-    assistants: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('assistant') }),
+    capsules: new Queue({
+      clock,
+      longestRetryMs: 30_000,
+      lowAtOnce: CAPSULES_LOW,
+      observer: metrics.queue('capsule'),
+    }),
+    assistants: new Queue({
+      clock,
+      longestRetryMs: 30_000,
+      lowAtOnce: ASSISTANTS_LOW,
+      observer: metrics.queue('assistant'),
+    }),
     probes: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('probe') }),
   };
   metrics.watchQueues({ capsule: queues.capsules, assistant: queues.assistants, probe: queues.probes });

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { LABEL } from './names.ts';
 import { systemClock } from './runtime/clock.ts';
 import { Queue } from './runtime/queue.ts';
 import { makeStores } from './stores.ts';
@@ -32,5 +33,52 @@ test('news of the gate waits for what users change, and comes in its turn where 
   expect([await next(), await next(), await next()]).toEqual(['home/c', 'home/a', 'home/b']);
   expect(queues.capsules.depth).toBe(0);
   queues.capsules.close();
+  queues.assistants.close();
+});
+
+test('the answer to an own write is as urgent as the run that wrote it, and what a user wishes meanwhile is live', async () => {
+  const stores = makeStores();
+  const queues = {
+    capsules: new Queue({ clock: systemClock }),
+    assistants: new Queue({ clock: systemClock }),
+  };
+  connectTriggers('home', stores, queues);
+  const { capsules } = queues;
+  stores.capsules.replace([capsule('a', '1'), capsule('b', '2')]);
+  const told = (name: string, resourceVersion: string, generation: number) => ({
+    ...capsule(name, resourceVersion),
+    metadata: { ...capsule(name, resourceVersion).metadata, generation },
+  });
+  const quota = {
+    metadata: {
+      name: 'q',
+      namespace: 'c-a',
+      uid: 'q',
+      resourceVersion: '3',
+      labels: { [LABEL.capsule]: 'a' },
+    },
+  };
+
+  expect(await capsules.take()).toBe('home/a');
+  stores.resourceQuotas.set(quota, 'own');
+  stores.capsules.set(capsule('a', '4'), 'own');
+  capsules.done('home/a');
+  expect([await capsules.take(), await capsules.take()]).toEqual(['home/b', 'home/a']);
+  expect(capsules.running('home/a')).toBe('low');
+
+  stores.capsules.set(told('a', '5', 2), 'own');
+  capsules.done('home/a');
+  await capsules.take();
+  expect(capsules.running('home/a')).toBe('live');
+
+  // Another's hand is in it: nobody works on it, so it was not this operator that wrote.
+  capsules.done('home/b');
+  stores.resourceQuotas.set({
+    ...quota,
+    metadata: { ...quota.metadata, resourceVersion: '6', labels: { [LABEL.capsule]: 'b' } },
+  });
+  await capsules.take();
+  expect(capsules.running('home/b')).toBe('live');
+  capsules.close();
   queues.assistants.close();
 });

@@ -14,7 +14,10 @@ export interface Triggers {
 
 const COUNT_AFTER_MS = 250;
 
-/** Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. */
+/**
+ * Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. What a list brings is
+ * low, what others change is live, and what the operator itself writes is as urgent as the run that wrote it.
+ */
 export function connectTriggers(
   namespace: string,
   stores: Stores,
@@ -32,14 +35,16 @@ export function connectTriggers(
     queues.capsules.addAfter(makeKey(namespace, name), going ? 0 : COUNT_AFTER_MS, priority);
   }
 
+  const { capsules, assistants } = queues;
+
   stores.capsules.onChange((change) => {
-    const priority = priorityOf(change);
+    const priority = isEcho(change) ? runOf(capsules, change.key) : priorityOf(change);
     queues.capsules.add(change.key, priority);
     if (concernsAssistants(change)) addAssistants(stores.assistants.by('capsule', nameOf(change)), priority);
   });
 
   stores.assistants.onChange((change) => {
-    const priority = priorityOf(change);
+    const priority = isEcho(change) ? runOf(assistants, change.key) : priorityOf(change);
     queues.assistants.add(change.key, priority);
     const assistant = change.now ?? change.before;
     if (!assistant || !concernsOthers(change)) return;
@@ -73,8 +78,12 @@ export function connectTriggers(
     for (const object of [change.before, change.now]) {
       const { [LABEL.capsule]: capsule, [LABEL.assistant]: id } = object?.metadata.labels ?? {};
       if (capsule === undefined) continue;
-      if (id === undefined) addCapsule(capsule, priorityOf(change));
-      else addAssistants(stores.assistants.by('claim', pair(capsule, id)), priorityOf(change));
+      const priority = (queue: Queue, key: Key) =>
+        change.origin === 'own' ? runOf(queue, key) : priorityOf(change);
+      if (id === undefined) addCapsule(capsule, priority(capsules, makeKey(namespace, capsule)));
+      else
+        for (const key of stores.assistants.by('claim', pair(capsule, id)).map(keyOf))
+          assistants.add(key, priority(assistants, key));
     }
   }
 
@@ -101,7 +110,19 @@ export function connectTriggers(
   };
 }
 
-const priorityOf = (change: Change<KubeObject>): Priority => (change.initial ? 'low' : 'live');
+const priorityOf = (change: Change<KubeObject>): Priority => (change.origin === 'list' ? 'low' : 'live');
+
+/** That of the run that is working on the key. */
+const runOf = (queue: Queue, key: Key): Priority => queue.running(key) ?? 'live';
+
+/** The answer to an own write that brings nothing of a user's. */
+function isEcho({ before, now, origin }: Change<KubeObject>): boolean {
+  return origin === 'own' && before !== undefined && now !== undefined && wishOf(before) === wishOf(now);
+}
+
+function wishOf({ metadata }: KubeObject): string {
+  return JSON.stringify([metadata.generation, metadata.deletionTimestamp, metadata.annotations]);
+}
 
 const nameOf = ({ now, before }: Change<Capsule>): string => (now ?? before)?.metadata.name ?? '';
 

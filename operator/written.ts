@@ -8,7 +8,7 @@ import { wholeAssistant, wholeCapsule, withoutManagedFields } from './watches.ts
 /** Puts what the server answered to a write into the store of its kind, ahead of the watch. Secrets have none. */
 export function keepWritten(stores: Stores): (resource: Resource, object: KubeObject) => void {
   const keep = <T extends KubeObject>(store: Store<T>, trim = (object: T) => object) => {
-    return (object: KubeObject) => store.set(withoutManagedFields(trim(object as T)));
+    return (object: KubeObject) => store.set(withoutManagedFields(trim(object as T)), 'own');
   };
   const keepers = new Map<string, (object: KubeObject) => void>([
     [kinds.CAPSULE.kind, keep(stores.capsules, wholeCapsule)],

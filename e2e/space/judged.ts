@@ -12,7 +12,7 @@ const CHART = resolve(import.meta.dirname, '../../charts/space');
 
 export const ATTESTER = 'registry.test/attester:1';
 
-/** Kinds that decide who may do what; the rest of the chart needs a cluster. */
+/** Kinds that decide who may do what and who goes first; the rest of the chart needs a cluster. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
   ServiceAccount: '/api/v1/namespaces/NAMESPACE/serviceaccounts',
@@ -20,6 +20,7 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
   Role: '/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/roles',
   RoleBinding: '/apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/rolebindings',
+  FlowSchema: '/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas',
   ValidatingAdmissionPolicy: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
   ValidatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
 };
@@ -27,6 +28,8 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
 interface Verdict {
   readonly status: number;
   readonly text: string;
+  /** With which it waited for its turn. */
+  readonly priorityLevelUid: string | undefined;
 }
 
 /** Asks as one ServiceAccount. Nothing is changed: the API server decides, and stores nothing. */
@@ -156,6 +159,7 @@ async function asAccount(server: ApiServer, name: string, boundObjectRef?: objec
     const [response] = await once(ask, 'response');
     let text = '';
     for await (const chunk of response.setEncoding('utf8')) text += chunk;
-    return { status: response.statusCode as number, text };
+    const { 'x-kubernetes-pf-prioritylevel-uid': priorityLevelUid } = response.headers;
+    return { status: response.statusCode as number, text, priorityLevelUid };
   };
 }

@@ -13,7 +13,12 @@ export interface Connection {
 /** A projected token lives an hour and client-go re-reads every minute; this is sooner and still cheap. */
 const REFRESH_MS = 30_000;
 
-export function connect(config: KubeConfig): Connection {
+export interface ConnectOptions {
+  /** Calls share one connection; without it, a call that is given up closes its own and the next opens another. */
+  readonly allowH2?: boolean;
+}
+
+export function connect(config: KubeConfig, { allowH2 = true }: ConnectOptions = {}): Connection {
   const cluster = config.getCurrentCluster();
   if (!cluster) throw new Error('the kubeconfig names no current cluster');
   let current: Promise<Material> | undefined;
@@ -28,7 +33,7 @@ export function connect(config: KubeConfig): Connection {
       void pool?.agent.close();
       pool = {
         digest: material.digest,
-        agent: new Agent({ connect: material.tls, keepAliveTimeout: 30_000 }),
+        agent: new Agent({ connect: material.tls, keepAliveTimeout: 30_000, allowH2 }),
       };
     }
     return material;

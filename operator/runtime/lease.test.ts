@@ -13,6 +13,8 @@ import { fencedClient, Lease, LeaseLostError, type LeaseOptions } from './lease.
 
 /** Less than an operator waits, so that a test need not. */
 const TIMES = { durationMs: 2000, giveUpMs: 1200, renewMs: 200, lookMs: 100 };
+/** Where one must keep it: a machine that stalls for a second takes no lease away. */
+const PATIENT = { durationMs: 6_000, giveUpMs: 5_000 };
 const NEVER = new AbortController().signal;
 
 let server: ApiServer;
@@ -59,10 +61,10 @@ test('of many who ask at once one holds it, and each of the others in its turn',
 });
 
 test('who waits does not take it from one who renews, and takes it at once from one who lets go', async () => {
-  const first = contender('first', server.client);
+  const first = contender('first', server.client, PATIENT);
   const asked: string[] = [];
   const isGone = async (holder: string) => asked.push(holder) > 1;
-  const second = contender('second', server.client, { isGone });
+  const second = contender('second', server.client, { ...PATIENT, renewMs: 1_000, isGone });
   await first.acquire(NEVER);
   const taken = second.acquire(NEVER);
   const { renewTime } = (await stored()) as { renewTime?: string };
@@ -70,7 +72,7 @@ test('who waits does not take it from one who renews, and takes it at once from 
   await eventually(
     async () => {
       const now = (await stored()) as { renewTime?: string };
-      return Date.parse(now.renewTime ?? '') - Date.parse(renewTime ?? '') > 2 * TIMES.durationMs;
+      return Date.parse(now.renewTime ?? '') - Date.parse(renewTime ?? '') > PATIENT.durationMs;
     },
     { what: 'many renewals' },
   );
@@ -135,13 +137,28 @@ describe('a holder that is cut off', () => {
   });
 
   test('for a moment keeps it, also when the answer to a renewal was lost', async () => {
-    const first = contender('first', server.clientAt(proxy.port, 'http'));
+    const first = contender('first', server.clientAt(proxy.port, 'http'), PATIENT);
     await first.acquire(NEVER);
     let faults = 0;
     proxy.fault(({ method }) => (method === 'PUT' && faults++ < 2 ? { kind: 'lost' } : undefined));
     await eventually(() => faults >= 4, { what: 'it renews again' });
     first.check();
     expect((await stored()).leaseTransitions).toBe(0);
+    await first.release();
+  });
+
+  test('keeps it by renewals that take effect, although no answer says so', async () => {
+    const first = contender('first', server.clientAt(proxy.port, 'http'), PATIENT);
+    await first.acquire(NEVER);
+    const since = performance.now();
+    let renewals = 0;
+    // One takes effect unheard, and the next is refused for it.
+    proxy.fault(({ method }) => (method === 'PUT' && renewals++ % 2 === 0 ? { kind: 'lost' } : undefined));
+    await eventually(() => first.lost.aborted || performance.now() - since > 1.2 * PATIENT.giveUpMs, {
+      what: 'it was held for long',
+    });
+    first.check();
+    proxy.fault(() => undefined);
     await first.release();
   });
 

@@ -46,8 +46,8 @@ export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
 
-/** A try that hangs must leave time for others before the holder gives up. */
-const CALL_MS = 4_000;
+/** As client-go has it: a slow server has time to answer, and a try that hangs leaves time for another. */
+const CALL_MS = 5_000;
 
 /**
  * A `coordination.k8s.io` Lease, by which one of several works. Times are measured on this machine's monotonic clock
@@ -166,21 +166,32 @@ export class Lease {
 
   async #renew(): Promise<void> {
     const { clock, renewMs, identity } = this.#options;
+    /** When renewals were sent that nobody answered. */
+    const unanswered = new Map<string, number>();
+    let waitMs = renewMs;
     for (;;) {
-      await sleep(clock, renewMs, AbortSignal.any([this.#ending.signal, this.lost]));
+      await sleep(clock, waitMs, AbortSignal.any([this.#ending.signal, this.lost]));
       if (this.#ending.signal.aborted || this.lost.aborted || !this.#held) return;
+      const sentAt = clock.now();
+      const renewTime = wireMicroTime();
       try {
-        const sentAt = clock.now();
-        const spec = { ...this.#held.spec, renewTime: wireMicroTime() };
-        this.#hold(await this.#write('PUT', this.#held, spec), sentAt);
+        this.#hold(await this.#write('PUT', this.#held, { ...this.#held.spec, renewTime }), sentAt);
+        unanswered.clear();
+        waitMs = renewMs;
       } catch (error) {
         if (this.lost.aborted) return;
-        if (!isConflict(error) && !isNotFound(error)) this.#options.onProblem?.(error);
-        else {
+        waitMs = renewMs / 4;
+        if (!isConflict(error) && !isNotFound(error)) {
+          unanswered.set(renewTime, sentAt);
+          this.#options.onProblem?.(error);
+        } else {
           // Only an answer that names this process may be built on: whose lease is it?
           const live = await this.#read(this.lost).catch(() => this.#held);
           if (live?.spec?.holderIdentity !== identity) return this.#lose('another took it');
-          this.#held = live;
+          // One that came through after all holds from when it was sent.
+          const throughAt = unanswered.get(live.spec.renewTime ?? '');
+          if (throughAt === undefined) this.#held = live;
+          else this.#hold(live, throughAt);
         }
       }
     }

@@ -78,6 +78,47 @@ describe('the queue', () => {
     expect(queue.depth).toBe(1);
   });
 
+  test('of several times keeps also that one of them was urgent', async () => {
+    const { clock, queue } = makeQueue();
+    queue.addAfter('a', 20, 'low');
+    queue.addAfter('a', 100, 'live');
+    queue.add('b', 'low');
+    clock.advance(20);
+    expect(await queue.take()).toBe('a');
+  });
+
+  test('keeps workers free for what is live while much is low', async () => {
+    const clock = fakeClock();
+    const queue = new Queue({ clock, lowAtOnce: 2, lowForMs: 50 });
+    for (const key of ['a', 'b', 'c', 'd']) queue.add(key, 'low');
+    expect([await queue.take(), await queue.take()]).toEqual(['a', 'b']);
+    const third = queue.take();
+    queue.add('d', 'live');
+    expect(await third).toBe('d');
+    const fourth = queue.take();
+    queue.done('d');
+    expect(queue.depth).toBe(1);
+    queue.done('a');
+    expect(await fourth).toBe('c');
+    expect(['b', 'c', 'd'].map((key) => queue.running(key))).toEqual(['low', 'low', undefined]);
+    // Those two wait for somebody else.
+    queue.add('e', 'low');
+    const fifth = queue.take();
+    clock.advance(50);
+    expect(await fifth).toBe('e');
+  });
+
+  test('what fails comes back as urgent as it was', async () => {
+    const { clock, queue } = makeQueue();
+    queue.add('a', 'low');
+    await queue.take();
+    queue.addRateLimited('a');
+    queue.done('a');
+    clock.advance(5);
+    queue.add('b', 'live');
+    expect([await queue.take(), await queue.take()]).toEqual(['b', 'a']);
+  });
+
   test('sends its takers home when it is closed', async () => {
     const { queue } = makeQueue();
     const taken = queue.take();

@@ -15,7 +15,18 @@ export interface QueueOptions {
   readonly clock: Clock;
   readonly firstRetryMs?: number;
   readonly longestRetryMs?: number;
+  /** So many low keys at most are begun at the same time, so that a live one finds a worker and a quick server. */
+  readonly lowAtOnce?: number;
+  /** A low key that takes longer waits for something else than the server, and holds up no other any more. */
+  readonly lowForMs?: number;
   readonly observer?: QueueObserver;
+}
+
+/** A key that is being worked on. */
+interface Run {
+  readonly since: number;
+  readonly priority: Priority;
+  readonly makeRoom: () => void;
 }
 
 /**
@@ -26,11 +37,12 @@ export class Queue {
   readonly #clock: Clock;
   readonly #options: QueueOptions;
   readonly #ready = { live: new Map<Key, number>(), low: new Map<Key, number>() };
-  readonly #processing = new Map<Key, number>();
+  readonly #processing = new Map<Key, Run>();
   readonly #again = new Map<Key, Priority>();
   readonly #waiting = new Map<Key, { at: number; priority: Priority }>();
   readonly #failures = new Map<Key, number>();
   readonly #takers: ((key: Key | undefined) => void)[] = [];
+  #lowBegun = 0;
   #timer: { readonly at: number; readonly cancel: () => void } | undefined;
   #closed = false;
 
@@ -46,7 +58,12 @@ export class Queue {
 
   /** For how long the longest-running key has been worked on. */
   get longestRunMs(): number {
-    return Math.max(0, ...[...this.#processing.values()].map((since) => this.#clock.now() - since));
+    return Math.max(0, ...[...this.#processing.values()].map(({ since }) => this.#clock.now() - since));
+  }
+
+  /** With what priority a key is worked on; undefined when it is not. */
+  running(key: Key): Priority | undefined {
+    return this.#processing.get(key)?.priority;
   }
 
   add(key: Key, priority: Priority = 'live'): void {
@@ -73,12 +90,16 @@ export class Queue {
     }
     const at = this.#clock.now() + ms;
     const already = this.#waiting.get(key);
-    if (already && already.at <= at) return;
-    this.#waiting.set(key, { at, priority });
+    const urgent = already?.priority === 'live' ? 'live' : priority;
+    if (already && already.at <= at) {
+      this.#waiting.set(key, { at: already.at, priority: urgent });
+      return;
+    }
+    this.#waiting.set(key, { at, priority: urgent });
     this.#arm(at);
   }
 
-  /** Doubles the wait with each call until `forget`. */
+  /** Doubles the wait with each call until `forget`. What was low when it failed is so again. */
   addRateLimited(key: Key, atLeastMs = 0): void {
     const { firstRetryMs = 5, longestRetryMs = 60_000 } = this.#options;
     const failures = this.#failures.get(key) ?? 0;
@@ -87,6 +108,7 @@ export class Queue {
     this.addAfter(
       key,
       Math.max(atLeastMs, Math.min(longestRetryMs, firstRetryMs * 2 ** Math.min(failures, 30))),
+      this.running(key),
     );
   }
 
@@ -104,13 +126,15 @@ export class Queue {
   }
 
   done(key: Key): void {
-    const since = this.#processing.get(key);
-    if (since === undefined) throw new Error(`${key} was not being worked on`);
+    const run = this.#processing.get(key);
+    if (run === undefined) throw new Error(`${key} was not being worked on`);
     this.#processing.delete(key);
-    this.#options.observer?.done?.(key, this.#clock.now() - since);
+    run.makeRoom();
+    this.#options.observer?.done?.(key, this.#clock.now() - run.since);
     const again = this.#again.get(key);
     this.#again.delete(key);
     if (again) this.add(key, again);
+    this.#serve();
   }
 
   /** Hands nothing out any more; what is being worked on may still end. */
@@ -121,17 +145,36 @@ export class Queue {
   }
 
   #serve(): void {
+    const { lowAtOnce = Number.POSITIVE_INFINITY } = this.#options;
     while (this.#takers.length > 0) {
-      const next = first(this.#ready.live) ?? first(this.#ready.low);
-      if (!next) return;
+      const priority = this.#ready.live.size > 0 ? 'live' : 'low';
+      const next = first(this.#ready[priority]);
+      if (!next || (priority === 'low' && this.#lowBegun >= lowAtOnce)) return;
       const [key, since] = next;
-      this.#ready.live.delete(key);
-      this.#ready.low.delete(key);
+      this.#ready[priority].delete(key);
       const now = this.#clock.now();
-      this.#processing.set(key, now);
+      const makeRoom = priority === 'low' ? this.#beginLow() : () => {};
+      this.#processing.set(key, { since: now, priority, makeRoom });
       this.#options.observer?.taken?.(key, now - since);
       this.#takers.shift()?.(key);
     }
+  }
+
+  /** Takes the place of one that is low; what is given back makes room for another, once. */
+  #beginLow(): () => void {
+    const { lowForMs = 2_000 } = this.#options;
+    this.#lowBegun += 1;
+    let cancel: (() => void) | undefined = this.#clock.after(lowForMs, () => {
+      makeRoom();
+      this.#serve();
+    });
+    const makeRoom = () => {
+      if (!cancel) return;
+      cancel();
+      cancel = undefined;
+      this.#lowBegun -= 1;
+    };
+    return makeRoom;
   }
 
   #arm(at: number): void {

@@ -43,9 +43,9 @@ describe('the store', () => {
     store.set(object('gone', 2));
     changes.length = 0;
     store.replace([object('kept', 1), object('new', 3)]);
-    expect(changes.map(({ key, initial }) => [key, initial])).toEqual([
-      ['gone', true],
-      ['new', true],
+    expect(changes.map(({ key, origin }) => [key, origin])).toEqual([
+      ['gone', 'list'],
+      ['new', 'list'],
     ]);
   });
 

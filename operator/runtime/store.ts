@@ -2,12 +2,15 @@ import { type Key, type KubeObject, keyOf } from './objects.ts';
 
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
-/** What listeners hear: the object before, the object now (absent when deleted), and whether a list brought it. */
+/** Whence a change is known: from the first list or a later one, from the watch, or from the answer to an own write. */
+type Origin = 'list' | 'watch' | 'own';
+
+/** What listeners hear: the object before, the object now (absent when deleted), and what brought it. */
 export interface Change<T> {
   readonly key: Key;
   readonly before: T | undefined;
   readonly now: T | undefined;
-  readonly initial: boolean;
+  readonly origin: Origin;
 }
 
 /** Answers are late by milliseconds; a thousand deletions are more than that. */
@@ -53,30 +56,30 @@ export class Store<T extends KubeObject> {
     this.#listeners.push(listener);
   }
 
-  set(object: T, initial = false): void {
+  set(object: T, origin: Origin = 'watch'): void {
     const key = keyOf(object);
     const before = this.#objects.get(key);
     // Answers to our own writes come here too, and may be ahead of the watch.
     if (before && !isNewer(object, before)) return;
     if ((this.#graves.get(key) ?? -1n) >= versionOf(object)) return;
     this.#put(key, before, object);
-    this.#tell({ key, before, now: object, initial });
+    this.#tell({ key, before, now: object, origin });
   }
 
   /** `last` is the object as it went, when the server told. */
-  delete(key: Key, last?: T, initial = false): void {
+  delete(key: Key, last?: T, origin: Origin = 'watch'): void {
     const before = this.#objects.get(key);
     if (last) this.#bury(key, versionOf(last));
     if (!before) return;
     this.#put(key, before, undefined);
-    this.#tell({ key, before, now: undefined, initial });
+    this.#tell({ key, before, now: undefined, origin });
   }
 
   /** Makes the store equal to a list; only differences are told. */
   replace(objects: readonly T[]): void {
     const listed = new Set(objects.map(keyOf));
-    for (const key of [...this.#objects.keys()]) if (!listed.has(key)) this.delete(key, undefined, true);
-    for (const object of objects) this.set(object, true);
+    for (const key of [...this.#objects.keys()]) if (!listed.has(key)) this.delete(key, undefined, 'list');
+    for (const object of objects) this.set(object, 'list');
   }
 
   #bury(key: Key, version: bigint): void {

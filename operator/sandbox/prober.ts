@@ -2,8 +2,9 @@ import type { Context, SpaceNames } from '../context.ts';
 import { type Node, POD, type Pod, type RuntimeClass } from '../kinds.ts';
 import type { Result } from '../runtime/controller.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
-import { type Key, makeKey } from '../runtime/objects.ts';
+import { type Key, type KubeObject, makeKey } from '../runtime/objects.ts';
 import type { Queue } from '../runtime/queue.ts';
+import type { Change } from '../runtime/store.ts';
 import type { Stores } from '../stores.ts';
 import { isOutside } from './attester.ts';
 import { isCandidate, isUsable } from './gate.ts';
@@ -86,14 +87,14 @@ export async function reconcileProbe(context: Context, key: Key, signal: AbortSi
 
 /** Which change puts which node to work. */
 export function connectProber(stores: Stores, queue: Queue): void {
-  const priority = (initial: boolean) => (initial ? 'low' : 'live');
-  stores.nodes.onChange(({ key, initial }) => queue.add(key, priority(initial)));
+  const priorityOf = ({ origin }: Change<KubeObject>) => (origin === 'list' ? 'low' : 'live');
+  stores.nodes.onChange((change) => queue.add(change.key, priorityOf(change)));
   stores.runtimeClasses.onChange(() => {
     for (const { metadata } of stores.nodes.list()) queue.add(metadata.name);
   });
-  stores.pods.onChange(({ before, now, initial }) => {
-    const pod = now ?? before;
+  stores.pods.onChange((change) => {
+    const pod = change.now ?? change.before;
     const node = probedNode(pod) ?? (pod && isOutside(pod) ? pod.spec?.nodeName : undefined);
-    if (node !== undefined) queue.add(node, priority(initial));
+    if (node !== undefined) queue.add(node, priorityOf(change));
   });
 }
