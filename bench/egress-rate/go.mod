@@ -1,0 +1,3 @@
+module platform.space/bench/egress-rate
+
+go 1.26

@@ -1,0 +1,75 @@
+// Sends GET requests at a constant rate whatever becomes of those before, and measures each from when it was due: who
+// is slow does not get less to do, and waiting for one's turn counts. Prints the milliseconds of each, in no order.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Arguments: URL, requests a second, seconds, headers as `Name: value`.
+func main() {
+	url, headers := os.Args[1], os.Args[4:]
+	rate, err := strconv.Atoi(os.Args[2])
+	check(err)
+	seconds, err := strconv.Atoi(os.Args[3])
+	check(err)
+	client := &http.Client{
+		// Who waits for one of the connections waits, and that counts.
+		Transport:     &http.Transport{MaxConnsPerHost: 128, MaxIdleConnsPerHost: 128, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       30 * time.Second,
+	}
+	count := rate * seconds
+	took := make([]float64, count)
+	var all sync.WaitGroup
+	// Sleeping on a thread of its own is exact to some 60 us; the runtime's timers are to 1 ms.
+	runtime.LockOSThread()
+	began := time.Now()
+	for i := range count {
+		due := began.Add(time.Duration(i) * time.Second / time.Duration(rate))
+		if wait := time.Until(due); wait > 0 {
+			pause := syscall.NsecToTimespec(wait.Nanoseconds())
+			_ = syscall.Nanosleep(&pause, nil)
+		}
+		all.Go(func() {
+			request, err := http.NewRequest(http.MethodGet, url, nil)
+			check(err)
+			for _, header := range headers {
+				name, value, _ := strings.Cut(header, ": ")
+				if name == "Host" {
+					request.Host = value
+				}
+				request.Header.Set(name, value)
+			}
+			response, err := client.Do(request)
+			check(err)
+			_, err = io.Copy(io.Discard, response.Body)
+			check(err)
+			check(response.Body.Close())
+			if response.StatusCode != http.StatusOK {
+				check(errors.New(response.Status))
+			}
+			took[i] = float64(time.Since(due).Nanoseconds()) / 1e6
+		})
+	}
+	all.Wait()
+	check(json.NewEncoder(os.Stdout).Encode(took))
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,29 @@
+import { join } from 'node:path';
+import { run } from '../../e2e/cluster/run.ts';
+import { quantile } from '../report.ts';
+import type { Measured } from './load.ts';
+import type { Stage } from './stage.ts';
+
+/** Requests at a constant rate, each measured from when it was due. */
+export type AtRate = (
+  url: string,
+  headers: readonly string[],
+  rate: number,
+  seconds: number,
+) => Promise<Measured>;
+
+/** Builds what asks; needs Go. @throws (when asked) when any request is not answered with success */
+export async function buildAtRate({ directory }: Stage): Promise<AtRate> {
+  const program = join(directory, 'rate');
+  const source = join(import.meta.dirname, '../egress-rate');
+  await run(['go', 'build', '-o', program, '.'], {
+    cwd: source,
+    env: { ...process.env, GOFLAGS: '-buildvcs=false' },
+  });
+  return async (url, headers, rate, seconds) => {
+    const began = performance.now();
+    const ms = JSON.parse(await run([program, url, String(rate), String(seconds), ...headers])) as number[];
+    const perSecond = ms.length / ((performance.now() - began) / 1_000);
+    return { count: ms.length, p50: quantile(ms, 0.5), p99: quantile(ms, 0.99), perSecond };
+  };
+}
