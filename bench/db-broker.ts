@@ -3,15 +3,15 @@ import { Agent, request } from 'node:http';
 import { startEmbeddedServer } from '../brokers/db/embedded/server.ts';
 import { mountFiles } from '../brokers/db/testing/broker.ts';
 import { connect, intoDatabase, query, until } from '../brokers/db/testing/postgres.ts';
-import { type BrokerProcess, bundleBroker } from '../brokers/db/testing/process.ts';
 import { newToken } from '../brokers/kit/index.ts';
+import { type BrokerProcess, brokerProgram } from './db/process.ts';
 import { quantile, type Report, type Row } from './report.ts';
 import { buildVault } from './vault.ts';
 
 /**
  * The database broker over HTTP with everything on (authentication, registry, audit, log), beside the same made by
  * hand: CREATE ROLE, CREATE DATABASE and the closing statements on one open connection; and beside Vault's PostgreSQL
- * plugin, which makes roles and cannot make databases. One machine, durable server.
+ * plugin, which makes roles and cannot make databases. One machine, durable server; the broker runs as in its pod.
  */
 
 /** The size of the pool, and of the burst that empties it. */
@@ -25,7 +25,7 @@ interface Samples {
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
   const pool = quick ? POOL.quick : POOL.whole;
   const server = await startEmbeddedServer();
-  const program = await bundleBroker();
+  const program = await brokerProgram();
   const vault = await buildVault();
   const mounts = mountFiles(server, 'bench');
   let broker: BrokerProcess | undefined;
@@ -38,7 +38,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       REFUSALS_PER_SECOND: '1000000',
       REFUSALS_BURST: '1000000',
     };
-    // Once without counting, so that code cache and template are there, as after any first start.
+    // Once without counting, so that the template is there, as after any first start.
     await (await program.spawn(environment)).kill();
     const spawned = performance.now();
     broker = await program.spawn(environment);
@@ -88,7 +88,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     const refusedTogether = await measure(quick ? 1_000 : 10_000, 16, refuse);
 
     // Access is cut when a tenant's open session has ended, since nobody can log in from before that on.
-    const dropEach = async (apps: readonly string[], callers: number) => {
+    const dropEach = async (apps: readonly string[], callers: number, between: () => Promise<void>) => {
       const tenants: Awaited<ReturnType<typeof tenantSession>>[] = [];
       for (const app_id of apps) {
         const body = { capsule_id: 'bench', app_id };
@@ -98,16 +98,21 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       // The first drop after much writing pays for the checkpoint; that is measured by nobody here.
       await query(server.superuserUrl, 'CHECKPOINT');
       const cuts: number[] = [];
-      const whole = await measure(apps.length, callers, async (i) => {
+      const whole: number[] = [];
+      const { seconds } = await measure(apps.length, callers, async (i) => {
         const begun = performance.now();
         await call(principal, '/v1/capsules/apps/drop', { capsule_id: 'bench', app_id: apps[i] });
+        whole.push(performance.now() - begun);
         cuts.push(((await tenants[i]?.ended) ?? Number.NaN) - begun);
+        await between();
       });
-      return { whole, cut: { ms: cuts, seconds: Number.NaN } };
+      return { whole: { ms: whole, seconds: callers > 1 ? seconds : Number.NaN }, cut: unpaced(cuts) };
     };
     const names = Array.from({ length: quick ? 36 : 220 }, (_, i) => `app${i + 1}`);
-    const alone = await dropEach(names.slice(0, quick ? 12 : 100), 1);
-    const together = await dropEach(names.slice(alone.whole.ms.length), 8);
+    const hand = await cutByHand(server.superuserUrl, 'hand1');
+    const alone = await dropEach(names.slice(0, quick ? 12 : 100), 1, hand.cut);
+    await hand.end();
+    const together = await dropEach(names.slice(alone.whole.ms.length), 8, async () => undefined);
     const connections = await query<{ n: number }>(
       server.superuserUrl,
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE usename = 'space_broker'",
@@ -128,6 +133,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       row('drop, 1 caller', alone.whole),
       row('drop, 8 callers', together.whole),
       row('access cut, 1 caller', alone.cut),
+      row('access cut by hand, 1 connection', unpaced(hand.ms)),
       row('access cut, 8 callers', together.cut),
     ];
     const rawP50 = quantile(raw.ms, 0.5);
@@ -157,6 +163,8 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
         refusals_per_second: round(rate(refusedTogether)),
         cut_p50_ms: round(quantile(alone.cut.ms, 0.5)),
         cut_p99_ms: round(quantile(alone.cut.ms, 0.99)),
+        cut_by_hand_p50_ms: round(quantile(hand.ms, 0.5)),
+        cut_by_hand_p99_ms: round(quantile(hand.ms, 0.99)),
         cut_8_callers_p99_ms: round(quantile(together.cut.ms, 0.99)),
         drops_per_second: round(rate(together.whole)),
         server_connections: connections[0]?.n ?? 0,
@@ -166,7 +174,6 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     };
   } finally {
     await broker?.kill();
-    program.remove();
     await vault?.remove();
     mounts.remove();
     await server.remove();
@@ -237,6 +244,32 @@ async function byHand(superuserUrl: string, count: number, connections: number):
   }
 }
 
+/**
+ * The least that PostgreSQL needs for a cut, in two trips: nobody comes in any more, then who is inside is put out. Of
+ * databases that were made by hand; each is dropped afterwards, as the broker's are, since that keeps the disk busy.
+ */
+async function cutByHand(superuserUrl: string, prefix: string) {
+  const client = await connect(superuserUrl);
+  const ms: number[] = [];
+  return {
+    ms,
+    cut: async () => {
+      const name = `${prefix}_${ms.length}`;
+      const url = new URL(intoDatabase(superuserUrl, name));
+      Object.assign(url, { username: name, password: 'x' });
+      const tenant = await tenantSession(url.href);
+      const begun = performance.now();
+      await client.query(
+        `BEGIN; ALTER ROLE ${name} NOLOGIN; ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false; COMMIT`,
+      );
+      await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+      ms.push((await tenant.ended) - begun);
+      await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    },
+    end: () => client.end(),
+  };
+}
+
 /** A tenant that is inside its database: resolves to the moment at which the server put it out. */
 async function tenantSession(url: string): Promise<{ readonly ended: Promise<number> }> {
   const client = await connect(url);
@@ -259,5 +292,7 @@ function row(what: string, samples: Samples): Row {
   };
 }
 
+/** What was not made one after the other without a pause has no rate. */
+const unpaced = (ms: number[]): Samples => ({ ms, seconds: Number.NaN });
 const rate = ({ ms, seconds }: Samples) => ms.length / seconds;
 const round = (value: number) => Math.round(value * 100) / 100;

@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -91,8 +91,9 @@ async function digestOf(directory: string): Promise<string | undefined> {
 }
 
 /** Not minified: a stack trace names our functions, and a reader of the image can read it. */
-async function bundleProgram(entry: string, file: string): Promise<void> {
-  await build({
+export async function bundleProgram(entry: string, file: string): Promise<void> {
+  const { outputFiles } = await build({
+    write: false,
     absWorkingDir: ROOT,
     entryPoints: [relative(ROOT, entry)],
     outfile: file,
@@ -106,6 +107,20 @@ async function bundleProgram(entry: string, file: string): Promise<void> {
     // What is wrong is in the error that it throws; on a terminal, steps are drawn at the same time.
     logLevel: 'silent',
   });
+  for (const { text } of outputFiles) await writeFile(file, await inAscii(text));
+}
+
+/**
+ * V8 keeps a program's text for as long as it runs, at two bytes a character if one of them needs two. esbuild writes
+ * all but comments in ASCII; whoever reads the program without its comments must not see the difference.
+ */
+async function inAscii(text: string): Promise<string> {
+  const ascii = text.replaceAll(/[^\x00-\x7f]/g, '?');
+  const program = async (code: string) =>
+    (await transform(code, { minifyWhitespace: true, legalComments: 'none' })).code;
+  if (ascii !== text && (await program(ascii)) !== (await program(text)))
+    throw new Error('a bundle is not ASCII outside of its comments');
+  return ascii;
 }
 
 async function copyDocuments(source: string, target: string): Promise<void> {

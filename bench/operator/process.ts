@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { freePort } from '../../brokers/kit/testing/ports.ts';
 import type { SpaceNames } from '../../operator/context.ts';
 import { eventually } from '../../operator/testing/eventually.ts';
 import { bundle } from '../../scripts/bundle.ts';
+import { podCommand } from '../installed/image.ts';
 
 /** The program that the operator's image has. */
 const PROGRAM = resolve('dist/operator/main.mjs');
@@ -72,10 +72,9 @@ export async function operatorProgram(setting: OperatorSetting): Promise<Operato
     return join(directory, name);
   };
   const { names, objectStore } = setting;
-  const image = await imageOf('operator/Dockerfile');
-  const flags = [...image.args, `--max-old-space-size=${await heapLimitMiB()}`];
+  const { flags, environment: ofImage } = await podCommand('operator/Dockerfile', 'operator');
   const environment: Record<string, string> = {
-    ...image.environment,
+    ...ofImage,
     PATH: process.env['PATH'] ?? '',
     KUBECONFIG: await file('kubeconfig', setting.kubeconfig),
     SPACE_NAME: names.space,
@@ -105,27 +104,6 @@ export async function operatorProgram(setting: OperatorSetting): Promise<Operato
     },
     remove: () => rm(directory, { recursive: true, force: true }),
   };
-}
-
-/** How the image starts its program, so that flags of Node are measured as they are shipped. */
-async function imageOf(dockerfile: string) {
-  const text = await readFile(dockerfile, 'utf8');
-  const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(text) ?? [];
-  const [node, ...args] = JSON.parse(command) as string[];
-  if (node !== 'node' || args.at(-1) !== 'main.mjs') throw new Error(`${dockerfile} does not start main.mjs`);
-  const variables = [...text.matchAll(/^ENV (\w+)=(\S+)$/gm)].map(([, name, value]) => [name, value]);
-  return {
-    args: args.slice(0, -1),
-    environment: Object.fromEntries(variables) as Record<string, string>,
-  };
-}
-
-/** In its pod, Node takes half of the memory limit of the chart as that of its heap. Here no cgroup sets one. */
-async function heapLimitMiB(): Promise<number> {
-  const values = parse(await readFile('charts/space/values.yaml', 'utf8'));
-  const [, mebibytes] = /^(\d+)Mi$/.exec(values.operator.resources.limits.memory) ?? [];
-  if (mebibytes === undefined) throw new Error('the chart has no memory limit in Mi for the operator');
-  return Math.floor(Number(mebibytes) / 2);
 }
 
 interface Ports {

@@ -10,7 +10,8 @@ import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../kit/testing/certificates.ts';
 import { loadDriverDocument } from './driver.ts';
-import { client, DRIVER_PATH, startTestBroker } from './testing/broker.ts';
+import { startEmbeddedServer } from './embedded/server.ts';
+import { client, DRIVER_PATH, mountFiles, startTestBroker } from './testing/broker.ts';
 import { connect, query, type Stage, setStage, sqlstate, until } from './testing/postgres.ts';
 
 let stage: Stage;
@@ -138,6 +139,16 @@ describe('while it runs', () => {
     } finally {
       await replica.stop();
     }
+  });
+
+  it('starts for the first time beside a replica', async () => {
+    const fresh = await startEmbeddedServer({ durable: false });
+    const mounts = mountFiles(fresh);
+    const started = await Promise.allSettled([1, 2, 3].map(() => startTestBroker(mounts)));
+    for (const one of started) if (one.status === 'fulfilled') await one.value.stop();
+    mounts.remove();
+    await fresh.remove();
+    expect(started.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
   });
 
   it('says that it cannot now when the server has no connection left, and lives on', async () => {

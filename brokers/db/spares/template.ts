@@ -1,9 +1,12 @@
 import type { Watched } from '@space/broker-kit';
-import { type Connections, type ServerAddress, StepError } from '@space/broker-kit/postgres';
+import { type Connections, type ServerAddress, type Session, StepError } from '@space/broker-kit/postgres';
 import pg from 'pg';
 import { checkedName } from '../core/names.ts';
 import { observe } from '../walls/observe.ts';
 import type { SpareNames } from './names.ts';
+
+/** Replicas that start for the first time, side by side; an arbitrary number that nothing else in a registry uses. */
+const TEMPLATE_LOCK = 7_305_181_002;
 
 /**
  * Makes sure that the sealed template exists. Spares are cloned from it and not from `template1`, in which a
@@ -18,22 +21,29 @@ export async function ensureTemplate(
   const name = checkedName(names.template);
   await connections.session(async (session) => {
     if (await isSealed(session, name)) return;
-    // Half made by a broker that was killed: begin anew.
-    await session.run('drop unfinished template', `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-    await session.run(
-      'create template',
-      `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false`,
-    );
-    await session.run('close template', `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`);
-    await session.run('open template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`);
-    await furnish(address, name);
-    // The seal: a template that forbids connections was finished.
-    await session.run('seal template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);
-    await session.run('note seal', `COMMENT ON DATABASE ${name} IS 'sealed'`);
+    // CREATE DATABASE cannot be in a transaction, whose end would end the lock. A broker that fails here does not start.
+    await session.run('lock template', 'SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK]);
+    if (!(await isSealed(session, name))) await makeTemplate(session, address, name);
+    await session.run('unlock template', 'SELECT pg_advisory_unlock($1)', [TEMPLATE_LOCK]);
   });
 }
 
-async function isSealed(session: Parameters<typeof observe>[0], name: string): Promise<boolean> {
+async function makeTemplate(session: Session, address: Watched<ServerAddress>, name: string): Promise<void> {
+  // Half made by a broker that was killed: begin anew.
+  await session.run('drop unfinished template', `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+  await session.run(
+    'create template',
+    `CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false`,
+  );
+  await session.run('close template', `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`);
+  await session.run('open template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS true`);
+  await furnish(address, name);
+  // The seal: a template that forbids connections was finished.
+  await session.run('seal template', `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false`);
+  await session.run('note seal', `COMMENT ON DATABASE ${name} IS 'sealed'`);
+}
+
+async function isSealed(session: Session, name: string): Promise<boolean> {
   if ((await observe(session, name)).database !== 'valid') return false;
   const [row] = await session.run<{ sealed: boolean }>(
     'read template',

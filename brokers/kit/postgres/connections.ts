@@ -29,8 +29,15 @@ export interface Connections {
   close(): Promise<void>;
 }
 
-/** Sent right behind COMMIT, on the same connection, before anybody else can have it; must not throw. */
+/**
+ * Sent right behind COMMIT, on the same connection, before anybody else can have it; must not throw. It runs as soon as
+ * everybody sees the transaction, while the disk still writes it; the transaction ends when it is on the disk.
+ */
 type Behind<T> = (session: Session, value: T) => Promise<void>;
+
+const BEGIN_UNWAITED = 'BEGIN; SET LOCAL synchronous_commit = off';
+/** A commit of its own that is waited for, and with it all of the log before it. It writes nothing but the log. */
+const MAKE_DURABLE = "SELECT pg_logical_emit_message(true, 'space', '')";
 
 export interface ServerAddress {
   readonly host: string;
@@ -104,7 +111,7 @@ function transact<T>(
   act: (session: Session) => Promise<T>,
   behind?: Behind<T>,
 ): Promise<T> {
-  const begun = session.run('begin', 'BEGIN');
+  const begun = session.run('begin', behind === undefined ? 'BEGIN' : BEGIN_UNWAITED);
   // Whoever waits for it hears of its failure.
   begun.catch(() => undefined);
   return untilCommitted(session, () => act(insideOf(session, begun)), behind);
@@ -113,7 +120,10 @@ function transact<T>(
 async function untilCommitted<T>(session: Session, act: () => Promise<T>, behind?: Behind<T>): Promise<T> {
   try {
     const value = await act();
-    await Promise.all([session.run('commit', 'COMMIT'), behind?.(session, value)]);
+    await Promise.all([
+      session.run('commit', 'COMMIT'),
+      ...(behind === undefined ? [] : [behind(session, value), session.run('make durable', MAKE_DURABLE)]),
+    ]);
     return value;
   } catch (error) {
     // A lost connection rolls back by itself; the first error is the one to tell.
