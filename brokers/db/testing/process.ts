@@ -12,6 +12,8 @@ import { DRIVER_PATH } from './broker.ts';
 export interface BrokerProcess {
   readonly url: string;
   readonly pid: number;
+  /** Bytes that are still held after a full collection. */
+  held(): Promise<number>;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
   /** Resolves when the process is gone, by whatever. */
@@ -68,6 +70,12 @@ async function spawnBroker(
   return {
     url: `http://127.0.0.1:${port}`,
     pid: child.pid ?? 0,
+    held: async () => {
+      const answer = once(lines, 'line');
+      child.stdin?.write('held\n');
+      const { held } = JSON.parse(String((await answer)[0])) as { held: number };
+      return held;
+    },
     gone,
     kill: async () => {
       child.kill('SIGKILL');
