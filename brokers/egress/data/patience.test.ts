@@ -230,6 +230,18 @@ describe('an upstream', () => {
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
+  it('that answers before the body has come is heard, whatever becomes of the body', async () => {
+    await start({}, (socket) => socket.once('data', () => socket.write(`${OK}content-length: 2\r\n\r\nok`)));
+    const socket = kept(connect(test.port, '127.0.0.1'));
+    socket.write(`${head('POST', 'content-length: 100\r\n')}ten bytes.`);
+    const [answered] = await once(socket.setEncoding('latin1'), 'data');
+    expect(answered).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
+    expect(await told()).toMatchObject({ code: 'ok', status: 200, bytes_in: 2 });
+    socket.destroy();
+    await eventually(async () => (await connections()) === 0);
+    expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
   it('that never answers is given up', async () => {
     await start({ answerMs: SOON }, (socket) => socket.resume());
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');

@@ -34,10 +34,12 @@ export function relay(upstream: Dispatcher, { body, ...head }: Outgoing, receive
   return new Promise((resolve, reject) => {
     const settle = (error?: unknown) => {
       if (error === undefined) return resolve();
-      // What is left of it is nobody's; to destroy it is an error of the stream's, and nobody else listens.
-      if (body !== null && 'destroy' in body) body.on('error', () => undefined).destroy();
+      // What is left of it is nobody's.
+      if (body !== null && 'destroy' in body) body.destroy();
       reject(upstreamProblem(error));
     };
+    // That it broke is told by undici; unheard, it would end the process.
+    if (body !== null && 'destroy' in body) body.on('error', () => undefined);
     const handler = new Relay(receiver, settle, Buffer.isBuffer(body) ? body.length : 0);
     receiver.ending.tell((reason) => handler.end(reason));
     upstream.dispatch({ ...head, body }, handler);
