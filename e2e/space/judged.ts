@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -28,8 +29,6 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
 interface Verdict {
   readonly status: number;
   readonly text: string;
-  /** With which it waited for its turn. */
-  readonly priorityLevelUid: string | undefined;
 }
 
 /** Asks as one ServiceAccount. Nothing is changed: the API server decides, and stores nothing. */
@@ -139,27 +138,41 @@ export async function holdLease({ server }: Judged, pod: string): Promise<void> 
   });
 }
 
+/** The UID of the priority level with which a ServiceAccount's question waits for its turn. */
+export async function priorityLevelOf({ server }: Judged, account: string, path: string): Promise<string> {
+  const { headers } = await ask(server, await tokenOf(server, account), 'GET', path);
+  return String(headers['x-kubernetes-pf-prioritylevel-uid']);
+}
+
 async function asAccount(server: ApiServer, name: string, boundObjectRef?: object): Promise<Caller> {
+  const token = await tokenOf(server, name, boundObjectRef);
+  return async (method, path, body) => {
+    const response = await ask(server, token, method, path, body);
+    let text = '';
+    for await (const chunk of response.setEncoding('utf8')) text += chunk;
+    return { status: response.statusCode ?? 0, text };
+  };
+}
+
+async function tokenOf(server: ApiServer, name: string, boundObjectRef?: object): Promise<string> {
   const asked = await server.client.call<{ status: { token: string } }>({
     method: 'POST',
     path: `/api/v1/namespaces/home/serviceaccounts/${name}/token`,
     body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } },
   });
-  const { token } = asked.status;
-  return async (method, path, body) => {
-    const ask = request(`${server.url}${path}${path.includes('?') ? '&' : '?'}dryRun=All`, {
-      method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
-      },
-      rejectUnauthorized: false, // a server of this test's own, on loopback
-    });
-    ask.end(body === undefined ? undefined : JSON.stringify(body));
-    const [response] = await once(ask, 'response');
-    let text = '';
-    for await (const chunk of response.setEncoding('utf8')) text += chunk;
-    const { 'x-kubernetes-pf-prioritylevel-uid': priorityLevelUid } = response.headers;
-    return { status: response.statusCode as number, text, priorityLevelUid };
-  };
+  return asked.status.token;
+}
+
+async function ask(server: ApiServer, token: string, method: string, path: string, body?: object) {
+  const asked = request(`${server.url}${path}${path.includes('?') ? '&' : '?'}dryRun=All`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+    },
+    rejectUnauthorized: false, // a server of this test's own, on loopback
+  });
+  asked.end(body === undefined ? undefined : JSON.stringify(body));
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  return response;
 }
