@@ -32,7 +32,9 @@ let credentials: CredentialClient;
 let issuer: Issuer;
 
 beforeAll(async () => {
-  [theatre, own] = await Promise.all([openTheatre(), startOwnStore()]);
+  // One after the other: what did start is ended when the next does not.
+  theatre = await openTheatre();
+  own = await startOwnStore();
   space = await theatre.space();
   issuer = newIssuer();
   const keysFile = join(directory, 'keys');
