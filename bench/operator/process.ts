@@ -18,6 +18,8 @@ const TICKS_PER_SECOND = 100;
 interface Measured {
   /** The sum over all label sets of a metric that have these labels. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number;
+  /** By how much each label set of a metric is above what it was. */
+  above(before: Measured, name: string): string[];
 }
 
 /** What the kernel says of a process. */
@@ -179,12 +181,19 @@ function parseMetrics(text: string): Measured {
     const pairs = [...labels.matchAll(/([a-z_]+)="([^"]*)"/g)].map(([, key, of]) => [key, of] as const);
     return [{ name, labels: Object.fromEntries(pairs), value: Number(value) }];
   });
+  const sum = (name: string, wanted: Readonly<Record<string, string>> = {}) =>
+    samples
+      .filter((sample) => sample.name === name)
+      .filter(({ labels }) => Object.entries(wanted).every(([key, value]) => labels[key] === value))
+      .reduce((total, { value }) => total + value, 0);
   return {
-    sum: (name, wanted = {}) =>
+    sum,
+    above: (before, name) =>
       samples
         .filter((sample) => sample.name === name)
-        .filter(({ labels }) => Object.entries(wanted).every(([key, value]) => labels[key] === value))
-        .reduce((total, { value }) => total + value, 0),
+        .map(({ labels, value }) => ({ labels, more: value - before.sum(name, labels) }))
+        .filter(({ more }) => more > 0)
+        .map(({ labels, more }) => `${name} ${Object.values(labels).join(' ')}: ${more}`),
   };
 }
 

@@ -12,6 +12,7 @@ import { LIVE, liveChanges } from './live.ts';
 import { atRest, REST_LOOKS } from './rest.ts';
 import { settled } from './settled.ts';
 
+const WRITES = 'space_operator_writes_total';
 const LIMIT_MS = 5 * 60_000;
 /** At rest, as a measure of what the machine itself takes. */
 const CALM_CHANGES = 50;
@@ -90,17 +91,18 @@ async function measure(
     const worked = await operator.measure();
     const usage = await operator.usage();
     const events = await countEvents(theatre, namespace);
-    const writes = (kind: string) => worked.sum('space_operator_writes_total', { kind });
+    const writes = (kind: string) => worked.sum(WRITES, { kind });
     const assistantWrites = writes('Assistant');
-    const capsuleWrites = worked.sum('space_operator_writes_total') - assistantWrites - 2 * live.length;
+    const capsuleWrites = worked.sum(WRITES) - assistantWrites - 2 * live.length;
 
     say(`settled after ${settleSeconds.toFixed(1)} s; at rest, for ${restSeconds} s`);
     await new Promise((resolve) => setTimeout(resolve, restSeconds * 1000));
     const rested = await operator.usage();
     const restEvents = (await countEvents(theatre, namespace)).all;
-    const writesOf = async (of: OperatorProcess) => (await of.measure()).sum('space_operator_writes_total');
-    const restWrites =
-      (await writesOf(operator)) - worked.sum('space_operator_writes_total') + restEvents - events.all;
+    const after = await operator.measure();
+    const restWrites = after.sum(WRITES) - worked.sum(WRITES) + restEvents - events.all;
+    for (const name of [WRITES, 'controller_runtime_reconcile_total', 'rest_client_requests_total'])
+      for (const line of after.above(worked, name)) say(`at rest, ${line}`);
 
     const calm: number[] = [];
     while (calm.length < CALM_CHANGES) calm.push(await change());
@@ -152,7 +154,7 @@ async function measure(
       restartSeconds,
       restartCpuSeconds: restartUsage.cpuSeconds,
       restartPeakRssMiB: restartUsage.peakRssMiB,
-      restartWrites: relisted.sum('space_operator_writes_total') + restartEvents,
+      restartWrites: relisted.sum(WRITES) + restartEvents,
       restartRequests: relisted.sum('rest_client_requests_total'),
       live,
       calm,
