@@ -173,6 +173,24 @@ describe('of a node', () => {
       { make: false, remove: 1 },
     ],
     [
+      'that passed under a class made after the pod, the pod is made anew at once',
+      {
+        runtimeClass: { ...runtimeClass, metadata: { name: 'gvisor', creationTimestamp: MADE } },
+        probes: [probe(passed)],
+        outside: [tenant(-5_000)],
+      },
+      { make: false, remove: 1 },
+    ],
+    [
+      'that passed under a class that the pod had, too, the pod is given time',
+      {
+        runtimeClass: { ...runtimeClass, metadata: { name: 'gvisor', creationTimestamp: MADE } },
+        probes: [probe(passed, { metadata: { creationTimestamp: new Date(later - 20_000).toISOString() } })],
+        outside: [tenant(5_000)],
+      },
+      { make: false, remove: 0, lookAgainMs: 25_000 },
+    ],
+    [
       'that is gone its probes go',
       { node: undefined, probes: [old, probe(passed)] },
       { make: false, remove: 2 },

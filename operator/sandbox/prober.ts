@@ -48,9 +48,10 @@ export function planProbe({ names, runtimeClass, node, probes, outside, nowMs }:
   // Once it is gone this node comes back here, and then a new one is made.
   if (verdict === 'passed' && doubts.some((pod) => createdAt(pod) >= createdAt(current)))
     return { remove: [...stale, current], make: false };
+  const waitOf = (pod: Pod) => (isOlder(pod, runtimeClass) ? 0 : RETRY_MS - (nowMs - createdAt(pod)));
   const retried = verdict === 'failed' ? [current] : doubts;
-  const waits = retried.map((pod) => RETRY_MS - (nowMs - createdAt(pod))).filter((wait) => wait > 0);
-  const due = retried.filter((pod) => nowMs - createdAt(pod) >= RETRY_MS);
+  const waits = retried.map(waitOf).filter((wait) => wait > 0);
+  const due = retried.filter((pod) => waitOf(pod) <= 0);
   return {
     remove: [...stale, ...due],
     make: false,
@@ -60,7 +61,11 @@ export function planProbe({ names, runtimeClass, node, probes, outside, nowMs }:
 
 const isStanding = ({ metadata }: Pod): boolean => metadata.deletionTimestamp === undefined;
 
-const createdAt = ({ metadata }: Pod): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
+/** What a pod has found under an earlier class of the name is no news of this one, so nothing is to be waited for. */
+const isOlder = (pod: Pod, runtimeClass: RuntimeClass | undefined): boolean =>
+  runtimeClass !== undefined && createdAt(pod) < createdAt(runtimeClass);
+
+const createdAt = ({ metadata }: KubeObject): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
 /** Keeps one probe for each node that Assistants could run on, and none for any other. */
 export async function reconcileProbe(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
