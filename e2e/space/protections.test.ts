@@ -103,6 +103,76 @@ describe('of a Capsule’s namespace', () => {
   });
 });
 
+describe('the marks of a Capsule’s namespace', () => {
+  const forbidden = {
+    status: 403,
+    text: expect.stringContaining('they take the right to create Capsules in namespace home'),
+  };
+  const spaces = [{ apiGroups: [''], resources: ['namespaces'], verbs: ['create', 'patch'] }];
+  const mark = { 'platform.space/owner-uid': 'u' };
+  let tenant: Caller;
+  beforeAll(async () => {
+    tenant = await judged.caller('tenant');
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    await judged.create(`${rbac}/clusterroles`, { ...named('namespaces'), rules: spaces });
+    await judged.create(`${rbac}/clusterrolebindings`, {
+      ...named('namespaces'),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'namespaces' },
+      subjects: [{ kind: 'ServiceAccount', name: 'tenant', namespace: 'home' }],
+    });
+    await judged.create('/api/v1/namespaces', named('home-plain'));
+    const known = async () => (await tenant('POST', '/api/v1/namespaces', named('mine'))).status === 201;
+    await eventually(known, { what: 'the tenant may make namespaces' });
+  });
+
+  it.each([
+    ['by its labels', 'any', ofCapsule('home'), {}],
+    ['by its labels, opened by themselves', 'any', ofCapsule('home'), open],
+    ['by its name and the mark of its Capsule', 'home-household-89abcdef', {}, mark],
+    ['by all of them', 'home-household-89abcdef', ofCapsule('home'), mark],
+  ])('nobody who only makes namespaces passes one off for it %s', async (_, name, labels, annotations) => {
+    const copy = named(name, labels, annotations);
+    expect(await tenant('POST', '/api/v1/namespaces', copy)).toEqual(forbidden);
+    const { metadata } = copy;
+    expect(
+      await tenant('PATCH', path('home-plain'), { metadata: { ...metadata, name: 'home-plain' } }),
+    ).toEqual(forbidden);
+    expect(await administrator('POST', '/api/v1/namespaces', copy)).toEqual(done);
+  });
+
+  it('everybody marks what is no Capsule’s of this Space as they please', async () => {
+    for (const copy of [
+      named('any', ofCapsule('cabin')),
+      named('any', {}, mark),
+      named('any', { 'platform.space/capsule': 'household' }),
+    ])
+      expect(await tenant('POST', '/api/v1/namespaces', copy)).toEqual(done);
+    expect(await tenant('PATCH', path(CAPSULE), { metadata: { annotations: { note: 'x' } } })).toEqual(done);
+  });
+});
+
+describe('the kinds themselves', () => {
+  const kind = (plural: string) =>
+    `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.platform.space`;
+
+  it.each(['capsules', 'assistants'])('%s are deleted by nobody who has not opened them', async (plural) => {
+    expect(await administrator('DELETE', kind(plural))).toEqual(refused);
+    expect(await administrator('PATCH', kind(plural), { metadata: { annotations: open } })).toEqual(done);
+    await judged.server.client.call({
+      method: 'PATCH',
+      path: kind(plural),
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { annotations: open } },
+    });
+    expect(await administrator('DELETE', kind(plural))).toEqual(done);
+  });
+
+  it('and those of others by whoever may', async () => {
+    const other = await administrator('DELETE', kind('others'));
+    expect(other.status).toBe(404);
+  });
+});
+
 describe.each(['home', 'home-services'])('the namespace %s', (name) => {
   it('is not deleted, and keeps the labels that guard it', async () => {
     expect(await administrator('DELETE', path(name))).toEqual(refused);
