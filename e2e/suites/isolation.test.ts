@@ -7,6 +7,7 @@ import {
   kube,
   leave,
   namespaceOf,
+  podsOf,
   ready,
   runningPod,
   services,
@@ -27,6 +28,56 @@ const PROBE = `
   }));
   Promise.all(tried).then((ended) => console.log(JSON.stringify(Object.fromEntries(ended))));
 `;
+
+/**
+ * Connects again and again from its first instruction on, until the first target has been met for a second; says of each
+ * how often it was tried, and after how many milliseconds it was met. In perl, which starts at once.
+ */
+const FROM_THE_FIRST = String.raw`
+use strict; use Socket; use Fcntl; use POSIX ();
+$| = 1;
+$SIG{TERM} = sub { exit };
+sub now { (POSIX::times())[0] / 100 }
+my $start = now;
+my %tried; my %met; my @open;
+while (now() - $start < 60 && !(exists $met{$ARGV[0]} && now() - $start > 1 + $met{$ARGV[0]})) {
+  for my $target (grep { !exists $met{$_} } @ARGV) {
+    my ($host, $port) = split / /, $target;
+    socket(my $s, PF_INET, SOCK_STREAM, 6) or next;
+    fcntl($s, F_SETFL, O_NONBLOCK);
+    connect($s, pack_sockaddr_in($port, inet_aton $host));
+    $tried{$target}++;
+    push @open, [$s, $target, now];
+  }
+  my $ready = '';
+  vec($ready, fileno $_->[0], 1) = 1 for @open;
+  select(undef, $ready, undef, 0.005) >= 0 or $ready = '';
+  @open = grep {
+    my ($s, $target, $at) = @$_;
+    my $ended = vec($ready, fileno $s, 1);
+    $met{$target} //= now() - $start if $ended && getpeername $s;
+    !$ended && now() - $at < 0.25;
+  } @open;
+}
+print "tried\t$_\t$tried{$_}\t", exists $met{$_} ? int(1000 * $met{$_}) : 'never', "\n" for @ARGV;
+print "done\n";
+sleep 600 if $ENV{PORT};
+`;
+
+interface Meeting {
+  readonly tried: number;
+  readonly met: 'never' | number;
+}
+
+function meetings(log: string): Record<string, Meeting> {
+  const lines = log.split('\n').filter((line) => line.startsWith('tried\t'));
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [, target = '', tried, met] = line.split('\t');
+      return [target, { tried: Number(tried), met: met === 'never' ? met : Number(met) }];
+    }),
+  );
+}
 
 async function probe(
   namespace: string,
@@ -49,9 +100,26 @@ describe('an Assistant behind its Capsule’s walls', () => {
   let namespace: string;
   let otherNamespace: string;
   let pod: string;
+  /** A pod without walls, which listens to everybody. */
+  const free = unique('free');
 
   beforeAll(async () => {
     await kube.apply(
+      {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: free, namespace: 'default' },
+        spec: {
+          restartPolicy: 'Never',
+          containers: [
+            {
+              name: 'free',
+              image: installed.image,
+              command: ['node', '-e', "require('node:net').createServer((s) => s.end()).listen(8080)"],
+            },
+          ],
+        },
+      },
       capsule(one),
       capsule(other),
       assistant(one, 'inside', {}, one),
@@ -64,6 +132,52 @@ describe('an Assistant behind its Capsule’s walls', () => {
 
   afterAll(async () => {
     await leave(one, other);
+    await kube.remove('pod', free, 'default');
+  });
+
+  it('meets nothing that is forbidden from its first instruction on, whenever its walls are put up', async () => {
+    const address = await until('the free pod to have an address', async () => {
+      const status = (await kube.get('pod', free, 'default'))?.status;
+      return status?.phase === 'Running' ? (status.podIP as string) : undefined;
+    });
+    const allowed = `${await serviceAddress(services, 'postgres')} 5432`;
+    const forbidden = [
+      `${await serviceAddress('default', 'kubernetes')} 443`,
+      `${await serviceAddress('kube-system', 'kube-dns')} 53`,
+      `${address} 8080`,
+      `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
+    ];
+    const command = ['perl', '-e', FROM_THE_FIRST, allowed, ...forbidden];
+    await kube.apply(assistant(one, 'first', { command }, `${one}-first`));
+    // Meanwhile: the same program meets them all where there are no walls. What listens in a Capsule has walls of its own.
+    const open = forbidden.slice(0, -1);
+    const control = await kube.exec('default', free, ['perl', '-e', FROM_THE_FIRST, ...open]);
+    expect(control.stderr).toBe('');
+    expect(meetings(control.stdout)).toEqual(
+      Object.fromEntries(
+        open.map((target) => [target, { tried: expect.any(Number), met: expect.any(Number) }]),
+      ),
+    );
+    const log = await until('the first Assistant to have tried', async () => {
+      const [first] = await podsOf(namespace, 'first');
+      const { stdout } = await kube.run([
+        'logs',
+        '-n',
+        namespace,
+        `${first?.metadata.name}`,
+        '-c',
+        'assistant',
+      ]);
+      return stdout.includes('done') ? stdout : undefined;
+    });
+    const { [allowed]: wished, ...others } = meetings(log);
+    console.info(`from its first instruction on: PostgreSQL met after ${wished?.met} ms`, others);
+    expect(wished?.met).toEqual(expect.any(Number));
+    expect(others).toEqual(
+      Object.fromEntries(forbidden.map((target) => [target, { tried: expect.any(Number), met: 'never' }])),
+    );
+    for (const { tried } of Object.values(others)) expect(tried).toBeGreaterThan(20);
+    await kube.remove('assistant', `${one}-first`, installed.namespace);
   });
 
   it('reaches database and files, and neither control of a broker, API server, DNS, storage, operator nor another Capsule', async () => {
@@ -112,20 +226,6 @@ describe('an Assistant behind its Capsule’s walls', () => {
     await using outside = await node.outside({ ports: [8080] });
     const target = `${outside.addresses[0]} 8080`;
 
-    const free = unique('free');
-    await kube.apply({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: free, namespace: 'default' },
-      spec: {
-        restartPolicy: 'Never',
-        containers: [{ name: 'probe', image: installed.image, command: ['sleep', '600'] }],
-      },
-    });
-    await until(
-      'the free pod to run',
-      async () => (await kube.get('pod', free, 'default'))?.status.phase === 'Running',
-    );
     expect(await probe('default', free, [target])).toEqual({ [target]: 'connected' });
     expect(await probe(namespace, pod, [target])).toEqual({ [target]: 'timeout' });
 
@@ -135,7 +235,6 @@ describe('an Assistant behind its Capsule’s walls', () => {
     await until('the later connection to be known', async () => outside.connections().length > before);
     const walled = (await runningPod(namespace, 'inside')).status.podIP;
     expect(outside.connections().map(({ from }) => from)).not.toContain(walled);
-    await kube.remove('pod', free, 'default');
   });
 
   it('is reached from the Space’s namespace by pods that are marked as its clients, and by no other pod', async () => {
