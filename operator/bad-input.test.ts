@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
+import { underAnySchema } from './testing/definitions.ts';
 import { eventually } from './testing/eventually.ts';
 import { type FaultProxy, openFaultProxy } from './testing/fault-proxy.ts';
 import { manifest } from './testing/manifest.ts';
@@ -94,33 +95,10 @@ describe('a broker', () => {
 });
 
 describe('an object that an older schema stored', () => {
-  const definition = (plural: string) =>
-    `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.platform.space`;
-
-  /** While the definition asks for nothing, anything is stored. */
-  async function stored(plural: string, path: string, body: object): Promise<void> {
+  const stored = (plural: string, path: string, body: object) => {
     const { client } = theatre.server;
-    interface Definition {
-      readonly spec: { readonly versions: readonly { readonly schema: unknown }[] };
-    }
-    const whole = await client.call<Definition>({ method: 'GET', path: definition(plural) });
-    const replace = (schema: unknown) =>
-      client.call({
-        method: 'PATCH',
-        path: definition(plural),
-        contentType: 'application/json-patch+json',
-        body: [{ op: 'replace', path: '/spec/versions/0/schema', value: schema }],
-      });
-    const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
-    await replace({ openAPIV3Schema: open });
-    try {
-      await eventually(() => client.call({ method: 'POST', path, body }).then(() => true), {
-        what: 'it is stored',
-      });
-    } finally {
-      await replace(whole.spec.versions[0]?.schema);
-    }
-  }
+    return underAnySchema(client, plural, () => client.call({ method: 'POST', path, body }));
+  };
 
   test('is told so, disturbs nobody, and can be deleted', async () => {
     await space.start();

@@ -80,7 +80,9 @@ describe('at rest', () => {
       expect(await guards(namespace)).toEqual(made);
       return true;
     };
+    const changed = performance.now();
     await eventually(restored, { what: 'all is put back' });
+    console.info(`five changes were put back ${Math.round(performance.now() - changed)} ms after the last`);
     const reasons = async () => (await space.events(home)).map(({ reason }) => reason);
     await eventually(async () => (await reasons()).includes('GuardrailRestored'), { what: 'the Event' });
     await space.removed(CAPSULE, home);
@@ -226,20 +228,6 @@ describe('a broker', () => {
     await space.stop();
     await space.start();
     await space.goes(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
-  });
-
-  test('that forgot nothing refuses another principal, and the condition says what to do', async () => {
-    await space.settled();
-    const name = principalSecretName(home);
-    const kept = await space.get<kinds.SecretObject>(SECRET, name);
-    await space.stop();
-    await space.delete(SECRET, name);
-    await space.start();
-    await space.becomes(CAPSULE, home, 'DatabaseReady', 'False PrincipalLost');
-    await space.patch(SECRET, name, { data: { principal: kept?.data?.['principal'] } });
-    await space.becomes(CAPSULE, home, 'Ready', READY);
-    await space.removed(CAPSULE, home);
     expect(await theatre.databases()).toEqual(before);
   });
 });

@@ -41,6 +41,8 @@ export async function gather(
   const { capsule: capsuleName } = assistant.spec;
   const capsule = stores.capsules.get(makeKey(names.namespace, capsuleName));
   const id = check.ok ? check.manifest.platform.id : undefined;
+  // What runs is looked after also when its manifest is not understood any more.
+  const known = id ?? assistant.status?.manifest?.id;
   const namespace = capsuleNamespace(names.space, capsuleName);
   const read = async (name: (id: string) => string) =>
     id === undefined ? undefined : readWorkloadSecret(context, namespace, name(id), signal);
@@ -72,11 +74,12 @@ export async function gather(
     objects: context.objectStore && { registered: isRegistered(token, uid) },
     secret,
     token,
-    deployment: id === undefined ? undefined : ownedBy(uid, stores.deployments.get(makeKey(namespace, id))),
+    deployment:
+      known === undefined ? undefined : ownedBy(uid, stores.deployments.get(makeKey(namespace, known))),
     pods:
-      id === undefined
+      known === undefined
         ? []
-        : stores.pods.by('assistant', pair(capsuleName, id)).filter((pod) => ownedBy(uid, pod)),
+        : stores.pods.by('assistant', pair(capsuleName, known)).filter((pod) => ownedBy(uid, pod)),
     postgresAddress: addressOf(context, 'postgres'),
     objectStoreAddress: addressOf(context, 'objectstore'),
   };

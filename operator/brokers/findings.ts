@@ -1,8 +1,16 @@
 import { type Finding, no } from '../conditions.ts';
+import type { SpaceNames } from '../context.ts';
 import { BrokerError } from './client.ts';
 
+/** Where the principal is that a call on a Capsule's behalf was made with. */
+export interface PrincipalPlace {
+  readonly names: Pick<SpaceNames, 'namespace' | 'servicesNamespace'>;
+  readonly capsule: string;
+  readonly secretName: string;
+}
+
 /** What a person should know of a failed call, or `undefined` when it was no broker's failure. */
-export function brokerFinding(error: unknown): Finding | undefined {
+export function brokerFinding(error: unknown, place?: PrincipalPlace): Finding | undefined {
   if (!(error instanceof BrokerError)) return undefined;
   const { name, deployment } = error.broker;
   switch (error.failure) {
@@ -25,11 +33,18 @@ export function brokerFinding(error: unknown): Finding | undefined {
       return error.code === 'conflict'
         ? no(
             'PrincipalLost',
-            `The ${name} knows this Capsule with another principal. Put the Capsule's Secret back from a backup, or replace the principal with the broker's administrator command.`,
+            `The ${name} knows this Capsule with another principal. Put the Capsule's Secret back from a backup, or replace the principal with the broker's administrator command${place ? `: ${replaceCommand(deployment, place)}` : '.'}`,
           )
         : no(
             'BrokerRefused',
             `The ${name} refused with "${error.code ?? 'no code'}". Its log has the reason.`,
           );
   }
+}
+
+/** Tells the broker of the principal that is in the Secret; on no command line, so in no list of processes. */
+function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalPlace): string {
+  const read = `kubectl -n ${names.namespace} get secret ${secretName} -o jsonpath='{.data.principal}' | base64 -d`;
+  const write = `kubectl -n ${names.servicesNamespace} exec -i deploy/${deployment} -- node /app/admin.mjs replace-principal ${capsule}`;
+  return `${read} | ${write}`;
 }

@@ -50,7 +50,9 @@ export async function ensureDatabase(
     }
     return { finding: PROVISIONED };
   } catch (error) {
-    const finding = brokerFinding(error);
+    const { names } = context;
+    const { secretName } = kind;
+    const finding = brokerFinding(error, { names, capsule: capsule.metadata.name, secretName });
     if (!finding) throw error;
     return { finding, retry: error };
   }

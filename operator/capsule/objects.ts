@@ -30,7 +30,8 @@ export async function ensureObjectStore(
   capsule: Capsule,
   signal: AbortSignal,
 ): Promise<ObjectStoreStep> {
-  const principal = await ensurePrincipal(context, capsule, kindOf(capsule), signal);
+  const kind = kindOf(capsule);
+  const principal = await ensurePrincipal(context, capsule, kind, signal);
   if ('refused' in principal) return { finding: principal.refused };
   const { secret } = principal;
   const quota = bytesOf(capsule.spec.quota?.storage);
@@ -42,7 +43,9 @@ export async function ensureObjectStore(
     await context.writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
     return { finding: PROVISIONED };
   } catch (error) {
-    const finding = brokerFinding(error);
+    const { names } = context;
+    const { secretName } = kind;
+    const finding = brokerFinding(error, { names, capsule: capsule.metadata.name, secretName });
     if (!finding) throw error;
     return { finding, retry: error };
   }

@@ -5,7 +5,7 @@ import { ANNOTATION, LABEL } from '../names.ts';
 import type { ApiClient } from '../runtime/client.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { runController } from '../runtime/controller.ts';
-import { isAlreadyExists, isNotFound } from '../runtime/errors.ts';
+import { ApiError, isAlreadyExists, isNotFound } from '../runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
 import { Queue } from '../runtime/queue.ts';
 import { Reflector } from '../runtime/reflector.ts';
@@ -176,9 +176,10 @@ async function emptyNamespace(client: ApiClient, namespace: kinds.Namespace | un
     .call({
       method: 'PUT',
       path: pathOf(kinds.NAMESPACE, undefined, name, 'finalize'),
-      body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name }, spec: { finalizers: [] } },
+      // With UID and version in it: another of the name, made meanwhile, is left alone.
+      body: { ...namespace, apiVersion: 'v1', kind: 'Namespace', spec: { finalizers: [] } },
     })
     .catch((error) => {
-      if (!isNotFound(error)) throw error;
+      if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
     });
 }

@@ -22,6 +22,7 @@ import type { ApiServer } from './api-server.ts';
 import { type Fate, startControllers } from './controllers.ts';
 import { type Lifeline, lifeline } from './crash.ts';
 import { eventually } from './eventually.ts';
+import { nothingLeaked } from './leaks.ts';
 import { manifest } from './manifest.ts';
 
 export const IMAGE = 'registry.test/assistant:1';
@@ -90,6 +91,7 @@ interface ToldEvent extends KubeObject {
   readonly series?: { readonly count: number };
 }
 
+const EVENT: Resource = { ...kinds.POD, group: 'events.k8s.io', plural: 'events', kind: 'Event' };
 const NO_REPLICA: CallReplica = () => Promise.reject(new ReplicaError('nothing'));
 
 let spaces = 0;
@@ -207,6 +209,10 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       await controllers.stop();
       const left = await test.get(kinds.RUNTIME_CLASS, names.runtimeClass);
       if (left) await test.delete(kinds.RUNTIME_CLASS, names.runtimeClass);
+      const told = { capsules: kinds.CAPSULE, assistants: kinds.ASSISTANT, Events: EVENT };
+      const lists = Object.entries(told).map(async ([what, kind]) => [what, await test.list(kind)] as const);
+      const { provisioner } = stage.mounts;
+      nothingLeaked({ logs, ...Object.fromEntries(await Promise.all(lists)) }, [provisioner]);
     },
     async capsule(name, spec = {}) {
       await create(kinds.CAPSULE, custom('Capsule', name, spec), space);
@@ -261,8 +267,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       await eventually(ask, { what: `${resource.kind} ${name} is gone` });
     },
     async events(name) {
-      const events = { ...kinds.POD, group: 'events.k8s.io', plural: 'events', kind: 'Event' };
-      return (await test.list<ToldEvent>(events)).filter(({ regarding }) => regarding.name === name);
+      return (await test.list<ToldEvent>(EVENT)).filter(({ regarding }) => regarding.name === name);
     },
     namespaceOf: (capsule) => capsuleNamespace(space, capsule),
     async settled(id = 'ledger') {

@@ -47,6 +47,8 @@ export interface EmbeddedOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** False trades durability for speed, for tests that do not crash the server. */
   readonly durable?: boolean;
+  /** The directory in which it makes its own; else where that is quickest, or for temporary files. */
+  readonly place?: string;
 }
 
 /** Root may not run PostgreSQL; this account exists on every Linux. */
@@ -55,7 +57,8 @@ const SQL = new URL('../postgres/', import.meta.url);
 
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<EmbeddedServer> {
   const programs = postgresPrograms(options.major ?? '18');
-  const directory = mkdtempSync(join(options.durable === false ? memory() : tmpdir(), 'space-postgres-'));
+  const place = options.place ?? (options.durable === false ? memory() : tmpdir());
+  const directory = mkdtempSync(join(place, 'space-postgres-'));
   const data = join(directory, 'data');
   const logPath = join(directory, 'server.log');
   const asServer = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};

@@ -1,0 +1,320 @@
+/** What an administrator's hand, or a cluster that goes back in time, takes away: told, waited for, and nothing lost. */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import * as kinds from './kinds.ts';
+import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
+import { ApiError, isNotFound } from './runtime/errors.ts';
+import { pathOf } from './runtime/objects.ts';
+import { DEFINITIONS, underAnySchema } from './testing/definitions.ts';
+import { eventually } from './testing/eventually.ts';
+import { manifest } from './testing/manifest.ts';
+import { openSmallDisk } from './testing/small-disk.ts';
+import type { TestSpace } from './testing/space.ts';
+import { openTheatre, type Theatre } from './testing/stage.ts';
+import { tableOf } from './testing/table.ts';
+
+const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, POD, SECRET } = kinds;
+const READY = 'True Ready';
+const AWAY = 'http://127.0.0.1:9';
+const ROOT = join(import.meta.dirname, '..');
+const disk = openSmallDisk();
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+let before: string[];
+
+beforeAll(async () => {
+  theatre = await openTheatre({
+    settings: { synchronous_commit: 'on' },
+    ...(disk ? { place: disk.path } : {}),
+  });
+});
+afterAll(async () => {
+  await theatre?.close();
+  disk?.close();
+});
+beforeEach(async () => {
+  before = await theatre.databases();
+  space = await theatre.space();
+  home = space.home;
+  await space.start();
+});
+afterEach(() => space.close());
+
+const again = async (options?: Parameters<TestSpace['start']>[0]) => {
+  await space.stop();
+  await space.start(options);
+};
+
+describe('a namespace', () => {
+  /** As an administrator who is in a hurry: its contents are not waited for. */
+  async function force(name: string): Promise<void> {
+    await space.delete(NAMESPACE, name);
+    const left = await space.get(NAMESPACE, name);
+    if (left?.metadata.deletionTimestamp === undefined) return;
+    const path = pathOf(NAMESPACE, undefined, name, 'finalize');
+    const body = { ...left, spec: { finalizers: [] } };
+    await theatre.server.client.call({ method: 'PUT', path, body }).catch((error: unknown) => {
+      // It is gone already, as all that was in it is.
+      if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
+    });
+  }
+
+  test('that is forced away while the broker is down, under an Assistant that is deleted, keeps neither its end nor a database', async () => {
+    const namespace = await space.settled();
+    await again({ brokerUrl: AWAY });
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerUnreachable');
+    const { uid } = (await space.get(NAMESPACE, namespace))?.metadata ?? {};
+    await force(namespace);
+    // The Capsule stays, and so it gets another.
+    const another = async () => {
+      const found = await space.get(NAMESPACE, namespace);
+      return found !== undefined && found.metadata.uid !== uid;
+    };
+    await eventually(another, { what: 'the Capsule has another namespace' });
+    expect(await theatre.databases()).not.toEqual(before);
+    await again();
+    await space.goes(ASSISTANT, 'ledger');
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    expect(await space.list(SECRET, namespace)).toEqual([]);
+    expect(await space.list(POD, namespace)).toEqual([]);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('that is forced away while its Capsule is deleted and the broker is down holds nothing up later', async () => {
+    const namespace = await space.settled();
+    await again({ brokerUrl: AWAY });
+    await space.delete(CAPSULE, home);
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerUnreachable');
+    await force(namespace);
+    await space.goes(NAMESPACE, namespace);
+    await space.becomes(CAPSULE, home, 'Finalized', 'False AssistantsRemain');
+    await again();
+    await space.goes(CAPSULE, home);
+    expect(await space.list(ASSISTANT)).toEqual([]);
+    expect(await space.list(SECRET)).toEqual([]);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('with copies of all marks of ours is never taken over, nor its end brought about', async () => {
+    const namespace = await space.settled();
+    const ours = await space.get<kinds.Namespace>(NAMESPACE, namespace);
+    const name = `${namespace}-copy`;
+    const { labels, annotations } = ours?.metadata ?? {};
+    expect(labels?.[LABEL.capsule]).toBe(home);
+    expect(annotations?.[ANNOTATION.owner]).toBeDefined();
+    const body = { metadata: { name, labels, annotations } };
+    const { client } = theatre.server;
+    await client.call({ method: 'POST', path: pathOf(NAMESPACE), body });
+    const made = await space.get(NAMESPACE, name);
+    await again();
+    await space.assistant('second', { capsule: home, manifest: manifest('second') });
+    await space.becomes(ASSISTANT, 'second', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+    const left = await space.get(NAMESPACE, name);
+    expect(left?.metadata.resourceVersion).toBe(made?.metadata.resourceVersion);
+    for (const kind of [kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.ROLE_BINDING, SECRET])
+      expect(await space.list(kind, name)).toEqual([]);
+    await space.delete(NAMESPACE, name);
+  });
+});
+
+describe('a principal whose Secret was deleted', () => {
+  const administrator = (input: string, ...args: string[]) =>
+    new Promise<string>((resolve, reject) => {
+      const env = { PATH: process.env['PATH'], ...theatre.stage.mounts.environment };
+      const program = join(ROOT, 'brokers/db/admin.ts');
+      const child = execFile(process.execPath, [program, ...args], { env }, (error, out) =>
+        error ? reject(error) : resolve(out),
+      );
+      child.stdin?.end(input);
+    });
+  const lose = async () => {
+    await space.stop();
+    await space.delete(SECRET, principalSecretName(home));
+    await space.start();
+    await space.becomes(CAPSULE, home, 'DatabaseReady', 'False PrincipalLost');
+  };
+
+  test('is told with the administrator’s command, which mends it with all data', async () => {
+    const namespace = await space.settled();
+    const kept = await theatre.databases();
+    await lose();
+    const said = await space.message(CAPSULE, home, 'Ready');
+    expect(said).toContain(`get secret ${principalSecretName(home)} -o jsonpath`);
+    expect(said).toContain(`exec -i deploy/db-broker -- node /app/admin.mjs replace-principal ${home}`);
+    expect(await space.list(POD, namespace)).toHaveLength(1);
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    // An end that needs the principal waits for it, too.
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerRefused');
+    expect(await theatre.databases()).toEqual(kept);
+
+    const secret = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+    const principal = Buffer.from(secret?.data?.['principal'] ?? '', 'base64').toString();
+    expect(await administrator(principal, 'replace-principal', home)).toContain('"replaced":true');
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await space.goes(ASSISTANT, 'ledger');
+    expect(JSON.stringify([space.logs, await space.list(CAPSULE)])).not.toContain(principal);
+    expect(space.logs.filter((line) => line.includes('reconcile failed')).length).toBeLessThan(40);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('is put back from a backup, and goes on', async () => {
+    await space.settled();
+    const kept = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+    await lose();
+    const { data } = kept ?? {};
+    await space.patch(SECRET, principalSecretName(home), { data: { principal: data?.['principal'] } });
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
+describe('a kind', () => {
+  test('that is deleted by hand takes its Capsules down in order; Retain keeps, and all goes on when it is back', async () => {
+    const { client } = theatre.server;
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
+    const kept = await theatre.databases();
+    const path = `${DEFINITIONS}/capsules.platform.space`;
+    await client.call({ method: 'DELETE', path, body: {} });
+    const gone = () => client.call({ method: 'GET', path }).then(() => false, isNotFound);
+    await eventually(gone, { what: 'the kind is gone' });
+    expect(await space.get(NAMESPACE, namespace)).toBeUndefined();
+    expect(await theatre.databases()).toEqual(kept);
+    const failures = () => space.logs.filter((line) => line.includes('watch failed'));
+    await eventually(() => failures().length > 0, { what: 'the loss is noticed' });
+
+    const body = parse(readFileSync(join(ROOT, 'crds/capsules.yaml'), 'utf8'));
+    await client.call({ method: 'POST', path: DEFINITIONS, body });
+    await eventually(() => space.list(CAPSULE), { what: 'the kind is served' });
+    await space.settled();
+    expect(await space.urlOf('ledger')).toBe(url);
+    expect(failures().length).toBeLessThan(40);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('that goes back to an older release: what is newer is told and kept, and what runs goes on', async () => {
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    const [pod] = await space.list(POD, namespace);
+    const kept = await theatre.databases();
+    await space.stop();
+    const newer = manifest('ledger');
+    const platform = { ...newer.platform, spec: 2, mood: 'new' };
+    const { client } = theatre.server;
+    const tuning = { tuning: { level: 3 } };
+    const spec = { manifest: { ...newer, platform }, ...tuning };
+    await underAnySchema(client, 'assistants', () => space.patch(ASSISTANT, 'ledger', { spec }));
+    await underAnySchema(client, 'assistants', () => space.assistant('tuned', { capsule: home, ...tuning }));
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False ManifestInvalid');
+    expect(await space.message(ASSISTANT, 'ledger', 'Accepted')).toContain('/platform/spec');
+    await space.becomes(ASSISTANT, 'tuned', 'Accepted', 'False SpecInvalid');
+    expect(await space.message(ASSISTANT, 'tuned', 'Accepted')).toContain('/tuning');
+    // The status was written, and what the older release does not know is still there for the newer.
+    const tuned = await space.get<kinds.Assistant>(ASSISTANT, 'tuned');
+    expect(tuned?.spec).toMatchObject({ tuning: { level: 3 } });
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    expect((await space.list(POD, namespace)).map(({ metadata }) => metadata.uid)).toContain(
+      pod?.metadata.uid,
+    );
+    expect(await theatre.databases()).toEqual(expect.arrayContaining(kept));
+    await space.patch(ASSISTANT, 'ledger', { spec: { suspend: true } });
+    await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
+    await space.patch(ASSISTANT, 'ledger', [
+      { op: 'replace', path: '/spec/suspend', value: false },
+      { op: 'replace', path: '/spec/manifest', value: manifest('ledger') },
+      { op: 'remove', path: '/spec/tuning' },
+    ]);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    expect((await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace))?.spec?.replicas).toBe(1);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
+describe('a disk of the database server', () => {
+  test('that is full is told, loses nothing, and all goes on when there is room again', async (context) => {
+    if (!disk) return context.skip('this process may not mount a file system of its own');
+    const { broker, server, sql } = theatre.stage;
+    await space.settled();
+    const url = await space.urlOf('ledger');
+    const kept = await theatre.databases();
+    disk.leave(64 * 2 ** 10);
+    try {
+      // Spare databases serve the first of them.
+      const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+      for (const id of ids) await space.assistant(id, { capsule: home, manifest: manifest(id) });
+      await eventually(
+        async () => {
+          const all = await Promise.all(ids.map((id) => space.condition(ASSISTANT, id, 'DatabaseReady')));
+          return all.includes('False BrokerUnreachable');
+        },
+        { what: 'somebody is told' },
+      );
+      const asked = await broker.provisioner.provision('elsewhere', `spc_dbp_${'e'.repeat(43)}`);
+      expect([200, 503]).toContain(asked.status);
+      expect(asked.text).not.toMatch(/space left|53100|PANIC|CREATE/i);
+      await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    } finally {
+      disk.leave(256 * 2 ** 20);
+    }
+    // Without room for its log the server ends itself, as it should; the kubelet starts it again.
+    await sql('SELECT 1').catch(() => server.stop().then(server.start));
+    for (const { metadata } of await space.list(ASSISTANT))
+      await space.becomes(ASSISTANT, metadata.name, 'Ready', READY);
+    expect(await theatre.databases()).toEqual(expect.arrayContaining(kept));
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+    await broker.provisioner.finalize('elsewhere');
+  });
+});
+
+describe('kubectl get', () => {
+  const table = (plural: string, wide = false) =>
+    tableOf(
+      theatre.server.kubeconfig,
+      `/apis/platform.space/v1/namespaces/${space.names.namespace}/${plural}`,
+      wide,
+    );
+
+  test('says whether it is well, and if not why', async () => {
+    await space.settled();
+    const age = expect.any(String);
+    const namespace = space.namespaceOf(home);
+    const capsule = { Name: home, Ready: 'True', Reason: 'Ready', Namespace: namespace, Age: age };
+    expect(await table('capsules')).toEqual([{ ...capsule, Assistants: 1, Running: 1 }]);
+    const ledger = { Name: 'ledger', Capsule: home, Id: 'ledger', Version: '1.0.0', Age: age };
+    expect(await table('assistants')).toEqual([{ ...ledger, Ready: 'True', Reason: 'Ready' }]);
+
+    space.fates.set('registry.test/nothing:1', 'pull-fails');
+    await space.patch(ASSISTANT, 'ledger', { spec: { image: 'registry.test/nothing:1' } });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False ImagePullFailed');
+    const ill = { ...ledger, Ready: 'False', Reason: 'ImagePullFailed' };
+    expect(await table('assistants')).toEqual([ill]);
+    expect(await table('assistants', true)).toEqual([
+      {
+        ...ill,
+        Sandbox: 'SandboxAvailable',
+        Workload: 'ImagePullFailed',
+        Why: expect.stringContaining('Image "registry.test/nothing:1" cannot be pulled. Look for'),
+      },
+    ]);
+    await eventually(async () => (await table('capsules'))[0]?.['Running'] === 0, { what: 'the count' });
+    const [wide] = await table('capsules', true);
+    expect(wide).toMatchObject({ Ready: 'True', Sandbox: 'True', Database: 'True', Why: age });
+    await space.removed(CAPSULE, home);
+  });
+});

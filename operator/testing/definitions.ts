@@ -1,0 +1,31 @@
+import type { ApiClient } from '../runtime/client.ts';
+import { eventually } from './eventually.ts';
+
+export const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+
+interface Definition {
+  readonly spec: { readonly versions: readonly { readonly schema: unknown }[] };
+}
+
+/** Lets a write through that the schema of its kind would refuse, as releases before and after this one may have. */
+export async function underAnySchema(
+  client: ApiClient,
+  plural: string,
+  write: () => Promise<unknown>,
+): Promise<void> {
+  const path = `${DEFINITIONS}/${plural}.platform.space`;
+  const whole = await client.call<Definition>({ method: 'GET', path });
+  const replace = (schema: unknown) =>
+    client.call({
+      method: 'PATCH',
+      path,
+      contentType: 'application/json-patch+json',
+      body: [{ op: 'replace', path: '/spec/versions/0/schema', value: schema }],
+    });
+  await replace({ openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } });
+  try {
+    await eventually(() => write().then(() => true), { what: 'it is stored' });
+  } finally {
+    await replace(whole.spec.versions[0]?.schema);
+  }
+}

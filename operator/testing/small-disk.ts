@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A file system of its own, in memory, of which a test says how much room it has. */
+export interface SmallDisk {
+  readonly path: string;
+  /** Leaves room for so many bytes more than what is on it now. */
+  leave(bytes: number): void;
+  close(): void;
+}
+
+const ROOM = 512 * 2 ** 20;
+
+/** Undefined where this process may not mount one. */
+export function openSmallDisk(): SmallDisk | undefined {
+  const path = mkdtempSync(join(tmpdir(), 'space-disk-'));
+  const run = (program: string, ...args: string[]) => spawnSync(program, args, { encoding: 'utf8' });
+  const mounted = run('mount', '-t', 'tmpfs', '-o', `size=${ROOM},mode=711`, 'space-disk', path);
+  if (mounted.status !== 0) {
+    rmdirSync(path);
+    return undefined;
+  }
+  return {
+    path,
+    leave(bytes) {
+      const { blocks, bfree, bsize } = statfsSync(path);
+      const size = (blocks - bfree) * bsize + bytes;
+      const { status, stderr } = run('mount', '-o', `remount,size=${size}`, path);
+      if (status !== 0) throw new Error(`the disk could not be given ${size} bytes: ${stderr}`);
+    },
+    close() {
+      // Whoever still has a file open there keeps nobody from going on.
+      run('umount', '--lazy', path);
+      rmdirSync(path);
+    },
+  };
+}
