@@ -57,8 +57,9 @@ export function answer(
   problem: Problem,
   traceId: string,
 ): void {
-  // An answer that has begun cannot become another one.
-  if (response.headersSent) return void response.destroy();
+  // An answer that has begun cannot become another one. It may wait behind another of its connection, and then would not
+  // hear that it is to end.
+  if (response.headersSent) return void request.socket.destroy();
   const body = problemBody(problem.code, traceId);
   // What is left of the request's body is not waited for.
   const close = request.complete ? {} : { connection: 'close' };

@@ -62,16 +62,16 @@ export function serveInput(options: InputOptions) {
     };
     const ending = new Ending();
     const whole = setTimeout(() => ending.end(new Problem('upstream_timeout')), limits.wholeRequestMs);
-    response.once('close', () => {
-      if (!response.writableFinished) ending.end(new Problem('request_timeout'));
-    });
+    // Not the response's own: one that waits behind another of its connection never hears that this has closed.
+    const { socket } = request;
+    const onClose = () => ending.end(new Problem('request_timeout'));
+    socket.on('close', onClose);
     let release: (() => void) | undefined;
     onOpen(1);
     try {
       const headers = rawHeadersOf(request.rawHeaders);
       const patience = { ms: limits.patienceMs, signal: () => ending.signal };
-      const { remoteAddress } = request.socket;
-      const caller = await identify(policies, credentialOf(headers), remoteAddress, patience);
+      const caller = await identify(policies, credentialOf(headers), socket.remoteAddress, patience);
       if (caller === undefined) throw new Problem('forbidden');
       const { tenant } = caller;
       line.tenant = tenant;
@@ -83,7 +83,7 @@ export function serveInput(options: InputOptions) {
         end: () => {
           line.code = 'ended';
           ending.end(new Problem('forbidden'));
-          response.destroy();
+          socket.destroy();
         },
       });
       const admitted = admit(options, request, headers, tenant, line);
@@ -98,6 +98,7 @@ export function serveInput(options: InputOptions) {
       answer(request, response, problem, line.traceId);
     } finally {
       clearTimeout(whole);
+      socket.off('close', onClose);
       release?.();
       onOpen(-1);
       record(line);

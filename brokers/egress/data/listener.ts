@@ -75,6 +75,8 @@ function shared(most: number): (socket: Socket) => void {
     const from = socket.remoteAddress ?? '';
     const count = (open.get(from) ?? 0) + 1;
     if (count > most) return void socket.destroy();
+    // Each of its requests listens for its end; they may come one behind the other.
+    socket.setMaxListeners(0);
     open.set(from, count);
     socket.once('close', () => {
       const left = (open.get(from) ?? 1) - 1;

@@ -266,6 +266,14 @@ describe('an upstream', () => {
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_failed');
   });
 
+  it('that breaks the protocol within its body is cut off', async () => {
+    await start({}, (socket) => {
+      socket.write(`${OK}transfer-encoding: chunked\r\n\r\n4\r\nhalf\r\nnonsense\r\n`);
+    });
+    await talk(head('GET', ''));
+    expect(await told()).toMatchObject({ code: 'upstream_failed', upstream_status: 200 });
+  });
+
   it('that falls silent within its body is cut off', async () => {
     await start({ bodyIdleMs: SOON }, (socket) => {
       socket.write(`${OK}content-length: 100\r\n\r\nhalf`);

@@ -172,6 +172,6 @@ function upstreamProblem(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (TIMEOUTS.has(code)) return new Problem('upstream_timeout', { cause: error });
-  const transport = code.startsWith('UND_ERR') || code.startsWith('E') || code.startsWith('HPE_');
+  const transport = code.startsWith('UND_ERR') || code.startsWith('E') || error.name === 'HTTPParserError';
   return transport ? new Problem('upstream_failed', { cause: error }) : error;
 }

@@ -71,7 +71,8 @@ export function createUpstreams(options: {
     };
     socket.once('error', fail);
     socket.once('secureConnect', () => {
-      socket.off('error', fail);
+      // Until the pool listens, an error must not end the process; the pool asks whether there was one.
+      socket.off('error', fail).on('error', () => undefined);
       resolve(socket);
     });
     return promise.finally(() => clearTimeout(timer));
