@@ -67,6 +67,7 @@ describe('a broker', () => {
       } else {
         // A retired principal is refused like this, so `finalize` is asked; it says that nothing was dropped.
         await space.becomes(CAPSULE, home, 'Finalized', 'False PrincipalLost');
+        expect(await space.message(CAPSULE, home, 'Finalized')).toContain(`replace-principal ${home}`);
         proxy.fault(() => undefined);
         await space.goes(CAPSULE, home);
       }

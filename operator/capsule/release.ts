@@ -59,7 +59,9 @@ export async function release(
     if (secret) await broker.drop(name, principalOf(secret), signal).catch(ignore(403));
     await broker.finalize(name, signal).catch(ignore(404));
   } catch (error) {
-    const finding = brokerFinding(error);
+    const secretName = secret?.metadata.name;
+    const place = secretName === undefined ? undefined : { names: context.names, capsule: name, secretName };
+    const finding = brokerFinding(error, place);
     if (!finding) throw error;
     context.events.record(CAPSULE, capsule, {
       type: 'Warning',
