@@ -60,7 +60,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
   if (unknown !== undefined) throw new Error(`no part ${unknown}; there are ${parts.join(', ')}`);
   const wanted = (name: string) => only === undefined || only.includes(name);
 
-  const { all, broker, clear, stop } = await startContestants();
+  const { all, broker, clear, settle, stop } = await startContestants();
   try {
     const rows: Row[] = [];
     const figures: Record<string, number> = {};
@@ -80,7 +80,10 @@ export async function run({ quick, only }: Options): Promise<Report> {
     for (const size of plan.sizes) {
       for (const method of METHODS) {
         if (!wanted(partOf(method, size))) continue;
-        if (method === 'GET') for (const contestant of all) await store(contestant, size);
+        if (method === 'GET') {
+          for (const contestant of all) await store(contestant, size);
+          await settle();
+        }
         for (const clients of plan.clients) {
           const load: Load = { method, size, clients, seconds: plan.seconds };
           await compare(`${method} ${label(size)} × ${clients}`, (one) => closedLoop(one, load));
@@ -90,6 +93,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     }
     if (wanted('rate')) {
       for (const contestant of all) await store(contestant, KIB);
+      await settle();
       const load = { size: KIB, clients: 16, seconds: plan.seconds };
       const { perSecond } = await closedLoop(broker, { ...load, method: 'GET' });
       const offered = Math.round(perSecond * STEADY_SHARE);
@@ -108,6 +112,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
         if (method === 'PUT') {
           clear();
           await store(broker, size);
+          await settle();
         }
       }
     }

@@ -1,18 +1,22 @@
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { newToken, Secret } from '../../brokers/kit/index.ts';
 import { freePort } from '../../brokers/kit/testing/ports.ts';
 import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
-import { FLAGS } from '../../brokers/objectstore/testing/process.ts';
 import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
 import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
 import { EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
 import { ensureBuilt } from '../../e2e/cluster/builds/go.ts';
 import { built } from '../../e2e/cluster/tools.ts';
 import { bundle } from '../../scripts/bundle.ts';
+import { podCommand } from '../installed/image.ts';
 import { type Program, startProgram, watchProcess } from './program.ts';
+
+const run = promisify(execFile);
 
 /** A way to the same S3 server. */
 export interface Contestant {
@@ -41,6 +45,8 @@ export async function startContestants(): Promise<{
   readonly broker: Contestant;
   /** Takes the objects off the disk behind everybody's back. */
   clear(): void;
+  /** Resolves when all of them are on the disk, so that nobody reads beside the writing of them. */
+  settle(): Promise<void>;
   stop(): Promise<void>;
 }> {
   const directory = mkdtempSync(join(tmpdir(), 'space-bench-'));
@@ -103,6 +109,9 @@ export async function startContestants(): Promise<{
         for (const name of readdirSync(bucket).filter((entry) => OBJECTS.test(entry)))
           rmSync(join(bucket, name), { recursive: true });
       },
+      settle: async () => {
+        await run('sync', ['--file-system', s3.directory]);
+      },
       stop,
     };
 
@@ -119,7 +128,9 @@ export async function startContestants(): Promise<{
       closers.push(() => mounts.remove());
       const [port, dataPort] = [await freePort(), await freePort()];
       const plenty = '1000000';
+      const pod = await podCommand('brokers/objectstore/Dockerfile', 'objectStore');
       const env = {
+        ...pod.environment,
         ...mounts.environment,
         LISTEN_PORT: String(port),
         DATA_PORT: String(dataPort),
@@ -128,11 +139,11 @@ export async function startContestants(): Promise<{
         OBJECT_REQUESTS_BURST: plenty,
         OBJECT_STREAMS: '1000',
       };
-      // As in the image: one file, and no types to strip.
+      // As in its pod: one file, and no types to strip.
       await bundle('objectstore-broker');
       const main = join(import.meta.dirname, '../../dist/objectstore-broker/main.mjs');
       const url = `http://127.0.0.1:${port}`;
-      const program = await startProgram([process.execPath, ...FLAGS, main], env, `${url}/healthz`);
+      const program = await startProgram([process.execPath, ...pod.flags, main], env, `${url}/healthz`);
       closers.push(() => program.stop());
       const principal = newToken('osp').reveal();
       const token = newToken('osw').reveal();

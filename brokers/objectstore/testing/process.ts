@@ -15,7 +15,7 @@ export interface BrokerProcess {
 }
 
 /** Of Node, as in the image. */
-export const FLAGS = ['--max-semi-space-size=4'];
+const FLAGS = ['--max-semi-space-size=2'];
 
 /** Starts `child.ts`; `FAILPOINT` and `FAILPOINT_HIT` in the environment say where it kills itself. */
 export async function spawnBroker(environment: Readonly<Record<string, string>>): Promise<BrokerProcess> {

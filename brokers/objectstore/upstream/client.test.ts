@@ -215,11 +215,15 @@ describe('an upstream that fails', () => {
     for (const one of servers) one.close();
   });
 
-  /** Answers every connection with these bytes. */
-  async function fake(bytes: string): Promise<S3Client> {
-    const broken = createServer((socket) => {
+  /** Answers every connection with these bytes, and with the rest a moment later. */
+  async function fake(bytes: string, rest = ''): Promise<S3Client> {
+    const broken = createServer({ noDelay: true }, (socket) => {
       socket.on('error', () => undefined);
-      socket.once('data', () => socket.end(bytes));
+      socket.once('data', () => {
+        socket.write(bytes);
+        if (rest === '') socket.end();
+        else setTimeout(() => socket.end(rest), 100);
+      });
     });
     servers.push(broken);
     await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve));
@@ -257,6 +261,13 @@ describe('an upstream that fails', () => {
     const nobody = { ...target, origin: 'http://127.0.0.1:1' };
     const refused = createS3Client(nobody, createPool(nobody, { connections: 1 }));
     expect(await failure(refused.head('key'))).toBe('unreachable 0 ECONNREFUSED');
+  });
+
+  test('a long refusal of a download is read whole', async () => {
+    const padding = 'x'.repeat(12_000);
+    const body = `<Error><Message>${padding}</Message><Code>NoSuchKey</Code></Error>`;
+    const one = await fake(reply('404 Not Found', body).slice(0, -body.length), body);
+    expect(await failure(one.get('key', {}, () => new Sink()))).toBe('answered 404 NoSuchKey');
   });
 
   test('an error inside of a 200 is an error', async () => {

@@ -166,7 +166,7 @@ class Collector extends Writable {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    if (this.#room > 0) this.#chunks.push(chunk.subarray(0, this.#room));
+    if (this.#room > 0) this.#chunks.push(Buffer.from(chunk.subarray(0, this.#room)));
     this.#room -= chunk.length;
     done();
   }
