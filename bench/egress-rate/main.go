@@ -25,8 +25,8 @@ func main() {
 	seconds, err := strconv.Atoi(os.Args[3])
 	check(err)
 	client := &http.Client{
-		// Who waits for one of the connections waits, and that counts.
-		Transport:     &http.Transport{MaxConnsPerHost: 128, MaxIdleConnsPerHost: 128, DisableCompression: true},
+		// As many at once as one Assistant may have. Who waits for one of the connections waits, and that counts.
+		Transport:     &http.Transport{MaxConnsPerHost: 32, MaxIdleConnsPerHost: 32, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       30 * time.Second,
 	}

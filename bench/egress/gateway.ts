@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Program, watchProcess } from '../objectstore/program.ts';
 import { HOST, VALUE } from './stage.ts';
 
-/** This gateway in a process of its own, as the others are. */
+/** This gateway in a process of its own, put together here, so that a part of it can be left out. */
 export interface Ours extends Pick<Program, 'cpuSeconds' | 'stop'> {
   readonly port: number;
   /** Of the one caller. */

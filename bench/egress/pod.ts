@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { PolicyPut } from '../../brokers/egress/contract.ts';
+import { newToken } from '../../brokers/kit/index.ts';
+import { bundle } from '../../scripts/bundle.ts';
+import { podCommand } from '../installed/image.ts';
+import { type Program, watchProcess } from '../objectstore/program.ts';
+import { HOST, type Stage, VALUE } from './stage.ts';
+
+/** This gateway as its pod runs it, with one Assistant that has one stored input and may reach one host. */
+export interface Pod extends Pick<Program, 'cpuSeconds' | 'peakMib' | 'stop'> {
+  readonly port: number;
+  /** Of the one caller. */
+  readonly principal: string;
+}
+
+const PROGRAM = resolve('dist/egress/main.mjs');
+/** Beyond what any load here asks for; only how many requests may be open at once is as it is shipped. */
+const UNLIMITED = '1000000';
+
+export async function startPod(stage: Stage, upstream: number): Promise<Pod> {
+  await bundle('egress');
+  const command = await podCommand('brokers/egress/Dockerfile', 'egress');
+  const provisioner = newToken('prv').reveal();
+  const file = async (name: string, text: string) => {
+    await writeFile(join(stage.directory, name), text, { mode: 0o600 });
+    return join(stage.directory, name);
+  };
+  const environment = {
+    SPACE_NAME: 'bench',
+    LISTEN_HOST: '127.0.0.1',
+    DATA_PORT: '0',
+    CONTROL_PORT: '0',
+    METRICS_PORT: '0',
+    PROVISIONER_TOKEN_FILE: await file('token', provisioner),
+    CUSTODY_KEY_FILE: await file(
+      'ring',
+      JSON.stringify({ primary: 'k1', keys: { k1: randomBytes(32).toString('base64url') } }),
+    ),
+    FIXED_HOSTS: `${HOST}=127.0.0.1:${upstream}`,
+    UPSTREAM_CA_FILE: stage.authority,
+    CALLER_CONNECTIONS: UNLIMITED,
+    CALLER_TUNNELS: UNLIMITED,
+    CALLER_PER_SECOND: UNLIMITED,
+    CALLER_BURST: UNLIMITED,
+  };
+  // `NODE_ARGS=--cpu-prof` profiles it.
+  const extra = (process.env['NODE_ARGS'] ?? '').split(' ').filter((flag) => flag !== '');
+  const child = spawn(process.execPath, [...command.flags, ...extra, PROGRAM], {
+    env: { PATH: process.env['PATH'], ...command.environment, ...environment },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const gone = once(child, 'exit').then(() => undefined);
+  const ports = await new Promise<{ dataPort: number; controlPort: number }>((found, failed) => {
+    const lines = createInterface({ input: child.stdout }).on('line', (line) => {
+      if (!line.includes('"listening"')) return;
+      lines.close();
+      // A line for every request goes on to be taken, as a container's runtime does, and is forgotten.
+      child.stdout.resume();
+      found(JSON.parse(line));
+    });
+    gone.then(() => failed(new Error('the gateway did not start')));
+  });
+  // Not killed: it would write no profile.
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await gone;
+  };
+  const principal = newToken('egr').reveal();
+  try {
+    await admit(`http://127.0.0.1:${ports.controlPort}`, provisioner, principal);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { port: ports.dataPort, principal, ...watchProcess(child.pid ?? 0), stop };
+}
+
+/** Tells the gateway about its Assistant, as the operator does. */
+async function admit(control: string, provisioner: string, principal: string): Promise<void> {
+  const post = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${provisioner}`, 'content-type': 'application/json' };
+    const response = await fetch(`${control}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as { readonly envelope: string };
+  };
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+  const assistant = { capsule_id: 'bench', app_id: 'caller', assistant_uid: 'uid' };
+  const definition = {
+    host: HOST,
+    routes: [{ method: 'GET' as const, path: '/v1/rates' }],
+    header: 'X-Api-Key',
+  };
+  const { envelope } = await post('/v1/inputs/seal', {
+    ...assistant,
+    input: 'bank',
+    definition,
+    value: VALUE,
+  });
+  await post('/v1/policies/put', {
+    ...assistant,
+    generation: 1,
+    revision: sha256('bench'),
+    principals: [sha256(principal)],
+    addresses: ['127.0.0.1'],
+    allowed_hosts: [HOST],
+    stored_inputs: { bank: { definition, envelope } },
+  } satisfies PolicyPut);
+}
