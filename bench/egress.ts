@@ -43,7 +43,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   };
   const keep = async (what: string, key: string, watched: Watched, load: () => Promise<Measured>) => {
     const [before, began] = [watched.cpuSeconds(), performance.now()];
-    const { count, p50, p99, perSecond } = await load();
+    const { count, asked, p50, p99, perSecond } = await load();
     const used = watched.cpuSeconds() - before;
     rows.push({
       what,
@@ -51,13 +51,13 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       p50_ms: round(p50),
       p99_ms: round(p99),
       'per second': Math.round(perSecond),
-      'per second of its processor time': Math.round(count / used),
+      'per second of its processor time': Math.round(asked / used),
       'cores used': round(used / ((performance.now() - began) / 1_000)),
       'peak MiB': Math.round(watched.peakMib()),
     });
     Object.assign(figures, {
       [`${key}_per_second`]: Math.round(perSecond),
-      [`${key}_per_core`]: Math.round(count / used),
+      [`${key}_per_core`]: Math.round(asked / used),
       [`${key}_p99_ms`]: round(p99),
     });
     return perSecond;
