@@ -1,12 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
 import { underAnySchema } from './testing/definitions.ts';
 import { eventually } from './testing/eventually.ts';
 import { type FaultProxy, openFaultProxy } from './testing/fault-proxy.ts';
 import { manifest } from './testing/manifest.ts';
+import { eachScene } from './testing/scene.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import type { Theatre } from './testing/stage.ts';
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, SECRET } = kinds;
 const READY = 'True Ready';
@@ -15,16 +16,9 @@ let space: TestSpace;
 let home: string;
 let before: string[];
 
-beforeAll(async () => {
-  theatre = await openTheatre();
+eachScene((scene) => {
+  ({ theatre, space, home, before } = scene);
 });
-afterAll(() => theatre?.close());
-beforeEach(async () => {
-  before = await theatre.databases();
-  space = await theatre.space();
-  home = space.home;
-});
-afterEach(() => space.close());
 
 describe('a broker', () => {
   let proxy: FaultProxy;

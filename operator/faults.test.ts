@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
 import { systemClock } from './runtime/clock.ts';
@@ -7,8 +7,9 @@ import { Store } from './runtime/store.ts';
 import { eventually } from './testing/eventually.ts';
 import { openLine } from './testing/line.ts';
 import { manifest } from './testing/manifest.ts';
+import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import type { Theatre } from './testing/stage.ts';
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, NETWORK_POLICY, POD, SECRET } = kinds;
 const READY = 'True Ready';
@@ -17,17 +18,10 @@ let space: TestSpace;
 let home: string;
 let before: string[];
 
-beforeAll(async () => {
-  theatre = await openTheatre();
-});
-afterAll(() => theatre?.close());
-beforeEach(async () => {
-  before = await theatre.databases();
-  space = await theatre.space();
-  home = space.home;
+eachScene(async (scene) => {
+  ({ theatre, space, home, before } = scene);
   await space.start();
 });
-afterEach(() => space.close());
 
 /** What guards a Capsule and its Assistant, as the API server has it. */
 async function guards(namespace: string) {

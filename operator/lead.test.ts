@@ -1,8 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
 import { manifest } from './testing/manifest.ts';
+import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import type { Theatre } from './testing/stage.ts';
 
 const { ASSISTANT, CAPSULE } = kinds;
 const READY = 'True Ready';
@@ -10,15 +11,9 @@ let theatre: Theatre;
 let space: TestSpace;
 let before: string[];
 
-beforeAll(async () => {
-  theatre = await openTheatre();
+eachScene((scene) => {
+  ({ theatre, space, before } = scene);
 });
-afterAll(() => theatre?.close());
-beforeEach(async () => {
-  before = await theatre.databases();
-  space = await theatre.space();
-});
-afterEach(() => space.close());
 
 test('of two operators one works; the other writes nothing, and goes on where the first ends', async () => {
   await space.start();

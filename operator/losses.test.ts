@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
@@ -11,9 +11,10 @@ import { pathOf } from './runtime/objects.ts';
 import { DEFINITIONS, underAnySchema } from './testing/definitions.ts';
 import { eventually } from './testing/eventually.ts';
 import { manifest } from './testing/manifest.ts';
+import { eachScene } from './testing/scene.ts';
 import { openSmallDisk } from './testing/small-disk.ts';
 import type { TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import type { Theatre } from './testing/stage.ts';
 import { tableOf } from './testing/table.ts';
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, POD, SECRET } = kinds;
@@ -26,23 +27,15 @@ let space: TestSpace;
 let home: string;
 let before: string[];
 
-beforeAll(async () => {
-  theatre = await openTheatre({
-    settings: { synchronous_commit: 'on' },
-    ...(disk ? { place: disk.path } : {}),
-  });
-});
-afterAll(async () => {
-  await theatre?.close();
-  disk?.close();
-});
-beforeEach(async () => {
-  before = await theatre.databases();
-  space = await theatre.space();
-  home = space.home;
-  await space.start();
-});
-afterEach(() => space.close());
+// Hooks that end are run backwards: the disk goes after the server on it.
+afterAll(() => disk?.close());
+eachScene(
+  async (scene) => {
+    ({ theatre, space, home, before } = scene);
+    await space.start();
+  },
+  { settings: { synchronous_commit: 'on' }, ...(disk ? { place: disk.path } : {}) },
+);
 
 const again = async (options?: Parameters<TestSpace['start']>[0]) => {
   await space.stop();

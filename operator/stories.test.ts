@@ -1,10 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
 import { eventually } from './testing/eventually.ts';
 import { manifest } from './testing/manifest.ts';
+import { eachScene } from './testing/scene.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import type { Theatre } from './testing/stage.ts';
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, NAMESPACE, POD, SECRET } = kinds;
 const READY = 'True Ready';
@@ -13,17 +14,10 @@ let space: TestSpace;
 let home: string;
 let before: string[];
 
-beforeAll(async () => {
-  theatre = await openTheatre();
-});
-afterAll(() => theatre?.close());
-beforeEach(async () => {
-  before = await theatre.databases();
-  space = await theatre.space();
-  home = space.home;
+eachScene(async (scene) => {
+  ({ theatre, space, home, before } = scene);
   await space.start();
 });
-afterEach(() => space.close());
 
 describe('a life', () => {
   test('a Capsule and its Assistant become ready, and leave nothing behind', async () => {

@@ -4,7 +4,8 @@ import { parseAllDocuments } from 'yaml';
 import type { EmbeddedOptions } from '../../brokers/db/embedded/server.ts';
 import { type Stage, setStage } from '../../brokers/db/testing/postgres.ts';
 import { type ApiServer, startApiServer } from './api-server.ts';
-import { makeSpace, prepareCluster, type TestSpace } from './space.ts';
+import { prepareCluster } from './prepare.ts';
+import { makeSpace, type TestSpace } from './space.ts';
 
 /** An API server with both kinds, a PostgreSQL and a broker: what the stories of one file are told on. */
 export interface Theatre {
