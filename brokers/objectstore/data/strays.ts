@@ -13,7 +13,7 @@ export interface StrayOptions {
 
 /**
  * Aborts uploads of the Space's bucket that no row tells of: a broker that died between the upstream's answer and its row
- * leaves such a one. Only old ones, since a young one may get its row in a moment, and only under places of ours.
+ * leaves such a one. Only old ones, since a young one may get its row in a moment, and only in places of this Space.
  */
 export async function abortStrays(
   registry: Registry,
@@ -26,9 +26,9 @@ export async function abortStrays(
   do {
     const page = await client.listUploads({ prefix: 'c/', after, limit: PAGE }, { signal: stopping });
     const old = page.uploads.filter(({ key, initiated }) => isPlaced(key) && initiated.getTime() < before);
-    const known = old.length === 0 ? new Set<string>() : await knownOf(registry, old);
+    const strays = old.length === 0 ? new Set<string>() : await straysOf(registry, old);
     for (const { key, id } of old) {
-      if (known.has(id)) continue;
+      if (!strays.has(id)) continue;
       try {
         await client.abortUpload(key, id, { signal: stopping });
       } catch (error) {
@@ -39,14 +39,18 @@ export async function abortStrays(
   } while (after !== undefined && !stopping.aborted);
 }
 
-async function knownOf(
+/** Which of them lie in places of this registry, without a row of theirs: another Space may be in the same bucket. */
+async function straysOf(
   registry: Registry,
-  uploads: readonly { readonly id: string }[],
+  uploads: readonly { readonly key: string; readonly id: string }[],
 ): Promise<Set<string>> {
   const rows = await registry.lookup.run<{ id: string }>(
-    'find uploads by upstream id',
-    'SELECT upstream_id AS id FROM broker.object_upload WHERE upstream_id = ANY($1)',
-    [uploads.map(({ id }) => id)],
+    'find stray uploads',
+    `SELECT u.id FROM unnest($1::text[], $2::text[]) AS u(id, key)
+     WHERE EXISTS (SELECT FROM (SELECT place FROM broker.store UNION ALL SELECT place FROM broker.dead_place) AS ours
+                   WHERE starts_with(u.key, ours.place))
+       AND NOT EXISTS (SELECT FROM broker.object_upload o WHERE o.upstream_id = u.id)`,
+    [uploads.map(({ id }) => id), uploads.map(({ key }) => key)],
   );
   return new Set(rows.map(({ id }) => id));
 }

@@ -130,11 +130,14 @@ test('an upload that only the S3 server knows, since its broker was killed, is e
     secretAccessKey: new Secret(stage.s3.secretAccessKey),
   };
   const pool = createPool(target, { connections: 1 });
-  await createS3Client(target, pool).createUpload('c/of-somebody-else');
+  const direct = createS3Client(target, pool);
+  await direct.createUpload('c/of-somebody-else');
+  // In a place that another Space has in the same bucket.
+  await direct.createUpload(`c/${'0'.repeat(40)}/s/file`);
   await pool.destroy();
   for (const upload of uploadsUpstream()) ageUpstream(upload, upload === young ? 23 : 25);
   const all = uploadsUpstream();
-  expect(all).toHaveLength(before.length + 4);
+  expect(all).toHaveLength(before.length + 5);
 
   await stage.broker.round('stray uploads');
   expect(uploadsUpstream().toSorted()).toEqual(all.filter((one) => one !== old).toSorted());
