@@ -35,6 +35,17 @@ if [ -e "$objectstore_file" ]; then
   checked "$objectstore_file" "$objectstore_password"
 fi
 
+# One server at a time, in whatever pod: the lock is held until the last of its processes has ended. So what PostgreSQL's
+# own lock file says, where one is left, is of a server that was killed. It names process 1, which this is: PostgreSQL
+# would take that for a server that runs, and not start ever again.
+mkdir -p "$(dirname "$data")"
+exec 9>"$data.lock"
+if ! flock -n 9; then
+  echo 'entrypoint: waits for the end of another server with this data' >&2
+  flock -w 60 9 || fail 'another server has the data'
+fi
+rm -f "$data/postmaster.pid"
+
 # Reads statements on standard input; the first that fails ends it. `printf` is of the shell itself, so the password
 # is in no process list, and statements are never logged.
 single_user() {
@@ -60,7 +71,6 @@ has_objectstore() {
 
 if [ ! -e "$data/PG_VERSION" ]; then
   echo 'entrypoint: first start' >&2
-  mkdir -p "$(dirname "$data")"
   rm -rf "$draft"
   "$programs/initdb" -D "$draft" -U postgres -E UTF8 --locale=C.UTF-8 --auth-local=peer --auth-host=reject >/dev/null
   { role_and_password && cat "$here/registry.sql"; } | single_user "$draft" >/dev/null || fail 'cannot prepare the data'

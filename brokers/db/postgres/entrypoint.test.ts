@@ -52,8 +52,8 @@ function environment() {
   };
 }
 
-function start(): ChildProcess {
-  const env = environment();
+function start(changes: Readonly<Record<string, string>> = {}): ChildProcess {
+  const env = { ...environment(), ...changes };
   const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off >>"$LOG" 2>&1`;
   running = spawn('/bin/sh', ['-c', script], {
     ...asServer,
@@ -65,9 +65,8 @@ function start(): ChildProcess {
   return running;
 }
 
-async function end(signal: NodeJS.Signals): Promise<void> {
-  const child = running;
-  running = undefined;
+async function end(signal: NodeJS.Signals, child = running): Promise<void> {
+  if (child === running) running = undefined;
   if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, 'exit');
   // As a container ends: all of it at once.
@@ -140,6 +139,40 @@ describe('the embedded server', () => {
     await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the recovery');
     expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
     expect(log()).not.toMatch(/(first|second|third)_Password/);
+  });
+
+  it('starts after a crash, though the process that its lock file names lives: in a container it is always 1', async () => {
+    start();
+    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the server');
+    const file = join(data(), 'postmaster.pid');
+    const left = readFileSync(file, 'utf8');
+    await end('SIGKILL');
+    // Of the same user, as the entry point itself is in its container.
+    const living = spawn('sleep', ['600'], { ...asServer, stdio: 'ignore' });
+    try {
+      writeFileSync(file, left.replace(/^\d+/, String(living.pid)));
+      start();
+      await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the recovery');
+      expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
+    } finally {
+      living.kill('SIGKILL');
+    }
+  });
+
+  it('waits while another has the data, and goes on when the last process of that one has ended', async () => {
+    const first = start();
+    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the server');
+    const others = { LOG: join(directory, 'log-of-the-other'), SOCKET_DIRECTORY: join(directory, 'volume') };
+    const second = start(others);
+    await until(
+      () => existsSync(others.LOG) && readFileSync(others.LOG, 'utf8').includes('waits'),
+      'the wait',
+    );
+    expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
+    await end('SIGKILL', first);
+    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the other server');
+    expect(readFileSync(others.LOG, 'utf8')).not.toContain('another server has');
+    expect(second.exitCode).toBe(null);
   });
 
   it('gives the object store a registry of its own when its password comes, for good and to nobody else', async () => {
