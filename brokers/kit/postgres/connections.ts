@@ -49,6 +49,13 @@ export interface ServerAddress {
   readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string };
 }
 
+/**
+ * Whoever is looked up is found by an index and by one plan, however many there are and whatever the statistics say:
+ * tables that grow after a plan was made, or are never analysed, do not slow every request.
+ */
+const LOOKUP_SETTINGS =
+  ' -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off';
+
 const MAX_ATTEMPTS = 5;
 /** One that a peer has stopped answering must not hold a request for ever. */
 const CLIENT_TIMEOUT_MS = 90_000;
@@ -58,9 +65,11 @@ export function openConnections(
   log: Logger,
   limits: { application: string; work: number; lookup: number; drop?: number },
 ): Connections {
-  const work = createPool(address, log, limits.application, limits.work);
-  const lookups = createPool(address, log, limits.application, limits.lookup);
-  const drops = createPool(address, log, limits.application, limits.drop ?? 1, CLIENT_TIMEOUT_MS);
+  const open = (max: number, more?: { readonly waitMs?: number; readonly settings?: string }) =>
+    createPool(address, log, { application: limits.application, max, ...more });
+  const work = open(limits.work);
+  const lookups = open(limits.lookup, { settings: LOOKUP_SETTINGS });
+  const drops = open(limits.drop ?? 1, { waitMs: CLIENT_TIMEOUT_MS });
   const pools = [work, lookups, drops];
 
   async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {
@@ -149,9 +158,17 @@ function insideOf(session: Session, begun: Promise<unknown>): Session {
 function createPool(
   address: Watched<ServerAddress>,
   log: Logger,
-  application: string,
-  max: number,
-  waitMs = 10_000,
+  {
+    application,
+    max,
+    waitMs = 10_000,
+    settings = '',
+  }: {
+    readonly application: string;
+    readonly max: number;
+    readonly waitMs?: number;
+    readonly settings?: string;
+  },
 ): pg.Pool {
   const { host, port, database, user, ssl } = address.current();
   const pool = new pg.Pool({
@@ -173,8 +190,7 @@ function createPool(
     pipeline: true,
     application_name: application,
     keepAlive: true,
-    options:
-      '-c search_path=pg_catalog -c lock_timeout=20s -c statement_timeout=75s -c idle_in_transaction_session_timeout=30s',
+    options: `-c search_path=pg_catalog -c lock_timeout=20s -c statement_timeout=75s -c idle_in_transaction_session_timeout=30s${settings}`,
   });
   // Without a listener, a server restart that ends an idle connection would end this process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle server connection lost'));

@@ -32,14 +32,18 @@ interface TenantRow {
   readonly digest: Buffer;
 }
 
-const FIND = `
+/** Those whose principals begin with a handle: by the index of principals, whatever the planner expects of a table. */
+const among = (handle: string, highest: string) => `
   SELECT w.capsule_id AS capsule, w.app_id AS app, s.place, w.place AS data, s.quota_bytes::float8 AS quota,
          w.principal AS digest
-  FROM unnest($1::bytea[]) AS wanted(handle)
-  JOIN broker.workload AS w ON w.principal >= wanted.handle AND w.principal <= wanted.handle || $2::bytea
+  FROM broker.workload AS w
   JOIN broker.store AS s ON s.capsule_id = w.capsule_id AND s.life = w.life
   JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id
-  WHERE w.state = 'ready' AND c.state = 'active'`;
+  WHERE w.principal BETWEEN ${handle} AND ${handle} || ${highest} AND w.state = 'ready' AND c.state = 'active'`;
+const FIND_ONE = among('$1::bytea', '$2::bytea');
+const FIND_SEVERAL = `
+  SELECT found.* FROM unnest($1::bytea[]) AS wanted(handle)
+  CROSS JOIN LATERAL (${among('wanted.handle', '$2::bytea')} OFFSET 0) AS found`;
 
 const HIGHEST = Buffer.alloc(32 - HANDLE_BYTES, 0xff);
 
@@ -54,7 +58,11 @@ export function createTenants(lookup: Session, defaultQuota: number): Tenants {
   let running: Promise<unknown> = Promise.resolve();
 
   async function find(handles: ReadonlyMap<string, Buffer>): Promise<Map<string, Tenant>> {
-    const rows = await lookup.run<TenantRow>('find workloads', FIND, [[...handles.values()], HIGHEST]);
+    const all = [...handles.values()];
+    const rows =
+      all.length === 1
+        ? await lookup.run<TenantRow>('find workload', FIND_ONE, [all[0], HIGHEST])
+        : await lookup.run<TenantRow>('find workloads', FIND_SEVERAL, [all, HIGHEST]);
     return new Map(rows.map((row) => [handleOf(row.digest), tenantOf(row, defaultQuota)]));
   }
 
