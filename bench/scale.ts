@@ -11,7 +11,7 @@ import { inTheatre } from './scale/measure.ts';
 
 const CAPSULES = { quick: 100, full: 1_000 };
 const ASSISTANTS_EACH = 5;
-const REST_SECONDS = { quick: 10, full: 30 };
+const REST_SECONDS = { quick: 10, full: 120 };
 
 interface Options {
   readonly quick: boolean;

@@ -112,7 +112,7 @@ export function startOperator(options: OperatorOptions): Operator {
       log.warn({ err: error, kind, retryInMs: Math.round(retryInMs) }, 'watch failed'),
     onHealth: () => gate.check(),
   });
-  const gate = watchGate(names, stores, reflectors, (finding) => {
+  const gate = watchGate({ names, stores, reflectors, clock }, (finding) => {
     log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
     options.onGate?.(finding);
     // What is told or begun may wait for what users do meanwhile; what must stop may not.

@@ -38,6 +38,8 @@ export interface OperatorProcess {
   warm(): Promise<boolean>;
   /** Whether it holds the Lease. */
   leads(): Promise<boolean>;
+  /** The last of its log. */
+  said(): string;
   /** Ends it as `kubectl delete pod` does. */
   stop(): Promise<void>;
   kill(): Promise<void>;
@@ -159,6 +161,7 @@ async function start(
     measure: async () => parseMetrics(await (await ask(metrics, '/metrics')).text()),
     usage: () => usageOf(pid),
     warm: async () => (await ask(health, '/readyz')).ok,
+    said: () => said,
     leads: async () => (await operator.measure()).sum('leader_election_master_status') === 1,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),

@@ -96,6 +96,7 @@ async function measure(
     const capsuleWrites = worked.sum(WRITES) - assistantWrites - 2 * live.length;
 
     say(`settled after ${settleSeconds.toFixed(1)} s; at rest, for ${restSeconds} s`);
+    const saidBefore = operator.said();
     await new Promise((resolve) => setTimeout(resolve, restSeconds * 1000));
     const rested = await operator.usage();
     const restEvents = (await countEvents(theatre, namespace)).all;
@@ -103,6 +104,7 @@ async function measure(
     const restWrites = after.sum(WRITES) - worked.sum(WRITES) + restEvents - events.all;
     for (const name of [WRITES, 'controller_runtime_reconcile_total', 'rest_client_requests_total'])
       for (const line of after.above(worked, name)) say(`at rest, ${line}`);
+    if (operator.said() !== saidBefore) say(`at rest it said: ${operator.said().slice(-2_000)}`);
 
     const calm: number[] = [];
     while (calm.length < CALM_CHANGES) calm.push(await change());

@@ -1,6 +1,6 @@
-import type { Dispatcher } from 'undici';
+import { type Dispatcher, errors } from 'undici';
 import type { Connection } from './connection.ts';
-import { ApiError, TransportError } from './errors.ts';
+import { ApiError, SilenceError, TransportError } from './errors.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -20,7 +20,7 @@ export interface ApiRequest {
 export interface ApiClient {
   /** One call with a deadline; anything but 2xx is an `ApiError`, no answer a `TransportError`. */
   call<T>(request: ApiRequest): Promise<T>;
-  /** The lines of a watch. `inactivityMs` without a byte ends it with a `TransportError`. */
+  /** The lines of a watch. `inactivityMs` without a byte ends it with a `SilenceError`. */
   lines(request: ApiRequest & { readonly inactivityMs: number }): Promise<AsyncIterable<string>>;
 }
 
@@ -103,6 +103,8 @@ async function* splitLines(body: AsyncIterable<Buffer>, asked: ApiRequest): Asyn
       yield* parts.filter((line) => line !== '');
     }
   } catch (cause) {
+    if (cause instanceof errors.BodyTimeoutError)
+      throw new SilenceError(`${asked.method} ${asked.path}: the stream fell silent`, { cause });
     throw new TransportError(`${asked.method} ${asked.path}: the stream broke off`, { cause });
   }
   // A rest without its newline is half an event: it will come again, whole, with the next watch.

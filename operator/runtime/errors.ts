@@ -20,7 +20,12 @@ export class ApiError extends Error {
 
 /** No answer, or half of one: whether the call had an effect is not known. */
 export class TransportError extends Error {
-  override readonly name = 'TransportError';
+  override readonly name: string = 'TransportError';
+}
+
+/** Nothing came for so long that it may be dead, or there may be nothing to say: only asking again tells. */
+export class SilenceError extends TransportError {
+  override readonly name = 'SilenceError';
 }
 
 /** Trying again cannot help until something changes; the queue forgets the key. */

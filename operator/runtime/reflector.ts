@@ -1,7 +1,7 @@
 import { Backoff } from './backoff.ts';
 import type { ApiClient } from './client.ts';
 import { type Clock, sleep } from './clock.ts';
-import { ApiError, isGone } from './errors.ts';
+import { ApiError, isGone, SilenceError } from './errors.ts';
 import { type KubeObject, keyOf, pathOf, type Resource } from './objects.ts';
 import type { Store } from './store.ts';
 
@@ -16,7 +16,10 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** Drops what nobody reads before it is kept. */
   readonly trim?: (object: T) => T;
   readonly pageSize?: number;
-  /** A watch without one byte for so long is dead; bookmarks come every minute. */
+  /**
+   * A watch without one byte for so long is opened anew. Bookmarks come every minute, but none of a kind of which a
+   * server has seen no change since it started: silence alone is no failure.
+   */
   readonly inactivityMs?: number;
   readonly onProblem?: (error: unknown, retryInMs: number) => void;
   readonly onHealth?: () => void;
@@ -64,6 +67,7 @@ export class Reflector<T extends KubeObject> {
         if (lasted < SHORTEST_WATCH_MS) await sleep(this.#options.clock, this.#backoff.next(), signal);
       } catch (error) {
         if (signal.aborted) return;
+        if (error instanceof SilenceError) continue;
         if (isGone(error)) this.#version = undefined;
         if (this.#health === 'current') this.#become('failing');
         const wait = Math.max(this.#backoff.next(), (error instanceof ApiError && error.retryAfterMs) || 0);

@@ -107,22 +107,32 @@ test.concurrent.each<[string, Parameters<FaultProxy['fault']>[0]]>([
   await end();
 });
 
-test('a watch that falls silent while it is open is noticed, said, and taken up where it was', async () => {
-  const { proxy, reflector, health, write, agreed, end } = await follow();
+test.concurrent('a watch that falls silent while it is open is noticed, and taken up where it was', async () => {
+  const { proxy, write, agreed, end } = await follow();
   await eventually(() => proxy.asked.some(({ url }) => isWatch(url)), { what: 'it watches' });
   await write('before', 1);
   await agreed();
   // Nothing ends and nothing fails: only what is missing tells.
   const silenced = proxy.asked.length;
-  health.length = 0;
   proxy.mute();
   for (let i = 0; i < 10; i++) await write(`silent-${i}`, i);
-  await eventually(() => health.includes('failing'), { what: 'it says that its view is old' });
   await agreed();
-  await eventually(() => reflector.health === 'current', { what: 'it trusts what it sees' });
   const since = proxy.asked.slice(silenced).map(({ url }) => url);
   // From the version that it had, so that nothing need be listed and nothing is missed.
   expect(since.length).toBeGreaterThan(0);
   expect(since.every(isWatch)).toBe(true);
+  await end();
+});
+
+test.concurrent('silence of a server that answers is no doubt of the view, and of one that does not it is', async () => {
+  const { proxy, health, agreed, end } = await follow();
+  health.length = 0;
+  const opened = () => proxy.asked.filter(({ url }) => isWatch(url)).length;
+  await eventually(() => opened() > 3, { what: 'the silent watch was opened anew, again and again' });
+  expect(health).toEqual([]);
+  proxy.fault(({ url }) => (isWatch(url) ? { kind: 'answer', status: 503 } : undefined));
+  await eventually(() => health.includes('failing'), { what: 'it says that its view is old' });
+  proxy.fault(() => undefined);
+  await agreed();
   await end();
 });

@@ -102,8 +102,12 @@ function decideProofs(
   );
 }
 
+const UNREADABLE = 'ClusterUnreadable';
+
+export const isUnreadable = ({ reason }: Finding): boolean => reason === UNREADABLE;
+
 const unreadable = (what: string): Finding =>
   unknown(
-    'ClusterUnreadable',
+    UNREADABLE,
     `${what} cannot be read, so nothing new is scheduled. See the operator's log and its rights.`,
   );

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { SpaceNames } from '../context.ts';
 import type { Node, Pod } from '../kinds.ts';
+import { systemClock } from '../runtime/clock.ts';
 import { makeStores } from '../stores.ts';
+import { fakeClock } from '../testing/fake-clock.ts';
 import { probeObject } from './probe.ts';
 import { type GateReflectors, watchGate } from './watch.ts';
 
@@ -29,7 +31,7 @@ const reflectors = { nodes: current, runtimeClasses: current, pods: current } as
 
 test('says of each node that the class could bring a pod to what its probe has shown, and of no other', () => {
   const stores = makeStores();
-  const gate = watchGate(names, stores, reflectors, () => {});
+  const gate = watchGate({ names, stores, reflectors, clock: systemClock }, () => {});
   expect(gate.proofs()).toEqual([]);
   const [good, bad, fresh] = [node('good'), node('bad'), node('fresh')];
   for (const one of [good, bad, fresh, node('without', 'runc')]) stores.nodes.set(one);
@@ -40,4 +42,36 @@ test('says of each node that the class could bring a pod to what its probe has s
   expect([...gate.proofs()].sort()).toEqual(['failed', 'passed', 'untried']);
   // One good node is enough for the gate; the others are for whoever watches the figures.
   expect(gate.now().status).toBe('True');
+});
+
+test('a blindness closes the gate at once, and is told when it lasts', () => {
+  const stores = makeStores();
+  const good = node('good');
+  stores.nodes.set(good);
+  stores.pods.set(probe(good, 'Succeeded'));
+  stores.runtimeClasses.set({ metadata: { name: 'gvisor' }, handler: 'runsc' });
+  const clock = fakeClock();
+  const nodes = { health: 'current' };
+  const told: string[] = [];
+  const watched = { ...reflectors, nodes } as unknown as GateReflectors;
+  const gate = watchGate({ names, stores, reflectors: watched, clock }, ({ reason }) => told.push(reason));
+  const become = (health: string) => {
+    nodes.health = health;
+    gate.check();
+    return gate.now().reason;
+  };
+  expect(become('failing')).toBe('ClusterUnreadable');
+  clock.advance(9_000);
+  expect(told).toEqual([]);
+  // Whoever looked meanwhile has to look again.
+  expect(become('current')).toBe('SandboxAvailable');
+  clock.advance(60_000);
+  expect(told).toEqual(['SandboxAvailable']);
+  become('failing');
+  clock.advance(10_000);
+  expect(told).toEqual(['SandboxAvailable', 'ClusterUnreadable']);
+  // What was lost meanwhile is told without delay.
+  stores.runtimeClasses.delete('gvisor', { metadata: { name: 'gvisor' }, handler: 'runsc' });
+  expect(become('current')).toBe('RuntimeClassNotFound');
+  expect(told.at(-1)).toBe('RuntimeClassNotFound');
 });

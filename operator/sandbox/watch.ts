@@ -1,9 +1,10 @@
 import type { Finding } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { Reflector } from '../runtime/reflector.ts';
 import type { Stores } from '../stores.ts';
-import { decideGate, isCandidate, isUsable } from './gate.ts';
+import { decideGate, isCandidate, isUnreadable, isUsable } from './gate.ts';
 import { isProbe, type Proof } from './probe.ts';
 import { Proofs } from './proofs.ts';
 
@@ -15,17 +16,28 @@ export interface Gate {
   readonly proofs: () => readonly Proof['verdict'][];
 }
 
+export interface GateOptions {
+  readonly names: SpaceNames;
+  readonly stores: Stores;
+  readonly reflectors: GateReflectors;
+  readonly clock: Clock;
+}
+
 export interface GateReflectors {
   readonly nodes: Reflector<Node>;
   readonly runtimeClasses: Reflector<RuntimeClass>;
   readonly pods: Reflector<Pod>;
 }
 
+/**
+ * That the cluster cannot be read closes the gate at once, but nobody has to act on it; told to all, each restart of an API
+ * server would write every object twice.
+ */
+const BLIND_MS = 10_000;
+
 /** Decides anew with every change of a class, a node or a probe, and tells only when the verdict is another one. */
 export function watchGate(
-  names: SpaceNames,
-  stores: Stores,
-  reflectors: GateReflectors,
+  { names, stores, reflectors, clock }: GateOptions,
   onChange: (finding: Finding) => void,
 ): Gate {
   const proofs = new Proofs(names);
@@ -41,11 +53,14 @@ export function watchGate(
       probes: { health: reflectors.pods.health, of: proofOf },
     });
   let last = decide();
+  let hold = () => {};
   const check = () => {
     const next = decide();
     if (next.status === last.status && next.reason === last.reason && next.message === last.message) return;
     last = next;
-    onChange(next);
+    hold();
+    if (isUnreadable(next)) hold = clock.after(BLIND_MS, () => onChange(next));
+    else onChange(next);
   };
   stores.nodes.onChange(({ key, now }) => {
     if (!now) proofs.forget(key);
