@@ -16,13 +16,14 @@ export {
   STATUS,
   type VerificationCheck,
 } from './errors.ts';
+export { gatheredOutput } from './gathered-output.ts';
 export { closeAll, type Held, hold, watched } from './held.ts';
 export { parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
 export { lengthPrefixed } from './length-prefixed.ts';
 export { ConcurrencyLimit, RateLimit } from './limits.ts';
 export { type Listener, type ListenLimits, listen, type TlsMaterial } from './listener.ts';
-export { createLogger, gatheredOutput, type Logger, type LogLevel } from './log.ts';
+export { createLogger, type Logger, type LogLevel } from './log.ts';
 export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
 export { parseBlock } from './net/address.ts';
 export { DialError, type Dialler, dialler } from './net/dial.ts';

@@ -34,35 +34,6 @@ function isoTime(): () => string {
   };
 }
 
-const ERROR_LEVEL = 50;
-const PIECE_BYTES = 8 * 1024;
-
-/**
- * Standard output for a service that logs a line per request: what comes within `delayMs` is one write. An error and
- * what came before it is written at once, and the rest when the process ends, unless it is killed.
- */
-export function gatheredOutput(delayMs = 20): pino.DestinationStream {
-  const output = pino.destination({ dest: 1, sync: true, minLength: PIECE_BYTES });
-  let timer: NodeJS.Timeout | undefined;
-  const flushSync = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    output.flushSync();
-  };
-  process.on('exit', flushSync);
-  return {
-    // Asks pino to set `lastLevel` before each line.
-    [Symbol.for('pino.metadata')]: true,
-    lastLevel: 0,
-    flushSync,
-    write(line: string) {
-      output.write(line);
-      if (this.lastLevel >= ERROR_LEVEL) flushSync();
-      else timer ??= setTimeout(flushSync, delayMs).unref();
-    },
-  } as pino.DestinationStream & { lastLevel: number };
-}
-
 /** Errors of ours, whose messages are written to be logged. */
 const OWN_ERRORS = new Set(['ServiceError', 'StepError', 'ConfigError', 'KeyringError', 'EnvelopeError']);
 

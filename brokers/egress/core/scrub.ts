@@ -21,14 +21,14 @@ interface BodyScrubber {
 const NOTHING = Buffer.alloc(0);
 
 export function scrubberOf(value: string): Scrubber {
-  const search = searchFor(needlesOf(value));
+  const needles = needlesOf(value);
+  const search = searchFor(needles);
   return {
     text(text) {
-      if (text.length < search.shortest) return text;
+      // Hardly ever is there anything to be done with bytes.
+      if (!needles.some((needle) => text.includes(needle))) return text;
       const bytes = Buffer.from(text, 'latin1');
-      const found = search.find(bytes);
-      if (found.length === 0) return text;
-      for (const [start, end] of found) cover(bytes, start, end);
+      for (const [start, end] of search.find(bytes)) cover(bytes, start, end);
       return bytes.toString('latin1');
     },
     body() {

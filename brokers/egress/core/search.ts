@@ -1,7 +1,5 @@
 /** Finds every occurrence of any of several needles in one pass. */
 export interface Search {
-  /** Length of the shortest needle: what is shorter holds none. */
-  readonly shortest: number;
   /** Start and end of each occurrence; they may overlap, and come in no order. */
   find(bytes: Uint8Array): readonly (readonly [start: number, end: number])[];
   /** How many bytes at the end are the beginning of a needle and not all of it: the longest such end. */
@@ -24,7 +22,6 @@ export function searchFor(needles: readonly string[]): Search {
     return prepared;
   };
   return {
-    shortest: simple.shortest,
     find: (bytes) => either(bytes).find(bytes),
     unfinished: (bytes) => (prepared ?? simple).unfinished(bytes),
   };
@@ -35,7 +32,6 @@ export function simpleSearch(needles: readonly string[]): Search {
   const shortest = needles.reduce((least, { length }) => Math.min(least, length), Number.POSITIVE_INFINITY);
   const longest = needles.reduce((most, { length }) => Math.max(most, length), 0);
   return {
-    shortest,
     find(bytes) {
       if (bytes.length < shortest) return NOTHING;
       const text = latin1(bytes);
@@ -102,7 +98,6 @@ export function compileSearch(needles: readonly Uint8Array[]): Search {
   });
 
   return {
-    shortest,
     find(bytes) {
       let found: (readonly [number, number])[] | undefined;
       const last = bytes.length - next;

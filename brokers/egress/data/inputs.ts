@@ -164,8 +164,7 @@ function admit(
   if (target === 'ambiguous') throw new Problem('ambiguous_target');
   const input = tenant.inputs.get(target.key);
   if (input === undefined) throw new Problem('not_found');
-  line.input = input.key;
-  line.host = input.host;
+  line.input = input;
   const method = METHODS.find((known) => known === request.method);
   if (method === undefined) throw new Problem('method_not_allowed');
   line.method = method;

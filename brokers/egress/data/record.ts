@@ -1,7 +1,7 @@
 import type { Logger } from '@space/broker-kit';
 import type { ProblemCode, TunnelFault } from '../core/problem.ts';
 import type { EgressMetrics, Operation } from '../metrics.ts';
-import type { Tenant } from '../policies/tenant.ts';
+import type { LiveInput, Tenant } from '../policies/tenant.ts';
 
 /** The one line that a request or tunnel leaves: never a path, a query, a header or a body. */
 export interface Line {
@@ -9,8 +9,9 @@ export interface Line {
   readonly operation: Operation;
   readonly startedAt: number;
   tenant?: Tenant | undefined;
+  /** Of a tunnel. */
   host?: string | undefined;
-  input?: string | undefined;
+  input?: LiveInput | undefined;
   /** Index of the route that fitted. */
   route?: number | undefined;
   method?: string | undefined;
@@ -25,30 +26,43 @@ export interface Line {
 export type RecordLine = (line: Line) => void;
 
 export function recorder(log: Logger, metrics: EgressMetrics): RecordLine {
+  /** With what all lines about an input begin with, which is written once. */
+  const aboutInput = new WeakMap<LiveInput, Logger>();
+  const loggerAbout = (input: LiveInput, line: Line): Logger => {
+    const known = aboutInput.get(input) ?? log.child(about(line));
+    aboutInput.set(input, known);
+    return known;
+  };
   return (line) => {
     const seconds = (performance.now() - line.startedAt) / 1000;
     metrics.finished.labels(line.operation, line.code).observe(seconds);
     const passed = metrics.bytes[line.operation];
     passed.out += line.bytesOut;
     passed.in += line.bytesIn;
-    const fields = {
-      trace_id: line.traceId,
-      operation: line.operation,
-      capsule: line.tenant?.capsule,
-      app: line.tenant?.app,
-      revision: line.tenant?.revision.slice(0, 16),
-      host: line.host,
-      input: line.input,
-      route: line.route,
-      method: line.method,
-      status: line.status,
-      upstream_status: line.upstreamStatus,
-      code: line.code,
-      bytes_out: line.bytesOut,
-      bytes_in: line.bytesIn,
-      ms: Math.round(seconds * 1000),
-      ...(line.error === undefined ? {} : { err: line.error }),
-    };
-    log[line.code === 'internal' ? 'error' : 'info'](fields, 'egress');
+    const level = line.code === 'internal' ? 'error' : 'info';
+    if (line.input === undefined) log[level]({ ...about(line), ...happened(line, seconds) }, 'egress');
+    else loggerAbout(line.input, line)[level](happened(line, seconds), 'egress');
   };
 }
+
+const about = ({ operation, tenant, host, input }: Line) => ({
+  operation,
+  capsule: tenant?.capsule,
+  app: tenant?.app,
+  revision: tenant?.revision.slice(0, 16),
+  host: input?.host ?? host,
+  input: input?.key,
+});
+
+const happened = (line: Line, seconds: number) => ({
+  trace_id: line.traceId,
+  route: line.route,
+  method: line.method,
+  status: line.status,
+  upstream_status: line.upstreamStatus,
+  code: line.code,
+  bytes_out: line.bytesOut,
+  bytes_in: line.bytesIn,
+  ms: Math.round(seconds * 1000),
+  err: line.error,
+});

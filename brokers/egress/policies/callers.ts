@@ -1,4 +1,4 @@
-import { digestOf, Secret } from '@space/broker-kit';
+import { hash } from 'node:crypto';
 import { type Policies, plainAddress } from './policies.ts';
 import type { Tenant } from './tenant.ts';
 
@@ -20,7 +20,7 @@ export async function identify(
   patience: { readonly ms: number; readonly signal: () => AbortSignal },
 ): Promise<Caller | undefined> {
   if (credential === undefined || remoteAddress === undefined) return undefined;
-  const digest = digestOf(new Secret(credential)).toString('hex');
+  const digest = hash('sha256', credential, 'hex');
   const address = plainAddress(remoteAddress);
   const find = (): Caller | undefined => {
     const tenant = policies.find(digest, address);

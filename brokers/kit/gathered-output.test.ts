@@ -5,8 +5,10 @@ import { describe, expect, it } from 'vitest';
 
 /** Runs the code with a logger on standard output, in a process of its own. */
 async function logged(code: string, onLine?: (line: string, kill: () => void) => void): Promise<string[]> {
+  const module = (name: string) => JSON.stringify(new URL(name, import.meta.url).href);
   const source = `
-    import { createLogger, gatheredOutput } from ${JSON.stringify(new URL('./log.ts', import.meta.url).href)};
+    import { gatheredOutput } from ${module('./gathered-output.ts')};
+    import { createLogger } from ${module('./log.ts')};
     const log = createLogger({ service: 'test', level: 'info', destination: gatheredOutput(Number(process.argv[1])) });
     ${code}`;
   const delay = onLine === undefined ? '3600000' : '1';
@@ -40,6 +42,14 @@ describe('gathered output', () => {
   it('has an error and all before it even when the process is killed', async () => {
     const end = "log.error('error'); process.kill(process.pid, 'SIGKILL');";
     expect(await logged(`${LINES} ${end}`)).toEqual([...ALL, 'error']);
+  });
+
+  it('is whole and in order, however long lines are and whoever reads it late', async () => {
+    // To look at it makes the output one that does not wait.
+    const late = 'process.stdout; const long = "\\u20ac".repeat(20_000);';
+    const lines = 'for (let i = 0; i < 20; i += 1) { log.info("short" + i); log.info(long + i); }';
+    const expected = Array.from({ length: 20 }, (_, i) => [`short${i}`, `${'€'.repeat(20_000)}${i}`]).flat();
+    expect(await logged(`${late} ${lines}`)).toEqual(expected);
   });
 
   it('tells a single line without waiting for another', async () => {
