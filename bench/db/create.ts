@@ -1,0 +1,85 @@
+import { connect } from '../../brokers/db/testing/postgres.ts';
+import type { Peer } from '../vault.ts';
+import { measure, type Part, p50, p99, rate, round, row, type Samples } from './samples.ts';
+import { appName, type Scene } from './scene.ts';
+
+/** From the pool: one after the other, and again. */
+export async function createWarm(scene: Scene, spares: number, quick: boolean): Promise<Part> {
+  await scene.settle();
+  await measure(5, 1, scene.createNext);
+  await scene.settle();
+  const warm = await measure(spares - 8, 1, scene.createNext);
+  const repeats = await measure(quick ? 100 : 500, 1, (i) => scene.create(appName((i % 10) + 1)));
+  return {
+    rows: [row('create, warm, 1 caller', warm), row('create again, 1 caller', repeats)],
+    figures: { warm_create_p50_ms: p50(warm), warm_create_p99_ms: p99(warm) },
+  };
+}
+
+/** A burst that empties the pool, then as fast as it is filled. */
+export async function createMany(scene: Scene, spares: number, quick: boolean): Promise<Part> {
+  await scene.settle();
+  const burst = await measure(spares, 8, scene.createNext);
+  const sustained = await measure(quick ? 40 : 300, 4, scene.createNext);
+  return {
+    rows: [
+      row(`create, burst of ${spares}, 8 callers`, burst),
+      row('create, sustained, 4 callers', sustained),
+    ],
+    figures: {
+      burst_per_second: round(rate(burst)),
+      sustained_per_second: round(rate(sustained)),
+      sustained_p99_ms: p99(sustained),
+    },
+  };
+}
+
+/** The same made by hand, on one open connection and on four. */
+export async function createByHand({ superuserUrl, settle }: Scene, quick: boolean): Promise<Part> {
+  await settle();
+  const alone = await byHand(superuserUrl, quick ? 20 : 100, 1);
+  const together = await byHand(superuserUrl, quick ? 40 : 300, 4);
+  return {
+    rows: [row('by hand, 1 connection', alone), row('by hand, 4 connections', together)],
+    figures: {
+      by_hand_p50_ms: p50(alone),
+      by_hand_per_second: round(rate(alone)),
+      by_hand_4_per_second: round(rate(together)),
+      by_hand_4_p99_ms: p99(together),
+    },
+  };
+}
+
+/** Vault's plugin, which makes roles and cannot make databases. */
+export async function createByVault({ superuserUrl }: Scene, vault: Peer, quick: boolean): Promise<Part> {
+  const alone = await vault.makeRoles(superuserUrl, quick ? 50 : 300, 1);
+  const together = await vault.makeRoles(superuserUrl, quick ? 100 : 600, 8);
+  return {
+    rows: [
+      row('Vault plugin, role only, 1 caller', alone),
+      row('Vault plugin, role only, 8 callers', together),
+    ],
+    figures: { vault_role_p50_ms: p50(alone), vault_roles_per_second: round(rate(together)) },
+  };
+}
+
+/** Template0 for all, which nobody can sit in: side by side, clones of template1 wait for each other's sessions. */
+async function byHand(superuserUrl: string, count: number, connections: number): Promise<Samples> {
+  const clients = await Promise.all(Array.from({ length: connections }, () => connect(superuserUrl)));
+  const idle = [...clients];
+  try {
+    return await measure(count, connections, async (i) => {
+      const client = idle.pop();
+      if (client === undefined) throw new Error('more callers than connections');
+      const name = `hand${connections}_${i}`;
+      await client.query(`CREATE ROLE ${name} LOGIN PASSWORD 'x'`);
+      await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+      await client.query(
+        `REVOKE ALL ON DATABASE ${name} FROM PUBLIC; GRANT CONNECT ON DATABASE ${name} TO ${name}`,
+      );
+      idle.push(client);
+    });
+  } finally {
+    await Promise.all(clients.map((client) => client.end()));
+  }
+}

@@ -1,0 +1,106 @@
+import { connect, intoDatabase, query } from '../../brokers/db/testing/postgres.ts';
+import { measure, type Part, p50, p99, rate, round, row, unpaced } from './samples.ts';
+import { appName, type Scene } from './scene.ts';
+
+/** As many as the broker and its connections take to have seen each statement once, as for the other figures. */
+const WARM_UP = 10;
+
+/**
+ * From the request until a tenant's open session has ended: from before that on nobody can log in. One caller in turns
+ * with the same by hand, then eight.
+ */
+export async function cut(scene: Scene, quick: boolean): Promise<Part> {
+  const { alone: one, together: eight } = quick ? { alone: 12, together: 24 } : { alone: 200, together: 120 };
+  const names = Array.from({ length: WARM_UP + one + eight }, (_, i) => appName(i + 1));
+  for (const name of names) await scene.create(name);
+  await scene.settle();
+  const hand = await cutByHand(scene.superuserUrl);
+  await dropEach(scene, names.slice(0, WARM_UP), 1, hand.cut);
+  hand.ms.length = 0;
+  const alone = await dropEach(scene, names.slice(WARM_UP, WARM_UP + one), 1, hand.cut);
+  await hand.end();
+  const together = await dropEach(scene, names.slice(WARM_UP + one), 8);
+  return {
+    rows: [
+      row('drop, 1 caller', unpaced(alone.whole.ms)),
+      row('drop, 8 callers', together.whole),
+      row('access cut, 1 caller', alone.cut),
+      row('access cut by hand, 1 connection', unpaced(hand.ms)),
+      row('access cut, 8 callers', together.cut),
+    ],
+    figures: {
+      cut_p50_ms: p50(alone.cut),
+      cut_p99_ms: p99(alone.cut),
+      cut_by_hand_p50_ms: p50(unpaced(hand.ms)),
+      cut_by_hand_p99_ms: p99(unpaced(hand.ms)),
+      cut_8_callers_p99_ms: p99(together.cut),
+      drops_per_second: round(rate(together.whole)),
+    },
+  };
+}
+
+async function dropEach(
+  scene: Scene,
+  apps: readonly string[],
+  callers: number,
+  between = async (): Promise<void> => undefined,
+) {
+  const tenants: TenantSession[] = [];
+  for (const app of apps) tenants.push(await tenantSession(await scene.create(app)));
+  // The first drop after much writing pays for the checkpoint; that is measured by nobody here.
+  await query(scene.superuserUrl, 'CHECKPOINT');
+  const cuts: number[] = [];
+  const ms: number[] = [];
+  const { seconds } = await measure(apps.length, callers, async (i) => {
+    const begun = performance.now();
+    await scene.drop(apps[i] ?? '');
+    ms.push(performance.now() - begun);
+    cuts.push(((await tenants[i]?.ended) ?? Number.NaN) - begun);
+    await between();
+  });
+  return { whole: { ms, seconds }, cut: unpaced(cuts) };
+}
+
+/**
+ * The least that PostgreSQL needs for a cut, in two trips: nobody comes in any more, then who is inside is put out. Of
+ * databases that were made by hand; each is dropped afterwards, as the broker's are, since that keeps the disk busy.
+ */
+async function cutByHand(superuserUrl: string) {
+  const client = await connect(superuserUrl);
+  const ms: number[] = [];
+  let made = 0;
+  return {
+    ms,
+    async cut() {
+      made += 1;
+      const name = `cut_${made}`;
+      await client.query(`CREATE ROLE ${name} LOGIN PASSWORD 'x'`);
+      await client.query(`CREATE DATABASE ${name} TEMPLATE template0`);
+      const url = new URL(intoDatabase(superuserUrl, name));
+      Object.assign(url, { username: name, password: 'x' });
+      const tenant = await tenantSession(url.href);
+      const begun = performance.now();
+      await client.query(
+        `BEGIN; ALTER ROLE ${name} NOLOGIN; ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS false; COMMIT`,
+      );
+      await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
+      ms.push((await tenant.ended) - begun);
+      await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
+    },
+    end: () => client.end(),
+  };
+}
+
+interface TenantSession {
+  /** Resolves to the moment at which the server put it out. */
+  readonly ended: Promise<number>;
+}
+
+/** A tenant that is inside its database. */
+async function tenantSession(url: string): Promise<TenantSession> {
+  const client = await connect(url);
+  const ended = new Promise<number>((resolve) => {
+    for (const sign of ['error', 'end'] as const) client.once(sign, () => resolve(performance.now()));
+  });
+  return { ended };
+}

@@ -1,0 +1,14 @@
+import { measure, type Part, p99, rate, round, row } from './samples.ts';
+import type { Scene } from './scene.ts';
+
+/** One caller, and many, whose token nobody has. */
+export async function refuse(scene: Scene, quick: boolean): Promise<Part> {
+  await scene.settle();
+  await measure(200, 4, scene.refuse);
+  const alone = await measure(quick ? 500 : 3_000, 1, scene.refuse);
+  const together = await measure(quick ? 1_000 : 10_000, 16, scene.refuse);
+  return {
+    rows: [row('refusal, 1 caller', alone), row('refusal, 16 callers', together)],
+    figures: { refusal_p99_ms: p99(alone), refusals_per_second: round(rate(together)) },
+  };
+}
