@@ -23,6 +23,7 @@ describe('a key', () => {
     ['a\nb', 'a line end'],
     ['a\u0085b', 'C1'],
     ['a\u007f', 'DEL'],
+    ['a\uffff', 'no character of XML'],
     ['a\ud800', 'half a surrogate pair'],
     ['a%2fb', 'an escaped slash, as text'],
     ['a%2Fb', 'an escaped slash, as text'],

@@ -12,8 +12,8 @@ export type ObjectKey = string & { readonly __brand: 'ObjectKey' };
 /** The beginning of keys: may be empty, and may end within or after a segment. */
 export type KeyPrefix = string & { readonly __brand: 'KeyPrefix' };
 
-/** C0, DEL, C1 and the backslash, which some readers take for a separator. */
-const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\\]/;
+/** C0, DEL, C1, the backslash, which some readers take for a separator, and what the XML of a list cannot say. */
+const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\\\ufffe\uffff]/;
 /** Text that becomes a separator, a dot, a backslash or NUL for whoever decodes once too often. */
 const DECODES_AGAIN = /%(?:2f|2e|5c|00|25)/i;
 /** Characters that RFC 3986 allows in a path; all else is an error, not something to guess about. */

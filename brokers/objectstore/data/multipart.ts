@@ -13,13 +13,20 @@ type Multipart = Pick<
   'createUpload' | 'putPart' | 'copyPart' | 'listParts' | 'completeUpload' | 'abortUpload' | 'listUploads'
 >;
 
+/** Told apart because S3 has a code of its own for it. */
+export class NoSuchUpload extends ServiceError {
+  constructor() {
+    super('not_found', 'no such upload');
+  }
+}
+
 /** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
 export function createMultipart(client: S3Client, uploads: Uploads, writer: Writer): Multipart {
   async function uploadAt({ tenant }: Call, { bucket, id, key }: UploadAt): Promise<OpenUpload> {
     const room = tenant.room[bucket];
     const upload = await uploads.find(room, id);
     if (upload === undefined || (key !== undefined && upload.key !== physicalKey(tenant.room, bucket, key)))
-      throw new ServiceError('not_found', 'no such upload');
+      throw new NoSuchUpload();
     return upload;
   }
 

@@ -1,5 +1,8 @@
-import type { Bucket } from '../data/address.ts';
+import { ServiceError } from '@space/broker-kit';
+import { BUCKETS, type Bucket } from '../data/address.ts';
 import { writeHead } from '../data/exchange.ts';
+import { numberOf } from '../data/json/routes.ts';
+import { parsePrefix } from '../data/keys.ts';
 import type { Seal } from '../data/seal.ts';
 import type { ObjectStore } from '../data/store.ts';
 import { answer, bucketOf, type Handlers, xml } from './admitted.ts';
@@ -21,6 +24,12 @@ export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name
   return {
     ListBuckets: async (one) => {
       const created = new Date(0).toISOString();
+      const prefix = parsePrefix(one.query.get('prefix') ?? '');
+      if (prefix === undefined) throw new ServiceError('invalid_request', 'prefix of buckets');
+      const after = one.query.get('continuation-token') ?? '';
+      const limit = numberOf(one.query.get('max-buckets'), BUCKETS.length, 1, 10_000);
+      const rest = BUCKETS.filter((name) => name.startsWith(prefix) && name > after);
+      const page = rest.slice(0, limit);
       const bucket = (name: Bucket) =>
         [
           'Bucket',
@@ -30,7 +39,12 @@ export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name
           ],
         ] as const;
       const owner = ['Owner', [['ID', 'space']]] as const;
-      answer(one, 'ListAllMyBucketsResult', [owner, ['Buckets', [bucket('data'), bucket('shared')]]]);
+      answer(one, 'ListAllMyBucketsResult', [
+        owner,
+        ['Buckets', page.map(bucket)],
+        ['Prefix', prefix],
+        ...(rest.length > page.length ? [['ContinuationToken', page.at(-1) ?? ''] as const] : []),
+      ]);
     },
     HeadBucket: async ({ exchange }) => void writeHead(exchange, 200, { 'content-length': 0 }).end(),
     CreateBucket: async () => {

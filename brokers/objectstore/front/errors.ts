@@ -1,4 +1,5 @@
 import { type ErrorCode, ServiceError } from '@space/broker-kit';
+import { NoSuchUpload } from '../data/multipart.ts';
 import { S3Error } from '../upstream/errors.ts';
 
 /** What S3 clients understand: a code of S3 and its status. */
@@ -68,6 +69,7 @@ const PASSED_ON = new Set([
 
 export function s3AnswerOf(error: ServiceError): S3Answer {
   if (error instanceof FrontError) return error.answer;
+  if (error instanceof NoSuchUpload) return { status: 404, code: 'NoSuchUpload' };
   const answer = ANSWERS[error.code];
   if (error.cause instanceof S3Error && answer.status < 500 && PASSED_ON.has(error.cause.code))
     return { ...answer, code: error.cause.code };

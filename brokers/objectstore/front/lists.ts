@@ -20,6 +20,8 @@ interface Listing {
   readonly echoed: readonly XmlElement[];
 }
 
+/** Empty, or an upload's id. */
+const UPLOAD_MARKER = /^(?:[0-9a-f]{32})?$/;
 /** After every key that begins with a common prefix. */
 const BEYOND = '\u{10ffff}';
 
@@ -86,8 +88,11 @@ export async function listUploads(
 ): Promise<string> {
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-uploads');
   if (delimiter !== undefined) throw notImplemented('delimiter of uploads');
-  const afterKey = query.get('key-marker') ?? '';
-  const afterId = query.get('upload-id-marker') ?? (afterKey === '' ? '' : 'g');
+  const afterKey = prefixOf(query.get('key-marker') ?? '');
+  const givenId = query.get('upload-id-marker') ?? '';
+  if (!UPLOAD_MARKER.test(givenId)) throw new ServiceError('invalid_request', 'upload-id-marker');
+  // Without one, behind all uploads of the key.
+  const afterId = givenId === '' && afterKey !== '' ? 'g' : givenId;
   const found = await store.listUploads(call, bucket, { prefix, afterKey, afterId, limit: limit + 1 });
   const uploads = found.slice(0, limit);
   const last = uploads.at(-1);
@@ -98,7 +103,7 @@ export async function listUploads(
   return xmlDocument('ListMultipartUploadsResult', [
     ...echoed.map(([name, value]) => [name === 'Name' ? 'Bucket' : name, value] as const),
     ['KeyMarker', written(afterKey)],
-    ['UploadIdMarker', query.get('upload-id-marker') ?? ''],
+    ['UploadIdMarker', givenId],
     ['MaxUploads', limit],
     ['IsTruncated', truncated],
     ...markers,

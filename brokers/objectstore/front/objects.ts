@@ -1,10 +1,12 @@
+import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@space/broker-kit';
 import { writeHead } from '../data/exchange.ts';
 import { answerHeaders, readConditions, writeConditions } from '../data/headers.ts';
 import { decodePath, type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
-import { childrenOf, textOf, type XmlElement } from '../upstream/xml.ts';
+import type { Head } from '../upstream/relay.ts';
+import { childrenOf, isXmlText, textOf, type XmlElement, type XmlNode } from '../upstream/xml.ts';
 import {
   type Admitted,
   answer,
@@ -17,6 +19,7 @@ import {
   malformed,
   ownHeaders,
 } from './admitted.ts';
+import { notImplemented } from './errors.ts';
 import { sourceOf } from './headers.ts';
 
 type Name = 'GetObject' | 'HeadObject' | 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
@@ -28,14 +31,12 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const conditions = readConditions(one.headers);
       const key = readableKey(one);
       gate.transfer(one.exchange);
-      await store.get(one.call, { bucket: bucketOf(one), key }, conditions, (head) =>
-        writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)),
-      );
+      await store.get(one.call, { bucket: bucketOf(one), key }, conditions, (head) => describe(one, head));
     },
     HeadObject: async (one) => {
       const place = { bucket: bucketOf(one), key: readableKey(one) };
       const head = await store.head(one.call, place, readConditions(one.headers));
-      writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)).end();
+      describe(one, head).end();
     },
     PutObject: async (one) => {
       const body = bodyOf(one);
@@ -48,6 +49,8 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
     },
     CopyObject: async (one) => {
+      if (one.headers.has('if-match') || one.headers.has('if-none-match'))
+        throw notImplemented('conditions on what a copy replaces');
       const directive = one.headers.get('x-amz-metadata-directive') ?? 'COPY';
       const replace = directive === 'REPLACE';
       if (!replace && directive !== 'COPY') throw new ServiceError('invalid_request', 'metadata directive');
@@ -60,44 +63,22 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       ]);
     },
     DeleteObject: async (one) => {
-      const place = { bucket: bucketOf(one), key: parseKey(decodePath(one.rawKey) ?? '') };
-      // S3 has nothing to say about the removal of what cannot be.
-      if (place.key === undefined) readableKey(one);
-      else await store.delete(one.call, { ...place, key: place.key }, one.headers.get('if-match'));
+      // S3 has nothing to say about the removal of what is not there.
+      const place = isDirectory(one) ? undefined : { bucket: bucketOf(one), key: keyOf(one) };
+      if (place !== undefined) await store.delete(one.call, place, one.headers.get('if-match'));
       writeHead(one.exchange, 204, {}).end();
     },
     DeleteObjects: async (one) => {
       const bucket = bucketOf(one);
       const node = await document(gate, one, 'Delete');
-      const asked = childrenOf(node, 'Object').map((child) => textOf(child, 'Key') ?? '');
+      const asked = childrenOf(node, 'Object').map(askedOf);
       if (asked.length < 1 || asked.length > MAX_KEYS) throw malformed();
-      const keysOf = asked.map((text) => ({ text, key: parseKey(text) }));
-      const valid = keysOf.flatMap(({ key }) => key ?? []);
+      const valid = asked.flatMap(({ key }) => key ?? []);
       const failed = valid.length === 0 ? new Set<string>() : await store.deleteMany(one.call, bucket, valid);
       const quiet = textOf(node, 'Quiet') === 'true';
-      const results = keysOf.flatMap(({ text, key }): XmlElement[] => {
-        if (key === undefined)
-          return [
-            [
-              'Error',
-              [
-                ['Key', text],
-                ['Code', 'InvalidArgument'],
-                ['Message', ''],
-              ],
-            ],
-          ];
-        if (failed.has(key))
-          return [
-            [
-              'Error',
-              [
-                ['Key', text],
-                ['Code', 'InternalError'],
-                ['Message', ''],
-              ],
-            ],
-          ];
+      const results = asked.flatMap(({ text, key, refused }): XmlElement[] => {
+        const code = refused ?? (key !== undefined && failed.has(key) ? 'InternalError' : undefined);
+        if (code !== undefined) return [errorOf(text, code)];
         return quiet ? [] : [['Deleted', [['Key', text]]]];
       });
       answer(one, 'DeleteResult', results);
@@ -105,10 +86,49 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
   };
 }
 
+/** An object that is to go, or the code with which it is refused. */
+interface Asked {
+  readonly text: string;
+  readonly key?: ObjectKey;
+  readonly refused?: string;
+}
+
+function askedOf(node: XmlNode): Asked {
+  const text = textOf(node, 'Key') ?? '';
+  // Parsers differ on what is no character of XML; what is repeated to the caller must be.
+  if (!isXmlText(text)) throw malformed();
+  // A version, or a condition on what is there: without heeding it, another object than was meant would go.
+  if (LIMITED.some((name) => node[name] !== undefined)) return { text, refused: 'NotImplemented' };
+  const key = parseKey(text);
+  return key === undefined ? { text, refused: 'InvalidArgument' } : { text, key };
+}
+
+const LIMITED = ['VersionId', 'ETag', 'LastModifiedTime', 'Size'];
+
+function errorOf(key: string, code: string): XmlElement {
+  return [
+    'Error',
+    [
+      ['Key', key],
+      ['Code', code],
+      ['Message', ''],
+    ],
+  ];
+}
+
+/** The head of an answer about an object: how it may be cached is said of the object or not at all. */
+function describe({ exchange }: Admitted, { status, headers }: Head): ServerResponse {
+  delete exchange.common['cache-control'];
+  return writeHead(exchange, status, answerHeaders(headers, METADATA));
+}
+
 /** Clients look for directories by names that end in a slash; such an object is never there. */
+function isDirectory({ rawKey }: Admitted): boolean {
+  const text = decodePath(rawKey) ?? '';
+  return text.endsWith('/') && parseKey(text.slice(0, -1)) !== undefined;
+}
+
 function readableKey(one: Admitted): ObjectKey {
-  const text = decodePath(one.rawKey) ?? '';
-  if (text.endsWith('/') && parseKey(text.slice(0, -1)) !== undefined)
-    throw new ServiceError('not_found', 'no object is named like a directory');
+  if (isDirectory(one)) throw new ServiceError('not_found', 'no object is named like a directory');
   return keyOf(one);
 }

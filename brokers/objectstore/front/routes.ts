@@ -42,7 +42,12 @@ const LISTING = ['prefix', 'delimiter', 'max-keys', 'encoding-type'];
 
 /** The first that fits is meant. Whatever no rule knows is not offered, however it may be spelt. */
 const RULES: readonly Rule[] = [
-  { at: 'service', method: 'GET', operation: 'ListBuckets', knows: ['max-buckets', 'prefix'] },
+  {
+    at: 'service',
+    method: 'GET',
+    operation: 'ListBuckets',
+    knows: ['max-buckets', 'prefix', 'continuation-token'],
+  },
   { at: 'bucket', method: 'HEAD', operation: 'HeadBucket' },
   { at: 'bucket', method: 'PUT', operation: 'CreateBucket' },
   { at: 'bucket', method: 'GET', operation: 'GetBucketLocation', needs: ['location'] },

@@ -1,3 +1,4 @@
+import { ServiceError } from '@space/broker-kit';
 import type { Bucket } from '../data/address.ts';
 import { writeHead } from '../data/exchange.ts';
 import { writeConditions } from '../data/headers.ts';
@@ -5,6 +6,7 @@ import { numberOf } from '../data/json/routes.ts';
 import type { ObjectKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
+import { S3Error } from '../upstream/errors.ts';
 import { childrenOf, textOf, type XmlNode } from '../upstream/xml.ts';
 import {
   type Admitted,
@@ -28,6 +30,9 @@ type Name =
   | 'CompleteMultipartUpload'
   | 'AbortMultipartUpload';
 
+/** What all parts weigh together, as the caller counted. */
+const OBJECT_SIZE = 'x-amz-mp-object-size';
+const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
 const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
 
 /** Objects that come in parts. */
@@ -51,6 +56,8 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
     },
     UploadPartCopy: async (one) => {
       const range = one.headers.get('x-amz-copy-source-range');
+      if (range !== undefined && !SOURCE_RANGE.test(range))
+        throw new ServiceError('invalid_request', 'range of the source');
       const headers = range === undefined ? {} : { 'x-amz-copy-source-range': range };
       const source = sourceOf(one.headers);
       const { etag, modified } = await store.copyPart(one.call, uploadPartOf(one), source, headers);
@@ -90,7 +97,8 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const at = uploadOf(one);
       const parts = partsOf(await document(gate, one, 'CompleteMultipartUpload'));
       const { 'content-md5': _checked, ...conditions } = writeConditions(one.headers);
-      const { key, etag } = await store.completeUpload(one.call, at, parts, conditions);
+      const headers = { ...conditions, ...sizeOf(one) };
+      const { key, etag } = await store.completeUpload(one.call, at, parts, headers).catch(judgeSize);
       answer(one, 'CompleteMultipartUploadResult', [
         ['Location', `/${at.bucket}/${key}`],
         ['Bucket', at.bucket],
@@ -103,6 +111,20 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       writeHead(one.exchange, 204, {}).end();
     },
   };
+}
+
+function sizeOf({ headers }: Admitted): Readonly<Record<string, string>> {
+  const size = headers.get(OBJECT_SIZE);
+  if (size === undefined) return {};
+  if (!/^\d{1,15}$/.test(size)) throw new ServiceError('invalid_request', 'size of the object');
+  return { [OBJECT_SIZE]: size };
+}
+
+/** Nothing else of what we send can be refused so. */
+function judgeSize(cause: unknown): never {
+  if (cause instanceof S3Error && cause.status === 400 && cause.code === 'InvalidRequest')
+    throw new FrontError('invalid_request', { status: 400, code: 'InvalidRequest' }, 'size of the object');
+  throw cause;
 }
 
 function uploadOf(one: Admitted): { readonly bucket: Bucket; readonly id: string; readonly key: ObjectKey } {

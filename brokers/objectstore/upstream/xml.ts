@@ -67,6 +67,11 @@ export function xmlDocument(name: string, content: readonly XmlElement[]): strin
   return `<?xml version="1.0" encoding="UTF-8"?>\n<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${inner(content)}</${name}>`;
 }
 
+/** Whether XML can say it, escaped or not. */
+export function isXmlText(text: string): boolean {
+  return !/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u.test(text);
+}
+
 function inner(content: XmlContent): string {
   if (typeof content !== 'object') return escapeText(String(content));
   return content.map(([name, child]) => `<${name}>${inner(child)}</${name}>`).join('');
