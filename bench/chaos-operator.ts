@@ -14,9 +14,9 @@ import { testPrograms } from '../scripts/programs.ts';
 import { assemble } from './chaos-operator/cast.ts';
 import { eventualRest } from './chaos-operator/inventory.ts';
 import { ready } from './chaos-operator/survivors.ts';
+import { tenants } from './chaos-operator/tenant.ts';
 import { doom } from './operator/mortal.ts';
 import { Population, type PopulationSize } from './operator/population.ts';
-import { tenants } from './operator/tenant.ts';
 import type { Report } from './report.ts';
 
 const SIZES = {

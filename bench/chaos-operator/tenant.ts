@@ -2,7 +2,7 @@ import { query } from '../../brokers/db/testing/postgres.ts';
 import * as kinds from '../../operator/kinds.ts';
 import { workloadObjectsSecretName, workloadSecretName } from '../../operator/names.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
-import type { Wished } from './population.ts';
+import type { Wished } from '../operator/population.ts';
 
 /** An Assistant's own code, as far as its data goes: it does with its URL and its token what a tenant would. */
 export interface Tenant {
