@@ -1,59 +1,67 @@
 /**
- * Kills the operator, both brokers and PostgreSQL with SIGKILL at random moments while users create, change, suspend and
+ * Kills the operator, the brokers and PostgreSQL with SIGKILL at random moments while users create, change, suspend and
  * delete Capsules and Assistants. When it is over, every survivor must become Ready with a URL and a token that work and
  * with all the data that its life had left, and nothing else may exist; then all is deleted, and nothing may.
  *
  * Real are the API server with etcd, PostgreSQL, the S3 server, and operator and brokers as processes of their own. There
  * is no kubelet and no sandbox: a stand-in gives Deployments their pods and says of them what a kubelet would, and
  * empties namespaces that are deleted. Egress has no part in it. `--kills N` for another number of kills.
+ *
+ * `--cluster` does the same to the Space that is up (`npm run up`), where all of it is real: Assistants are ledgers in
+ * gVisor, and the egress gateway dies, too. What was there before must be there after.
  */
-import { setStageOn } from '../brokers/objectstore/testing/stage.ts';
-import type { TestSpace } from '../operator/testing/space.ts';
-import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
-import { testPrograms } from '../scripts/programs.ts';
-import { assemble } from './chaos-operator/cast.ts';
-import { eventualRest } from './chaos-operator/inventory.ts';
+import { eventualRest, inventory } from './chaos-operator/inventory.ts';
 import { ready } from './chaos-operator/survivors.ts';
-import { tenants } from './chaos-operator/tenant.ts';
+import type { World } from './chaos-operator/world.ts';
 import { doom } from './operator/mortal.ts';
 import { Population, type PopulationSize } from './operator/population.ts';
 import type { Report } from './report.ts';
 
-const SIZES = {
-  quick: { kills: 20, population: { capsules: 6, assistants: 18, running: 8 } },
-  full: { kills: 500, population: { capsules: 50, assistants: 150, running: 40 } },
-};
-/** Between two acts of users. */
-const PAUSE_MS = 40;
+interface Size {
+  readonly kills: number;
+  readonly population: PopulationSize;
+  /** Between two acts of users. */
+  readonly pauseMs: number;
+}
 
-export async function run(options: { readonly quick: boolean; readonly kills?: number }): Promise<Report> {
-  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
-  const size = options.quick ? SIZES.quick : SIZES.full;
-  // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
-  const theatre = await openTheatre({ settings: { synchronous_commit: 'on' } });
+const SIZES = {
+  quick: { kills: 20, population: { capsules: 6, assistants: 18, running: 8 }, pauseMs: 40 },
+  full: { kills: 500, population: { capsules: 50, assistants: 150, running: 40 }, pauseMs: 40 },
+};
+/** A pod in gVisor takes seconds to start, and the control plane shares the machine. */
+const CLUSTER_SIZES = {
+  quick: { kills: 20, population: { capsules: 3, assistants: 9, running: 6 }, pauseMs: 1_000 },
+  full: { kills: 100, population: { capsules: 5, assistants: 15, running: 9 }, pauseMs: 1_000 },
+};
+
+interface Options {
+  readonly quick: boolean;
+  readonly kills?: number;
+  readonly cluster?: boolean;
+}
+
+export async function run({ quick, kills, cluster = false }: Options): Promise<Report> {
+  const size: Size = (cluster ? CLUSTER_SIZES : SIZES)[quick ? 'quick' : 'full'];
+  const world = cluster
+    ? await (await import('./chaos-operator/cluster.ts')).openCluster()
+    : await (await import('./chaos-operator/processes.ts')).openProcesses();
   try {
-    return await chaos(theatre, await theatre.space(), size.population, options.kills ?? size.kills);
+    return await chaos(world, { ...size, kills: kills ?? size.kills });
   } finally {
-    await theatre.close();
+    await world.close();
   }
 }
 
-async function chaos(
-  theatre: Theatre,
-  space: TestSpace,
-  size: PopulationSize,
-  kills: number,
-): Promise<Report> {
+async function chaos(world: World, size: Size): Promise<Report> {
   const started = performance.now();
   const say = (what: string) =>
     console.error(`${Math.round((performance.now() - started) / 1000)} s: ${what}`);
-  const { stage, server } = theatre;
-  const objects = await setStageOn(stage.server);
-  const cast = await assemble(theatre, space, objects);
-  const population = new Population(server.client, space.names.namespace, size, Math.random);
-  const tenant = tenants(space, () => cast.dataUrl);
+  const { space, tenant } = world;
+  const { kills, population: crowd } = size;
+  const before = await inventory(world);
+  const population = new Population(space.client, space.names.namespace, crowd, Math.random, world.make);
   const marked = new Set<string>();
-  const fate = doom(cast.parts, kills, Math.random, (name, error) =>
+  const fate = doom(world.parts, kills, Math.random, (name, error) =>
     say(`${name} did not start: ${String(error).slice(0, 1000)}`),
   );
   try {
@@ -61,39 +69,45 @@ async function chaos(
     const over = fate.over.finally(() => {
       lasting = false;
     });
-    say(`${kills} kills, ${size.capsules} Capsules, ${size.assistants} Assistants`);
+    say(`${kills} kills, ${crowd.capsules} Capsules, ${crowd.assistants} Assistants`);
     await population.fill();
     let acts = 0;
+    let told = 0;
     while (lasting) {
       await population.act();
       acts += 1;
       const one = pick([...population.assistants.values()].filter(({ suspended }) => !suspended));
       if (acts % 3 === 0 && one && (await tenant.mark(one))) marked.add(one.uid);
-      if (acts % 100 === 0) say(`${acts} acts, ${sumOf(fate.killed)} kills ${JSON.stringify(fate.killed)}`);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      const done = sumOf(fate.killed);
+      if (done >= told + 10) {
+        told = done;
+        say(`${acts} acts, ${done} kills ${JSON.stringify(fate.killed)}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, size.pauseMs));
     }
     await over;
 
     say('over; the survivors');
     const problems: string[] = [...fate.ended.map((name) => `${name} ended by itself`)];
     const survivors = [...population.assistants.values()];
-    await ready(space, population, survivors);
-    for (const one of survivors)
+    await ready(space, population, survivors, async (one) => {
       for (const problem of await tenant.problems(one, marked.has(one.uid)))
         problems.push(`${one.name}: ${problem}`);
+    });
     const kept = survivors.filter(({ uid }) => marked.has(uid)).length;
     const expected = { capsules: [...population.capsules], assistants: survivors };
-    problems.push(...(await eventualRest(theatre, space, objects, expected)));
+    problems.push(...(await eventualRest(world, before, expected)));
     const survived = { capsules: population.capsules.size, assistants: survivors.length };
 
     for (const problem of problems) say(problem);
     say('the end of all');
     for (const name of expected.capsules) await population.deleteCapsule(name);
-    problems.push(...(await eventualRest(theatre, space, objects, { capsules: [], assistants: [] })));
+    problems.push(...(await eventualRest(world, before, { capsules: [], assistants: [] })));
     return {
-      title: 'Operator, brokers and PostgreSQL killed at random moments, real API server, no kubelet',
+      title: world.title,
       rows: [
         ...Object.entries(fate.killed).map(([what, count]) => ({ what: `kills: ${what}`, count })),
+        ...world.rows(),
         ...Object.entries(population.acts).map(([what, count]) => ({ what, count })),
         { what: 'surviving Capsules', count: survived.capsules },
         { what: 'surviving Assistants, all Ready', count: survived.assistants },
@@ -108,12 +122,11 @@ async function chaos(
         checked: kept,
         problems: problems.length,
       },
-      notes: problems.slice(0, 20),
+      notes: [...problems.slice(0, 20), ...world.ended().map((what) => `Ended by itself: ${what}`)],
     };
   } finally {
     await fate.stop();
-    await cast.remove();
-    await objects.close();
+    await Promise.allSettled([...population.capsules].map((name) => population.deleteCapsule(name)));
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- NAME [--quick] [--kills N] [--capsules N] [--only PART,…]`: runs one benchmark of this folder, prints
- * its table for people and ends with one JSON line of its figures for machines. `--quick` ends within a minute.
+ * `npm run bench -- NAME [--quick] [--kills N] [--cluster] [--capsules N] [--only PART,…]`: runs one benchmark of this folder,
+ * prints its table for people and ends with one JSON line of its figures for machines. `--quick` ends within a minute.
  */
 import { readdir } from 'node:fs/promises';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -23,6 +23,7 @@ const { values, positionals } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     kills: { type: 'string' },
+    cluster: { type: 'boolean', default: false },
     only: { type: 'string' },
     capsules: { type: 'string' },
   },
@@ -31,7 +32,7 @@ const [name] = positionals;
 const known = await names();
 if (name === undefined || positionals.length > 1 || !known.includes(name)) {
   console.error(
-    `usage: npm run bench -- NAME [--quick] [--kills N] [--capsules N] [--only PART,…]\nNAME is one of: ${known.join(', ')}`,
+    `usage: npm run bench -- NAME [--quick] [--kills N] [--cluster] [--capsules N] [--only PART,…]\nNAME is one of: ${known.join(', ')}`,
   );
   process.exit(2);
 }
@@ -40,6 +41,7 @@ const { run } = (await import(`./${name}.ts`)) as Benchmark;
 const started = performance.now();
 const report = await run({
   quick: values.quick,
+  cluster: values.cluster,
   ...(values.kills === undefined ? {} : { kills: Number(values.kills) }),
   ...(values.only === undefined ? {} : { only: values.only.split(',') }),
   ...(values.capsules === undefined ? {} : { capsules: Number(values.capsules) }),

@@ -13,11 +13,12 @@ export type Row = Readonly<Record<string, number | string>>;
 export interface Benchmark {
   /**
    * `kills`: for what kills, how often, and `capsules`: of how many it makes, where it is not to be the usual number;
-   * `only`: the parts that are wanted.
+   * `only`: the parts that are wanted; `cluster`: on the Space that is up, where there is such a form.
    */
   run(options: {
     readonly quick: boolean;
     readonly kills?: number;
+    readonly cluster?: boolean;
     readonly capsules?: number;
     readonly only?: readonly string[];
   }): Promise<Report>;

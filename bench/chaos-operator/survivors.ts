@@ -1,16 +1,20 @@
 import * as kinds from '../../operator/kinds.ts';
 import type { Resource } from '../../operator/runtime/objects.ts';
 import { eventually } from '../../operator/testing/eventually.ts';
-import type { TestSpace } from '../../operator/testing/space.ts';
 import type { Population, Wished } from '../operator/population.ts';
+import type { SpaceView } from './world.ts';
 
 const SETTLE_MS = 15 * 60_000;
 
-/** All Capsules are Ready and all Assistants are what they were wished; those that are suspended run in turns. */
+/**
+ * All Capsules are Ready and all Assistants are what they were wished; those that are suspended run in turns. Each is
+ * looked at once while it is Ready.
+ */
 export async function ready(
-  space: TestSpace,
+  space: SpaceView,
   population: Population,
   survivors: readonly Wished[],
+  look: (one: Wished) => Promise<void>,
 ): Promise<void> {
   const becomes = (resource: Resource, name: string, wanted: string) =>
     eventually(
@@ -26,9 +30,11 @@ export async function ready(
     );
   for (const name of population.capsules) await becomes(kinds.CAPSULE, name, 'Ready');
   const suspended = survivors.filter((one) => one.suspended);
+  const running = survivors.filter((one) => !one.suspended);
   for (const one of suspended) await becomes(kinds.ASSISTANT, one.name, 'Suspended');
-  for (const one of survivors) if (!one.suspended) await becomes(kinds.ASSISTANT, one.name, 'Ready');
-  for (const one of survivors) if (!one.suspended) await population.suspend(one, true);
+  for (const one of running) await becomes(kinds.ASSISTANT, one.name, 'Ready');
+  for (const one of running) await look(one);
+  for (const one of running) await population.suspend(one, true);
   while (suspended.length > 0) {
     const turn: Wished[] = [];
     for (const one of suspended) {
@@ -38,6 +44,7 @@ export async function ready(
     }
     suspended.splice(0, turn.length);
     for (const one of turn) await becomes(kinds.ASSISTANT, one.name, 'Ready');
+    for (const one of turn) await look(one);
     for (const one of turn) await population.suspend(one, true);
   }
 }

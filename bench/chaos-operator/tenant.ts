@@ -1,18 +1,11 @@
 import { query } from '../../brokers/db/testing/postgres.ts';
 import * as kinds from '../../operator/kinds.ts';
 import { workloadObjectsSecretName, workloadSecretName } from '../../operator/names.ts';
-import type { TestSpace } from '../../operator/testing/space.ts';
 import type { Wished } from '../operator/population.ts';
+import type { SpaceView, Tenant } from './world.ts';
 
-/** An Assistant's own code, as far as its data goes: it does with its URL and its token what a tenant would. */
-export interface Tenant {
-  /** Leaves a mark of this life in database and object store; false when either cannot be reached now. */
-  mark(wished: Wished): Promise<boolean>;
-  /** What is wrong with its URL, its token or a mark that it left. */
-  problems(wished: Wished, marked: boolean): Promise<string[]>;
-}
-
-export function tenants(space: TestSpace, dataUrl: () => string): Tenant {
+/** Where there is no pod, this process does in its place what its code would. */
+export function tenants(space: SpaceView, dataUrl: string): Tenant {
   async function credentials({ capsule, id }: Wished) {
     const namespace = space.namespaceOf(capsule);
     const read = async (name: string, key: string) => {
@@ -26,7 +19,7 @@ export function tenants(space: TestSpace, dataUrl: () => string): Tenant {
     return { url, token };
   }
   const object = async (token: string, body?: string) => {
-    const response = await fetch(`${dataUrl()}/v1/objects/data/mark`, {
+    const response = await fetch(`${dataUrl}/v1/objects/data/mark`, {
       method: body === undefined ? 'GET' : 'PUT',
       headers: { authorization: `Bearer ${token}` },
       signal: AbortSignal.timeout(30_000),

@@ -1,6 +1,8 @@
 /** One process of a part that is killed and started again. */
 interface Life {
   kill(): Promise<void>;
+  /** When all is over; where nothing is said, it is killed. */
+  leave?(): Promise<void>;
   /** Resolves when the process has ended, by whatever. */
   readonly gone: Promise<void>;
 }
@@ -84,7 +86,7 @@ export function doom(
       stopping = true;
       enough.resolve();
       await over.catch(() => undefined);
-      await Promise.all([...alive.values()].map((life) => life.kill()));
+      await Promise.all([...alive.values()].map((life) => (life.leave ? life.leave() : life.kill())));
     },
   };
 }

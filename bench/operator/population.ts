@@ -3,8 +3,9 @@ import { CAPSULE_FINALIZER } from '../../operator/names.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import { ApiError, isNotFound } from '../../operator/runtime/errors.ts';
 import { pathOf, type Resource } from '../../operator/runtime/objects.ts';
-import { manifest } from '../../operator/testing/manifest.ts';
-import { IMAGE } from '../../operator/testing/space.ts';
+
+/** The part of an Assistant's spec that is the same in all its versions. */
+export type Make = (id: string) => { readonly manifest: { readonly platform: object } } & object;
 
 export interface PopulationSize {
   readonly capsules: number;
@@ -32,12 +33,14 @@ export class Population {
   readonly #namespace: string;
   readonly #size: PopulationSize;
   readonly #random: () => number;
+  readonly #make: Make;
 
-  constructor(client: ApiClient, namespace: string, size: PopulationSize, random: () => number) {
+  constructor(client: ApiClient, namespace: string, size: PopulationSize, random: () => number, make: Make) {
     this.#client = client;
     this.#namespace = namespace;
     this.#size = size;
     this.#random = random;
+    this.#make = make;
   }
 
   get running(): number {
@@ -72,7 +75,7 @@ export class Population {
     if (dice < 0.1) return this.#deleteAssistant(wished);
     if (dice < 0.5) return this.suspend(wished, !wished.suspended);
     wished.version += 1;
-    const changed = specOf(wished);
+    const changed = this.#specOf(wished);
     await this.#patch('change Assistant', kinds.ASSISTANT, wished.name, { spec: changed });
   }
 
@@ -119,7 +122,7 @@ export class Population {
     if (!this.capsules.has(capsule)) return;
     const suspended = this.running >= this.#size.running;
     const wished = { name, capsule, id, suspended, version: 0 };
-    const spec = { capsule, ...specOf(wished) };
+    const spec = { capsule, ...this.#specOf(wished) };
     const uid = await this.#create('create Assistant', kinds.ASSISTANT, name, spec);
     if (uid !== undefined) this.assistants.set(name, { ...wished, uid });
   }
@@ -156,13 +159,13 @@ export class Population {
     this.#count(act);
   }
 
+  #specOf({ id, suspended, version }: Pick<Wished, 'id' | 'suspended' | 'version'>) {
+    const { manifest, ...others } = this.#make(id);
+    const platform = { ...manifest.platform, version: `1.0.${version}` };
+    return { ...others, manifest: { ...manifest, platform }, suspend: suspended };
+  }
+
   #count(act: string): void {
     this.acts[act] = (this.acts[act] ?? 0) + 1;
   }
-}
-
-function specOf({ id, suspended, version }: Pick<Wished, 'id' | 'suspended' | 'version'>) {
-  const { platform, ...others } = manifest(id);
-  const versioned = { platform: { ...platform, version: `1.0.${version}` }, ...others };
-  return { image: IMAGE, manifest: versioned, suspend: suspended };
 }

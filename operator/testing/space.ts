@@ -13,15 +13,15 @@ import type { GrantKey } from '../grants/sign.ts';
 import * as kinds from '../kinds.ts';
 import { capsuleNamespace, LABEL } from '../names.ts';
 import { startOperator } from '../operator.ts';
-import { isNotFound } from '../runtime/errors.ts';
 import type { Manager } from '../runtime/manager.ts';
 import { runtimeMetrics } from '../runtime/metrics.ts';
-import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { pathOf, type Resource } from '../runtime/objects.ts';
 import { Secret } from '../secret.ts';
 import type { ApiServer } from './api-server.ts';
 import { type Fate, startControllers } from './controllers.ts';
 import { type Lifeline, lifeline } from './crash.ts';
 import { eventually } from './eventually.ts';
+import { EVENT, type Kubectl, kubectlIn } from './kubectl.ts';
 import { nothingLeaked } from './leaks.ts';
 import { manifest } from './manifest.ts';
 
@@ -29,7 +29,7 @@ export const IMAGE = 'registry.test/assistant:1';
 export const ATTESTER_IMAGE = 'registry.test/attester:1';
 
 /** A Space of its own on a shared API server and broker, with an operator that can be ended and started. */
-export interface TestSpace {
+export interface TestSpace extends Kubectl {
   readonly names: SpaceNames;
   /** Of the running operator, or of the last. */
   readonly life: Lifeline;
@@ -45,22 +45,9 @@ export interface TestSpace {
   close(): Promise<void>;
   capsule(name: string, spec?: CapsuleSpec): Promise<void>;
   assistant(name: string, spec: Partial<AssistantSpec> & { readonly capsule: string }): Promise<void>;
-  get<T extends KubeObject>(resource: Resource, name: string, namespace?: string): Promise<T | undefined>;
-  list<T extends KubeObject>(resource: Resource, namespace?: string): Promise<T[]>;
-  patch(resource: Resource, name: string, patch: unknown, namespace?: string): Promise<void>;
-  delete(resource: Resource, name: string, namespace?: string): Promise<void>;
-  /** `status reason` of a condition. */
-  condition(resource: Resource, name: string, type: string): Promise<string>;
-  message(resource: Resource, name: string, type: string): Promise<string>;
-  becomes(resource: Resource, name: string, type: string, wanted: string): Promise<void>;
-  goes(resource: Resource, name: string, namespace?: string): Promise<void>;
-  /** All Events about an object of this name, in the Space's namespace. */
-  events(name: string): Promise<readonly ToldEvent[]>;
   namespaceOf(capsule: string): string;
   /** The Capsule `home` with one Assistant, both ready and at rest; answers their namespace. */
   settled(id?: string): Promise<string>;
-  /** Deletes, and waits for the end. */
-  removed(resource: Resource, name: string): Promise<void>;
   /** The DATABASE_URL of an Assistant in `home`. */
   urlOf(id: string): Promise<string>;
 }
@@ -84,14 +71,6 @@ interface Standby {
   readonly life: Lifeline;
 }
 
-interface ToldEvent extends KubeObject {
-  readonly reason: string;
-  readonly note: string;
-  readonly regarding: { readonly name: string };
-  readonly series?: { readonly count: number };
-}
-
-const EVENT: Resource = { ...kinds.POD, group: 'events.k8s.io', plural: 'events', kind: 'Event' };
 const NO_REPLICA: CallReplica = () => Promise.reject(new ReplicaError('nothing'));
 
 let spaces = 0;
@@ -174,7 +153,9 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     return { manager: begun, life: mortal.life };
   }
 
+  const kubectl = kubectlIn(client, space);
   const test: TestSpace = {
+    ...kubectl,
     names,
     get life() {
       return life;
@@ -221,54 +202,6 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       const full = { image: IMAGE, manifest: manifest(name), ...spec };
       await create(kinds.ASSISTANT, custom('Assistant', name, full), space);
     },
-    async get<T extends KubeObject>(resource: Resource, name: string, namespace = space) {
-      try {
-        return await client.call<T>({ method: 'GET', path: pathOf(resource, namespace, name) });
-      } catch (error) {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      }
-    },
-    async list<T extends KubeObject>(resource: Resource, namespace = space) {
-      const { items } = await client.call<{ items: T[] }>({
-        method: 'GET',
-        path: pathOf(resource, namespace),
-      });
-      return items;
-    },
-    async patch(resource, name, body, namespace = space) {
-      const contentType = Array.isArray(body)
-        ? 'application/json-patch+json'
-        : 'application/merge-patch+json';
-      await client.call({ method: 'PATCH', path: pathOf(resource, namespace, name), contentType, body });
-    },
-    async delete(resource, name, namespace = space) {
-      await client.call({ method: 'DELETE', path: pathOf(resource, namespace, name), body: {} });
-    },
-    async condition(resource, name, type) {
-      const found = await find(resource, name, type);
-      return found ? `${found.status} ${found.reason}` : 'none';
-    },
-    async message(resource, name, type) {
-      return (await find(resource, name, type))?.message ?? '';
-    },
-    async becomes(resource, name, type, wanted) {
-      const ask = async () => {
-        const seen = await test.condition(resource, name, type);
-        if (seen === wanted) return true;
-        throw new Error(
-          `${resource.kind} ${name}: ${type} is ${seen}: ${await test.message(resource, name, 'Ready')}`,
-        );
-      };
-      await eventually(ask, { what: `${resource.kind} ${name} has ${type} ${wanted}` });
-    },
-    async goes(resource, name, namespace = space) {
-      const ask = async () => (await test.get(resource, name, namespace)) === undefined;
-      await eventually(ask, { what: `${resource.kind} ${name} is gone` });
-    },
-    async events(name) {
-      return (await test.list<ToldEvent>(EVENT)).filter(({ regarding }) => regarding.name === name);
-    },
     namespaceOf: (capsule) => capsuleNamespace(space, capsule),
     async settled(id = 'ledger') {
       await test.capsule(home);
@@ -278,10 +211,6 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
         (await test.get<kinds.Capsule>(kinds.CAPSULE, home))?.status?.assistants?.ready === 1;
       await eventually(counted, { what: 'the Capsule has counted its Assistant' });
       return test.namespaceOf(home);
-    },
-    async removed(resource, name) {
-      await test.delete(resource, name);
-      await test.goes(resource, name);
     },
     async urlOf(id) {
       const secret = await test.get<kinds.SecretObject>(
@@ -293,10 +222,6 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     },
   };
 
-  async function find(resource: Resource, name: string, type: string) {
-    const object = await test.get<kinds.Capsule | kinds.Assistant>(resource, name);
-    return object?.status?.conditions?.find((condition) => condition.type === type);
-  }
   return test;
 }
 

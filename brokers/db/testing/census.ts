@@ -1,10 +1,18 @@
 import { intoDatabase, query } from './postgres.ts';
 
+/** Asks the registry as superuser, by whatever way there is to it. */
+export type AskRegistry = <Row extends Record<string, unknown>>(statement: string) => Promise<Row[]>;
+
+const registryAt =
+  (superuserUrl: string): AskRegistry =>
+  (statement) =>
+    query(intoDatabase(superuserUrl, 'space_registry'), statement);
+
 /** What must never be, in sentences; empty when server and registry agree about everything of ours. */
-export async function census(superuserUrl: string): Promise<string[]> {
-  const registry = intoDatabase(superuserUrl, 'space_registry');
-  const [facts] = await query<{ problems: string[] }>(
-    registry,
+export const census = (superuserUrl: string) => censusBy(registryAt(superuserUrl));
+
+export async function censusBy(ask: AskRegistry): Promise<string[]> {
+  const [facts] = await ask<{ problems: string[] }>(
     `WITH
        server AS (SELECT datname::text AS name, datallowconn AS open, datconnlimit AS slots FROM pg_database
                   WHERE starts_with(datname, 'spc_')),
@@ -38,9 +46,10 @@ export async function census(superuserUrl: string): Promise<string[]> {
 }
 
 /** Spares on the server that are not in the pool: what a killed broker may leave, until a round adopts them. */
-export async function straySpares(superuserUrl: string): Promise<number> {
-  const [row] = await query<{ count: number }>(
-    intoDatabase(superuserUrl, 'space_registry'),
+export const straySpares = (superuserUrl: string) => straySparesBy(registryAt(superuserUrl));
+
+export async function straySparesBy(ask: AskRegistry): Promise<number> {
+  const [row] = await ask<{ count: number }>(
     `SELECT count(*)::int AS count FROM pg_database
      WHERE datname ~ '^spc_[0-9a-f]{8}_spare_' AND datname NOT IN (SELECT name FROM broker.spare)`,
   );

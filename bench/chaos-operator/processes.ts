@@ -1,0 +1,54 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BUCKET } from '../../brokers/objectstore/testing/broker.ts';
+import { setStageOn } from '../../brokers/objectstore/testing/stage.ts';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { IMAGE } from '../../operator/testing/space.ts';
+import { openTheatre } from '../../operator/testing/stage.ts';
+import { testPrograms } from '../../scripts/programs.ts';
+import { assemble } from './cast.ts';
+import { tenants } from './tenant.ts';
+import type { World } from './world.ts';
+
+/** A Space of processes on this machine, which ends with them. */
+export async function openProcesses(): Promise<World> {
+  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
+  // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
+  const theatre = await openTheatre({ settings: { synchronous_commit: 'on' } });
+  try {
+    const { stage, server } = theatre;
+    const made = await theatre.space();
+    const objects = await setStageOn(stage.server);
+    const cast = await assemble(theatre, made, objects);
+    const space = { client: server.client, names: made.names, namespaceOf: made.namespaceOf, get: made.get };
+    return {
+      title: 'Operator, brokers and PostgreSQL killed at random moments, real API server, no kubelet',
+      space,
+      parts: cast.parts,
+      make: (id) => ({ image: IMAGE, manifest: manifest(id) }),
+      tenant: tenants(space, cast.dataUrl),
+      sight: {
+        databases: stage.registry,
+        files: objects.registry,
+        objects: () => filesIn(join(objects.s3.directory, BUCKET, 'c')),
+      },
+      secrets: ['database', 'objectstore'],
+      ended: () => [],
+      rows: () => [],
+      async close() {
+        await cast.remove();
+        await objects.close();
+        await theatre.close();
+      },
+    };
+  } catch (error) {
+    await theatre.close();
+    throw error;
+  }
+}
+
+/** The S3 server keeps an object as a file. */
+async function filesIn(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
