@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
@@ -9,7 +11,7 @@ import { eachScene } from './testing/scene.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
 import type { Theatre } from './testing/stage.ts';
 
-const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, SECRET } = kinds;
+const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, POD, SECRET } = kinds;
 const READY = 'True Ready';
 let theatre: Theatre;
 let space: TestSpace;
@@ -162,6 +164,63 @@ describe('a finalizer that was removed by hand', () => {
     await space.delete(SECRET, 'ledger-database', namespace);
     await space.becomes(ASSISTANT, 'next', 'DatabaseReady', READY);
     expect(await theatre.databases()).toEqual(kept);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
+describe('a principal whose Secret was deleted', () => {
+  beforeEach(() => space.start());
+  const administrator = (input: string, ...args: string[]) =>
+    new Promise<string>((resolve, reject) => {
+      const env = { PATH: process.env['PATH'], ...theatre.stage.mounts.environment };
+      const program = join(import.meta.dirname, '../brokers/db/admin.ts');
+      const child = execFile(process.execPath, [program, ...args], { env }, (error, out) =>
+        error ? reject(error) : resolve(out),
+      );
+      child.stdin?.end(input);
+    });
+  const lose = async () => {
+    await space.stop();
+    await space.delete(SECRET, principalSecretName(home));
+    await space.start();
+    await space.becomes(CAPSULE, home, 'DatabaseReady', 'False PrincipalLost');
+  };
+
+  test('is told with the administrator’s command, which mends it with all data', async () => {
+    const namespace = await space.settled();
+    const kept = await theatre.databases();
+    await lose();
+    const said = await space.message(CAPSULE, home, 'Ready');
+    expect(said).toContain(`get secret ${principalSecretName(home)} -o jsonpath`);
+    const command = `exec -i deploy/db-broker -- node /app/admin.mjs replace-principal ${home}`;
+    expect(said).toContain(command);
+    expect(await space.list(POD, namespace)).toHaveLength(1);
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    // An end that needs the principal waits for it, too.
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerRefused');
+    expect(await space.message(ASSISTANT, 'ledger', 'Finalized')).toContain(command);
+    expect(await theatre.databases()).toEqual(kept);
+
+    const secret = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+    const principal = Buffer.from(secret?.data?.['principal'] ?? '', 'base64').toString();
+    expect(await administrator(principal, 'replace-principal', home)).toContain('"replaced":true');
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    await space.goes(ASSISTANT, 'ledger');
+    expect(JSON.stringify([space.logs, await space.list(CAPSULE)])).not.toContain(principal);
+    expect(space.logs.filter((line) => line.includes('reconcile failed')).length).toBeLessThan(40);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('is put back from a backup, and goes on', async () => {
+    await space.settled();
+    const kept = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
+    await lose();
+    const { data } = kept ?? {};
+    await space.patch(SECRET, principalSecretName(home), { data: { principal: data?.['principal'] } });
+    await space.becomes(CAPSULE, home, 'Ready', READY);
     await space.removed(CAPSULE, home);
     expect(await theatre.databases()).toEqual(before);
   });

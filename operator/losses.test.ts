@@ -1,11 +1,10 @@
 /** What an administrator's hand, or a cluster that goes back in time, takes away: told, waited for, and nothing lost. */
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import * as kinds from './kinds.ts';
-import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
+import { ANNOTATION, LABEL } from './names.ts';
 import { ApiError, isNotFound } from './runtime/errors.ts';
 import { pathOf } from './runtime/objects.ts';
 import { DEFINITIONS, underAnySchema } from './testing/definitions.ts';
@@ -114,60 +113,6 @@ describe('a namespace', () => {
     for (const kind of [kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.ROLE_BINDING, SECRET])
       expect(await space.list(kind, name)).toEqual([]);
     await space.delete(NAMESPACE, name);
-  });
-});
-
-describe('a principal whose Secret was deleted', () => {
-  const administrator = (input: string, ...args: string[]) =>
-    new Promise<string>((resolve, reject) => {
-      const env = { PATH: process.env['PATH'], ...theatre.stage.mounts.environment };
-      const program = join(ROOT, 'brokers/db/admin.ts');
-      const child = execFile(process.execPath, [program, ...args], { env }, (error, out) =>
-        error ? reject(error) : resolve(out),
-      );
-      child.stdin?.end(input);
-    });
-  const lose = async () => {
-    await space.stop();
-    await space.delete(SECRET, principalSecretName(home));
-    await space.start();
-    await space.becomes(CAPSULE, home, 'DatabaseReady', 'False PrincipalLost');
-  };
-
-  test('is told with the administrator’s command, which mends it with all data', async () => {
-    const namespace = await space.settled();
-    const kept = await theatre.databases();
-    await lose();
-    const said = await space.message(CAPSULE, home, 'Ready');
-    expect(said).toContain(`get secret ${principalSecretName(home)} -o jsonpath`);
-    expect(said).toContain(`exec -i deploy/db-broker -- node /app/admin.mjs replace-principal ${home}`);
-    expect(await space.list(POD, namespace)).toHaveLength(1);
-    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
-    // An end that needs the principal waits for it, too.
-    await space.delete(ASSISTANT, 'ledger');
-    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerRefused');
-    expect(await theatre.databases()).toEqual(kept);
-
-    const secret = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
-    const principal = Buffer.from(secret?.data?.['principal'] ?? '', 'base64').toString();
-    expect(await administrator(principal, 'replace-principal', home)).toContain('"replaced":true');
-    await space.becomes(CAPSULE, home, 'Ready', READY);
-    await space.goes(ASSISTANT, 'ledger');
-    expect(JSON.stringify([space.logs, await space.list(CAPSULE)])).not.toContain(principal);
-    expect(space.logs.filter((line) => line.includes('reconcile failed')).length).toBeLessThan(40);
-    await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
-  });
-
-  test('is put back from a backup, and goes on', async () => {
-    await space.settled();
-    const kept = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
-    await lose();
-    const { data } = kept ?? {};
-    await space.patch(SECRET, principalSecretName(home), { data: { principal: data?.['principal'] } });
-    await space.becomes(CAPSULE, home, 'Ready', READY);
-    await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
   });
 });
 

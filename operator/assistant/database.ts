@@ -1,4 +1,4 @@
-import { brokerFinding } from '../brokers/findings.ts';
+import { principalFinding } from '../brokers/findings.ts';
 import { encode, principalOf } from '../capsule/principal.ts';
 import { type Finding, no, yes } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
@@ -73,7 +73,7 @@ export async function ensureDatabase(
     }
     return { finding: PROVISIONED, access: accessOf(url, ca) };
   } catch (error) {
-    const finding = brokerFinding(error);
+    const finding = principalFinding(error, { names: context.names, capsule, secretName: name });
     if (!finding) throw error;
     return { ...standing, finding, retry: error };
   }

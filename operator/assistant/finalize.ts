@@ -1,11 +1,19 @@
 import { BrokerError } from '../brokers/client.ts';
 import type { DatabaseBroker } from '../brokers/database.ts';
-import { brokerFinding } from '../brokers/findings.ts';
+import { principalFinding } from '../brokers/findings.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { removeEgress } from '../egress/step.ts';
-import { ASSISTANT, type Assistant, CONFIG_MAP, DEPLOYMENT, SECRET, SERVICE } from '../kinds.ts';
+import {
+  ASSISTANT,
+  type Assistant,
+  CONFIG_MAP,
+  DEPLOYMENT,
+  SECRET,
+  SERVICE,
+  type SecretObject,
+} from '../kinds.ts';
 import {
   ANNOTATION,
   ASSISTANT_FINALIZER,
@@ -19,7 +27,6 @@ import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
 import { together } from '../runtime/together.ts';
-import type { Secret } from '../secret.ts';
 import { claimedId, pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
 import { readWorkloadSecret } from './gather.ts';
@@ -133,7 +140,7 @@ async function dropDatabase(
 ): Promise<Blocked | undefined> {
   const name = principalSecretName(capsule);
   const principal = await readSecret(context, context.names.namespace, name, signal);
-  if (principal) return dropApp(context.database, capsule, id, principalOf(principal), signal);
+  if (principal) return dropApp(context, context.database, { capsule, id, principal }, signal);
   // With the Capsule itself gone nobody can be authorised any more, and nothing is left to wait for.
   return context.stores.capsules.get(makeKey(context.names.namespace, capsule)) ? lost(name) : undefined;
 }
@@ -149,7 +156,7 @@ async function dropObjects(
   const { capsule } = assistant.spec;
   const name = objectPrincipalSecretName(capsule);
   const principal = await readSecret(context, context.names.namespace, name, signal);
-  if (principal) return dropApp(context.objectStore, capsule, id, principalOf(principal), signal);
+  if (principal) return dropApp(context, context.objectStore, { capsule, id, principal }, signal);
   const had = assistant.status?.conditions?.some(
     ({ type, status }) => type === 'ObjectStoreReady' && status === 'True',
   );
@@ -158,19 +165,22 @@ async function dropObjects(
 }
 
 async function dropApp(
+  { names }: Context,
   broker: Pick<DatabaseBroker, 'dropApp'>,
-  capsule: string,
-  id: string,
-  principal: Secret,
+  {
+    capsule,
+    id,
+    principal,
+  }: { readonly capsule: string; readonly id: string; readonly principal: SecretObject },
   signal: AbortSignal,
 ): Promise<Blocked | undefined> {
   try {
-    await broker.dropApp(capsule, id, principal, signal);
+    await broker.dropApp(capsule, id, principalOf(principal), signal);
     return undefined;
   } catch (error) {
     // Never made, or dropped by an earlier try whose answer was lost.
     if (error instanceof BrokerError && error.failure === 'refused' && error.status === 404) return undefined;
-    const finding = brokerFinding(error);
+    const finding = principalFinding(error, { names, capsule, secretName: principal.metadata.name });
     if (!finding) throw error;
     return { finding, cause: error };
   }

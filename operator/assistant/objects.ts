@@ -1,4 +1,4 @@
-import { brokerFinding } from '../brokers/findings.ts';
+import { principalFinding } from '../brokers/findings.ts';
 import { newWorkloadPrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
 import { encode, principalOf } from '../capsule/principal.ts';
 import { type Finding, no, yes } from '../conditions.ts';
@@ -66,7 +66,7 @@ export async function ensureObjects(
     const granted = await ensureGrant(context, broker, readKey, about, signal);
     return { finding: REGISTERED, tokenDigest, ...granted };
   } catch (error) {
-    const finding = brokerFinding(error);
+    const finding = principalFinding(error, { names: context.names, capsule, secretName: name });
     if (!finding) throw error;
     return { finding, retry: error };
   }

@@ -42,6 +42,17 @@ export function brokerFinding(error: unknown, place?: PrincipalPlace): Finding |
   }
 }
 
+/** The same of a call that the Capsule's principal alone authorises. */
+export function principalFinding(error: unknown, place: PrincipalPlace): Finding | undefined {
+  if (!(error instanceof BrokerError && error.failure === 'refused' && error.status === 403))
+    return brokerFinding(error, place);
+  const { name, deployment } = error.broker;
+  return no(
+    'BrokerRefused',
+    `The ${name} refused the principal of Capsule "${place.capsule}" with "${error.code ?? 'no code'}". If its Secret was lost or changed, put it back from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, place)}`,
+  );
+}
+
 /** Tells the broker of the principal that is in the Secret; on no command line, so in no list of processes. */
 function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalPlace): string {
   const read = `kubectl -n ${names.namespace} get secret ${secretName} -o jsonpath='{.data.principal}' | base64 -d`;

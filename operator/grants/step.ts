@@ -1,10 +1,10 @@
-import { brokerFinding } from '../brokers/findings.ts';
+import { principalFinding } from '../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { encode } from '../capsule/principal.ts';
 import type { Finding } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { POD, type Pod, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION } from '../names.ts';
+import { ANNOTATION, objectPrincipalSecretName } from '../names.ts';
 import { ApiError } from '../runtime/errors.ts';
 import { Secret } from '../secret.ts';
 import { ageOf, claimsOf, type Subject } from './mint.ts';
@@ -61,7 +61,8 @@ export async function ensureGrant(
     if (age === 'stale') await hasten(context, about.pods, written, signal);
     return { granted: true };
   } catch (error) {
-    const finding = brokerFinding(error);
+    const secretName = objectPrincipalSecretName(capsule);
+    const finding = principalFinding(error, { names: context.names, capsule, secretName });
     if (!finding) throw error;
     return { finding, retry: error };
   }

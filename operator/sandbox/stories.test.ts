@@ -1,7 +1,9 @@
 /** The gate told as stories, on a real API server whose one node is asked by probes. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as kinds from '../kinds.ts';
+import { underAnySchema } from '../testing/definitions.ts';
 import { eventually } from '../testing/eventually.ts';
+import { manifest } from '../testing/manifest.ts';
 import { ATTESTER_IMAGE, IMAGE, type TestSpace } from '../testing/space.ts';
 import { openTheatre, type Theatre } from '../testing/stage.ts';
 import { isProbe } from './probe.ts';
@@ -180,6 +182,29 @@ describe('what runs when the sandbox is lost', () => {
     await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
     await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'Unknown Waiting');
     await find();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('stops also where its manifest is understood no more, and starts again when both are mended', async () => {
+    await space.start({ onLoss: 'stop' });
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    const pods = async () => (await space.list(POD, namespace)).length;
+    const good = manifest('ledger');
+    // As a newer release may have stored it.
+    const spec = { manifest: { ...good, platform: { ...good.platform, spec: 2 } } };
+    const { client } = theatre.server;
+    await underAnySchema(client, 'assistants', () => space.patch(ASSISTANT, 'ledger', { spec }));
+    await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False ManifestInvalid');
+    expect(await pods()).toBe(1);
+    await lose();
+    await eventually(async () => (await pods()) === 0, { what: 'no pod is left' });
+    await find();
+    await space.becomes(ASSISTANT, 'ledger', 'SandboxReady', 'True SandboxAvailable');
+    expect(await pods()).toBe(0);
+    await space.patch(ASSISTANT, 'ledger', { spec: { manifest: good } });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await space.urlOf('ledger')).toBe(url);
     await space.removed(CAPSULE, home);

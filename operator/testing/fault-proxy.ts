@@ -21,6 +21,8 @@ type Fault =
    * open and nothing more comes (`mute`).
    */
   | { readonly kind: 'cut' | 'end' | 'mute'; readonly afterBytes: number }
+  /** The connection breaks, and the server hears of nothing. */
+  | { readonly kind: 'drop' }
   /** Nothing comes back, not even its head, and nobody is told. */
   | { readonly kind: 'stall' }
   /** It takes effect, and its answer never arrives. */
@@ -62,6 +64,10 @@ export async function openFaultProxy(server: { readonly url: string }): Promise<
     if (fault?.kind === 'answer') {
       near.resume();
       refuse(answer, fault);
+      return;
+    }
+    if (fault?.kind === 'drop') {
+      near.destroy();
       return;
     }
     if (fault?.kind === 'stall') {
