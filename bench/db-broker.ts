@@ -31,14 +31,14 @@ export async function run({ quick, only }: Options): Promise<Report> {
   const spares = quick ? POOL.quick : POOL.whole;
   const scene = await openScene(spares);
   const vault = await buildVault();
-  /** In this order: the server's vacuum visits each database, ten a second once many were made. */
+  /** What makes many databases comes last: the server's vacuum visits each, ten a second in the end. */
   const parts: Readonly<Record<string, () => Promise<Part>>> = {
     warm: () => createWarm(scene, spares, quick),
     refuse: () => refuse(scene, quick),
+    cut: () => cut(scene, quick),
     many: () => createMany(scene, spares, quick),
     hand: () => createByHand(scene, quick),
     ...(vault ? { vault: () => createByVault(scene, vault, quick) } : {}),
-    cut: () => cut(scene, quick),
   };
   try {
     const unknown = only?.find((name) => !(name in parts));
