@@ -1,6 +1,7 @@
 import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
 import { DialError, type Dialler } from '@space/broker-kit';
 import { Client, type Dispatcher, Pool } from 'undici';
+import { freeing } from '../upstream/pieces.ts';
 
 /** How hosts that somebody else named may be reached. */
 export interface Reach {
@@ -81,7 +82,7 @@ function connector(origin: string, { dialler, ca }: Reach, within: Within) {
     done: (...outcome: [error: null, socket: TLSSocket] | [error: Error, socket: null]) => void,
   ): void => {
     within(secure).then(
-      (socket) => done(null, socket),
+      (socket) => done(null, freeing(socket)),
       (error: Error) => done(error, null),
     );
   };

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { ServiceError } from '@space/broker-kit';
+import { giveAway } from '../upstream/pieces.ts';
 
 /**
  * The body of a request as a stream of its own. Whoever reads it may destroy it, as HTTP clients do with bodies that
@@ -18,7 +19,7 @@ export function detach(request: IncomingMessage, signal: AbortSignal): Readable 
     },
   });
   const onData = (chunk: Buffer) => {
-    if (!body.push(chunk)) request.pause();
+    if (!body.push(giveAway(chunk))) request.pause();
   };
   const onEnd = () => void body.push(null);
   const onClose = () => {

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Transform, type TransformCallback } from 'node:stream';
 import { ServiceError } from '@space/broker-kit';
+import { cutLast } from '../upstream/pieces.ts';
 import { EMPTY_SHA256, hmac, scopeText, sha256 } from '../upstream/sigv4.ts';
 import { CHUNK_ALGORITHM, TRAILER_ALGORITHM, type Verified } from './signature.ts';
 
@@ -60,7 +61,7 @@ export class ChunkedBody extends Transform {
     const data = input.subarray(at, at + this.#left);
     this.#left -= data.length;
     if (this.#options.signed !== undefined) this.#chunkHash.update(data);
-    this.push(data);
+    this.push(at + data.length === input.length ? cutLast(data, input) : data);
     if (this.#left === 0) this.#state = 'data end';
     return at + data.length;
   }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { Readable, Writable } from 'node:stream';
@@ -184,6 +185,14 @@ describe('a body that does not come whole', () => {
     expect(await put).toBeDefined();
     await until(() => unfinished() === 0, 'the server to end');
     expect(await content('whole')).toBe('good');
+  });
+
+  test('is not waited for when it was broken off before its turn came', async () => {
+    const gone = stream('abc', 3);
+    gone.stream.destroy();
+    await once(gone.stream, 'close');
+    expect(await failure(client.put('gone', gone))).toBeDefined();
+    expect(await failure(client.head('gone'))).toMatch(/404/);
   });
 
   test('shorter than a chunk is not stored either', async () => {

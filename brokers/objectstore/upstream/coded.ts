@@ -1,5 +1,6 @@
-import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
+import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import { crc32 } from 'node:zlib';
+import { cutLast } from './pieces.ts';
 
 /**
  * A body in the `aws-chunked` coding with its CRC-32 behind it. Not for the checksum's sake alone: a server that is
@@ -23,13 +24,24 @@ const END_BYTES = `0\r\n${TRAILER}:AAAAAA==\r\n\r\n`.length;
 
 export function coded(source: Readable, length: number): CodedBody {
   const stream = new ChunkCoder(length);
-  // Whoever reads the coded body hears of every error by it.
-  pipeline(source, stream, () => undefined);
+  connect(source, stream);
   return {
     stream,
     length: codedLength(length),
     headers: { 'x-amz-decoded-content-length': String(length), 'x-amz-trailer': TRAILER },
   };
+}
+
+/** Whoever reads the coded body hears of every error by it. A pipeline() would make and throw an error for each body. */
+function connect(source: Readable, stream: ChunkCoder): void {
+  const onEnd = () => void (source.readableEnded || stream.destroy(source.errored ?? new Error('cut short')));
+  stream.on('close', () => source.destroy()).on('error', () => undefined);
+  if (source.destroyed) onEnd();
+  else
+    source
+      .on('error', (error) => stream.destroy(error))
+      .on('close', onEnd)
+      .pipe(stream);
 }
 
 function codedLength(length: number): number {
@@ -61,7 +73,7 @@ class ChunkCoder extends Transform {
     for (let at = 0; at < chunk.length; ) {
       if (this.#inChunk === 0) this.#beginChunk();
       const slice = chunk.subarray(at, at + this.#inChunk);
-      this.push(slice);
+      this.push(at + slice.length === chunk.length ? cutLast(slice, chunk) : slice);
       this.#inChunk -= slice.length;
       this.#left -= slice.length;
       at += slice.length;

@@ -1,4 +1,5 @@
-import { Pool } from 'undici';
+import { buildConnector, Pool } from 'undici';
+import { freeing } from './pieces.ts';
 import { routeOf } from './target.ts';
 
 export interface PoolOptions {
@@ -10,11 +11,19 @@ export interface PoolOptions {
 
 /** Kept connections to one upstream, with a limit on every wait. */
 export function createPool(target: Parameters<typeof routeOf>[0], { connections, ca }: PoolOptions): Pool {
+  const dial = buildConnector({
+    allowH2: false,
+    timeout: 5_000,
+    keepAlive: true,
+    noDelay: true,
+    ...(ca === undefined ? {} : { ca }),
+  });
   return new Pool(routeOf(target).origin, {
     connections,
     pipelining: 1,
     allowH2: false,
-    connect: { timeout: 5_000, keepAlive: true, noDelay: true, ...(ca === undefined ? {} : { ca }) },
+    connect: (to, done) =>
+      dial(to, (...[error, socket]) => (error === null ? done(null, freeing(socket)) : done(error, null))),
     headersTimeout: 30_000,
     bodyTimeout: 60_000,
     keepAliveTimeout: 20_000,

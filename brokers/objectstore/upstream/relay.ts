@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { free } from './pieces.ts';
 
 /** The head of an answer. */
 export interface Head {
@@ -15,7 +16,7 @@ interface Sent {
 /**
  * Sends a request, and its answer's body where `into` says, with back-pressure; resolves when all of it was taken.
  * Every download goes this way, so there is nothing in it but the body: undici's own `stream()` does more around each.
- * Who takes a piece copies what it wants to keep: when it says that it has taken it, the piece is given back.
+ * Who takes a piece copies what it wants to keep: when it says that it has taken it, the piece is freed.
  */
 export function relay(
   dispatcher: Dispatcher,
@@ -58,24 +59,12 @@ export function relay(
         if (to.writableNeedDrain) answering.pause();
       },
       onResponseData: (answering, chunk) => {
-        if (to?.write(chunk, (error) => error ?? giveBack(chunk)) === false) answering.pause();
+        if (to?.write(chunk, (error) => error ?? free(chunk)) === false) answering.pause();
       },
       onResponseEnd: () => void to?.end(),
       onResponseError: (_, error) => fail(error),
     });
   });
-}
-
-const LEAST_GIVEN_BACK = 4 * 1024;
-
-/**
- * Frees the memory of a piece at once. Left to the collector, it counts as growth of the whole heap, and a stream
- * would have all of it marked every ten MiB or so. A part of something larger is not ours alone, and an empty piece
- * may be a constant of the parser's.
- */
-function giveBack({ buffer, byteLength }: Buffer): void {
-  const whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
-  if (whole && byteLength >= LEAST_GIVEN_BACK) buffer.transfer(0);
 }
 
 /** Headers that came twice are not believed. */
