@@ -141,7 +141,7 @@ export function serveInput(options: InputOptions) {
         headers,
         body: signed ?? bodyOf(request, { limit: limits.bodyBytes, ...idle }, line),
       },
-      { response, scrubber, line, ending, idleMs: limits.bodyIdleMs },
+      { response, scrubber, line, ending, idleMs: limits.bodyIdleMs, answerMs: limits.answerMs },
     );
   }
 }

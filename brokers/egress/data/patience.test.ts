@@ -254,8 +254,27 @@ describe('an upstream', () => {
   });
 
   it('that promises an answer again and again is given up', async () => {
-    await start({ wholeRequestMs: SOON }, (socket) => drip(socket, () => 'HTTP/1.1 103 Early Hints\r\n\r\n'));
+    await start({}, (socket) => drip(socket, () => 'HTTP/1.1 103 Early Hints\r\n\r\n'));
+    expect(codeOf(await talk(head('GET', '')))).toBe('upstream_failed');
+  });
+
+  it('that promises an answer for too long is given up', async () => {
+    await start({ answerMs: SOON }, (socket) =>
+      socket.once('data', () => {
+        const timer = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'), SOON / 4);
+        socket.once('close', () => clearInterval(timer));
+      }),
+    );
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
+  });
+
+  it('that promises an answer and keeps its promise is heard', async () => {
+    await start({}, (socket) =>
+      socket.once('data', () =>
+        socket.write(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(32)}${OK}content-length: 2\r\n\r\nok`),
+      ),
+    );
+    expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
   it('whose head has no end is refused', async () => {

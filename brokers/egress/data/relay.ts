@@ -5,6 +5,7 @@ import { rawHeadersOf } from '../core/credentials.ts';
 import { responseHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Scrubber } from '../core/scrub.ts';
+import { type Connections, NotSent, type Visitor } from './connections.ts';
 import type { Ending } from './ending.ts';
 import type { Line } from './record.ts';
 
@@ -24,14 +25,21 @@ export interface Receiver {
   readonly ending: Ending;
   /** How long the caller may take nothing of what is written. */
   readonly idleMs: number;
+  /** How long the host may promise an answer. */
+  readonly answerMs: number;
 }
 
 /**
  * Sends a request and gives its answer back as it comes, scrubbed. Resolves when all of it is written.
  * @throws the reason of the ending, `response_unscannable`, or what became of the connection
  */
-export function relay(upstream: Dispatcher, { body, ...head }: Outgoing, receiver: Receiver): Promise<void> {
+export function relay(
+  upstream: Pick<Connections, 'dispatch'>,
+  outgoing: Outgoing,
+  receiver: Receiver,
+): Promise<void> {
   return new Promise((resolve, reject) => {
+    const { body, method } = outgoing;
     const settle = (error?: unknown) => {
       if (error === undefined) return resolve();
       // What is left of it is nobody's.
@@ -40,20 +48,34 @@ export function relay(upstream: Dispatcher, { body, ...head }: Outgoing, receive
     };
     // That it broke is told by undici; unheard, it would end the process.
     if (body !== null && 'destroy' in body) body.on('error', () => undefined);
-    const handler = new Relay(receiver, settle, Buffer.isBuffer(body) ? body.length : 0);
+    const handler = new Relay(receiver, settle, {
+      wholeBytes: Buffer.isBuffer(body) ? body.length : 0,
+      repeatable: body === null && (method === 'GET' || method === 'HEAD'),
+      again: () => upstream.dispatch(outgoing, handler),
+    });
     receiver.ending.tell((reason) => handler.end(reason));
-    upstream.dispatch({ ...head, body }, handler);
+    upstream.dispatch(outgoing, handler);
   });
 }
 
+interface Errand {
+  /** Of a body that is sent at once; one that flows is counted as it does. */
+  readonly wholeBytes: number;
+  /** Whether it may be sent twice. */
+  readonly repeatable: boolean;
+  readonly again: () => void;
+}
+
+/** Answers that are none yet, such as 103. */
+const MOST_PROMISES = 32;
 /** Up to so many bytes, copying an answer to its head costs less than a second part of a write. */
 const SHORT = 16 * 1024;
 
 /** undici's own request() makes a stream of each answer; its chunks are as well written where they go. */
-class Relay implements Dispatcher.DispatchHandler {
+class Relay implements Visitor {
+  reused = false;
   readonly #to: Receiver;
-  /** Of a body that is sent at once; one that flows is counted as it does. */
-  readonly #wholeBytes: number;
+  readonly #errand: Errand;
   #settle: ((error?: unknown) => void) | undefined;
   #upstream: Dispatcher.DispatchController | undefined;
   #scrub: ReturnType<Scrubber['body']> | undefined;
@@ -62,11 +84,19 @@ class Relay implements Dispatcher.DispatchHandler {
   /** … and this, when it has come, for the second. */
   #first: Buffer | undefined;
   #idle: NodeJS.Timeout | undefined;
+  #heard = false;
+  #repeated = false;
+  #promises = 0;
+  #promisedAt = 0;
 
-  constructor(to: Receiver, settle: (error?: unknown) => void, wholeBytes: number) {
+  constructor(to: Receiver, settle: (error?: unknown) => void, errand: Errand) {
     this.#to = to;
     this.#settle = settle;
-    this.#wholeBytes = wholeBytes;
+    this.#errand = errand;
+  }
+
+  get over(): boolean {
+    return this.#settle === undefined;
   }
 
   end(reason: Problem): void {
@@ -82,11 +112,15 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 
   onRequestSent(): void {
-    this.#to.line.bytesOut += this.#wholeBytes;
+    this.#to.line.bytesOut += this.#errand.wholeBytes;
+  }
+
+  onResponseStarted(): void {
+    this.#heard = true;
   }
 
   onResponseStart(upstream: Dispatcher.DispatchController, status: number): void {
-    if (status < 200) return;
+    if (status < 200) return void this.#promised();
     const { response, scrubber, line } = this.#to;
     line.upstreamStatus = status;
     const raw = rawHeadersOf((upstream.rawHeaders as readonly Buffer[]).map(latin1));
@@ -128,7 +162,24 @@ class Relay implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    this.#finish(error);
+    if (this.over || this.#repeated || !this.#mayRepeat(error)) return void this.#finish(error);
+    this.#repeated = true;
+    this.#upstream = undefined;
+    this.#errand.again();
+  }
+
+  /** A connection that a host ends when it has been idle for long takes what was sent at that moment with it. */
+  #mayRepeat(error: Error): boolean {
+    if (error instanceof NotSent) return true;
+    return this.#errand.repeatable && this.reused && !this.#heard && LOST.has(codeOf(error));
+  }
+
+  /** Each of them gives the host time anew. */
+  #promised(): void {
+    if (this.#promises === 0) this.#promisedAt = performance.now();
+    this.#promises += 1;
+    if (this.#promises > MOST_PROMISES) throw new Problem('upstream_failed');
+    if (performance.now() - this.#promisedAt > this.#to.answerMs) throw new Problem('upstream_timeout');
   }
 
   #speak(): void {
@@ -165,13 +216,22 @@ class Relay implements Dispatcher.DispatchHandler {
 const NOTHING = Buffer.alloc(0);
 const latin1 = (bytes: Buffer): string => bytes.toString('latin1');
 
+const codeOf = (error: Error): string =>
+  'code' in error && typeof error.code === 'string' ? error.code : '';
+
+/** The connection, and not what was said on it. */
+const LOST = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
 /** undici's failures in our words; those of ours pass through it unchanged. */
 function upstreamProblem(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  const code = codeOf(error);
   if (TIMEOUTS.has(code)) return new Problem('upstream_timeout', { cause: error });
-  const transport = code.startsWith('UND_ERR') || code.startsWith('E') || error.name === 'HTTPParserError';
+  const transport =
+    error instanceof NotSent ||
+    code.startsWith('UND_ERR') ||
+    code.startsWith('E') ||
+    error.name === 'HTTPParserError';
   return transport ? new Problem('upstream_failed', { cause: error }) : error;
 }

@@ -1,18 +1,26 @@
 import { connect as connectTls, createSecureContext, rootCertificates, type SecureVersion } from 'node:tls';
 import { DialError, type Dialler } from '@space/broker-kit';
-import { Pool } from 'undici';
 import { TLS_PORT } from '../core/authority.ts';
 import { Problem } from '../core/problem.ts';
 import type { Tenant } from '../policies/tenant.ts';
+import { Connections } from './connections.ts';
 import type { DataLimits } from './limits.ts';
 
 /** Connections to the hosts of stored inputs: each Assistant has its own, so that none meets what another left. */
 export interface Upstreams {
-  of(tenant: Tenant, host: string): Pool;
+  of(tenant: Tenant, host: string): Connections;
   close(): Promise<void>;
 }
 
+interface Entry {
+  readonly connections: Connections;
+  usedAt: number;
+  readonly forget: () => void;
+}
+
 const KEEP_ALIVE_MS = 30_000;
+/** Most of what a stall has piled up is done within it; next to a handshake with a distant host it is nothing. */
+const PATIENCE_MS = 10;
 const SWEEP_MS = 60_000;
 const OLDEST: SecureVersion = 'TLSv1.2';
 
@@ -28,31 +36,26 @@ export function createUpstreams(options: {
     minVersion: OLDEST,
     ...(authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }),
   });
-  let pools = new WeakMap<Tenant, Map<string, Pool>>();
-  const all = new Set<{ readonly pool: Pool; usedAt: number; forget: () => void }>();
+  let known = new WeakMap<Tenant, Map<string, Entry>>();
+  const all = new Set<Entry>();
 
-  function create(tenant: Tenant, host: string): Pool {
-    const pool = new Pool(`https://${host}`, {
-      connections: limits.requests,
-      pipelining: 1,
-      allowH2: false,
-      headersTimeout: limits.answerMs,
-      bodyTimeout: limits.bodyIdleMs,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: 32 * 1024,
-      connect: (_, done) => {
-        secureSocket(host).then(
-          (socket) => done(null, socket),
-          (error: Error) => done(error, null),
-        );
+  function create(tenant: Tenant, host: string): Entry {
+    const connections = new Connections({
+      origin: `https://${host}`,
+      open: () => secureSocket(host),
+      most: limits.requests,
+      keepMs: KEEP_ALIVE_MS,
+      patienceMs: PATIENCE_MS,
+      client: {
+        headersTimeout: limits.answerMs,
+        bodyTimeout: limits.bodyIdleMs,
+        keepAliveTimeout: KEEP_ALIVE_MS,
+        maxHeaderSize: 32 * 1024,
       },
     });
-    const entry = { pool, usedAt: performance.now(), forget: () => void pools.get(tenant)?.delete(host) };
+    const entry = { connections, usedAt: 0, forget: () => void known.get(tenant)?.delete(host) };
     all.add(entry);
-    pool.on('drain', () => {
-      entry.usedAt = performance.now();
-    });
-    return pool;
+    return entry;
   }
 
   async function secureSocket(host: string) {
@@ -71,37 +74,37 @@ export function createUpstreams(options: {
     };
     socket.once('error', fail);
     socket.once('secureConnect', () => {
-      // Until the pool listens, an error must not end the process; the pool asks whether there was one.
+      // Until undici listens, an error must not end the process; undici asks whether there was one.
       socket.off('error', fail).on('error', () => undefined);
       resolve(socket);
     });
     return promise.finally(() => clearTimeout(timer));
   }
 
-  // An Assistant that has gone leaves its pool; what nobody uses is closed.
+  // An Assistant that has gone leaves its connections; what nobody uses is closed.
   const sweep = setInterval(() => {
     for (const entry of all) {
-      const { pool, usedAt, forget } = entry;
-      if (pool.stats.running + pool.stats.queued > 0 || performance.now() - usedAt < SWEEP_MS) continue;
-      forget();
+      if (entry.connections.inUse || performance.now() - entry.usedAt < SWEEP_MS) continue;
+      entry.forget();
       all.delete(entry);
-      void pool.close();
+      void entry.connections.destroy();
     }
   }, SWEEP_MS);
   sweep.unref();
 
   return {
     of(tenant, host) {
-      const own = pools.get(tenant) ?? new Map<string, Pool>();
-      pools.set(tenant, own);
-      const pool = own.get(host) ?? create(tenant, host);
-      own.set(host, pool);
-      return pool;
+      const own = known.get(tenant) ?? new Map<string, Entry>();
+      known.set(tenant, own);
+      const entry = own.get(host) ?? create(tenant, host);
+      own.set(host, entry);
+      entry.usedAt = performance.now();
+      return entry.connections;
     },
     async close() {
       clearInterval(sweep);
-      pools = new WeakMap();
-      await Promise.all([...all].map(({ pool }) => pool.destroy()));
+      known = new WeakMap();
+      await Promise.all([...all].map(({ connections }) => connections.destroy()));
     },
   };
 }

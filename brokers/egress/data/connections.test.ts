@@ -1,0 +1,232 @@
+import type { RequestListener } from 'node:http';
+import { connect, type TLSSocket } from 'node:tls';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { makePki, type TestPki } from '../testing/pki.ts';
+import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
+import { type ConnectionOptions, Connections, type Visitor } from './connections.ts';
+
+const HOST = 'api.bank.org';
+/** Longer than any test. */
+const NEVER = 10 * 60_000;
+
+let pki: TestPki;
+let certificate: { readonly cert: string; readonly key: string };
+let upstream: TestUpstream;
+let connections: Connections;
+/** Connections that are being opened now, and the most that ever were. */
+let opening: { now: number; most: number };
+
+beforeAll(async () => {
+  pki = await makePki();
+  certificate = await pki.issue(HOST);
+});
+afterAll(() => pki.remove());
+beforeEach(async () => {
+  upstream = await startUpstream(certificate);
+  opening = { now: 0, most: 0 };
+});
+afterEach(async () => {
+  await connections.destroy();
+  await upstream.close();
+});
+
+const secure = () =>
+  new Promise<TLSSocket>((resolve, reject) => {
+    const { port } = upstream;
+    const socket = connect({ port, host: '127.0.0.1', servername: HOST, ca: pki.authority });
+    socket.on('error', reject).on('secureConnect', () => resolve(socket));
+  });
+
+function begin(options: Partial<ConnectionOptions> = {}): void {
+  const { open = secure, ...others } = options;
+  connections = new Connections({
+    origin: `https://${HOST}`,
+    open: async () => {
+      opening.now += 1;
+      opening.most = Math.max(opening.most, opening.now);
+      return open().finally(() => {
+        opening.now -= 1;
+      });
+    },
+    most: 32,
+    client: {},
+    keepMs: NEVER,
+    patienceMs: NEVER,
+    ...others,
+  });
+}
+
+/** The status that a request is answered with, or why it is not. */
+function ask(path = '/'): { readonly answer: Promise<number | string>; giveUp(): void } {
+  const { promise, resolve } = Promise.withResolvers<number | string>();
+  let over = false;
+  const end = (what: number | string) => {
+    over = true;
+    resolve(what);
+  };
+  let status = 0;
+  const visitor: Visitor = {
+    get over() {
+      return over;
+    },
+    reused: false,
+    onRequestStart: () => undefined,
+    onResponseStart: (_, code) => {
+      status = code;
+    },
+    onResponseData: () => undefined,
+    onResponseEnd: () => end(status),
+    onResponseError: (_, error) => end(error.message),
+  };
+  connections.dispatch({ method: 'GET', path }, visitor);
+  return { answer: promise, giveUp: () => end('given up') };
+}
+const many = (count: number) => Promise.all(Array.from({ length: count }, () => ask().answer));
+const all = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
+
+/** Answers that are held back until they are let go. */
+function held(): { readonly answer: RequestListener; readonly waiting: () => number; letGo(): void } {
+  const responses: (() => void)[] = [];
+  return {
+    answer: (_, response) => void responses.push(() => response.end('ok')),
+    waiting: () => responses.length,
+    letGo: () => {
+      for (const respond of responses.splice(0)) respond();
+    },
+  };
+}
+/** An answer is there a moment before its connection is free. */
+const quiet = () => eventually(() => !connections.inUse);
+async function eventually(happens: () => boolean): Promise<void> {
+  while (!happens()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+describe('connections to a host', () => {
+  it('that are open serve whoever piled up, and no others are opened', async () => {
+    begin();
+    await many(1);
+    expect(await many(50)).toEqual(all(50, 200));
+    expect(upstream.connections()).toBe(1);
+  });
+
+  it('become more for those whose patience is over', async () => {
+    begin({ patienceMs: 1 });
+    const slow = held();
+    upstream.answer = slow.answer;
+    const answers = many(20);
+    await eventually(() => slow.waiting() === 20);
+    expect(upstream.connections()).toBe(20);
+    slow.letGo();
+    expect(await answers).toEqual(all(20, 200));
+    await quiet();
+    upstream.answer = (_, response) => response.end('ok');
+    expect(await many(20)).toEqual(all(20, 200));
+    expect(upstream.connections()).toBe(20);
+  });
+
+  it('are opened a few at a time, and never more than are allowed', async () => {
+    begin({ patienceMs: 1, most: 12 });
+    const slow = held();
+    upstream.answer = slow.answer;
+    const answers = many(20);
+    await eventually(() => slow.waiting() === 12);
+    expect([opening.most, upstream.connections()]).toEqual([8, 12]);
+    upstream.answer = (_, response) => response.end('ok');
+    slow.letGo();
+    expect(await answers).toEqual(all(20, 200));
+    expect(upstream.connections()).toBe(12);
+  });
+
+  it('that cannot be opened fail all who wait for them, and nobody later', async () => {
+    let reachable = false;
+    begin({ open: () => (reachable ? secure() : Promise.reject(new Error('unreachable'))) });
+    expect(await many(30)).toEqual(all(30, 'unreachable'));
+    reachable = true;
+    expect(await many(3)).toEqual(all(3, 200));
+    await quiet();
+  });
+
+  it('that cannot be opened leave those alone that can be served', async () => {
+    let reachable = true;
+    begin({
+      patienceMs: 1,
+      open: () => (reachable ? secure() : Promise.reject(new Error('unreachable'))),
+    });
+    const slow = held();
+    upstream.answer = slow.answer;
+    const first = ask().answer;
+    await eventually(() => slow.waiting() === 1);
+    reachable = false;
+    expect(await ask().answer).toBe('unreachable');
+    upstream.answer = (_, response) => response.end('ok');
+    slow.letGo();
+    expect(await first).toBe(200);
+    await quiet();
+    expect(await ask().answer).toBe(200);
+    expect(upstream.connections()).toBe(1);
+  });
+
+  it('that never open keep nobody from one that is free', async () => {
+    let stuck = false;
+    begin({ patienceMs: 1, open: () => (stuck ? new Promise(() => undefined) : secure()) });
+    const slow = held();
+    upstream.answer = slow.answer;
+    const first = ask().answer;
+    await eventually(() => slow.waiting() === 1);
+    stuck = true;
+    const second = ask().answer;
+    await eventually(() => opening.now === 1);
+    upstream.answer = (_, response) => response.end('ok');
+    slow.letGo();
+    expect([await first, await second]).toEqual([200, 200]);
+  });
+
+  it('are kept for the next when whoever they were opened for was served by another', async () => {
+    const gates: (() => void)[] = [];
+    begin({
+      patienceMs: 1,
+      open: async () => {
+        const socket = await secure();
+        await new Promise<void>((resolve) => gates.push(resolve));
+        return socket;
+      },
+    });
+    const slow = held();
+    upstream.answer = slow.answer;
+    const first = ask().answer;
+    await eventually(() => gates.length === 1);
+    gates[0]?.();
+    const second = ask().answer;
+    await eventually(() => gates.length === 2);
+    upstream.answer = (_, response) => response.end('ok');
+    slow.letGo();
+    expect([await first, await second]).toEqual([200, 200]);
+    gates[1]?.();
+    await quiet();
+    expect(await many(2)).toEqual([200, 200]);
+    expect(upstream.connections()).toBe(2);
+  });
+
+  it('are not opened for who has given up', async () => {
+    begin({ patienceMs: 1 });
+    const slow = held();
+    upstream.answer = slow.answer;
+    const first = ask().answer;
+    await eventually(() => slow.waiting() === 1);
+    const second = ask();
+    second.giveUp();
+    upstream.answer = (_, response) => response.end('ok');
+    slow.letGo();
+    expect(await first).toBe(200);
+    await quiet();
+    expect(await ask().answer).toBe(200);
+    expect(upstream.connections()).toBe(1);
+  });
+
+  it('are whole again after one on which nothing can be sent', async () => {
+    begin();
+    expect(await ask('/ ').answer).toContain('path');
+    expect(await ask().answer).toBe(200);
+    await quiet();
+  });
+});
