@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-/** One file that keeps a core busy for a minute; it runs beside the suites, which mostly wait. */
-const BUSY = 'brokers/db/operations/model.test.ts';
+/** They keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
+const BUSY = 'brokers/db/operations/*.test.ts';
 
 /** `npm test` runs all projects, `unit` first; `e2e` brings up a cluster for its suites. */
 export default defineConfig({
@@ -21,10 +21,11 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'model',
+          name: 'beside',
           include: [BUSY],
           testTimeout: 300_000,
           hookTimeout: 300_000,
+          fileParallelism: false,
         },
       },
       {

@@ -1,6 +1,7 @@
 /**
  * `npm test`: everything that can fail, in order of what is quickest to know: the checks, the unit tests (real
- * PostgreSQL, real API server), then the suites on a real cluster that comes up for them and goes away after them.
+ * PostgreSQL, real API server), then the suites on a real cluster that comes up for them and goes away after them, and beside them what needs
+ * a core for minutes.
  * Ends with the line `N passed, N failed`.
  */
 import { spawn } from 'node:child_process';
@@ -64,8 +65,8 @@ if (counts.every((count) => count.failed === 0)) {
   say('programs for the unit tests');
   const programs = await testPrograms(`${RESULTS}/bin`);
   counts.push(await project('unit', 'unit tests', { SPACE_TEST_BIN: programs }));
-  const model = project('model', 'the database broker against its model, beside the suites');
-  counts.push(await project('e2e', 'suites on a real cluster'), await model);
+  const beside = project('beside', 'what the database broker does, and its model, beside the suites');
+  counts.push(await project('e2e', 'suites on a real cluster'), await beside);
 }
 
 const total = (key: keyof Count) => counts.reduce((sum, count) => sum + count[key], 0);
