@@ -70,6 +70,11 @@ export function writeConditions(headers: Received): Headers {
   return result;
 }
 
+/** The entity tag that a delete is limited to, if it is. */
+export function deleteCondition(headers: Received): string | undefined {
+  return pick(headers, ['if-match'])['if-match'];
+}
+
 /** Conditions and range of a read: one range or none. */
 export function readConditions(headers: Received): Headers {
   const result = pick(headers, [...CONDITIONS, 'range']);

@@ -103,6 +103,19 @@ describe('a key that is none', () => {
   );
 });
 
+test('a key that the S3 server does not take is refused, and no failure of ours', async () => {
+  const key = `a/${'x'.repeat(256)}`;
+  await mine.put('a/there', 'x');
+  for (const method of ['GET', 'HEAD', 'DELETE'])
+    expect((await mine.call(method, `/v1/objects/data/${key}`)).status).toBe(400);
+  expect((await mine.post('/v1/copies/data', { from: key, to: 'to' })).text).toEqual(
+    refused('invalid_request'),
+  );
+  const { json } = await mine.post('/v1/deletions/data', { keys: [key, 'a/there'] });
+  expect([json.deleted, json.failed]).toEqual([['a/there'], [key]]);
+  expect(objects()).toEqual([]);
+});
+
 describe('a request that says two things', () => {
   test.each([
     [['content-length: 1', 'content-length: 2']],
@@ -114,6 +127,7 @@ describe('a request that says two things', () => {
     [['content-length: 1', 'x-amz-meta-a: b']],
     [['content-length: 1', 'content-encoding: aws-chunked']],
     [['content-length: 1', 'if-none-match: "a"']],
+    [['content-length: 1', 'if-match: \u0084']],
     [['content-length: +1']],
     [['content-length: 0x1']],
     [['content-length: 1', 'x-object-meta-a_b: c']],
@@ -156,6 +170,13 @@ describe('a request that says two things', () => {
   ])('%s is refused', async (line) => {
     const headers = line.startsWith('PUT') ? ['content-length: 0'] : [];
     expect((await rawRequest(base, mine.token, line, headers)).status).toBe(400);
+  });
+
+  test('a condition that is no text is refused where there is nothing else to refuse', async () => {
+    for (const method of ['GET', 'HEAD', 'DELETE']) {
+      const line = `${method} /v1/objects/data/a`;
+      expect((await rawRequest(base, mine.token, line, ['if-match: \u0084'])).status).toBe(400);
+    }
   });
 
   test.each(['GET', 'DELETE'])('a %s with a body is refused', async (method) => {
@@ -302,6 +323,13 @@ test('a Capsule has so many streams at once, and one more when one ends', async 
   expect((await other.get('anything')).status).toBe(404);
   for (const caller of callers) caller.socket.destroy();
   await until(async () => (await mine.get('anything')).status === 404, 'a place among the streams');
+});
+
+test('a caller who is gone before it was let in keeps no place among the streams', async () => {
+  const headers = ['content-length: 2'];
+  for (let i = 0; i < 2 * STREAMS; i += 1)
+    await rawRequest(base, mine.token, 'PUT /v1/objects/data/gone', headers, 'x', { end: true });
+  expect((await mine.get('gone')).status).toBe(404);
 });
 
 test('a principal that is retired in the middle of a stream stores nothing more', async () => {

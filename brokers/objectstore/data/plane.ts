@@ -60,6 +60,8 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     if (wait !== undefined) throw new ServiceError('rate_limited', 'too many requests', { retryAfter: wait });
     if (tenant === undefined) throw refusal();
     exchange.tenant = tenant;
+    // Gone while we looked it up: nothing would ever give its place among the streams back.
+    if (exchange.abort.signal.aborted) throw new ServiceError('invalid_request', 'caller gone');
     const running = streams.get(tenant.place) ?? 0;
     if (running >= limits.streams)
       throw new ServiceError('rate_limited', 'too many requests at once', { retryAfter: 1 });

@@ -1,6 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
 import { isBucket } from '../data/address.ts';
-import type { Received } from '../data/headers.ts';
+import { type Received, readConditions } from '../data/headers.ts';
 import { decodePath, parseKey } from '../data/keys.ts';
 import type { CopySource } from '../data/store.ts';
 import { isGrantShaped } from '../grants/verify.ts';
@@ -33,6 +33,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   'x-amz-storage-class': 'STANDARD',
 };
 
+const SOURCE = 'x-amz-copy-source-';
 /** In the place of a session token comes ours, or what is shaped as a grant and judged where it is used. */
 const TOKEN = 'x-amz-security-token';
 
@@ -63,12 +64,10 @@ export function sourceOf(headers: Received): CopySource {
 }
 
 function sourceConditions(headers: Received): Headers {
-  const result: Record<string, string> = {};
-  for (const name of ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']) {
-    const value = headers.get(`x-amz-copy-source-${name}`);
-    if (value !== undefined) result[name] = value;
-  }
-  return result;
+  const named = [...headers].flatMap(([name, value]) =>
+    name.startsWith(SOURCE) && name !== `${SOURCE}range` ? [[name.slice(SOURCE.length), value] as const] : [],
+  );
+  return readConditions(new Map(named));
 }
 
 export function noSuchBucket(): FrontError {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@space/broker-kit';
 import { writeHead } from '../data/exchange.ts';
-import { answerHeaders, readConditions, writeConditions } from '../data/headers.ts';
+import { answerHeaders, deleteCondition, readConditions, writeConditions } from '../data/headers.ts';
 import { decodePath, type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
@@ -65,7 +65,7 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
     DeleteObject: async (one) => {
       // S3 has nothing to say about the removal of what is not there.
       const place = isDirectory(one) ? undefined : { bucket: bucketOf(one), key: keyOf(one) };
-      if (place !== undefined) await store.delete(one.call, place, one.headers.get('if-match'));
+      if (place !== undefined) await store.delete(one.call, place, deleteCondition(one.headers));
       writeHead(one.exchange, 204, {}).end();
     },
     DeleteObjects: async (one) => {

@@ -43,13 +43,15 @@ export async function callRaw(base: string): Promise<RawCaller> {
   };
 }
 
-/** One request, and the status and body of its answer. */
+/** One request, and the status and body of its answer; no status where there was none. */
 export async function rawRequest(
   base: string,
   token: string,
   line: string,
   headers: readonly string[] = [],
   body = '',
+  /** Whether the caller ends its side at once, so that a body that is too short is over. */
+  { end = false } = {},
 ): Promise<{ readonly status: number; readonly text: string }> {
   const caller = await callRaw(base);
   const head = [
@@ -60,6 +62,7 @@ export async function rawRequest(
     ...headers,
   ];
   caller.send(Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`, 'latin1'));
+  if (end) caller.socket.end();
   const text = await caller.received();
   caller.socket.destroy();
   return { status: Number(text.slice(9, 12)), text: text.slice(text.indexOf('\r\n\r\n') + 4) };

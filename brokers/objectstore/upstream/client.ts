@@ -114,6 +114,11 @@ export interface S3Client {
   ): Promise<{ readonly uploads: readonly OpenUploadUpstream[]; readonly next: string | undefined }>;
 }
 
+/** Whether a segment is longer than S3 servers take that keep objects as files. */
+function isLong(key: string): boolean {
+  return key.split('/').some((segment) => Buffer.byteLength(segment) > 255);
+}
+
 export function createS3Client(
   target: Target,
   dispatcher: Dispatcher,
@@ -144,7 +149,16 @@ export function createS3Client(
       transport.stream({ method: 'GET', key, headers, signal }, into),
     read: (key, limit, { headers = {}, signal } = {}) =>
       transport.small({ method: 'GET', key, headers, signal }, limit),
-    head: (key, { headers = {}, signal } = {}) => transport.small({ method: 'HEAD', key, headers, signal }),
+    head: async (key, { headers = {}, signal } = {}) => {
+      try {
+        return await transport.small({ method: 'HEAD', key, headers, signal });
+      } catch (error) {
+        // An answer to HEAD has no body to say why.
+        if (error instanceof S3Error && error.status === 400 && isLong(key))
+          throw new S3Error('answered', 400, 'KeyTooLongError', { cause: error });
+        throw error;
+      }
+    },
     delete: async (key, { headers = {}, signal } = {}) => {
       await transport.small({ method: 'DELETE', key, headers, signal });
     },

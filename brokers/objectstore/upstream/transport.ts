@@ -121,9 +121,9 @@ function payloadOf(body: Ask['body']): Payload {
   return { payload: CODED_PAYLOAD, sent: stream, about };
 }
 
-/** Throws S3Error when a 200 turns out to carry an error, as copies and completions may. */
+/** Throws S3Error when a 200 turns out to be an error, as with copies and completions. One among several results is none. */
 export function checkBody(body: Buffer): void {
-  if (/<Error[\s>]/.test(body.toString('latin1', 0, 512))) throw answered(500, body);
+  if (/^\s*(?:<\?xml[^>]*>\s*)?<Error[\s>]/.test(body.toString('latin1', 0, 512))) throw answered(500, body);
 }
 
 function answered(status: number, body: Buffer): S3Error {

@@ -15,6 +15,7 @@ import { detach } from '../detach.ts';
 import { type Exchange, type Protocol, writeHead, writeJson } from '../exchange.ts';
 import {
   answerHeaders,
+  deleteCondition,
   objectHeaders,
   type Received,
   readConditions,
@@ -89,7 +90,7 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
     'object.delete': async (one) => {
       noBody(one);
       const place = placeOf(one);
-      await store.delete(one.call, place, one.headers.get('if-match'));
+      await store.delete(one.call, place, deleteCondition(one.headers));
       answer(one, { deleted: place.key });
     },
     'object.list': async (one) => {
