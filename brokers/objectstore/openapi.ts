@@ -1,5 +1,6 @@
 import { openApiDocument } from '@space/broker-kit/control';
 import { CONTRACT } from './contract.ts';
+import { dataDocument } from './data/json/openapi.ts';
 
 /** For `scripts/generate.ts`. */
 export function generated(): readonly { path: string; text: string }[] {
@@ -47,5 +48,9 @@ export function generated(): readonly { path: string; text: string }[] {
   });
   return [
     { path: 'docs/wire/objectstore.openapi.generated.json', text: `${JSON.stringify(document, null, 2)}\n` },
+    {
+      path: 'docs/wire/objectstore-data.openapi.generated.json',
+      text: `${JSON.stringify(dataDocument(), null, 2)}\n`,
+    },
   ];
 }

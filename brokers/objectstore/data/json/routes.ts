@@ -59,6 +59,12 @@ export interface Matched {
   readonly parameters: readonly string[];
 }
 
+/** The query parameters that an operation knows. */
+export function parametersOf(name: Operation): readonly string[] {
+  const all = ROUTES.flatMap(({ methods }) => Object.values(methods));
+  return all.find(([operation]) => operation === name)?.slice(1) ?? [];
+}
+
 /** Throws `not_found`, or `method_not_allowed` with the methods that are allowed. */
 export function matchRoute(method: string, path: string, allow: (methods: string) => void): Matched {
   for (const { shape, methods } of ROUTES) {

@@ -1,20 +1,32 @@
 import { ServiceError } from '@space/broker-kit';
 import { z } from 'zod';
 import { BUCKETS } from '../address.ts';
-import { parseKey } from '../keys.ts';
+import { MAX_KEY_BYTES, parseKey } from '../keys.ts';
 import { MAX_KEYS } from '../store.ts';
 
 /** Bodies of the data routes that have one in JSON; closed. */
 
-const key = z.string().transform((text, context) => {
-  const parsed = parseKey(text);
-  if (parsed !== undefined) return parsed;
-  context.addIssue('not a key');
-  return z.NEVER;
-});
+/** A key as documents describe it; `parseKey` decides, and counts bytes. */
+export const KEY = {
+  type: 'string',
+  minLength: 1,
+  maxLength: MAX_KEY_BYTES,
+  pattern: '^[^/\\\\\\x00-\\x1f\\x7f-\\x9f\\ufffe\\uffff]+(/[^/\\\\\\x00-\\x1f\\x7f-\\x9f\\ufffe\\uffff]+)*$',
+  not: { pattern: '(^|/)\\.{1,2}(/|$)|%(2[FfEe5]|5[Cc]|00)' },
+} as const;
+
+const key = z
+  .string()
+  .meta(KEY)
+  .transform((text, context) => {
+    const parsed = parseKey(text);
+    if (parsed !== undefined) return parsed;
+    context.addIssue('not a key');
+    return z.NEVER;
+  });
 
 const etag = z.string().regex(/^"[\x21\x23-\x7e]{1,128}"$/);
-const header = z.string().max(1_024);
+const header = z.string().max(1_024).meta({ pattern: '^[\\x20-\\x7e]*$' });
 
 export const CREATE_UPLOAD = z.strictObject({
   key,
@@ -23,7 +35,7 @@ export const CREATE_UPLOAD = z.strictObject({
   content_encoding: header.optional(),
   content_language: header.optional(),
   cache_control: header.optional(),
-  metadata: z.record(z.string(), header).optional(),
+  metadata: z.record(z.string().meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$' }), header).optional(),
 });
 
 export const COMPLETE_UPLOAD = z.strictObject({
