@@ -14,6 +14,7 @@ import { identify } from './identity.ts';
 import type { Assistant, Capsule } from './kinds.ts';
 import { ANNOTATION, FIELD_MANAGER, leaseName } from './names.ts';
 import { Writer } from './runtime/apply.ts';
+import { sparingClient } from './runtime/breaker.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { systemClock } from './runtime/clock.ts';
 import type { ControllerOptions, Result } from './runtime/controller.ts';
@@ -77,7 +78,7 @@ export function startOperator(options: OperatorOptions): Operator {
     ...options.lease,
     onProblem: (error) => log.warn({ err: error }, 'the lease could not be read or written'),
   });
-  const client = fencedClient(options.client, lease);
+  const client = sparingClient(fencedClient(options.client, lease), clock);
   lease.lost.addEventListener('abort', () => {
     metrics.observeLead(false);
     for (const queue of Object.values(queues)) queue.close();
@@ -104,7 +105,7 @@ export function startOperator(options: OperatorOptions): Operator {
   const triggers = connectTriggers(names.namespace, stores, queues);
   connectProber(stores, queues.probes);
   const reflectors = makeReflectors({
-    client,
+    client: options.client,
     clock,
     names,
     stores,

@@ -5,6 +5,7 @@ import { LABEL } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
 import type { Clock } from './runtime/clock.ts';
 import type { KubeObject, Resource } from './runtime/objects.ts';
+import { Recovery } from './runtime/recovery.ts';
 import { Reflector } from './runtime/reflector.ts';
 import type { Store } from './runtime/store.ts';
 import { trimNode } from './sandbox/node.ts';
@@ -31,6 +32,7 @@ export function makeReflectors(options: WatchOptions) {
   const { names, stores } = options;
   const ours = { labelSelector: `${LABEL.space}=${names.space}` };
   const all: Record<string, Reflector<KubeObject>> = {};
+  const recovery = new Recovery();
 
   function watch<T extends KubeObject>(
     resource: Resource,
@@ -43,6 +45,7 @@ export function makeReflectors(options: WatchOptions) {
       clock: options.clock,
       resource,
       store,
+      recovery,
       ...where,
       trim: (object) => withoutManagedFields(trim(object)),
       onProblem: (error, retryInMs) => options.onProblem(resource.kind, error, retryInMs),

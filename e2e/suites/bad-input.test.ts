@@ -10,9 +10,11 @@ import {
   namespaceOf,
   podsOf,
   ready,
+  runningPod,
   told,
   unique,
 } from './support/space.ts';
+import { until } from './support/until.ts';
 
 describe('bad input', () => {
   const home = unique('bad');
@@ -67,6 +69,38 @@ describe('bad input', () => {
     expect(refusal.message).toContain('space/no-such-image:1');
     await kube.apply(assistant(home, 'pull', {}, name));
     await ready('assistant', name);
+  });
+
+  it('a version that may do more waits for its approval and its scopes, the old one goes on, and then it is rolled out', async () => {
+    const name = `${home}-pull`;
+    const template = async () => (await kube.get('deployment', 'pull', namespace))?.['spec'].template;
+    const [before, pod] = [await template(), await runningPod(namespace, 'pull')];
+    await kube.apply(capsule(home, { approval: 'manual' }));
+    const asks = manifest('pull', { integrations: { mail: { scopes: ['read'] } } });
+    const wider = { ...asks, platform: { ...asks.platform, version: '1.1.0' } };
+    await kube.apply(assistant(home, 'pull', { manifest: wider }, name));
+    const missing = await told('assistant', name, 'IntegrationsGranted', 'False', 'ApprovalMissing');
+    const [, command = ''] = /: kubectl (annotate .*)$/.exec(missing.message) ?? [];
+    expect((await kube.run([...command.split(' '), '-n', installed.namespace])).code).toBe(0);
+    const refusal = await told('assistant', name, 'IntegrationsGranted', 'False', 'ScopesNotGranted');
+    expect(refusal.message).toContain('mail (read)');
+    expect(await template()).toEqual(before);
+    const integrations = { mail: { scopes: ['read'] } };
+    await kube.apply(capsule(home, { approval: 'manual', integrations }));
+    await told('assistant', name, 'IntegrationsGranted', 'True', 'Ready');
+    await until('another pod to run', async () => {
+      const running = await runningPod(namespace, 'pull');
+      return running.metadata.uid !== pod.metadata.uid;
+    });
+    const events = (await kube.list('events', installed.namespace)).filter(
+      ({ reason, involvedObject }) => reason === 'PowersWidened' && involvedObject.name === name,
+    );
+    const scope = 'read of the integration mail';
+    expect(events.map(({ message }) => message)).toEqual([expect.stringContaining(scope)]);
+    // Another manifest has another digest.
+    const next = { ...wider, platform: { ...wider.platform, version: '1.2.0' } };
+    await kube.apply(assistant(home, 'pull', { manifest: next }, name));
+    await told('assistant', name, 'IntegrationsGranted', 'False', 'ApprovalMissing');
   });
 
   it('a host that the gateway cannot enforce is not promised', async () => {

@@ -4,6 +4,7 @@ import { fakeClock } from '../testing/fake-clock.ts';
 import type { ApiClient, ApiRequest } from './client.ts';
 import { ApiError, TransportError } from './errors.ts';
 import type { KubeObject, Resource } from './objects.ts';
+import { Recovery } from './recovery.ts';
 import { Reflector } from './reflector.ts';
 import { Store } from './store.ts';
 
@@ -43,12 +44,14 @@ function scripted(answers: readonly Answer[]) {
   const store = new Store<KubeObject>();
   const health: string[] = [];
   const waits: number[] = [];
+  const recovery = new Recovery();
   const ending = new AbortController();
   const reflector: Reflector<KubeObject> = new Reflector({
     client,
     clock,
     resource: THING,
     store,
+    recovery,
     onProblem: (_, ms) => waits.push(ms),
     onHealth: () => health.push(reflector.health),
   });
@@ -58,6 +61,7 @@ function scripted(answers: readonly Answer[]) {
     health,
     waits,
     store,
+    recovery,
     reflector,
     names: () => store.list().map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`),
     /** Lets time pass until the script is used up. */
@@ -126,7 +130,7 @@ describe('the reflector', () => {
     await play.end();
   });
 
-  test('waits as long as the server asks, and longer with each failure', async () => {
+  test('waits as long as the server asks, and longer with each failure of its kind', async () => {
     const busy = new ApiError({
       status: 429,
       reason: 'TooManyRequests',
@@ -134,9 +138,43 @@ describe('the reflector', () => {
       retryAfterMs: 7000,
     });
     const away = new TransportError('no answer');
-    const play = scripted([busy, away, away, away, page([], 1), []]);
+    const no = new ApiError({ status: 403, reason: 'Forbidden', message: 'not yet' });
+    const play = scripted([busy, away, away, away, no, away, page([], 1), []]);
     await play.played();
-    expect(play.waits.slice(0, 4)).toEqual([7000, 150, 300, 600]);
+    expect(play.waits.slice(0, 6)).toEqual([7000, 75, 150, 300, 150, 600]);
+    await play.end();
+  });
+
+  test('asks again at once when the server has answered another, but once only until it hears something itself', async () => {
+    const away = new TransportError('no answer');
+    const play = scripted([away, away, page([], 1), away, away, [event('ADDED', thing('a', 2))], away, []]);
+    const failed = (times: number) =>
+      eventually(() => play.waits.length === times, { what: `it fails for the ${times}. time` });
+    await failed(1);
+    play.recovery.answered();
+    await failed(2);
+    play.recovery.answered();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(play.asked).toEqual(['list', 'list']);
+    await play.played();
+    await eventually(() => play.store.get('a'), { what: 'it has heard something' });
+    expect(play.asked).toHaveLength(8);
+    await play.end();
+  });
+
+  test('is not woken from a wait that the server itself has asked for', async () => {
+    const busy = new ApiError({
+      status: 429,
+      reason: 'TooManyRequests',
+      message: 'busy',
+      retryAfterMs: 7000,
+    });
+    const play = scripted([busy, page([], 1), []]);
+    await eventually(() => play.waits.length === 1, { what: 'it is refused' });
+    play.recovery.answered();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(play.asked).toEqual(['list']);
+    await play.played();
     await play.end();
   });
 

@@ -1,8 +1,9 @@
 import { Backoff } from './backoff.ts';
 import type { ApiClient } from './client.ts';
 import { type Clock, sleep } from './clock.ts';
-import { ApiError, isGone, SilenceError } from './errors.ts';
+import { ApiError, isGone, SilenceError, TransportError } from './errors.ts';
 import { type KubeObject, keyOf, pathOf, type Resource } from './objects.ts';
+import { Recovery } from './recovery.ts';
 import type { Store } from './store.ts';
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -21,6 +22,8 @@ export interface ReflectorOptions<T extends KubeObject> {
    * server has seen no change since it started: silence alone is no failure.
    */
   readonly inactivityMs?: number;
+  /** Shared by all that ask one server. */
+  readonly recovery?: Recovery;
   readonly onProblem?: (error: unknown, retryInMs: number) => void;
   readonly onHealth?: () => void;
 }
@@ -37,14 +40,20 @@ export type Health = 'current' | 'unsynced' | 'failing';
  */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
-  readonly #backoff: Backoff;
+  /** A server that is back may say no to all for a moment: how long it was away does not count then. */
+  readonly #backoff: { readonly unanswered: Backoff; readonly refused: Backoff };
   readonly #synced = Promise.withResolvers<void>();
+  readonly #recovery: Recovery;
+  /** It was woken before its time and has heard nothing since: what is back for others need not be for this kind. */
+  #woken = false;
   #health: Health = 'unsynced';
   #version: string | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#backoff = new Backoff({ firstMs: 100, longestMs: 30_000 }, options.clock);
+    const backoff = () => new Backoff({ firstMs: 100, longestMs: 30_000 }, options.clock);
+    this.#backoff = { unanswered: backoff(), refused: backoff() };
+    this.#recovery = options.recovery ?? new Recovery();
   }
 
   get health(): Health {
@@ -64,15 +73,21 @@ export class Reflector<T extends KubeObject> {
         await this.#watch(this.#version, signal);
         // A server that ends every watch at once is not asked in a tight loop.
         const lasted = this.#options.clock.now() - began;
-        if (lasted < SHORTEST_WATCH_MS) await sleep(this.#options.clock, this.#backoff.next(), signal);
+        if (lasted < SHORTEST_WATCH_MS)
+          await sleep(this.#options.clock, this.#backoff.refused.next(), signal);
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof SilenceError) continue;
         if (isGone(error)) this.#version = undefined;
         if (this.#health === 'current') this.#become('failing');
-        const wait = Math.max(this.#backoff.next(), (error instanceof ApiError && error.retryAfterMs) || 0);
+        const wait =
+          error instanceof ApiError
+            ? Math.max(this.#backoff.refused.next(), error.retryAfterMs ?? 0)
+            : this.#backoff.unanswered.next();
         this.#options.onProblem?.(error, wait);
-        await sleep(this.#options.clock, wait, signal);
+        if (error instanceof TransportError && !this.#woken)
+          this.#woken = await this.#recovery.wait(this.#options.clock, wait, signal);
+        else await sleep(this.#options.clock, wait, signal);
       }
     }
   }
@@ -101,6 +116,7 @@ export class Reflector<T extends KubeObject> {
       }
     } while (next);
     this.#become('current');
+    this.#recovery.answered();
     this.#synced.resolve();
     return this.#version ?? '';
   }
@@ -124,6 +140,7 @@ export class Reflector<T extends KubeObject> {
       inactivityMs: this.#options.inactivityMs ?? 90_000,
     });
     this.#become('current');
+    this.#recovery.answered();
     try {
       for await (const line of lines) this.#take(JSON.parse(line) as WatchEvent<T>);
     } finally {
@@ -140,7 +157,8 @@ export class Reflector<T extends KubeObject> {
     if (event.type === 'DELETED') store.delete(keyOf(event.object), event.object);
     if (event.type === 'ADDED' || event.type === 'MODIFIED') store.set(trim(event.object));
     this.#version = event.object.metadata.resourceVersion;
-    this.#backoff.reset();
+    for (const backoff of Object.values(this.#backoff)) backoff.reset();
+    this.#woken = false;
   }
 
   #selectors(): Record<string, string> {

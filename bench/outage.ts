@@ -1,0 +1,168 @@
+/**
+ * What an operator does while the API server is away for a minute, or does not answer for five, and how soon it is back:
+ * how often it asks meanwhile, how often its process ends, and how long after the end everything that users have done
+ * meanwhile has been acted on. The program that the image runs, started again as a kubelet would; a real API server.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { KubeConfig } from '@kubernetes/client-node';
+import { eventually } from '../operator/testing/eventually.ts';
+import { type FaultProxy, openFaultProxy } from '../operator/testing/fault-proxy.ts';
+import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
+import { testPrograms } from '../scripts/programs.ts';
+import { operatorProgram } from './operator/process.ts';
+import { assemble, type Crowd } from './outage/crowd.ts';
+import { type Keeper, keep } from './outage/keeper.ts';
+import type { Report, Row } from './report.ts';
+
+const SECONDS = { quick: { short: 12, long: 20 }, full: { short: 60, long: 300 } };
+/** A leader that is back at once waits for the end of the Lease that it had. */
+const LEADS_WITHIN_MS = 10 * 60_000;
+
+interface Outage {
+  readonly name: string;
+  readonly what: string;
+  readonly seconds: number;
+  begin(): Promise<void> | void;
+  end(): Promise<void> | void;
+  /** Whether users still reach the API server, so that it is the operator alone that sees nothing. */
+  readonly usersAct: boolean;
+}
+
+interface Options {
+  readonly quick: boolean;
+  readonly only?: readonly string[];
+}
+
+export async function run({ quick, only }: Options): Promise<Report> {
+  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
+  const { short, long } = quick ? SECONDS.quick : SECONDS.full;
+  const theatre = await openTheatre();
+  const proxy = await openFaultProxy(theatre.server);
+  try {
+    const pass = () => proxy.fault(() => undefined);
+    const outages: readonly Outage[] = [
+      {
+        name: 'killed',
+        what: 'the API server is killed',
+        seconds: short,
+        usersAct: false,
+        begin: () => theatre.server.kill(),
+        end: () => theatre.server.restart(),
+      },
+      {
+        name: 'cut',
+        what: 'the line to it is cut',
+        seconds: short,
+        usersAct: true,
+        begin() {
+          proxy.fault(() => ({ kind: 'drop' }));
+          proxy.cut();
+        },
+        end: pass,
+      },
+      {
+        name: 'stalled',
+        what: 'nothing comes over the line any more',
+        seconds: long,
+        usersAct: true,
+        begin() {
+          proxy.fault(() => ({ kind: 'stall' }));
+          proxy.mute();
+        },
+        end: pass,
+      },
+    ];
+    const wanted = outages.filter(({ name }) => only?.includes(name) !== false);
+    if (wanted.length === 0) throw new Error(`--only: ${outages.map(({ name }) => name).join(', ')}`);
+    return await measure(theatre, proxy, wanted);
+  } finally {
+    await proxy.close();
+    await theatre.close();
+  }
+}
+
+async function measure(theatre: Theatre, proxy: FaultProxy, outages: readonly Outage[]): Promise<Report> {
+  const space = await theatre.space();
+  const program = await operatorProgram({
+    names: space.names,
+    kubeconfig: byWayOf(proxy.port, theatre.server.kubeconfig),
+    dbBrokerUrl: theatre.stage.broker.url,
+    dbProvisionerToken: theatre.stage.mounts.provisioner,
+  });
+  const keeper = keep(program);
+  try {
+    const crowd = await assemble(space);
+    await crowd.settled();
+    const rows: Row[] = [];
+    for (const outage of outages) rows.push(await suffer(outage, proxy, keeper, crowd));
+    const worst = (of: string) => Math.max(...rows.map((row) => Number(row[of])));
+    return {
+      title: 'An operator without its API server',
+      rows,
+      figures: {
+        asked_per_second: worst('asked /s'),
+        asked_per_second_late: worst('… in its second half'),
+        asked_peak: worst('most in 1 s'),
+        back_ms: worst('back after ms'),
+        process_starts: keeper.starts,
+      },
+      notes: [
+        'While it is away: requests and connections of the operator, all kinds together. Back: from the end of the outage until an operator leads and all that users did, during the outage where they could, has been acted on.',
+      ],
+    };
+  } finally {
+    await keeper.stop();
+    await program.remove();
+  }
+}
+
+async function suffer(
+  { what, seconds, begin, end, usersAct }: Outage,
+  proxy: FaultProxy,
+  keeper: Keeper,
+  crowd: Crowd,
+): Promise<Row> {
+  console.error(`${what}, for ${seconds} s`);
+  const starts = keeper.starts;
+  keeper.forgive();
+  const asked = proxy.asked.length;
+  await begin();
+  if (usersAct) await crowd.act();
+  const each: number[] = [];
+  for (let second = 0, before = asked; second < seconds; second += 1) {
+    await pause(1_000);
+    each.push(proxy.asked.length - before);
+    before = proxy.asked.length;
+  }
+  const late = each.slice(seconds / 2);
+  const perSecond = (of: readonly number[]) => Math.round((sum(of) / of.length) * 10) / 10;
+  await end();
+  const ended = performance.now();
+  if (!usersAct) await crowd.act();
+  await eventually(() => keeper.leads(), { what: 'an operator leads', within: LEADS_WITHIN_MS });
+  const leads = performance.now() - ended;
+  await crowd.settled();
+  return {
+    outage: what,
+    seconds,
+    'asked /s': perSecond(each),
+    '… in its second half': perSecond(late),
+    'most in 1 s': Math.max(...each),
+    'process ended': keeper.starts - starts,
+    'leads after ms': Math.round(leads),
+    'back after ms': Math.round(performance.now() - ended),
+  };
+}
+
+const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+
+/** The same user of the same server, through another port. */
+function byWayOf(port: number, kubeconfig: string): string {
+  const whole = new KubeConfig();
+  whole.loadFromString(kubeconfig);
+  const token = whole.getCurrentUser()?.token ?? '';
+  const other = new KubeConfig();
+  const cluster = { name: 'test', server: `http://127.0.0.1:${port}`, skipTLSVerify: true };
+  other.loadFromClusterAndUser(cluster, { name: 'admin', token });
+  return other.exportConfig();
+}

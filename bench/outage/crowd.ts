@@ -1,0 +1,68 @@
+import * as kinds from '../../operator/kinds.ts';
+import { eventually } from '../../operator/testing/eventually.ts';
+import { manifest } from '../../operator/testing/manifest.ts';
+import type { TestSpace } from '../../operator/testing/space.ts';
+
+const { ASSISTANT, CAPSULE, NETWORK_POLICY } = kinds;
+const EACH = 10;
+const POLICY = 'space-default-deny';
+const WITHIN_MS = 10 * 60_000;
+
+/** Users of one Capsule, whose Assistants are suspended: each is accepted and isolated, and that is all. */
+export interface Crowd {
+  /** Makes, changes and deletes ten each, and takes a guardrail away. */
+  act(): Promise<void>;
+  /** Waits until all that users have done has been acted on. */
+  settled(): Promise<void>;
+}
+
+export async function assemble(space: TestSpace): Promise<Crowd> {
+  const { home } = space;
+  const namespace = space.namespaceOf(home);
+  let rounds = 0;
+  const present = new Set<string>();
+  const create = async (name: string) => {
+    await space.assistant(name, { capsule: home, suspend: true, manifest: manifest(name) });
+    present.add(name);
+  };
+  await space.capsule(home, {});
+  for (let i = 0; i < 2 * EACH; i += 1) await create(`a0-${i}`);
+
+  const lookedAt = async (name: string) => {
+    const one = await space.get<kinds.Assistant>(ASSISTANT, name);
+    return (
+      one?.status?.observedGeneration === one?.metadata.generation && one?.status?.conditions !== undefined
+    );
+  };
+  return {
+    async act() {
+      const [changed, deleted] = [`a${rounds}-`, `a${rounds}-`].map((prefix, half) =>
+        Array.from({ length: EACH }, (_, i) => `${prefix}${half * EACH + i}`),
+      );
+      rounds += 1;
+      for (let i = 0; i < 2 * EACH; i += 1) await create(`a${rounds}-${i}`);
+      for (const name of changed ?? [])
+        await space.patch(ASSISTANT, name, { spec: { replicas: rounds + 1 } });
+      for (const name of deleted ?? []) {
+        await space.delete(ASSISTANT, name);
+        present.delete(name);
+      }
+      await space.delete(NETWORK_POLICY, POLICY, namespace);
+    },
+    async settled() {
+      const all = async () => {
+        const found = (await space.list(ASSISTANT)).map(({ metadata }) => metadata.name);
+        if (found.length !== present.size || !found.every((name) => present.has(name)))
+          throw new Error(`${found.length} Assistants instead of ${present.size}`);
+        const looked = await Promise.all(found.map(lookedAt));
+        const missed = found.filter((_, i) => !looked[i]);
+        if (missed.length > 0) throw new Error(`not looked at: ${missed.join(', ')}`);
+        if (!(await space.get(NETWORK_POLICY, POLICY, namespace))) throw new Error('a guardrail is away');
+        const ready = await space.condition(CAPSULE, home, 'Ready');
+        if (ready !== 'True Ready') throw new Error(`the Capsule is ${ready}`);
+        return true;
+      };
+      await eventually(all, { what: 'all that users did has been acted on', within: WITHIN_MS });
+    },
+  };
+}
