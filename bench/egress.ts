@@ -16,6 +16,14 @@ const WARM = 5_000;
 /** Requests a second that are offered to everybody who can serve them. */
 const RATES = [1_000, 2_000];
 
+const INJECTORS = { nginx: startNginxInjection, envoy: startEnvoy, mitmproxy: startMitmproxy };
+const PARTS: readonly string[] = ['gateway', ...Object.keys(INJECTORS), 'tunnels'];
+
+interface Options {
+  readonly quick: boolean;
+  readonly only?: readonly string[] | undefined;
+}
+
 /**
  * The egress gateway beside what people use instead, all on this machine over loopback: a header put into requests on
  * the way to a TLS server that is kept alive, and tunnels to it. nginx, squid, tinyproxy and the load's wrk are Debian's,
@@ -24,8 +32,13 @@ const RATES = [1_000, 2_000];
  *
  * As fast as answered, callers show what can be done and nothing of the time it takes: that is callers over rate. So
  * injections are also asked for at rates that all can serve, where the time of each counts from when it was due.
+ *
+ * `--only gateway,nginx` measures injections by these alone, `--only tunnels` all tunnels; a part takes less than a minute.
  */
-export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
+export async function run({ quick, only }: Options): Promise<Report> {
+  const unknown = only?.find((name) => !PARTS.includes(name));
+  if (unknown !== undefined) throw new Error(`no part ${unknown}; there are ${PARTS.join(', ')}`);
+  const wanted = (name: string) => only === undefined || only.includes(name);
   const seconds = quick ? 2 : 10;
   const stage = await setStage();
   const closers: (() => Promise<void>)[] = [stage.remove];
@@ -88,8 +101,9 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
     };
     const url = `http://127.0.0.1:${ours.port}/i/bank/v1/rates`;
     const own = [`authorization: Bearer ${ours.principal}`, 'Host: assistant-egress'];
-    await inject('this gateway', 'ours', ours, url, own);
-    for (const start of [startNginxInjection, startEnvoy, startMitmproxy]) {
+    if (wanted('gateway')) await inject('this gateway', 'ours', ours, url, own);
+    for (const [name, start] of Object.entries(INJECTORS)) {
+      if (!wanted(name)) continue;
       const peer = await start(stage, upstream.port);
       const at = `http://127.0.0.1:${peer.port}/v1/rates`;
       try {
@@ -99,20 +113,27 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       }
     }
 
-    const credentials = [`proxy-authorization: Bearer ${ours.principal}`];
-    await measure('tunnel, this gateway', 'tunnel_ours', ours, (s) =>
-      tunnels(ours.port, `${HOST}:443`, credentials, s),
-    );
-    for (const start of [startSquid, startTinyproxy]) {
-      const peer = await start(stage, upstream.port);
-      try {
-        await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, watchProcess(peer.pid), (s) =>
-          tunnels(peer.port, `127.0.0.1:${upstream.port}`, [], s),
-        );
-      } finally {
-        await peer.stop();
+    if (wanted('tunnels')) {
+      const credentials = [`proxy-authorization: Bearer ${ours.principal}`];
+      await measure('tunnel, this gateway', 'tunnel_ours', ours, (s) =>
+        tunnels(ours.port, `${HOST}:443`, credentials, s),
+      );
+      for (const start of [startSquid, startTinyproxy]) {
+        const peer = await start(stage, upstream.port);
+        try {
+          await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, watchProcess(peer.pid), (s) =>
+            tunnels(peer.port, `127.0.0.1:${upstream.port}`, [], s),
+          );
+        } finally {
+          await peer.stop();
+        }
       }
     }
+    /** Of two figures, where both were measured. */
+    const compare = (figure: string, own: string, peer: string, by: (a: number, b: number) => number) => {
+      const [a, b] = [figures[own], figures[peer]];
+      if (a !== undefined && b !== undefined) figures[figure] = round(by(a, b));
+    };
     for (const [kind, name] of [
       ['inject', 'nginx'],
       ['inject', 'envoy'],
@@ -121,13 +142,18 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       ['tunnel', 'tinyproxy'],
     ])
       for (const per of ['per_second', 'per_core'])
-        figures[`${kind}_${per}_over_${name}`] = round(
-          (figures[`${kind}_ours_${per}`] ?? Number.NaN) / (figures[`${kind}_${name}_${per}`] ?? Number.NaN),
+        compare(
+          `${kind}_${per}_over_${name}`,
+          `${kind}_ours_${per}`,
+          `${kind}_${name}_${per}`,
+          (a, b) => a / b,
         );
     for (const at of ['', ...RATES.map((rate) => `_at_${rate}`)])
-      figures[`inject${at}_p99_ms_more_than_nginx`] = round(
-        (figures[`inject_ours${at}_p99_ms`] ?? Number.NaN) -
-          (figures[`inject_nginx${at}_p99_ms`] ?? Number.NaN),
+      compare(
+        `inject${at}_p99_ms_more_than_nginx`,
+        `inject_ours${at}_p99_ms`,
+        `inject_nginx${at}_p99_ms`,
+        (a, b) => a - b,
       );
     figures['inject_ours_peak_mib'] = Math.round(ours.peakMib());
     return {

@@ -21,15 +21,22 @@ export async function podCommand(dockerfile: string, service: string): Promise<P
     value,
   ]);
   return {
-    flags: [...args.slice(0, -1), `--max-old-space-size=${await heapLimitMiB(service)}`],
+    // What the image says itself comes later, and wins.
+    flags: [...(await limitsInPod(service)), ...args.slice(0, -1)],
     environment: Object.fromEntries(variables),
   };
 }
 
-/** In its pod, Node takes half of the memory limit of the chart as that of its heap. Here no cgroup sets one. */
-async function heapLimitMiB(service: string): Promise<number> {
+/**
+ * In its pod, Node 26 gives the old generation half of the memory limit, 256 MiB at least, and each half of the young
+ * one a 128th, rounded up to a power of two and at least 2 MiB. Here no cgroup says so, and it would take many times that.
+ */
+async function limitsInPod(service: string): Promise<string[]> {
   const values = parse(await readFile('charts/space/values.yaml', 'utf8'));
   const [, mebibytes] = /^(\d+)Mi$/.exec(values[service]?.resources.limits.memory) ?? [];
   if (mebibytes === undefined) throw new Error(`the chart has no memory limit in Mi for ${service}`);
-  return Math.floor(Number(mebibytes) / 2);
+  const limit = Number(mebibytes);
+  const old = Math.max(256, Math.floor(limit / 2));
+  const semi = Math.max(2, 2 ** Math.ceil(Math.log2(limit / 128)));
+  return [`--max-old-space-size=${old}`, `--max-semi-space-size=${semi}`];
 }
