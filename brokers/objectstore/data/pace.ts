@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Bag, type Bagged } from './bag.ts';
 
 /** A body under way, in either direction. */
 interface Transfer {
@@ -32,7 +33,7 @@ const DEFAULTS: PaceOptions = {
   leastBytes: 64 * 1024,
 };
 
-interface Watched extends Transfer {
+interface Watched extends Transfer, Bagged {
   bytes: number;
   since: number;
   checkedAt: number;
@@ -41,11 +42,11 @@ interface Watched extends Transfer {
 /** Looks at sockets instead of counting chunks: the fast path stays free of it. */
 export function createPace(options: Partial<PaceOptions> = {}, now = () => performance.now()): Pace {
   const { tickMs, recheckMs, windowMs, leastBytes } = { ...DEFAULTS, ...options };
-  const watched = new Set<Watched>();
+  const watched = new Bag<Watched>();
 
   const timer = setInterval(() => {
     const at = now();
-    for (const one of watched) {
+    for (const one of watched.all()) {
       if (at - one.checkedAt >= recheckMs) {
         one.checkedAt = at;
         one.onRecheck();
@@ -55,7 +56,7 @@ export function createPace(options: Partial<PaceOptions> = {}, now = () => perfo
         one.bytes = bytes;
         one.since = at;
       } else if (at - one.since >= windowMs) {
-        watched.delete(one);
+        watched.remove(one);
         one.onSlow();
       }
     }
@@ -64,9 +65,9 @@ export function createPace(options: Partial<PaceOptions> = {}, now = () => perfo
 
   return {
     watch: (transfer) => {
-      const one = { ...transfer, bytes: moved(transfer), since: now(), checkedAt: now() };
+      const one = { ...transfer, at: -1, bytes: moved(transfer), since: now(), checkedAt: now() };
       watched.add(one);
-      return () => void watched.delete(one);
+      return () => watched.remove(one);
     },
     close: () => clearInterval(timer),
   };

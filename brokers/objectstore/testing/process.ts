@@ -15,7 +15,7 @@ export interface BrokerProcess {
 }
 
 /** Of Node, as in the image. */
-const FLAGS = ['--max-semi-space-size=2'];
+const FLAGS = ['--min-semi-space-size=8', '--max-semi-space-size=8', '--no-parallel-scavenge'];
 
 /** Starts `child.ts`; `FAILPOINT` and `FAILPOINT_HIT` in the environment say where it kills itself. */
 export async function spawnBroker(environment: Readonly<Record<string, string>>): Promise<BrokerProcess> {
