@@ -10,11 +10,12 @@ import { type Stage, setStage } from '../testing/stage.ts';
 
 const MIB = 1024 * 1024;
 const CALLERS = 64;
+const ROUNDS = 3;
 /**
- * Each caller may keep some hundred KiB of buffers in the way, and as much again waits to be collected where data came
- * fast; sixty-four whole objects would be 4 GiB.
+ * Beside some 130 MiB at rest. 31 to 34 are measured after the third round, 44 on a machine with too much to do;
+ * 64 whole objects would be 4 GiB, and 200 KiB that stay of each exchange are more than this.
  */
-const MOST_GROWTH_MIB = 256;
+const MOST_GROWTH_MIB = 72;
 
 let stage: Stage;
 let broker: BrokerProcess;
@@ -56,32 +57,39 @@ async function settled(): Promise<number> {
   return most;
 }
 
-it('readers and writers who stop in the middle hold buffers, not bodies', async () => {
-  const mine = assistant(broker.dataUrl, token);
-  expect((await mine.put('wide', Buffer.alloc(64 * MIB))).status).toBe(200);
-  const before = await settled();
-
-  const readers = await stalled('GET /v1/objects/data/wide', async (caller) => {
+async function stalledReaders(): Promise<number> {
+  const callers = await stalled('GET /v1/objects/data/wide', async (caller) => {
     caller.send('\r\n');
     await caller.received((text) => text.startsWith('HTTP/1.1 200 '));
     caller.socket.pause();
   });
-  const whileReading = await settled();
-  for (const { socket } of readers) socket.destroy();
+  const most = await settled();
+  for (const { socket } of callers) socket.destroy();
+  return most;
+}
 
-  const writers = await stalled('PUT /v1/objects/data/stalls', async (caller) => {
+async function stalledWriters(): Promise<number> {
+  const callers = await stalled('PUT /v1/objects/data/stalls', async (caller) => {
     caller.send(`content-length: ${64 * MIB}\r\nexpect: 100-continue\r\n\r\n`);
     await caller.received((text) => text.startsWith('HTTP/1.1 100 '));
     caller.send(Buffer.alloc(2 * MIB));
   });
   await until(
-    () => writers.every(({ socket }) => socket.writableLength === 0),
+    () => callers.every(({ socket }) => socket.writableLength === 0),
     'the broker to take what was sent',
   );
-  const whileWriting = await settled();
-  for (const { socket } of writers) socket.destroy();
+  const most = await settled();
+  for (const { socket } of callers) socket.destroy();
+  return most;
+}
 
-  expect(whileReading - before).toBeLessThan(MOST_GROWTH_MIB);
-  expect(whileWriting - before).toBeLessThan(MOST_GROWTH_MIB);
+it('readers and writers who stop in the middle hold buffers, not bodies, and nothing of them stays', async () => {
+  const mine = assistant(broker.dataUrl, token);
+  expect((await mine.put('wide', Buffer.alloc(64 * MIB))).status).toBe(200);
+  const before = await settled();
+  const growth: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1)
+    growth.push((await stalledReaders()) - before, (await stalledWriters()) - before);
+  expect(Math.max(...growth), growth.map(Math.round).join(', ')).toBeLessThan(MOST_GROWTH_MIB);
   await until(async () => (await mine.get('stalls')).status === 404, 'the writers to be gone');
 });
