@@ -47,9 +47,12 @@ const FIND_SEVERAL = `
 
 const HIGHEST = Buffer.alloc(32 - HANDLE_BYTES, 0xff);
 
+/** Everybody whose request the sockets had by now has asked. */
+const turnEnds = () => new Promise<void>((resolve) => setImmediate(resolve));
+
 /**
- * Requests that come while a look-up is on its way share the next one: under load many are answered by one
- * statement, and each by one that began after it arrived, so a retired principal is refused at once.
+ * Requests that come together, or while a look-up is on its way, share the next one: under load many are answered by
+ * one statement, and each by one that began after it arrived, so a retired principal is refused at once.
  */
 export function createTenants(lookup: Session, defaultQuota: number): Tenants {
   let gathering:
@@ -69,7 +72,7 @@ export function createTenants(lookup: Session, defaultQuota: number): Tenants {
   async function byHandle(handle: Buffer): Promise<Tenant | undefined> {
     if (gathering === undefined) {
       const handles = new Map<string, Buffer>();
-      const rows = running.then(() => {
+      const rows = running.then(turnEnds).then(() => {
         gathering = undefined;
         return find(handles);
       });
