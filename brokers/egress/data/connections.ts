@@ -43,6 +43,7 @@ interface Connection {
 interface Waiting {
   readonly request: Dispatcher.DispatchOptions;
   readonly visitor: Visitor;
+  readonly since: number;
 }
 
 /**
@@ -71,9 +72,10 @@ export class Connections {
 
   dispatch(request: Dispatcher.DispatchOptions, visitor: Visitor): void {
     if (this.#closed) return void visitor.onResponseError(undefined, new NotSent());
+    const waiting = { request, visitor, since: performance.now() };
     const connection = this.#idle.pop();
-    if (connection !== undefined) return void this.#give(connection, { request, visitor }, true);
-    this.#waiting.push({ request, visitor });
+    if (connection !== undefined) return void this.#give(connection, waiting, true);
+    this.#waiting.push(waiting);
     const [spare] = this.#spare;
     if (spare === undefined) return void this.#openMore();
     const [socket, release] = spare;
@@ -122,13 +124,15 @@ export class Connections {
     this.#openMore();
   }
 
-  /** While others are open, one is opened only for a request whose patience is over. */
-  #openMore(impatient = this.#busy.size === 0): void {
+  /** While others are open, one is opened only for a request whose patience is over; for so many it is. */
+  #openMore(impatient = 0): void {
     if (this.#closed) return;
     while (this.#waiting[0]?.visitor.over === true) this.#waiting.shift();
-    const wanted = Math.min(this.#waiting.length, MOST_OPENING, this.#options.most - this.#busy.size);
-    while (impatient && this.#opening < wanted) void this.#open();
-    if (this.#opening < wanted)
+    const waiting = this.#waiting.length;
+    const room = Math.min(MOST_OPENING, this.#options.most - this.#busy.size);
+    const wanted = Math.min(room, this.#busy.size === 0 ? waiting : impatient);
+    while (this.#opening < wanted) void this.#open();
+    if (this.#opening < Math.min(room, waiting))
       this.#patience ??= setTimeout(() => this.#lookAgain(), this.#options.patienceMs);
   }
 
@@ -136,7 +140,10 @@ export class Connections {
   async #lookAgain(): Promise<void> {
     for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
     this.#patience = undefined;
-    this.#openMore(true);
+    const late = performance.now() - this.#options.patienceMs;
+    // Who came first is first in the queue.
+    const patient = this.#waiting.findIndex(({ since }) => since > late);
+    this.#openMore(patient < 0 ? this.#waiting.length : patient);
   }
 
   async #open(): Promise<void> {
