@@ -6,7 +6,7 @@ import { newAssistant } from '../brokers/objectstore/testing/assistant.ts';
 import { setStage } from '../brokers/objectstore/testing/stage.ts';
 import { ensureBuilt } from '../e2e/cluster/builds/go.ts';
 import { withBoto3 } from './objectstore/compat/boto3.ts';
-import { withRclone } from './objectstore/compat/rclone.ts';
+import { withRclone } from './objectstore/compat/rclone/run.ts';
 import { withS3cmd } from './objectstore/compat/s3cmd.ts';
 import { RCLONE } from './objectstore/contestants.ts';
 import type { Report } from './report.ts';

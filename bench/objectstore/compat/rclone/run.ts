@@ -3,9 +3,16 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { S3Keys } from '../../../brokers/objectstore/front/testing/clients.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
-import { RCLONE_CASES } from './rclone-cases.ts';
+import type { S3Keys } from '../../../../brokers/objectstore/front/testing/clients.ts';
+
+import { type Outcome, outcomeOf } from '../outcome.ts';
+import { CHANGES } from './changes.ts';
+import { LIMITS } from './limits.ts';
+import { LOOKS } from './looks.ts';
+import { TRANSFERS } from './transfers.ts';
+
+/** Each on ground of its own, so that several go at once. */
+const CASES = { ...LOOKS, ...TRANSFERS, ...CHANGES, ...LIMITS };
 
 /** What a case has: rclone, a directory of its own, and a place of its own in each bucket. */
 export interface Ground {
@@ -48,7 +55,7 @@ export async function withRclone(
     ]);
     return { stdout, stderr, good: code === 0 };
   };
-  const waiting = Object.entries(RCLONE_CASES).map(([name, act], i) => async () => {
+  const waiting = Object.entries(CASES).map(([name, act], i) => async () => {
     const local = join(directory, `rclone-${i}`);
     mkdirSync(local);
     const ground: Ground = {

@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { lines, write } from '../outcome.ts';
+import type { Ground } from './run.ts';
+
+/** What several cases begin with, and how they look at what became of it. */
+
+export type Play = (ground: Ground) => Promise<void>;
+
+export const MIB = 1024 * 1024;
+/** Of files that are to be old. */
+export const OLD = new Date('2020-02-03T04:05:06.789Z');
+/** rclone's least. */
+export const PARTS = ['--s3-chunk-size', '5M', '--s3-upload-cutoff', '5M'];
+
+interface Listed {
+  readonly Path: string;
+  readonly Size: number;
+  readonly ModTime: string;
+  readonly MimeType: string;
+  readonly Hashes?: Readonly<Record<string, string>>;
+  readonly Metadata?: Readonly<Record<string, string>>;
+}
+
+export const found = async ({ rclone }: Ground, ...args: readonly string[]): Promise<readonly Listed[]> =>
+  JSON.parse(await rclone(['lsjson', ...args]));
+
+/** Three files, here and there. */
+export async function three(ground: Ground): Promise<readonly string[]> {
+  write(ground.local, { a: 'one', 'b/c': 'three', 'b/d/e': 'seventeen letters' });
+  await ground.rclone(['copy', ground.local, ground.data]);
+  return ['a', 'b/c', 'b/d/e'];
+}
+
+/** One file of 12 MiB. */
+export function large(ground: Ground): string {
+  write(ground.local, { large: randomBytes(12 * MIB + 1) });
+  return join(ground.local, 'large');
+}
+
+export async function names(ground: Ground, at = ground.data): Promise<string[]> {
+  return lines(await ground.rclone(['lsf', '-R', '--files-only', at])).sort();
+}
