@@ -8,6 +8,7 @@ export {
   retireCapsule,
   type Undecided,
 } from './capsules.ts';
+export { pendingDrops } from './pending.ts';
 export {
   type AuditEntry,
   audit,
