@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- NAME [--quick] [--kills N] [--cluster] [--capsules N] [--only PART,…]`: runs one benchmark of this folder,
- * prints its table for people and ends with one JSON line of its figures for machines. `--quick` ends within a minute.
+ * `npm run bench -- NAME [--quick] [--kills N] [--cluster] [--capsules N] [--rest SECONDS] [--only PART,…]`: runs one
+ * benchmark of this folder, prints its table for people and ends with one JSON line of its figures for machines. `--quick`
+ * ends within a minute.
  */
 import { readdir } from 'node:fs/promises';
 import { cpus, loadavg, totalmem } from 'node:os';
@@ -26,13 +27,14 @@ const { values, positionals } = parseArgs({
     cluster: { type: 'boolean', default: false },
     only: { type: 'string' },
     capsules: { type: 'string' },
+    rest: { type: 'string' },
   },
 });
 const [name] = positionals;
 const known = await names();
 if (name === undefined || positionals.length > 1 || !known.includes(name)) {
   console.error(
-    `usage: npm run bench -- NAME [--quick] [--kills N] [--cluster] [--capsules N] [--only PART,…]\nNAME is one of: ${known.join(', ')}`,
+    `usage: npm run bench -- NAME [--quick] [--kills N] [--cluster] [--capsules N] [--rest SECONDS] [--only PART,…]\nNAME is one of: ${known.join(', ')}`,
   );
   process.exit(2);
 }
@@ -45,6 +47,7 @@ const report = await run({
   ...(values.kills === undefined ? {} : { kills: Number(values.kills) }),
   ...(values.only === undefined ? {} : { only: values.only.split(',') }),
   ...(values.capsules === undefined ? {} : { capsules: Number(values.capsules) }),
+  ...(values.rest === undefined ? {} : { rest: Number(values.rest) }),
 });
 const seconds = Math.round((performance.now() - started) / 100) / 10;
 const machine = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;

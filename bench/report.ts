@@ -13,6 +13,7 @@ export type Row = Readonly<Record<string, number | string>>;
 export interface Benchmark {
   /**
    * `kills`: for what kills, how often, and `capsules`: of how many it makes, where it is not to be the usual number;
+   * `rest`: for how many seconds what it made is left alone;
    * `only`: the parts that are wanted; `cluster`: on the Space that is up, where there is such a form.
    */
   run(options: {
@@ -20,6 +21,7 @@ export interface Benchmark {
     readonly kills?: number;
     readonly cluster?: boolean;
     readonly capsules?: number;
+    readonly rest?: number;
     readonly only?: readonly string[];
   }): Promise<Report>;
 }

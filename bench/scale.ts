@@ -2,7 +2,7 @@
  * What many Capsules and Assistants, suspended from their birth, cost the operator: on a real API server with etcd, and
  * the operator as its image has it, in a process of its own with a ServiceAccount's token. A stand-in plays the kubelet
  * for the one probe of the sandbox; the chart's admission policies are not installed. `--capsules N` for another number of
- * them, with five Assistants each. `SPACE_BENCH_NODE_ARGS` reaches the operator's Node, as for `--cpu-prof`.
+ * them, with five Assistants each, `--rest SECONDS` for a longer rest. `SPACE_BENCH_NODE_ARGS` reaches the operator's Node, as for `--cpu-prof`.
  */
 import { testPrograms } from '../scripts/programs.ts';
 import type { Report } from './report.ts';
@@ -11,22 +11,24 @@ import { inTheatre } from './scale/measure.ts';
 
 const CAPSULES = { quick: 100, full: 1_000 };
 const ASSISTANTS_EACH = 5;
+/** Longer than a silent watch is believed. */
 const REST_SECONDS = { quick: 10, full: 120 };
 
 interface Options {
   readonly quick: boolean;
   readonly capsules?: number;
+  readonly rest?: number;
 }
 
-export async function run({ quick, capsules }: Options): Promise<Report> {
+export async function run({ quick, capsules, rest }: Options): Promise<Report> {
   process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
   const sized = (count: number) => ({ capsules: count, assistants: count * ASSISTANTS_EACH });
   const whole = sized(capsules ?? (quick ? CAPSULES.quick : CAPSULES.full));
   const half = sized(Math.ceil(whole.capsules / 2));
-  const restSeconds = quick ? REST_SECONDS.quick : REST_SECONDS.full;
-  const small = await inTheatre(half, restSeconds);
+  const restSeconds = rest ?? (quick ? REST_SECONDS.quick : REST_SECONDS.full);
+  const small = await inTheatre(half, REST_SECONDS.quick);
   const large = await inTheatre(whole, restSeconds);
-  const judged = judge(whole, small, large);
+  const judged = judge({ ...whole, restSeconds }, small, large);
   return {
     title: `${whole.capsules} Capsules and ${whole.assistants} Assistants, suspended from birth; half of them first`,
     rows: judged.map(({ row }) => row),

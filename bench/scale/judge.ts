@@ -38,7 +38,11 @@ export interface Judged {
 }
 
 /** What it cost against what it may cost. */
-export function judge(size: CrowdSize, small: Cost, large: Cost): Judged[] {
+export function judge(
+  size: CrowdSize & { readonly restSeconds: number },
+  small: Cost,
+  large: Cost,
+): Judged[] {
   const most = (key: string, measure: string, unit: string, figure: number, target: number): Judged =>
     line(key, measure, unit, figure, `≤ ${target}`, figure <= target);
   const told = (key: string, measure: string, unit: string, figure: number): Judged =>
@@ -57,7 +61,7 @@ export function judge(size: CrowdSize, small: Cost, large: Cost): Judged[] {
     told('broker_calls', 'broker calls', '', large.brokerCalls),
     most('peak_rss_mib', 'RSS, peak while settling', 'MiB', large.peakRssMiB, 200),
     told('rss_mib', 'RSS at rest', 'MiB', large.rssMiB),
-    most('rest_writes', 'writes at rest', '', large.restWrites, 0),
+    most('rest_writes', `writes at rest, in ${size.restSeconds} s`, '', large.restWrites, 0),
     line(
       'rest_cpu_percent',
       'CPU at rest',
