@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { request } from 'undici';
 import { z } from 'zod';
+import { withDeadline } from '../runtime/deadline.ts';
 import type { Secret } from '../secret.ts';
 import { isUntrusted, trusting } from './trust.ts';
 
@@ -87,21 +88,23 @@ export function brokerClient(options: BrokerOptions): <T>(call: Call<T>) => Prom
     let code = '<error>';
     try {
       const connection = dispatcher && (await dispatcher());
-      const answer = await request(url.replace(/\/$/, '') + path, {
-        ...(connection ? { dispatcher: connection } : {}),
-        method: init.body === undefined ? 'GET' : 'POST',
-        headers: {
-          accept: 'application/json',
-          traceparent: `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`,
-          ...(init.token ? { authorization: `Bearer ${init.token.reveal()}` } : {}),
-          ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        body: init.body === undefined ? null : JSON.stringify(init.body),
-        signal: AbortSignal.any([init.signal, AbortSignal.timeout(init.timeoutMs)]),
-        headersTimeout: init.timeoutMs,
-        bodyTimeout: init.timeoutMs,
+      const { answer, body } = await withDeadline(init.timeoutMs, [init.signal], async (signal) => {
+        const answer = await request(url.replace(/\/$/, '') + path, {
+          ...(connection ? { dispatcher: connection } : {}),
+          method: init.body === undefined ? 'GET' : 'POST',
+          headers: {
+            accept: 'application/json',
+            traceparent: `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`,
+            ...(init.token ? { authorization: `Bearer ${init.token.reveal()}` } : {}),
+            ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
+          },
+          body: init.body === undefined ? null : JSON.stringify(init.body),
+          signal,
+          headersTimeout: init.timeoutMs,
+          bodyTimeout: init.timeoutMs,
+        });
+        return { answer, body: await limited(answer.body) };
       });
-      const body = await limited(answer.body);
       code = String(answer.statusCode);
       return { status: answer.statusCode, body };
     } catch (cause) {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Agent, type Dispatcher, request } from 'undici';
 import { z } from 'zod';
+import { withDeadline } from '../runtime/deadline.ts';
 import type { Secret } from '../secret.ts';
 
 /** One running copy of the gateway. */
@@ -56,19 +57,21 @@ export function replicaCaller(options: ReplicaOptions): CallReplica {
     try {
       const host = replica.address.includes(':') ? `[${replica.address}]` : replica.address;
       const credential = await token();
-      const response = await request(`${scheme}://${host}:${port}${path}`, {
-        dispatcher: await dispatcher(),
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${credential.reveal()}`,
-          'content-type': 'application/json',
-          traceparent: `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`,
-        },
-        body: JSON.stringify(body),
-        signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
+      const { response, json } = await withDeadline(CALL_MS, [signal], async (ending) => {
+        const response = await request(`${scheme}://${host}:${port}${path}`, {
+          dispatcher: await dispatcher(),
+          method: 'POST',
+          headers: {
+            authorization: `Bearer ${credential.reveal()}`,
+            'content-type': 'application/json',
+            traceparent: `00-${randomBytes(16).toString('hex')}-${randomBytes(8).toString('hex')}-01`,
+          },
+          body: JSON.stringify(body),
+          signal: ending,
+        });
+        code = String(response.statusCode);
+        return { response, json: await limitedJson(response.body) };
       });
-      code = String(response.statusCode);
-      const json = await limitedJson(response.body);
       if (response.statusCode !== 200) {
         const refusal = Refusal.safeParse(json);
         throw new ReplicaError(refusal.success ? refusal.data.error.code : code);

@@ -1,5 +1,6 @@
 import { type Dispatcher, errors } from 'undici';
 import type { Connection } from './connection.ts';
+import { withDeadline } from './deadline.ts';
 import { ApiError, SilenceError, TransportError } from './errors.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -63,10 +64,10 @@ export function apiClient(connection: Connection, observe: Observe = () => {}): 
   return {
     async call<T>(asked: ApiRequest): Promise<T> {
       const timeoutMs = asked.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-      const deadline = AbortSignal.timeout(timeoutMs);
-      const signal = asked.signal ? AbortSignal.any([asked.signal, deadline]) : deadline;
-      const answer = await send(asked, signal, timeoutMs);
-      const text = await bodyText(answer.body, asked);
+      const { answer, text } = await withDeadline(timeoutMs, [asked.signal], async (signal) => {
+        const answer = await send(asked, signal, timeoutMs);
+        return { answer, text: await bodyText(answer.body, asked) };
+      });
       if (answer.statusCode >= 300) throw apiError(asked, answer, text);
       try {
         return JSON.parse(text) as T;

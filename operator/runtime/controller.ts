@@ -1,3 +1,4 @@
+import { withDeadline } from './deadline.ts';
 import { ApiError, isConflict, TerminalError } from './errors.ts';
 import type { Key } from './objects.ts';
 import type { Queue } from './queue.ts';
@@ -43,7 +44,9 @@ async function once(options: ControllerOptions, key: Key): Promise<void> {
   const started = performance.now();
   const took = () => performance.now() - started;
   try {
-    const { requeueAfterMs } = await options.reconcile(key, AbortSignal.timeout(options.deadlineMs));
+    const { requeueAfterMs } = await withDeadline(options.deadlineMs, [], (signal) =>
+      options.reconcile(key, signal),
+    );
     queue.forget(key);
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs, 'low');
     onOutcome(key, requeueAfterMs === undefined ? 'success' : 'requeue_after', took());

@@ -1,5 +1,6 @@
 import type { ApiClient } from './client.ts';
 import { type Clock, sleep } from './clock.ts';
+import { withDeadline } from './deadline.ts';
 import { isConflict, isNotFound } from './errors.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
 import { wireMicroTime } from './wire-time.ts';
@@ -251,14 +252,10 @@ export function fencedClient(
     async call(asked) {
       if (asked.method === 'GET') return client.call(asked);
       lease.check();
-      const signal = asked.signal ? AbortSignal.any([asked.signal, lease.lost]) : lease.lost;
-      const timeoutMs = Math.min(asked.timeoutMs ?? Number.POSITIVE_INFINITY, lease.remainingMs);
-      return client.call({
-        ...asked,
-        signal,
-        timeoutMs: Math.ceil(timeoutMs),
-        beforeSend: () => lease.check(),
-      });
+      const timeoutMs = Math.ceil(Math.min(asked.timeoutMs ?? Number.POSITIVE_INFINITY, lease.remainingMs));
+      return withDeadline(timeoutMs, [asked.signal, lease.lost], (signal) =>
+        client.call({ ...asked, signal, timeoutMs, beforeSend: () => lease.check() }),
+      );
     },
     lines: (asked) => client.lines(asked),
   };
