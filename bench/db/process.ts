@@ -30,13 +30,16 @@ export async function brokerProgram(): Promise<BrokerProgram> {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       const gone = once(child, 'exit').then(() => undefined);
-      // Its log goes on to be read, and forgotten: a line for every request.
       const port = await new Promise<number>((found, failed) => {
-        createInterface({ input: child.stdout }).on('line', (line) => {
+        const lines = createInterface({ input: child.stdout }).on('line', (line) => {
           const said: { msg?: unknown; port?: unknown } = line.includes('"listening"')
             ? JSON.parse(line)
             : {};
-          if (said.msg === 'listening' && typeof said.port === 'number') found(said.port);
+          if (said.msg !== 'listening' || typeof said.port !== 'number') return;
+          found(said.port);
+          // Its log goes on to be read, a line for every request, and nobody here spends time on it.
+          lines.close();
+          child.stdout.resume();
         });
         gone.then(() => failed(new Error('the broker did not start')));
       });
