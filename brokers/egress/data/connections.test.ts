@@ -1,4 +1,3 @@
-import type { RequestListener } from 'node:http';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { makePki, type TestPki } from '../testing/pki.ts';
@@ -84,13 +83,14 @@ function ask(path = '/'): { readonly answer: Promise<number | string>; giveUp():
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => ask().answer));
 const all = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
-/** Answers that are held back until they are let go. */
-function held(): { readonly answer: RequestListener; readonly waiting: () => number; letGo(): void } {
+/** Answers are held back until they are let go; from then on they come at once. */
+function hold(): { readonly waiting: () => number; letGo(): void } {
   const responses: (() => void)[] = [];
+  upstream.answer = (_, response) => void responses.push(() => response.end('ok'));
   return {
-    answer: (_, response) => void responses.push(() => response.end('ok')),
     waiting: () => responses.length,
     letGo: () => {
+      upstream.answer = (_, response) => response.end('ok');
       for (const respond of responses.splice(0)) respond();
     },
   };
@@ -111,8 +111,7 @@ describe('connections to a host', () => {
 
   it('become more for those whose patience is over', async () => {
     begin({ patienceMs: 1 });
-    const slow = held();
-    upstream.answer = slow.answer;
+    const slow = hold();
     const answers = many(20);
     await eventually(() => slow.waiting() === 20);
     expect(upstream.connections()).toBe(20);
@@ -126,12 +125,10 @@ describe('connections to a host', () => {
 
   it('are opened a few at a time, and never more than are allowed', async () => {
     begin({ patienceMs: 1, most: 12 });
-    const slow = held();
-    upstream.answer = slow.answer;
+    const slow = hold();
     const answers = many(20);
     await eventually(() => slow.waiting() === 12);
     expect([opening.most, upstream.connections()]).toEqual([8, 12]);
-    upstream.answer = (_, response) => response.end('ok');
     slow.letGo();
     expect(await answers).toEqual(all(20, 200));
     expect(upstream.connections()).toBe(12);
@@ -152,13 +149,11 @@ describe('connections to a host', () => {
       patienceMs: 1,
       open: () => (reachable ? secure() : Promise.reject(new Error('unreachable'))),
     });
-    const slow = held();
-    upstream.answer = slow.answer;
+    const slow = hold();
     const first = ask().answer;
     await eventually(() => slow.waiting() === 1);
     reachable = false;
     expect(await ask().answer).toBe('unreachable');
-    upstream.answer = (_, response) => response.end('ok');
     slow.letGo();
     expect(await first).toBe(200);
     await quiet();
@@ -169,14 +164,12 @@ describe('connections to a host', () => {
   it('that never open keep nobody from one that is free', async () => {
     let stuck = false;
     begin({ patienceMs: 1, open: () => (stuck ? new Promise(() => undefined) : secure()) });
-    const slow = held();
-    upstream.answer = slow.answer;
+    const slow = hold();
     const first = ask().answer;
     await eventually(() => slow.waiting() === 1);
     stuck = true;
     const second = ask().answer;
     await eventually(() => opening.now === 1);
-    upstream.answer = (_, response) => response.end('ok');
     slow.letGo();
     expect([await first, await second]).toEqual([200, 200]);
   });
@@ -191,14 +184,12 @@ describe('connections to a host', () => {
         return socket;
       },
     });
-    const slow = held();
-    upstream.answer = slow.answer;
+    const slow = hold();
     const first = ask().answer;
     await eventually(() => gates.length === 1);
     gates[0]?.();
     const second = ask().answer;
     await eventually(() => gates.length === 2);
-    upstream.answer = (_, response) => response.end('ok');
     slow.letGo();
     expect([await first, await second]).toEqual([200, 200]);
     gates[1]?.();
@@ -209,13 +200,11 @@ describe('connections to a host', () => {
 
   it('are not opened for who has given up', async () => {
     begin({ patienceMs: 1 });
-    const slow = held();
-    upstream.answer = slow.answer;
+    const slow = hold();
     const first = ask().answer;
     await eventually(() => slow.waiting() === 1);
     const second = ask();
     second.giveUp();
-    upstream.answer = (_, response) => response.end('ok');
     slow.letGo();
     expect(await first).toBe(200);
     await quiet();

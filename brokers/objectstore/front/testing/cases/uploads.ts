@@ -4,56 +4,14 @@ import {
   gives,
   head,
   holds,
-  type Json,
   MIB,
-  type Outcome,
-  on,
   type Params,
   put,
   refused,
   type Step,
   step,
 } from './case.ts';
-
-const LEAST = 5 * MIB;
-const begin = (key: string, params: Params = {}): Step =>
-  step('CreateMultipartUpload', { Key: at(key), ...params }, { keep: { id: 'UploadId' } });
-const part = (
-  key: string,
-  PartNumber: number,
-  Body: Json,
-  outcome: Outcome = {},
-  params: Params = {},
-): Step =>
-  step(
-    'UploadPart',
-    { Key: at(key), UploadId: '{id}', PartNumber, Body, ...params },
-    { keep: outcome.refused === undefined ? { [`part${PartNumber}`]: 'ETag' } : {}, ...outcome },
-  );
-const complete = (
-  key: string,
-  numbers: readonly number[],
-  outcome: Outcome = {},
-  params: Params = {},
-): Step => {
-  const Parts = numbers.map((PartNumber) => ({ PartNumber, ETag: `{part${PartNumber}}` }));
-  return finish(key, Parts, outcome, params);
-};
-const finish = (key: string, Parts: readonly Json[], outcome: Outcome = {}, params: Params = {}): Step =>
-  step(
-    'CompleteMultipartUpload',
-    { Key: at(key), UploadId: '{id}', MultipartUpload: { Parts }, ...params },
-    outcome,
-  );
-const abort = (key: string, outcome: Outcome = {}): Step =>
-  step('AbortMultipartUpload', { Key: at(key), UploadId: '{id}' }, outcome);
-const parts = on('ListParts');
-const uploads = (params: Params, Uploads: Json, outcome: Outcome = {}): Step =>
-  step(
-    'ListMultipartUploads',
-    { Prefix: '{home}/', ...params },
-    { ...outcome, gives: { Uploads, ...outcome.gives } },
-  );
+import { abort, begin, complete, finish, LEAST, part, parts, uploads } from './upload-steps.ts';
 
 export const UPLOADS: readonly Case[] = [
   {
