@@ -18,6 +18,8 @@ export interface Context {
   readonly verifications: { readonly perSecond: number; readonly burst: number };
   /** Bytes that a Capsule may hold whose spec names no quota. */
   readonly defaultQuotaBytes: number;
+  /** Resolves when no replica goes on with a principal that it found before the call. */
+  readonly leasesLapse: () => Promise<void>;
   readonly log: Logger;
   readonly metrics: BrokerMetrics;
   /** A place where a test may end the process; does nothing in service. */

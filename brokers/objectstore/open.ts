@@ -10,6 +10,7 @@ import { openCustody } from './custody/open.ts';
 import { abortUnder } from './data/uploads.ts';
 import { openGrants } from './grants/open.ts';
 import { createBrokerMetrics } from './metrics.ts';
+import { leasesLapse } from './principals/lease.ts';
 import { placeNames } from './principals/names.ts';
 import { createSweep } from './principals/sweep.ts';
 import { migrate } from './registry/migrations.ts';
@@ -64,6 +65,7 @@ export async function openContext(
     custody,
     verify: createVerify(reach),
     verifications: { perSecond: aMinute / 60, burst: aMinute },
+    leasesLapse,
     log,
     metrics,
     failpoint,

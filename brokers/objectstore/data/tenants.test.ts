@@ -1,6 +1,7 @@
 import { digestOf, newToken, Secret } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LEASE_MS } from '../principals/lease.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
 import { createTenants } from './tenants.ts';
 
@@ -40,22 +41,43 @@ test('many who ask at once are answered by few statements, each with what is its
   expect(asked.length).toBeLessThanOrEqual(2);
 });
 
-test('an answer is never older than the question', async () => {
+test('who was found is known for the time of a lease, and nobody for none', async () => {
   const { broker } = stage;
-  const capsule = await broker.capsule('fresh');
-  const token = await broker.workload(capsule, 'fresh', 'app');
-  const digest = digestOf(new Secret(token));
-  const tenants = createTenants(broker.context.connections.lookup, 1_000);
-  // Somebody asks without a pause, so that a look-up is always on its way.
-  let asking = true;
-  const others = (async () => {
-    while (asking) await tenants.byDigest(digest);
-  })();
-  expect((await tenants.byDigest(digest))?.app).toBe('app');
-  await capsule.drop('fresh', 'app');
-  expect(await tenants.byDigest(digest)).toBeUndefined();
-  asking = false;
-  await others;
+  const capsule = await broker.capsule('lease');
+  const digest = digestOf(new Secret(await broker.workload(capsule, 'lease', 'app')));
+  const { session, asked } = counted();
+  let time = 0;
+  const tenants = createTenants(session, 1_000, () => time);
+  const ask = async (at: number, who = digest) => {
+    time = at;
+    const tenant = await tenants.byDigest(who);
+    return [tenant?.app, asked.length];
+  };
+  expect(await ask(0)).toEqual(['app', 1]);
+  expect(await ask(LEASE_MS - 1)).toEqual(['app', 1]);
+  expect(await ask(LEASE_MS)).toEqual(['app', 2]);
+  const nobody = digestOf(newToken('osw'));
+  expect(await ask(LEASE_MS, nobody)).toEqual([undefined, 3]);
+  expect(await ask(LEASE_MS, nobody)).toEqual([undefined, 4]);
+});
+
+test('a lease begins before its look-up, however long that takes', async () => {
+  const { broker } = stage;
+  const capsule = await broker.capsule('slow');
+  const digest = digestOf(new Secret(await broker.workload(capsule, 'slow', 'app')));
+  const { session, asked } = counted();
+  let time = 0;
+  const slow: Session = {
+    run: async (...statement) => {
+      const rows = await session.run(...statement);
+      time += LEASE_MS;
+      return rows as never;
+    },
+  };
+  const tenants = createTenants(slow, 1_000, () => time);
+  await tenants.byDigest(digest);
+  await tenants.byDigest(digest);
+  expect(asked.length).toBe(2);
 });
 
 test('nobody is found by a digest that only begins like another', async () => {

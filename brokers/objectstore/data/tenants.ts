@@ -1,5 +1,6 @@
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
+import { LEASE_MS } from '../principals/lease.ts';
 import { type Room, roomOf } from './address.ts';
 
 /** An Assistant that proved itself, and what is its own. */
@@ -14,7 +15,7 @@ export interface Tenant {
   readonly digest: TokenDigest;
 }
 
-/** Looks up who is behind a digest, or behind its first bytes; undefined for nobody. Never from a cache. */
+/** Looks up who is behind a digest, or behind its first bytes; undefined for nobody. */
 export interface Tenants {
   byDigest(digest: TokenDigest): Promise<Tenant | undefined>;
   /** By the first 16 bytes, which name a principal in S3 access keys. */
@@ -50,11 +51,19 @@ const HIGHEST = Buffer.alloc(32 - HANDLE_BYTES, 0xff);
 /** Everybody whose request the sockets had by now has asked. */
 const turnEnds = () => new Promise<void>((resolve) => setImmediate(resolve));
 
+/** Those whose lease has lapsed are forgotten when there are more. */
+const MOST_LEASES = 1_000;
+
 /**
- * Requests that come together, or while a look-up is on its way, share the next one: under load many are answered by
- * one statement, and each by one that began after it arrived, so a retired principal is refused at once.
+ * Who was found is known for the time of a lease. Requests that come together, or while a look-up is on its way, share
+ * the next one: under load many are answered by one statement, and each by one that began after it arrived.
  */
-export function createTenants(lookup: Session, defaultQuota: number): Tenants {
+export function createTenants(
+  lookup: Session,
+  defaultQuota: number,
+  now: () => number = () => performance.now(),
+): Tenants {
+  const leases = new Map<string, { readonly tenant: Tenant; readonly until: number }>();
   let gathering:
     | { readonly handles: Map<string, Buffer>; readonly rows: Promise<Map<string, Tenant>> }
     | undefined;
@@ -62,14 +71,26 @@ export function createTenants(lookup: Session, defaultQuota: number): Tenants {
 
   async function find(handles: ReadonlyMap<string, Buffer>): Promise<Map<string, Tenant>> {
     const all = [...handles.values()];
+    const until = now() + LEASE_MS;
     const rows =
       all.length === 1
         ? await lookup.run<TenantRow>('find workload', FIND_ONE, [all[0], HIGHEST])
         : await lookup.run<TenantRow>('find workloads', FIND_SEVERAL, [all, HIGHEST]);
-    return new Map(rows.map((row) => [handleOf(row.digest), tenantOf(row, defaultQuota)]));
+    const found = new Map(rows.map((row) => [handleOf(row.digest), tenantOf(row, defaultQuota)]));
+    if (leases.size > MOST_LEASES) forgetLapsed();
+    for (const [name, tenant] of found) leases.set(name, { tenant, until });
+    return found;
+  }
+
+  function forgetLapsed(): void {
+    const at = now();
+    for (const [name, { until }] of leases) if (until <= at) leases.delete(name);
   }
 
   async function byHandle(handle: Buffer): Promise<Tenant | undefined> {
+    const name = handle.toString('hex');
+    const lease = leases.get(name);
+    if (lease !== undefined && now() < lease.until) return lease.tenant;
     if (gathering === undefined) {
       const handles = new Map<string, Buffer>();
       const rows = running.then(turnEnds).then(() => {
@@ -79,7 +100,6 @@ export function createTenants(lookup: Session, defaultQuota: number): Tenants {
       running = rows.catch(() => undefined);
       gathering = { handles, rows };
     }
-    const name = handle.toString('hex');
     gathering.handles.set(name, handle);
     return (await gathering.rows).get(name);
   }

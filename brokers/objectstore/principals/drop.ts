@@ -40,7 +40,9 @@ export async function dropWorkload(
     return { place: row.place, alreadyAbsent: decision === 'already absent' };
   });
   context.failpoint('drop:after-cut');
-  if (!alreadyAbsent) await finishDrop(context, entry, workload, place);
+  if (alreadyAbsent) return { alreadyAbsent };
+  await context.leasesLapse();
+  await finishDrop(context, entry, workload, place);
   return { alreadyAbsent };
 }
 
@@ -78,6 +80,7 @@ export async function dropCapsule(context: Context, call: Call, capsule: string)
     return { life, place: await placeOf(session, capsule) };
   });
   context.failpoint('capsule-drop:after-cut');
+  await context.leasesLapse();
   await context.sweep(place);
   context.failpoint('capsule-drop:after-sweep');
   await clearCustody(context.custody, capsule);

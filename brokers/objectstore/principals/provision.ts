@@ -42,14 +42,17 @@ export function provisionCapsule(
   );
 }
 
-/** Registers a workload with its principal, or another principal for a workload. True when the workload is new. */
-export function createWorkload(
+/**
+ * Registers a workload with its principal, or another principal for a workload. True when the workload is new. A retry
+ * finds what it asked for and waits all the same: who was there before may have been replaced a moment ago.
+ */
+export async function createWorkload(
   context: Context,
   call: Call,
   workload: Workload,
   principal: TokenDigest,
 ): Promise<boolean> {
-  return unlessTaken(
+  const created = await unlessTaken(
     context.connections.transaction(async (session) => {
       const { life } = await authorisedCapsule(session, call, workload.capsule, 'apps');
       const outcome = await ensureWorkload(context, session, workload, life, principal);
@@ -58,6 +61,8 @@ export function createWorkload(
       return outcome === 'created';
     }),
   );
+  if (!created) await context.leasesLapse();
+  return created;
 }
 
 async function ensureWorkload(
