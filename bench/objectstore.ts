@@ -84,8 +84,8 @@ export async function run({ quick, only }: Options): Promise<Report> {
           for (const contestant of all) await store(contestant, size);
           await settle();
         }
-        // One client alone asks too little in a moment for those whose code is compiled as it runs.
-        const warming = { method, size, clients: 16, seconds: plan.seconds / 2 };
+        // Those whose code is compiled as it runs take some ten thousand requests for it.
+        const warming = { method, size, clients: 16, seconds: 2 * plan.seconds };
         if (!isLong(size)) for (const contestant of all) await closedLoop(contestant, warming);
         for (const clients of plan.clients) {
           const load: Load = { method, size, clients, seconds: plan.seconds };

@@ -20,7 +20,7 @@ export interface Owner {
   readonly definition: string;
 }
 
-/** Values of stored inputs at rest: opened for one request each, and kept nowhere in the clear. */
+/** Values of stored inputs at rest: opened for the requests of a moment, and kept nowhere in the clear. */
 export interface Custody {
   seal(owner: Owner, value: Secret<string>): Promise<string>;
   /** Undefined when it was sealed for somebody else, or to go elsewhere. */

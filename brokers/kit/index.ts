@@ -1,3 +1,4 @@
+export { Bag, type Bagged } from './bag.ts';
 export { checkBodyHead, readJsonObject } from './body.ts';
 export {
   ConfigError,

@@ -1,4 +1,5 @@
 import type { TLSSocket } from 'node:tls';
+import { Bag, type Bagged } from '@space/broker-kit';
 import { Client, type Dispatcher } from 'undici';
 
 /** A request on its way to a host. */
@@ -34,7 +35,7 @@ export class NotSent extends Error {
 /** At once, so that a burst costs this thread a few handshakes and not one for each of its requests. */
 const MOST_OPENING = 8;
 
-interface Connection {
+interface Connection extends Bagged {
   readonly client: Client;
   /** undici takes it with the first request, and not before. */
   readonly socket: TLSSocket;
@@ -54,7 +55,7 @@ interface Waiting {
 export class Connections {
   readonly #options: ConnectionOptions;
   readonly #idle: Connection[] = [];
-  readonly #busy = new Set<Connection>();
+  readonly #busy = new Bag<Connection>();
   /** Opened for somebody who was served by another. */
   readonly #spare = new Map<TLSSocket, () => void>();
   readonly #waiting: Waiting[] = [];
@@ -89,7 +90,7 @@ export class Connections {
     clearTimeout(this.#patience);
     for (const socket of this.#spare.keys()) socket.destroy();
     for (const { visitor } of this.#waiting.splice(0)) visitor.onResponseError(undefined, new NotSent());
-    await Promise.all([...this.#idle.splice(0), ...this.#busy].map(({ client }) => client.destroy()));
+    await Promise.all([...this.#idle.splice(0), ...this.#busy.all()].map(({ client }) => client.destroy()));
   }
 
   #give(connection: Connection, { request, visitor }: Waiting, reused: boolean): void {
@@ -108,7 +109,7 @@ export class Connections {
   }
 
   #free(connection: Connection): void {
-    if (!this.#busy.delete(connection)) return;
+    if (!this.#busy.remove(connection)) return;
     const next = this.#next();
     if (next === undefined) this.#idle.push(connection);
     else this.#give(connection, next, true);
@@ -118,7 +119,7 @@ export class Connections {
   #discard(connection: Connection, cause?: unknown): void {
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
-    this.#busy.delete(connection);
+    this.#busy.remove(connection);
     void connection.client.destroy(new NotSent({ cause }));
     connection.socket.destroy();
     this.#openMore();
@@ -172,7 +173,7 @@ export class Connections {
         queueMicrotask(() => (again ? done(new NotSent(), null) : done(null, socket)));
       },
     });
-    const connection = { client, socket };
+    const connection = { client, socket, at: -1 };
     const discard = (_: URL, __: readonly Dispatcher[], error: Error) => this.#discard(connection, error);
     client
       .on('drain', () => this.#free(connection))

@@ -18,6 +18,7 @@ import { Ending } from './ending.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
 import { relay } from './relay.ts';
+import { sharedInTurn } from './turn.ts';
 import type { Upstreams } from './upstreams.ts';
 import type { Usage } from './usage.ts';
 
@@ -50,6 +51,10 @@ interface Admitted {
  */
 export function serveInput(options: InputOptions) {
   const { policies, custody, upstreams, limits, usage, record, onOpen } = options;
+  const opened = sharedInTurn(({ owner, envelope }: LiveInput) => {
+    const value = custody.open(owner, envelope)?.reveal();
+    return value === undefined ? undefined : { value, scrubber: options.scrubberOf(value) };
+  });
 
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const line: Line = {
@@ -77,6 +82,7 @@ export function serveInput(options: InputOptions) {
       line.tenant = tenant;
       let digest: string | undefined;
       release = usage.begin(tenant, 'requests', {
+        at: -1,
         permitted: () =>
           caller.stays() &&
           (digest === undefined || [...tenant.inputs.values()].some((i) => i.digest === digest)),
@@ -119,9 +125,9 @@ export function serveInput(options: InputOptions) {
       signing === undefined
         ? undefined
         : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, ending.signal);
-    const value = custody.open(input.owner, input.envelope)?.reveal();
-    if (value === undefined) throw new Problem('input_unavailable');
-    const scrubber = options.scrubberOf(value);
+    const entered = opened(input);
+    if (entered === undefined) throw new Problem('input_unavailable');
+    const { value, scrubber } = entered;
     const filling =
       signing === undefined
         ? value

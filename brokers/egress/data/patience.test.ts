@@ -247,10 +247,32 @@ describe('an upstream', () => {
     expect(codeOf(await talk(head('GET', '')))).toBe('upstream_timeout');
   });
 
-  it('that takes no body is given up', async () => {
-    await start({ bodyIdleMs: SOON }, (socket) => socket.pause());
-    const text = await talk(head('POST', `content-length: ${25 * 1024 * 1024}\r\n`), flood);
-    expect(codeOf(text)).toBe('upstream_timeout');
+  it.each([{ bodyIdleMs: SOON }, { answerMs: SOON }])(
+    'that takes no body is given up: %o',
+    async (limits) => {
+      await start(limits, (socket) => socket.pause());
+      const text = await talk(head('POST', `content-length: ${25 * 1024 * 1024}\r\n`), flood);
+      expect(codeOf(text)).toBe('upstream_timeout');
+    },
+  );
+
+  it('that takes a body for longer than it may answer late is waited for', async () => {
+    const [pieces, answerMs] = [8, 2_000];
+    await start({ answerMs }, (socket) => {
+      let body = '';
+      socket.setEncoding('latin1').on('data', (text) => {
+        body += text;
+        if (body.endsWith('the end')) socket.write(`${OK}content-length: 2\r\n\r\nok`);
+      });
+    });
+    const text = await talk(head('POST', `content-length: ${10 * pieces + 7}\r\n`), async (socket) => {
+      for (let i = 0; i < pieces; i++) {
+        socket.write('ten bytes.');
+        await new Promise((resolve) => setTimeout(resolve, answerMs / 4));
+      }
+      socket.write('the end');
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
   });
 
   it('that promises an answer again and again is given up', async () => {

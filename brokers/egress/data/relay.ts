@@ -23,9 +23,9 @@ export interface Receiver {
   readonly scrubber: Scrubber;
   readonly line: Line;
   readonly ending: Ending;
-  /** How long the caller may take nothing of what is written. */
+  /** How long the caller may take nothing of what is written, and the host write nothing of what it has begun. */
   readonly idleMs: number;
-  /** How long the host may promise an answer. */
+  /** How long the host may take nothing of a request, not begin with its answer, or promise one. */
   readonly answerMs: number;
 }
 
@@ -83,7 +83,11 @@ class Relay implements Visitor {
   #silent: NodeJS.Immediate | undefined;
   /** … and this, when it has come, for the second. */
   #first: Buffer | undefined;
+  /** Runs while it is the caller that everybody waits for. */
   #idle: NodeJS.Timeout | undefined;
+  /** For the host. Not undici's own: those of a request that is done outlive many collections of young objects. */
+  #late: NodeJS.Timeout | undefined;
+  #takenBytes = 0;
   #heard = false;
   #repeated = false;
   #promises = 0;
@@ -106,13 +110,17 @@ class Relay implements Visitor {
 
   onRequestStart(upstream: Dispatcher.DispatchController): void {
     this.#upstream = upstream;
+    this.#await(this.#to.answerMs);
     // It may have waited for a connection until then.
     const { reason } = this.#to.ending;
     if (reason !== undefined) upstream.abort(reason);
   }
 
   onRequestSent(): void {
-    this.#to.line.bytesOut += this.#errand.wholeBytes;
+    const { line } = this.#to;
+    line.bytesOut += this.#errand.wholeBytes;
+    this.#takenBytes = line.bytesOut;
+    this.#late?.refresh();
   }
 
   onResponseStarted(): void {
@@ -132,12 +140,14 @@ class Relay implements Visitor {
     response.sendDate = false;
     response.writeHead(status, responseHeaders(raw, scrubber));
     this.#scrub = scrubber.body();
+    this.#await(this.#to.idleMs);
     // The head goes with the body's first part if that is there already, and before it if not: an event stream may be
     // silent for long. Two writes for a short answer are most of what it costs.
     this.#silent = setImmediate(() => this.#speak());
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#late?.refresh();
     const bytes = this.#scrub?.push(chunk);
     if (bytes === undefined || bytes.length === 0) return;
     this.#to.line.bytesIn += bytes.length;
@@ -180,6 +190,19 @@ class Relay implements Visitor {
     this.#promises += 1;
     if (this.#promises > MOST_PROMISES) throw new Problem('upstream_failed');
     if (performance.now() - this.#promisedAt > this.#to.answerMs) throw new Problem('upstream_timeout');
+    this.#late?.refresh();
+  }
+
+  #await(ms: number): void {
+    clearTimeout(this.#late);
+    this.#late = setTimeout(() => {
+      const { bytesOut } = this.#to.line;
+      // It takes what is sent to it, or the caller does not take what it has sent.
+      if (bytesOut === this.#takenBytes && this.#idle === undefined)
+        return this.#to.ending.end(new Problem('upstream_timeout'));
+      this.#takenBytes = bytesOut;
+      this.#late?.refresh();
+    }, ms);
   }
 
   #speak(): void {
@@ -200,6 +223,7 @@ class Relay implements Visitor {
     response.once('drain', () => {
       clearTimeout(this.#idle);
       this.#idle = undefined;
+      this.#late?.refresh();
       this.#upstream?.resume();
     });
   }
@@ -207,6 +231,7 @@ class Relay implements Visitor {
   #finish(error?: unknown): void {
     clearImmediate(this.#silent);
     clearTimeout(this.#idle);
+    clearTimeout(this.#late);
     this.#silent = undefined;
     this.#settle?.(error);
     this.#settle = undefined;
@@ -221,13 +246,11 @@ const codeOf = (error: Error): string =>
 
 /** The connection, and not what was said on it. */
 const LOST = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
-const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_CONNECT_TIMEOUT']);
 
 /** undici's failures in our words; those of ours pass through it unchanged. */
 function upstreamProblem(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
   const code = codeOf(error);
-  if (TIMEOUTS.has(code)) return new Problem('upstream_timeout', { cause: error });
   const transport =
     error instanceof NotSent ||
     code.startsWith('UND_ERR') ||

@@ -60,6 +60,7 @@ export function serveTunnel(options: TunnelOptions) {
       line.host = host;
       if (!agreesWithTarget(request, host)) throw new Problem('invalid_request');
       const held = {
+        at: -1,
         permitted: () => caller.stays() && tenant.hosts.has(host),
         end: () => {
           line.code = 'ended';

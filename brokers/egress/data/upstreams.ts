@@ -47,8 +47,9 @@ export function createUpstreams(options: {
       keepMs: KEEP_ALIVE_MS,
       patienceMs: PATIENCE_MS,
       client: {
-        headersTimeout: limits.answerMs,
-        bodyTimeout: limits.bodyIdleMs,
+        // Both waits are the relay's.
+        headersTimeout: 0,
+        bodyTimeout: 0,
         keepAliveTimeout: KEEP_ALIVE_MS,
         maxHeaderSize: 32 * 1024,
       },

@@ -22,7 +22,7 @@ export function createUsage(limits: DataLimits): Usage {
       counts[kind] += 1;
       tenant.held.add(held);
       return () => {
-        if (tenant.held.delete(held)) counts[kind] -= 1;
+        if (tenant.held.remove(held)) counts[kind] -= 1;
       };
     },
   };

@@ -1,4 +1,4 @@
-import { ServiceError } from '@space/broker-kit';
+import { Bag, ServiceError } from '@space/broker-kit';
 import type { AnswerOf, PolicyPut, RequestOf } from '../contract.ts';
 import { type Custody, keyIdOf } from '../custody.ts';
 import { type LiveInput, liveInput, ownerOf, type Tenant, tenantKey } from './tenant.ts';
@@ -101,7 +101,7 @@ export class Policies {
 
   /** Ends everything that is open. */
   endAll(): void {
-    for (const { held } of this.#tenants.values()) for (const one of [...held]) one.end();
+    for (const { held } of this.#tenants.values()) for (const one of held.all()) one.end();
   }
 
   /** The policy that a message is about; one of an earlier life of the Assistant is ended. */
@@ -128,7 +128,7 @@ export class Policies {
       addresses: new Set(),
       hosts: new Set(),
       inputs: new Map(),
-      held: new Set(),
+      held: new Bag(),
     };
   }
 
@@ -145,7 +145,7 @@ export class Policies {
   }
 
   #apply(tenant: Tenant): void {
-    for (const held of [...tenant.held]) if (!held.permitted()) held.end();
+    for (const held of tenant.held.all()) if (!held.permitted()) held.end();
     for (const watcher of [...this.#watchers]) watcher();
   }
 }

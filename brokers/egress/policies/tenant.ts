@@ -1,3 +1,4 @@
+import type { Bag, Bagged } from '@space/broker-kit';
 import { type Definition, definitionDigest, type SigningProfile } from '@space/manifests';
 import type { PolicyPut } from '../contract.ts';
 import { compileRoutes, type RouteMatch } from '../core/route.ts';
@@ -20,7 +21,7 @@ export interface LiveInput {
 }
 
 /** Something that a policy permits to be open, and that ends when a later one does not. */
-export interface Held {
+export interface Held extends Bagged {
   /** Whether it would still be begun now. */
   permitted(): boolean;
   end(): void;
@@ -38,7 +39,7 @@ export interface Tenant {
   hosts: ReadonlySet<string>;
   inputs: ReadonlyMap<string, LiveInput>;
   /** Tunnels and requests that are open. */
-  readonly held: Set<Held>;
+  readonly held: Bag<Held>;
 }
 
 export const tenantKey = ({ capsule_id, app_id }: { capsule_id: string; app_id: string }) =>

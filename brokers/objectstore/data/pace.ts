@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Bag, type Bagged } from './bag.ts';
+import { Bag, type Bagged } from '@space/broker-kit';
 
 /** A body under way, in either direction. */
 interface Transfer {

@@ -1,4 +1,4 @@
-/** What is in a bag knows where; -1 is nowhere. */
+/** What is in a bag knows where; -1 is nowhere. It can be in one at a time. */
 export interface Bagged {
   at: number;
 }
@@ -15,15 +15,20 @@ export class Bag<One extends Bagged> {
     one.at = this.#all.push(one) - 1;
   }
 
-  /** Does nothing for what is not in it any more. */
-  remove(one: One): void {
-    if (one.at === -1) return;
+  get size(): number {
+    return this.#all.length;
+  }
+
+  /** False, and nothing else, for what is not in it any more. */
+  remove(one: One): boolean {
+    if (one.at === -1) return false;
     const last = this.#all.pop();
     if (last !== undefined && last !== one) {
       this.#all[one.at] = last;
       last.at = one.at;
     }
     one.at = -1;
+    return true;
   }
 
   /** As they are now, whatever is added or removed meanwhile. */

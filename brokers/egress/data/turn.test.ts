@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { sharedInTurn } from './turn.ts';
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('who asks for the same in one turn shares it, and later ones do not', async () => {
+  let count = 0;
+  const make = sharedInTurn((key: string) => {
+    count += 1;
+    return `${key}${count}`;
+  });
+  expect([make('a'), make('a')]).toEqual(['a1', 'a1']);
+  await Promise.resolve();
+  expect(make('a')).toBe('a1');
+  await turn();
+  expect([make('a'), make('a')]).toEqual(['a2', 'a2']);
+});
+
+test('nobody gets what was made for another', async () => {
+  let count = 0;
+  const make = sharedInTurn((key: string) => {
+    count += 1;
+    return `${key}${count}`;
+  });
+  expect([make('a'), make('b'), make('b'), make('a')]).toEqual(['a1', 'b2', 'b2', 'a3']);
+  await turn();
+  expect(make('a')).toBe('a4');
+});
+
+test('what could not be made is tried again', () => {
+  let fails = true;
+  const make = sharedInTurn((key: string) => {
+    if (fails) throw new Error('not now');
+    return key;
+  });
+  expect(() => make('a')).toThrow('not now');
+  fails = false;
+  expect(make('a')).toBe('a');
+});
