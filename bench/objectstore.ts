@@ -77,6 +77,11 @@ export async function run({ quick, only }: Options): Promise<Report> {
       targets.push(...targetsOf(what, results));
     };
 
+    /** Those whose code is compiled as it runs take some ten thousand requests for it, and forget it when it rests. */
+    const warm = async (method: Method, size: number) => {
+      for (const one of all) await closedLoop(one, { method, size, clients: 16, seconds: 2 * plan.seconds });
+    };
+
     for (const size of plan.sizes) {
       for (const method of METHODS) {
         if (!wanted(partOf(method, size))) continue;
@@ -84,9 +89,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
           for (const contestant of all) await store(contestant, size);
           await settle();
         }
-        // Those whose code is compiled as it runs take some ten thousand requests for it.
-        const warming = { method, size, clients: 16, seconds: 2 * plan.seconds };
-        if (!isLong(size)) for (const contestant of all) await closedLoop(contestant, warming);
+        if (!isLong(size)) await warm(method, size);
         for (const clients of plan.clients) {
           const load: Load = { method, size, clients, seconds: plan.seconds };
           await compare(`${method} ${label(size)} × ${clients}`, (one) => closedLoop(one, load));
@@ -97,6 +100,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     if (wanted('rate')) {
       for (const contestant of all) await store(contestant, KIB);
       await settle();
+      await warm('GET', KIB);
       const load = { size: KIB, clients: 16, seconds: plan.seconds };
       const { perSecond } = await closedLoop(broker, { ...load, method: 'GET' });
       const offered = Math.round(perSecond * STEADY_SHARE);

@@ -26,8 +26,9 @@ afterEach(async () => {
   server.close();
 });
 
-const get = (into: (head: Head) => Writable, signal?: AbortSignal) =>
-  relay(pool, { request: { method: 'GET', path: '/' }, signal }, into);
+type Patience = NonNullable<Parameters<typeof relay>[1]['patience']>;
+const get = (into: (head: Head) => Writable, signal?: AbortSignal, patience?: Patience) =>
+  relay(pool, { request: { method: 'GET', path: '/' }, signal, ...(patience ? { patience } : {}) }, into);
 
 /** Counts what is written to it; takes nothing more while it is held. */
 function sink(): { readonly to: Writable; bytes: number; release: () => void } {
@@ -165,4 +166,30 @@ test('whoever will not take an answer ends it', async () => {
   };
   await expect(get(refuse)).rejects.toThrow('not for me');
   await expect(get(() => sink().to, AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+});
+
+const NEVER = 60_000;
+const SOON = 200;
+
+test('an upstream that does not begin with its answer is given up', async () => {
+  answer = () => undefined;
+  const late = get(() => sink().to, undefined, { headMs: SOON, pieceMs: NEVER });
+  await expect(late).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' });
+});
+
+test('an upstream that stops within its answer is given up', async () => {
+  answer = (response) => void response.writeHead(200, { 'content-length': 10 }).write('half');
+  const late = get(() => sink().to, undefined, { headMs: NEVER, pieceMs: SOON });
+  await expect(late).rejects.toMatchObject({ code: 'UND_ERR_BODY_TIMEOUT' });
+});
+
+test('an upstream is not given up for a caller that takes nothing', async () => {
+  answer = (response) => void response.end(Buffer.alloc(8 * MIB));
+  const slow = sink();
+  const done = get(() => slow.to, undefined, { headMs: NEVER, pieceMs: SOON });
+  await until(() => slow.to.writableNeedDrain, 'the caller to be behind');
+  await new Promise((resolve) => setTimeout(resolve, 4 * SOON));
+  slow.release();
+  await done;
+  expect(slow.bytes).toBe(8 * MIB);
 });
