@@ -67,6 +67,8 @@ const schema = z
     BYOK_ALLOWED_BLOCKS: z.string().default('').transform(words),
     /** Candidates of one Capsule that one replica tries out. */
     BYOK_VERIFICATIONS_PER_MINUTE: count(6),
+    /** How long all that is tried with one of them may take. */
+    BYOK_VERIFICATION_SECONDS: count(5),
     /** Objects of a Capsule that selected a credential of its own go there, by grants; else to the Space's bucket. */
     DATA_PLANE_BYOK: z.stringbool().default(false),
     /** The operator's public keys, a JWKS; read only where the data plane needs them. */

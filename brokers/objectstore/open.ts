@@ -63,7 +63,7 @@ export async function openContext(
     }),
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
     custody,
-    verify: createVerify(reach),
+    verify: createVerify({ ...reach, timeoutMs: 1_000 * config.BYOK_VERIFICATION_SECONDS }),
     verifications: { perSecond: aMinute / 60, burst: aMinute },
     leasesLapse,
     log,

@@ -51,7 +51,7 @@ function verifier(
   resolve: (host: string) => Promise<readonly Answer[]>,
   options: { ca?: string | undefined; timeoutMs?: number; denied?: string[] } = {},
 ) {
-  const { timeoutMs = 5_000, denied = [] } = options;
+  const { timeoutMs = 60_000, denied = [] } = options;
   const ca = 'ca' in options ? options.ca : readFileSync(authority.cert, 'utf8');
   return createVerify({ dialler: dialler({ resolve, guard: addressGuard({ denied }) }), ca, timeoutMs });
 }

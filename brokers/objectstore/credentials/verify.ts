@@ -11,17 +11,15 @@ import { guardedClient, type Reach } from './guarded.ts';
 export type Verify = (fields: Fields) => Promise<VerificationCheck | undefined>;
 
 export interface VerifyOptions extends Reach {
-  readonly timeoutMs?: number;
+  readonly timeoutMs: number;
   readonly random?: (bytes: number) => Buffer;
 }
-
-const TIMEOUT_MS = 5_000;
 
 /** Does with the candidate what an Assistant would: list, put, look, read back, delete, under a name of its own. */
 export function createVerify({
   dialler,
   ca,
-  timeoutMs = TIMEOUT_MS,
+  timeoutMs,
   random = randomBytes,
 }: VerifyOptions): Verify {
   return async (fields) => {
