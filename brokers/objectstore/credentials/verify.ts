@@ -16,12 +16,7 @@ export interface VerifyOptions extends Reach {
 }
 
 /** Does with the candidate what an Assistant would: list, put, look, read back, delete, under a name of its own. */
-export function createVerify({
-  dialler,
-  ca,
-  timeoutMs,
-  random = randomBytes,
-}: VerifyOptions): Verify {
+export function createVerify({ dialler, ca, timeoutMs, random = randomBytes }: VerifyOptions): Verify {
   return async (fields) => {
     const target = targetOf(fields);
     // The last fifth is for taking away what was put.
