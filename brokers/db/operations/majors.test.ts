@@ -98,11 +98,11 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
         }
       }
     });
-    // More than the pool holds, so that clones are seen too.
-    for (let i = 0; i < 8; i += 1) expect((await capsule.create('prober', `app${i}`)).status).toBe(200);
+    // More than the pool holds, so that clones are seen too, and until somebody has looked often enough.
+    for (let i = 0; i < 8 || tries <= 20; i += 1)
+      expect((await capsule.create('prober', `app${i}`)).status).toBe(200);
     stop = true;
     await Promise.all(probing);
-    expect(tries).toBeGreaterThan(20);
     expect(inside).toEqual([]);
   });
 
