@@ -36,7 +36,7 @@ interface Options {
  * As fast as answered, callers show what can be done and nothing of the time it takes: that is callers over rate. So
  * injections are also asked for at rates that all can serve, where the time of each counts from when it was due.
  *
- * `--only gateway,nginx` measures injections by these alone, `--only tunnels` all tunnels; a part takes less than a minute.
+ * `--only gateway,nginx` measures injections by these alone, `--only tunnels` all tunnels; a part takes a minute or so.
  */
 export async function run({ quick, only }: Options): Promise<Report> {
   const unknown = only?.find((name) => !PARTS.includes(name));

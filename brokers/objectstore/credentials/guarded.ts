@@ -2,6 +2,7 @@ import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tl
 import { DialError, type Dialler } from '@space/broker-kit';
 import { Client, type Dispatcher, Pool } from 'undici';
 import { freeing } from '../upstream/pieces.ts';
+import { PATIENCE } from '../upstream/relay.ts';
 
 /** How hosts that somebody else named may be reached. */
 export interface Reach {
@@ -35,8 +36,8 @@ export function guardedPool(
     connections,
     pipelining: 1,
     allowH2: false,
-    headersTimeout: 30_000,
-    bodyTimeout: 60_000,
+    headersTimeout: PATIENCE.headMs,
+    bodyTimeout: PATIENCE.pieceMs,
     keepAliveTimeout: 20_000,
     maxHeaderSize: 16 * 1024,
     strictContentLength: true,

@@ -1,4 +1,4 @@
-import { digestOf, newToken, Secret } from '@space/broker-kit';
+import { digestOf, newToken, Secret, type TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LEASE_MS } from '../principals/lease.ts';
@@ -41,10 +41,14 @@ test('many who ask at once are answered by few statements, each with what is its
   expect(asked.length).toBeLessThanOrEqual(2);
 });
 
+/** Of a new Assistant, alone in a Capsule. */
+async function someone(id: string): Promise<TokenDigest> {
+  const capsule = await stage.broker.capsule(id);
+  return digestOf(new Secret(await stage.broker.workload(capsule, id, 'app')));
+}
+
 test('who was found is known for the time of a lease, and nobody for none', async () => {
-  const { broker } = stage;
-  const capsule = await broker.capsule('lease');
-  const digest = digestOf(new Secret(await broker.workload(capsule, 'lease', 'app')));
+  const digest = await someone('lease');
   const { session, asked } = counted();
   let time = 0;
   const tenants = createTenants(session, 1_000, () => time);
@@ -62,9 +66,7 @@ test('who was found is known for the time of a lease, and nobody for none', asyn
 });
 
 test('a lease begins before its look-up, however long that takes', async () => {
-  const { broker } = stage;
-  const capsule = await broker.capsule('slow');
-  const digest = digestOf(new Secret(await broker.workload(capsule, 'slow', 'app')));
+  const digest = await someone('slow');
   const { session, asked } = counted();
   let time = 0;
   const slow: Session = {

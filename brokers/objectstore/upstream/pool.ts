@@ -1,5 +1,6 @@
 import { buildConnector, Pool } from 'undici';
 import { freeing } from './pieces.ts';
+import { PATIENCE } from './relay.ts';
 import { routeOf } from './target.ts';
 
 export interface PoolOptions {
@@ -24,8 +25,8 @@ export function createPool(target: Parameters<typeof routeOf>[0], { connections,
     allowH2: false,
     connect: (to, done) =>
       dial(to, (...[error, socket]) => (error === null ? done(null, freeing(socket)) : done(error, null))),
-    headersTimeout: 30_000,
-    bodyTimeout: 60_000,
+    headersTimeout: PATIENCE.headMs,
+    bodyTimeout: PATIENCE.pieceMs,
     keepAliveTimeout: 20_000,
     maxHeaderSize: 16 * 1024,
     strictContentLength: true,

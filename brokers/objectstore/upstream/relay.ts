@@ -20,7 +20,7 @@ interface Patience {
   readonly pieceMs: number;
 }
 
-const PATIENCE: Patience = { headMs: 30_000, pieceMs: 60_000 };
+export const PATIENCE: Patience = { headMs: 30_000, pieceMs: 60_000 };
 
 /** undici's own timers stay for a second when they are done with, and so become old objects, two for each request. */
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
