@@ -33,6 +33,7 @@ export { type AddressGuard, addressGuard } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens } from './provisioners.ts';
 export { Secret } from './secret.ts';
+export { type GiveBack, SharedPlaces, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';

@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type GiveBack, SharedPlaces, type ShareRefusal } from './shares.ts';
+
+/** Lets promises that are settled run what waits for them. */
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe('places that are shared', () => {
+  it('one key holds at most its share, and the others find places', () => {
+    const reasons: ShareRefusal[] = [];
+    const places = new SharedPlaces({ total: 4, perKey: 2 }, (reason) => reasons.push(reason));
+    const own = [places.tryTake('greedy'), places.tryTake('greedy'), places.tryTake('greedy')];
+    expect(own.map((place) => place !== undefined)).toEqual([true, true, false]);
+    expect(places.tryTake('quiet')).toBeDefined();
+    expect(places.tryTake('other')).toBeDefined();
+    expect(places.tryTake('late')).toBeUndefined();
+    expect(reasons).toEqual(['share', 'full']);
+  });
+
+  it('a place is given back once, however often its holder says so', () => {
+    const places = new SharedPlaces({ total: 2, perKey: 1 });
+    const back = places.tryTake('a');
+    back?.();
+    back?.();
+    expect(places.taken).toBe(0);
+    expect(places.heldBy('a')).toBe(0);
+  });
+
+  it('a long line of one key delays nobody else', async () => {
+    const places = new SharedPlaces({ total: 3, perKey: 2, queued: 300, queuedPerKey: 200, waitMs: 60_000 });
+    const held = [await places.take('greedy'), await places.take('greedy'), await places.take('other')];
+    const order: string[] = [];
+    const line = Array.from({ length: 100 }, () => places.take('greedy').then(() => order.push('greedy')));
+    const quiet = places.take('quiet').then(() => order.push('quiet'));
+    held[0]?.();
+    await settled();
+    held[2]?.();
+    await quiet;
+    expect(order).toEqual(['greedy', 'quiet']);
+    expect(places.waiting).toBe(99);
+    expect(line).toHaveLength(100);
+  });
+
+  it('whoever finds the queue full, or waits too long, hears of it with a time to come back', async () => {
+    const places = new SharedPlaces({ total: 2, perKey: 1, queued: 2, queuedPerKey: 1, waitMs: 5 });
+    await places.take('a');
+    const waits = places.take('a');
+    await expect(places.take('a')).rejects.toMatchObject({ code: 'unavailable', retryAfter: 1 });
+    await expect(waits).rejects.toMatchObject({ code: 'unavailable' });
+    expect(places.waiting).toBe(0);
+  });
+
+  it('whoever gives up leaves the line, and its place goes to the next', async () => {
+    const places = new SharedPlaces({ total: 1, perKey: 1, queued: 4, queuedPerKey: 4, waitMs: 60_000 });
+    const back = await places.take('a');
+    const gone = new AbortController();
+    const given = places.take('b', gone.signal);
+    const next = places.take('c');
+    gone.abort(new Error('left'));
+    await expect(given).rejects.toThrow('left');
+    back();
+    (await next)();
+    expect([places.taken, places.waiting]).toEqual([0, 0]);
+  });
+
+  it.each([
+    [0, 4],
+    [5, 4],
+  ])('a share of %i of %i places is refused', (perKey, total) => {
+    expect(() => new SharedPlaces({ total, perKey })).toThrow(RangeError);
+  });
+
+  it('never more than all places or a share are held, and no place stays free while somebody may have it', async () => {
+    const step = fc.record({
+      act: fc.constantFrom('take', 'try', 'back', 'abort'),
+      key: fc.nat(3),
+      which: fc.nat(20),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+        const [total, perKey] = [4, 2];
+        const places = new SharedPlaces({ total, perKey, queued: 12, queuedPerKey: 6, waitMs: 3_600_000 });
+        const held: { key: string; back: GiveBack }[] = [];
+        const lines: { key: string; gone: AbortController }[] = [];
+        const take = (key: string) => {
+          const line = { key, gone: new AbortController() };
+          lines.push(line);
+          const leave = () => lines.splice(lines.indexOf(line), 1);
+          places.take(key, line.gone.signal).then((back) => {
+            leave();
+            held.push({ key, back });
+          }, leave);
+        };
+        const acts = {
+          take,
+          try: (key: string) => {
+            const back = places.tryTake(key);
+            if (back !== undefined) held.push({ key, back });
+          },
+          back: (_: string, which: number) => held.splice(which % Math.max(1, held.length), 1)[0]?.back(),
+          abort: (_: string, which: number) => lines[which % Math.max(1, lines.length)]?.gone.abort(),
+        };
+        for (const { act, key, which } of steps) {
+          acts[act](`key-${key}`, which);
+          await settled();
+          const count = (of: { key: string }[], name: string) => of.filter((one) => one.key === name).length;
+          expect(places.taken).toBe(held.length);
+          expect(places.waiting).toBe(lines.length);
+          expect(held.length).toBeLessThanOrEqual(total);
+          for (const { key: name } of held) expect(count(held, name)).toBeLessThanOrEqual(perKey);
+          const couldHave = lines.some((line) => count(held, line.key) < perKey);
+          expect(held.length < total && couldHave).toBe(false);
+        }
+        for (const { gone } of [...lines]) gone.abort();
+        await settled();
+        for (const { back } of held.splice(0)) back();
+        expect([places.taken, places.waiting]).toEqual([0, 0]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
