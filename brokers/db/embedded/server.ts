@@ -19,6 +19,7 @@ import pg from 'pg';
 import { freePort } from '../../kit/testing/ports.ts';
 import { derivationKey, scramVerifier } from '../core/credentials.ts';
 import { type PostgresMajor, postgresPrograms } from './binaries.ts';
+import { neighbourSettings } from './settings.ts';
 
 /** A PostgreSQL of our own on loopback, bootstrapped with the files that production uses. */
 export interface EmbeddedServer {
@@ -56,7 +57,8 @@ const NOBODY = 65_534;
 const SQL = new URL('../postgres/', import.meta.url);
 
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<EmbeddedServer> {
-  const programs = postgresPrograms(options.major ?? '18');
+  const major = options.major ?? '18';
+  const programs = postgresPrograms(major);
   const place = options.place ?? (options.durable === false ? memory() : tmpdir());
   const directory = mkdtempSync(join(place, 'space-postgres-'));
   const data = join(directory, 'data');
@@ -107,7 +109,8 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
       '--auth=trust',
     ]);
     writeFileSync(join(data, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
-    appendFileSync(join(data, 'postgresql.conf'), settings(options, port, directory));
+    const neighbours = neighbourSettings(readFileSync(new URL('settings.conf', SQL), 'utf8'), major);
+    appendFileSync(join(data, 'postgresql.conf'), neighbours + settings(options, port, directory));
     const throwaway = derivationKey(randomBytes(32));
     const statements = [
       readFileSync(new URL('bootstrap.sql', SQL), 'utf8'),
@@ -172,8 +175,6 @@ function settings(options: EmbeddedOptions, port: number, directory: string): st
     port: String(port),
     unix_socket_directories: directory,
     max_connections: '200',
-    max_prepared_transactions: '0',
-    password_encryption: 'scram-sha-256',
     shared_buffers: '64MB',
     ...(options.durable === false
       ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }

@@ -15,6 +15,16 @@ ALTER ROLE space_broker LOGIN CREATEROLE CREATEDB NOSUPERUSER NOREPLICATION NOBY
 -- A drop must be able to end the sessions of the role it takes away.
 GRANT pg_signal_backend TO space_broker;
 
+-- It puts out who takes what is everybody's: locks, old transactions, room on the disk. For that it must see them.
+GRANT pg_read_all_stats TO space_broker;
+
+-- Whatever tenants do, there is a place left for the broker. The role exists from PostgreSQL 16 on.
+DO $$ BEGIN
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_use_reserved_connections') THEN
+    GRANT pg_use_reserved_connections TO space_broker;
+  END IF;
+END $$;
+
 -- By default every role may connect to these two and list all databases and roles from there.
 REVOKE ALL ON DATABASE postgres FROM PUBLIC;
 

@@ -90,13 +90,12 @@ if [ -e "$tls/tls.crt" ]; then
   set -- "$@" -c ssl=on -c ssl_cert_file="$tls/tls.crt" -c ssl_key_file="$tls/tls.key" -c ssl_min_protocol_version=TLSv1.3
 fi
 
+# Who is the server's own account in this container is the superuser on its socket.
+printf 'server %s postgres\n' "$(id -un)" >"$sockets/ident.conf"
+
 exec "$programs/postgres" -D "$data" \
-  -c hba_file="$hba" \
+  -c config_file="$here/settings.conf" -c hba_file="$hba" -c ident_file="$sockets/ident.conf" \
   -c listen_addresses="${LISTEN_ADDRESSES:-*}" -p "${PORT:-5432}" \
   -c unix_socket_directories="$sockets" \
   -c max_connections="${MAX_CONNECTIONS:-200}" \
-  -c max_prepared_transactions=0 \
-  -c jit=off \
-  -c password_encryption=scram-sha-256 \
-  -c log_timezone=UTC -c timezone=UTC \
   "$@"

@@ -110,7 +110,10 @@ describe('the embedded server', () => {
     const [facts] = await query(
       url('first_Password-1'),
       `SELECT rolsuper, rolcreaterole, rolcreatedb, pg_has_role('pg_signal_backend', 'MEMBER') AS signal,
-              current_setting('max_prepared_transactions') AS prepared, current_setting('max_connections') AS connections
+              pg_has_role('pg_use_reserved_connections', 'MEMBER') AS reserved,
+              pg_has_role('pg_read_all_stats', 'MEMBER') AS stats,
+              current_setting('max_prepared_transactions') AS prepared, current_setting('max_connections') AS connections,
+              current_setting('authentication_timeout') AS login, current_setting('temp_file_limit') AS temporary
        FROM pg_roles WHERE rolname = current_user`,
     );
     expect(facts).toEqual({
@@ -118,8 +121,12 @@ describe('the embedded server', () => {
       rolcreaterole: true,
       rolcreatedb: true,
       signal: true,
+      reserved: true,
+      stats: true,
       prepared: '0',
       connections: '50',
+      login: '5s',
+      temporary: '1GB',
     });
     for (const database of ['postgres', 'template1']) {
       expect(await sqlstate(url('first_Password-1', 'space_broker', database))).toBe('42501');
@@ -182,7 +189,7 @@ describe('the embedded server', () => {
     start();
     await until(async () => (await own('objects_Password-1')) === 'ok', 'the registry of the object store');
     for (const database of ['space_registry', 'postgres', 'template1'])
-      expect(await own('objects_Password-1', database)).toBe('42501');
+      expect(await own('objects_Password-1', database)).toBe('28000');
     expect(await sqlstate(url('third_Password-3', 'space_broker', 'space_objectstore'))).toBe('42501');
     await query(
       url('objects_Password-1', 'space_objectstore', 'space_objectstore'),

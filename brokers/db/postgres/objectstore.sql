@@ -12,3 +12,10 @@ END $$;
 
 ALTER ROLE space_objectstore LOGIN NOCREATEROLE NOCREATEDB NOSUPERUSER NOREPLICATION NOBYPASSRLS;
 
+-- Whatever tenants of the database do, there is a place left for the object store. The role exists from PostgreSQL 16 on.
+DO $$ BEGIN
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_use_reserved_connections') THEN
+    GRANT pg_use_reserved_connections TO space_objectstore;
+  END IF;
+END $$;
+

@@ -1,15 +1,25 @@
 import { ConfigError } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
+import { judgeSettings, REQUIREMENTS } from './settings.ts';
 
 /** What the server's owner must have set up, read in one go. */
 export interface ServerFacts {
+  /** The broker's own. */
+  readonly role: string;
   readonly version: number;
   readonly standby: boolean;
   readonly superuser: boolean;
   readonly createRole: boolean;
   readonly createDatabase: boolean;
   readonly signalBackend: boolean;
+  /** Superuser roles that the broker is a member of, by whatever way. */
+  readonly superuserGroups: readonly string[];
+  readonly readAllStats: boolean;
+  /** Where the server has such connections at all. */
+  readonly mayUseReserved: boolean;
   readonly preparedTransactions: number;
+  /** What `REQUIREMENTS` names, in each setting's own unit. */
+  readonly settings: Readonly<Record<string, number>>;
   /** Databases that every role of the server may connect to. */
   readonly openDatabases: readonly string[];
 }
@@ -28,16 +38,37 @@ export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Find
     [facts.version < 150_000, 'PostgreSQL 15 or later is needed'],
     [facts.standby, 'the server is a read-only standby'],
     [facts.superuser, 'the broker must not be superuser'],
-    [!facts.createRole, 'the broker needs CREATEROLE'],
-    [!facts.createDatabase, 'the broker needs CREATEDB'],
-    [!facts.signalBackend, 'the broker must be a member of pg_signal_backend'],
+    [
+      !facts.superuser && facts.superuserGroups.length > 0,
+      `the broker must not be a member of the superuser ${facts.superuserGroups.join(', ')}: ${facts.superuserGroups
+        .map((group) => `REVOKE ${quoted(group)} FROM ${quoted(facts.role)}`)
+        .join('; ')}`,
+    ],
+    [!facts.createRole, `the broker needs CREATEROLE: ALTER ROLE ${quoted(facts.role)} CREATEROLE`],
+    [!facts.createDatabase, `the broker needs CREATEDB: ALTER ROLE ${quoted(facts.role)} CREATEDB`],
+    [
+      !facts.signalBackend,
+      `the broker must be a member of pg_signal_backend: GRANT pg_signal_backend TO ${quoted(facts.role)}`,
+    ],
     [
       unaccepted.length > 0,
       `PUBLIC may connect to ${unaccepted.join(', ')}; run bootstrap.sql or ACCEPT_OPEN_DATABASES`,
     ],
   ];
   const warnings: [boolean, string][] = [
-    [facts.preparedTransactions > 0, 'max_prepared_transactions is not 0: a tenant can delay its own drop'],
+    [
+      facts.preparedTransactions > 0,
+      'max_prepared_transactions is not 0: a tenant can delay its own drop: ALTER SYSTEM SET max_prepared_transactions = 0',
+    ],
+    [
+      !facts.readAllStats,
+      `without pg_read_all_stats the broker sees neither old transactions nor sizes: GRANT pg_read_all_stats TO ${quoted(facts.role)}`,
+    ],
+    [
+      !facts.mayUseReserved,
+      `the broker may not use the reserved connections: GRANT pg_use_reserved_connections TO ${quoted(facts.role)}`,
+    ],
+    ...judgeSettings(facts.version, facts.settings).map((text): [boolean, string] => [true, text]),
     [accepted.length > 0, `accepted although open to PUBLIC: ${accepted.join(', ')}`],
   ];
   const sentences = (list: readonly [boolean, string][]) =>
@@ -49,12 +80,19 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
   const [facts] = await connections.session((session) =>
     session.run<{ [Key in keyof ServerFacts]: ServerFacts[Key] }>(
       'preflight',
-      `SELECT current_setting('server_version_num')::int AS version,
+      `SELECT r.rolname::text AS role,
+              current_setting('server_version_num')::int AS version,
               pg_is_in_recovery() AS standby,
               r.rolsuper AS superuser,
               r.rolcreaterole AS "createRole",
               r.rolcreatedb AS "createDatabase",
               pg_has_role(r.oid, 'pg_signal_backend', 'MEMBER') AS "signalBackend",
+              ARRAY(SELECT s.rolname::text FROM pg_roles s
+                    WHERE s.rolsuper AND pg_has_role(r.oid, s.oid, 'MEMBER') ORDER BY 1) AS "superuserGroups",
+              pg_has_role(r.oid, 'pg_read_all_stats', 'USAGE') AS "readAllStats",
+              coalesce((SELECT pg_has_role(r.oid, u.oid, 'USAGE') FROM pg_roles u
+                        WHERE u.rolname = 'pg_use_reserved_connections'), true) AS "mayUseReserved",
+              (SELECT json_object_agg(name, setting::numeric) FROM pg_settings WHERE name = ANY ($1)) AS settings,
               current_setting('max_prepared_transactions')::int AS "preparedTransactions",
               ARRAY(SELECT d.datname::text FROM pg_database d
                     WHERE d.datallowconn AND d.datconnlimit <> -2 AND EXISTS (
@@ -62,6 +100,7 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
                       WHERE a.grantee = 0 AND a.privilege_type = 'CONNECT')
                     ORDER BY 1) AS "openDatabases"
        FROM pg_roles r WHERE r.rolname = current_user`,
+      [REQUIREMENTS.map(({ setting }) => setting)],
     ),
   );
   if (facts === undefined) throw new Error('the broker has no role');
@@ -72,4 +111,9 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
 export function requireSafe(findings: Findings): void {
   if (findings.refusals.length > 0)
     throw new ConfigError(`the server is not ready: ${findings.refusals.join('; ')}`);
+}
+
+/** A name that is not ours, as an identifier. */
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
 }

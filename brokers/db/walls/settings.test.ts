@@ -1,0 +1,55 @@
+import { once } from 'node:events';
+import { connect as connectSocket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PostgresMajor } from '../embedded/binaries.ts';
+import { setStage, until } from '../testing/postgres.ts';
+
+/** The settings that the embedded server and a developer's have in common, on servers of each kind. */
+describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => {
+  let stage: Awaited<ReturnType<typeof setStage>>;
+  beforeAll(async () => {
+    stage = await setStage({ major });
+  });
+  afterAll(() => stage.close());
+
+  it('leave the preflight nothing to say', () => {
+    expect(stage.broker.log.filter((line) => line.includes('preflight'))).toEqual([]);
+  });
+
+  it('put out whoever does not log in', async () => {
+    const socket = connectSocket({ port: stage.server.port, host: '127.0.0.1' });
+    socket.on('error', () => undefined);
+    socket.resume();
+    await once(socket, 'close');
+  });
+
+  it('keep a broker out that is a member of a superuser, until that is revoked as it says', async () => {
+    await stage.sql('CREATE ROLE "the boss" SUPERUSER; GRANT "the boss" TO space_broker');
+    await expect(stage.replica()).rejects.toThrow(/REVOKE "the boss" FROM "space_broker"/);
+    await stage.sql('REVOKE "the boss" FROM "space_broker"');
+    await (await stage.replica()).stop();
+  });
+
+  it('are told by name where they are missing, and the SQL that is told mends them', async () => {
+    const set = async (statement: string, to: string) => {
+      await stage.sql(statement);
+      await stage.sql('SELECT pg_reload_conf()');
+      const now = async () =>
+        (await stage.sql<{ now: string }>("SELECT current_setting('temp_file_limit') AS now"))[0];
+      await until(async () => (await now())?.now === to, 'the setting');
+    };
+    await set('ALTER SYSTEM SET temp_file_limit = -1', '-1');
+    const told = async () => {
+      const broker = await stage.replica();
+      await broker.stop();
+      return broker.log
+        .filter((line) => line.includes('"preflight"'))
+        .map((line) => String(JSON.parse(line).finding));
+    };
+    const [finding, ...more] = await told();
+    expect(more).toEqual([]);
+    expect(finding).toMatch(/^temp_file_limit should be/);
+    await set(/ALTER SYSTEM .*$/.exec(finding ?? '')?.[0] ?? '', '1GB');
+    expect(await told()).toEqual([]);
+  });
+});

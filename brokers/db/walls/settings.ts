@@ -1,0 +1,92 @@
+/** What a server needs of its settings so that tenants who do not trust each other can share it. */
+export interface Requirement {
+  readonly setting: string;
+  /** The major version that brought it. */
+  readonly since?: number;
+  /** What becomes possible without it; ends a sentence that begins with "or else". */
+  readonly without: string;
+  /** Judges the value in the setting's own unit. */
+  readonly holds: (value: number) => boolean;
+  /** A value that holds, as ALTER SYSTEM takes it. */
+  readonly value: string;
+}
+
+const between = (low: number, high: number) => (value: number) => value >= low && value <= high;
+const atLeast = (low: number) => (value: number) => value >= low;
+
+/** `postgres/settings.conf` meets each of them; a server of somebody else's is told by name what it lacks. */
+export const REQUIREMENTS: readonly Requirement[] = [
+  {
+    setting: 'authentication_timeout',
+    without: 'sockets that never log in hold places for long',
+    holds: between(1, 15),
+    value: '5s',
+  },
+  {
+    setting: 'tcp_keepalives_idle',
+    without: 'sessions of a node that was lost keep their Assistant out for hours',
+    holds: between(1, 120),
+    value: '30',
+  },
+  {
+    setting: 'tcp_keepalives_interval',
+    without: 'sessions of a node that was lost keep their Assistant out for long',
+    holds: between(1, 30),
+    value: '10',
+  },
+  {
+    setting: 'tcp_keepalives_count',
+    without: 'sessions of a node that was lost keep their Assistant out for long',
+    holds: between(1, 6),
+    value: '3',
+  },
+  {
+    setting: 'client_connection_check_interval',
+    without: 'statements go on for clients that are gone',
+    holds: between(1, 60_000),
+    value: '10s',
+  },
+  {
+    setting: 'reserved_connections',
+    since: 16,
+    without: 'tenants can take every connection and the broker has none',
+    holds: atLeast(10),
+    value: '30',
+  },
+  {
+    setting: 'max_locks_per_transaction',
+    without: 'one tenant fills the table of locks before the watch sees it',
+    holds: atLeast(256),
+    value: '512',
+  },
+  {
+    setting: 'temp_file_limit',
+    without: 'one query fills the disk with temporary files',
+    holds: atLeast(0),
+    value: '1GB',
+  },
+  {
+    setting: 'max_slot_wal_keep_size',
+    without: 'a replication slot that nobody reads fills the disk',
+    holds: atLeast(0),
+    value: '1GB',
+  },
+  {
+    setting: 'max_notify_queue_pages',
+    since: 17,
+    without: 'notifications that one session does not read take 8 GB of the disk',
+    holds: between(64, 131_072),
+    value: '65536',
+  },
+];
+
+/** Sentences about what the server lacks, each with the SQL that mends it. `settings` holds numbers in their own units. */
+export function judgeSettings(version: number, settings: Readonly<Record<string, number>>): string[] {
+  return REQUIREMENTS.filter(({ setting, since = 0, holds }) => {
+    const value = settings[setting];
+    return version >= since * 10_000 && (value === undefined || !holds(value));
+  }).map(
+    ({ setting, without, value }) =>
+      `${setting} should be about ${value}, or else ${without}: ALTER SYSTEM SET ${setting} = '${value}'`,
+  );
+}
