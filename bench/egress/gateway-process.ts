@@ -18,7 +18,7 @@ import {
 const [host = '', upstreamPort = '', caFile = '', value = '', scrubbing = ''] = process.argv.slice(2);
 const NO_SCRUBBER: Scrubber = {
   text: (text) => text,
-  body: () => ({ push: (chunk) => chunk, end: () => Buffer.alloc(0) }),
+  body: () => ({ push: (chunk) => chunk, end: () => Buffer.alloc(0), starred: false }),
 };
 const ring = passingKeyring();
 const custody = createCustody('bench', () => ring);
@@ -33,7 +33,7 @@ const gateway = await startGateway({
   authorities: readFileSync(caFile, 'utf8'),
   limits: { perSecond: 1e9, burst: 1e9, requests: 1_000, tunnels: 10_000 },
   metrics: createMetrics(),
-  ...(scrubbing === 'unscrubbed' ? { scrubberOf: () => NO_SCRUBBER } : {}),
+  ...(scrubbing === 'unscrubbed' ? { scrubbers: { of: () => NO_SCRUBBER } } : {}),
   // Lines are made; what comes within 20 ms is one write in a container, and none here.
   log: createLogger({ service: 'egress', level: 'info', destination: { write: () => undefined } }),
 });

@@ -1,8 +1,7 @@
-import { isId, SIGNING_PROFILES } from '@space/manifests';
+import { isId, SIGNING_PROFILES, valueFault } from '@space/manifests';
 import { z } from 'zod';
 import { parseAuthority } from './core/authority.ts';
 import { METHODS } from './core/route.ts';
-import { isInjectable } from './core/slot.ts';
 
 /** The wire between operator and gateway: one closed schema for each request and answer. */
 
@@ -110,12 +109,9 @@ export const CONTRACT = {
   },
   'input.seal': {
     path: '/v1/inputs/seal',
-    request: z.strictObject({
-      ...assistant,
-      input: identifier,
-      definition,
-      value: z.string().refine(isInjectable, 'not 1 to 4096 visible ASCII characters'),
-    }),
+    request: z
+      .strictObject({ ...assistant, input: identifier, definition, value: z.string().min(1).max(4_096) })
+      .refine((input) => valueFault(input.definition, input.value) === undefined, 'not a fit value'),
     response: z.strictObject({ envelope, trace_id: traceId }),
   },
 } as const satisfies Record<string, { path: `/v1/${string}`; request: z.ZodType; response: z.ZodType }>;

@@ -18,11 +18,10 @@ import {
   stopSignal,
   withFixed,
 } from '@space/broker-kit';
-import { parseManifest, summarize } from '@space/manifests';
+import { parseManifest, summarize, valueFault } from '@space/manifests';
 import pino from 'pino';
 import { compileEgress } from '../../operator/egress/compile.ts';
 import { CONTRACT } from './contract.ts';
-import { isInjectable } from './core/slot.ts';
 import { createCustody, passingKeyring } from './custody.ts';
 import { startGateway } from './gateway.ts';
 import { ownerOf } from './policies/tenant.ts';
@@ -47,9 +46,7 @@ function readArguments() {
   const inputs = values.input.map((text): [string, Secret<string>] => {
     const equals = text.indexOf('=');
     if (equals < 1) throw new UsageError('--input: not KEY=VALUE');
-    const value = text.slice(equals + 1);
-    if (!isInjectable(value)) throw new UsageError('--input: a value is 1 to 4096 visible ASCII characters');
-    return [text.slice(0, equals), new Secret(value)];
+    return [text.slice(0, equals), new Secret(text.slice(equals + 1))];
   });
   return { ...values, manifest: values.manifest, input: new Map(inputs) };
 }
@@ -64,6 +61,11 @@ async function start() {
   const unasked = [...args.input.keys()].filter((key) => !Object.hasOwn(policy.inputs, key));
   if (missing.length > 0) throw new UsageError(`--input is needed for: ${missing.join(', ')}`);
   if (unasked.length > 0) throw new UsageError(`the manifest has no stored input ${unasked.join(', ')}`);
+
+  for (const [key, definition] of Object.entries(policy.inputs)) {
+    const fault = valueFault(definition, args.input.get(key)?.reveal() ?? '');
+    if (fault !== undefined) throw new UsageError(`--input ${key}: the value ${fault}`);
+  }
 
   const log = createLogger({ service: 'egress', level: 'info', destination: pino.destination(2) });
   const ring = passingKeyring();

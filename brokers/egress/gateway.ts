@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
 import { type AddressGuard, dialler } from '@space/broker-kit';
-import { scrubberOf } from './core/scrub.ts';
 import type { Custody } from './custody.ts';
-import { serveInput } from './data/inputs.ts';
+import { type ScrubberSource, serveInput } from './data/inputs.ts';
 import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
 import { type DataListener, listenForCallers } from './data/listener.ts';
 import { recorder } from './data/record.ts';
+import { Scrubbers } from './data/scrubbers.ts';
 import { serveTunnel } from './data/tunnel.ts';
 import { createUpstreams, type Upstreams } from './data/upstreams.ts';
 import { createUsage } from './data/usage.ts';
@@ -26,7 +26,7 @@ export interface GatewayOptions {
   readonly log: Logger;
   readonly now?: () => number;
   /** A bench leaves it out, to see what it costs; no setting can. */
-  readonly scrubberOf?: typeof scrubberOf;
+  readonly scrubbers?: ScrubberSource;
 }
 
 /** The data side of a replica. */
@@ -65,7 +65,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       onOpen: counted('input'),
       names: new Set(options.names),
       now: options.now ?? Date.now,
-      scrubberOf: options.scrubberOf ?? scrubberOf,
+      scrubbers: options.scrubbers ?? new Scrubbers(),
     }),
   });
   return { instance: randomBytes(16).toString('hex'), policies, listener, upstreams };

@@ -1,4 +1,4 @@
-import { type Definition, definitionDigest } from '@space/manifests';
+import { type Definition, definitionDigest, valueFault } from '@space/manifests';
 import type { StoredInput, StoredInputs } from '../assistant/inputs.ts';
 import type { Workload } from '../assistant/workload.ts';
 import { type Finding, no, yes } from '../conditions.ts';
@@ -15,9 +15,6 @@ export interface EnteredInputs {
 
 type Definitions = Readonly<Record<string, Definition>>;
 
-/** What a header can carry; the gateway takes no other value. */
-const INJECTABLE = /^[\x21-\x7e]{1,4096}$/;
-
 const versionOf = ({ uid, resourceVersion }: StoredInput): string => `${uid}/${resourceVersion}`;
 
 function verdictOf({ entered, sealed }: EnteredInputs, key: string, definition: Definition) {
@@ -33,14 +30,11 @@ export function judgeInputs(known: EnteredInputs, definitions: Definitions): Fin
   }));
   const keysWith = (verdict: string) => judged.filter((one) => one.verdict === verdict).map(({ key }) => key);
   const [reentry, missing] = [keysWith('reentry'), keysWith('missing')];
-  const unfit = keysWith('seal').find(
-    (key) => !INJECTABLE.test(known.entered.values.get(key)?.value.reveal() ?? ''),
-  );
-  if (unfit !== undefined)
-    return no(
-      'InputInvalid',
-      `The value of the stored input "${unfit}" cannot stand in a request: it must be 1 to 4096 visible ASCII characters.`,
-    );
+  for (const [key, definition] of Object.entries(definitions)) {
+    const value = known.entered.values.get(key)?.value.reveal();
+    const fault = value === undefined ? undefined : valueFault(definition, value);
+    if (fault !== undefined) return no('InputInvalid', `The value of the stored input "${key}" ${fault}.`);
+  }
   if (reentry.length > 0)
     return no(
       'InputNeedsReentry',

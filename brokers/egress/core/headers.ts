@@ -11,6 +11,8 @@ const NOT_RETURNED = new Set([
   'alt-svc',
   'connection',
   'keep-alive',
+  // By which a caller knows that the gateway itself said no.
+  'platform-egress-error',
   'proxy-authenticate',
   'proxy-authentication-info',
   'proxy-connection',
@@ -52,7 +54,7 @@ export function responseHeaders(raw: readonly RawHeader[], scrubber: Scrubber): 
   const dropped = connectionNamed(raw);
   const returned: string[] = [];
   for (const { name, lower, value } of raw)
-    if (!NOT_RETURNED.has(lower) && !dropped.has(lower))
+    if (!NOT_RETURNED.has(lower.replace(/[_.]/g, '-')) && !dropped.has(lower))
       returned.push(scrubber.text(name), scrubber.text(value));
   return returned;
 }

@@ -1,17 +1,32 @@
 import { percentEncode } from './slot.ts';
 
-/** Shorter forms would be found in any text; the value itself is always looked for. */
+/** Shorter forms would be found in any text; a value itself is always looked for. */
 const SHORTEST_FORM = 6;
+/** No form of a text is longer than so many times the text (`&quot;`, `\u003c`). */
+export const LONGEST_FORM = 6;
 const PERCENT = 0x25;
 /** What no encoder but hex, base64 and "percent, everything" would change. */
 const PLAIN = /^[A-Za-z0-9_.-]*$/;
 
-/** Every form of a value (visible ASCII) that is looked for in what an upstream sends, one character a byte. */
-export function needlesOf(value: string): readonly string[] {
+/** Every form of the values that is looked for in what an upstream sends, each once, in bytes. */
+export function needlesOf(values: readonly string[]): readonly Uint8Array[] {
+  const forms = new Set(values);
+  for (const value of values)
+    for (const form of formsOf(value)) if (form.length >= SHORTEST_FORM) forms.add(form);
+  const needles = Array.from(forms, (form) => Buffer.from(form, 'utf8'));
+  // Some clients write what is not ASCII in a user's password as it was before UTF-8.
+  const older = values
+    .filter((value) => /[^\0-\x7f]/.test(value))
+    .map((value) => Buffer.from(value, 'latin1'));
+  return [...needles, ...older];
+}
+
+function formsOf(value: string): readonly string[] {
+  const text = Buffer.from(value, 'utf8');
   // Two bytes in front, for the places in a group of three that the value may have in base64.
-  const padded = Buffer.allocUnsafe(value.length + 2).fill(0, 0, 2);
-  padded.write(value, 2, 'latin1');
-  const hex = padded.toString('hex', 2);
+  const padded = Buffer.allocUnsafe(text.length + 2).fill(0, 0, 2);
+  text.copy(padded, 2);
+  const hex = text.toString('hex');
   const percent = percentOf(hex);
   const forms = [
     ...base64Forms(padded),
@@ -19,9 +34,8 @@ export function needlesOf(value: string): readonly string[] {
     ...[percent, percent.toUpperCase(), hex, hex.toUpperCase()],
   ];
   padded.fill(0);
-  const needles = [value];
-  for (const form of forms) if (form.length >= SHORTEST_FORM && !needles.includes(form)) needles.push(form);
-  return needles;
+  text.fill(0);
+  return forms;
 }
 
 /** Byte by byte in one piece: put together from pieces of two digits, it costs as much as the whole answer. */
@@ -47,15 +61,16 @@ function escapedForms(value: string): string[] {
   ];
   const json = JSON.stringify(value).slice(1, -1);
   const slashes = json.replaceAll('/', '\\/');
-  // Go, Rails and PHP escape in JSON what would mean something in HTML.
+  // Go, Rails and PHP escape in JSON what would mean something in HTML; Python and PHP what is not ASCII.
   const codes = [json, slashes].flatMap((text) => [
     text.replace(/[<>&]/g, unicodeEscape),
     text.replace(/[<>&']/g, unicodeEscape),
+    text.replace(/[^\0-\x7f]/g, unicodeEscape),
   ]);
   return [
     ...percent,
     ...percent.map((form) => form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())),
-    ...[json, slashes, ...codes, ...codes.map((form) => form.replace(/\\u00../g, upperDigits))],
+    ...[json, slashes, ...codes, ...codes.map((form) => form.replace(/\\u[0-9a-f]{4}/g, upperDigits))],
     ...QUOTES.flatMap((quote) => APOSTROPHES.map((apostrophe) => htmlEscaped(value, quote, apostrophe))),
   ];
 }

@@ -1,133 +1,205 @@
-/** Finds every occurrence of any of several needles in one pass. */
+import { randomFillSync } from 'node:crypto';
+
+/** Finds every occurrence of any of several needles in a text that comes in pieces, by Aho and Corasick's automaton. */
 export interface Search {
-  /** Start and end of each occurrence; they may overlap, and come in no order. */
-  find(bytes: Uint8Array): readonly (readonly [start: number, end: number])[];
-  /** How many bytes at the end are the beginning of a needle and not all of it: the longest such end. */
-  unfinished(bytes: Uint8Array): number;
+  /** Of its tables, which live as long as it does. */
+  readonly bytes: number;
+  begin(): Scan;
 }
 
-const NOTHING: readonly never[] = [];
-/** Bytes in which to look for one needle after the other costs less than to prepare for all of them. */
-const FEW = 4_096;
+/** Called for an occurrence, which may begin before the piece (then `start` is negative) and ends in it. */
+export type Found = (start: number, end: number) => void;
 
-/** Looks in small texts as they are, and prepares itself when there is more. Needles are of one byte a character. */
-export function searchFor(needles: readonly string[]): Search {
-  const simple = simpleSearch(needles);
-  let prepared: Search | undefined;
-  let looked = 0;
-  const either = ({ length }: Uint8Array): Search => {
-    looked += length;
-    if (prepared !== undefined || looked <= FEW) return prepared ?? simple;
-    prepared = compileSearch(needles.map((needle) => Buffer.from(needle, 'latin1')));
-    return prepared;
-  };
-  return {
-    find: (bytes) => either(bytes).find(bytes),
-    unfinished: (bytes) => (prepared ?? simple).unfinished(bytes),
-  };
+interface Scan {
+  /**
+   * Goes on with the next piece. Of the occurrences that end at one place the longest is told, which covers the others;
+   * ends only ever grow.
+   */
+  push(piece: Uint8Array, found: Found): void;
+  /** Looks at a byte or along a link so far: at most a few for each byte, whatever the needles and the text. */
+  readonly steps: number;
 }
 
-/** One needle after the other. */
-export function simpleSearch(needles: readonly string[]): Search {
-  const shortest = needles.reduce((least, { length }) => Math.min(least, length), Number.POSITIVE_INFINITY);
-  const longest = needles.reduce((most, { length }) => Math.max(most, length), 0);
-  return {
-    find(bytes) {
-      if (bytes.length < shortest) return NOTHING;
-      const text = latin1(bytes);
-      let found: (readonly [number, number])[] | undefined;
-      for (const needle of needles)
-        for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1)) {
-          found ??= [];
-          found.push([at, at + needle.length]);
-        }
-      return found ?? NOTHING;
-    },
-    unfinished(bytes) {
-      const end = latin1(bytes, Math.max(0, bytes.length - longest + 1));
-      let begun = 0;
-      for (const needle of needles) {
-        const first = needle.slice(0, 1);
-        // What is further from the end than the needle is long would be all of it.
-        let at = end.indexOf(first, Math.max(0, end.length - needle.length + 1));
-        while (at >= 0 && end.length - at > begun) {
-          if (needle.startsWith(end.slice(at))) begun = end.length - at;
-          at = end.indexOf(first, at + 1);
-        }
-      }
-      return begun;
-    },
-  };
-}
-
-const latin1 = ({ buffer, byteOffset, length }: Uint8Array, start = 0): string =>
-  Buffer.from(buffer, byteOffset + start, length - start).toString('latin1');
-const TABLE = 8_192;
-/** Of two neighbouring bytes. */
-const hash = (first: number, second: number): number => ((first << 6) ^ second) & (TABLE - 1);
-
-/** Of longer needles so much of the beginning is enough to find them. */
-const WINDOW = 64;
+/** Of the beginnings of needles so many bytes are told apart without the automaton. */
+const WINDOW = 32;
+/** Below that, every second or third byte would have to be looked at: then it is as well done with all of them. */
+const SHORTEST_SKIPPED = 4;
+const NONE = 0xffff;
 
 /**
- * Prepares a search. A needle of n bytes has n - 1 pairs of neighbours, so that one of them is met by whoever looks at
- * every (n - 1)th pair of the text alone. Few of those are pairs of a needle: most bytes are never looked at.
+ * Prepares a search over needles of bytes. A state is a beginning of a needle, numbered in the order in which they were
+ * put in, so that most have the next number as their only child; the few others are in a map.
+ *
+ * A needle of n bytes has n - 1 pairs of neighbours: one of them is met by whoever looks at every (n - 1)th pair of the
+ * text alone. While no needle is begun only that is done, and most bytes are never looked at.
  */
-export function compileSearch(needles: readonly Uint8Array[]): Search {
+export function compileSearch(needles: readonly Uint8Array[], letters = shuffledLetters()): Search {
   const shortest = needles.reduce((least, { length }) => Math.min(least, length), Number.POSITIVE_INFINITY);
   const longest = needles.reduce((most, { length }) => Math.max(most, length), 0);
-  if (needles.length === 0 || shortest === 0) throw new Error('nothing to search for');
-  // A needle of one byte has no pair, and every byte is looked at.
-  const next = shortest === 1 ? 0 : 1;
-  const step = Math.min(WINDOW, shortest) - next;
-  // Pairs are numbered from 1, needle by needle: of a hash the last one, of each the one before it with the same hash.
-  const lastOf = new Uint16Array(TABLE);
-  const before = new Uint16Array(needles.length * step + 1);
-  const byStart: (Uint8Array[] | undefined)[] = new Array(256);
-  needles.forEach((needle, index) => {
-    for (let offset = 0; offset < step; offset++) {
-      const pair = index * step + offset + 1;
-      const key = hash(needle[offset] as number, needle[offset + next] as number);
-      before[pair] = lastOf[key] as number;
-      lastOf[key] = pair;
-    }
-    const first = needle[0] as number;
-    const others = byStart[first];
-    if (others === undefined) byStart[first] = [needle];
-    else others.push(needle);
-  });
+  if (needles.length === 0 || shortest === 0 || longest >= NONE) throw new Error('nothing to search for');
+  const step = shortest < SHORTEST_SKIPPED ? 0 : Math.min(WINDOW, shortest) - 1;
+  const most = needles.reduce((sum, { length }) => sum + length, 1);
+  /** Letter that leads to the next state, by state. */
+  const next = new Uint16Array(most).fill(NONE);
+  /** Of a needle that ends in a state its length, then the longest that any end of it has. */
+  const longestEnd = new Uint16Array(most);
+  /** By state and letter, children that are not the next state; and which states have such. */
+  const others = new Map<number, number>();
+  const branches = new Uint8Array(most);
+  const fromRoot = new Uint32Array(256);
+  const pairs = new Uint8Array(8_192);
 
-  return {
-    find(bytes) {
-      let found: (readonly [number, number])[] | undefined;
-      const last = bytes.length - next;
-      for (let at = 0; at < last; at += step) {
-        let pair = lastOf[hash(bytes[at] as number, bytes[at + next] as number)] as number;
-        for (; pair !== 0; pair = before[pair] as number) {
-          const needle = needles[Math.floor((pair - 1) / step)] as Uint8Array;
-          const start = at - ((pair - 1) % step);
-          const end = start + needle.length;
-          if (start < 0 || end > bytes.length || !agree(bytes, start, needle, needle.length)) continue;
-          found ??= [];
-          found.push([start, end]);
-        }
-      }
-      return found ?? NOTHING;
-    },
-    unfinished(bytes) {
-      for (let at = Math.max(0, bytes.length - longest + 1); at < bytes.length; at++) {
-        const candidates = byStart[bytes[at] as number];
-        if (candidates === undefined) continue;
-        const length = bytes.length - at;
-        for (const needle of candidates)
-          if (needle.length > length && agree(bytes, at, needle, length)) return length;
-      }
-      return 0;
-    },
+  let states = 1;
+  const child = (state: number, letter: number): number => {
+    if (state === 0) return fromRoot[letter] as number;
+    if (next[state] === letter) return state + 1;
+    return branches[state] === 0 ? 0 : (others.get(state * 256 + letter) ?? 0);
   };
+  for (const needle of needles) {
+    let state = 0;
+    needle.forEach((byte, index) => {
+      if (index < step) addPair(pairs, byte, needle[index + 1] as number);
+      const letter = letters[byte] as number;
+      const known = child(state, letter);
+      if (known === 0) {
+        if (state === 0) fromRoot[letter] = states;
+        else if (states === state + 1) next[state] = letter;
+        else {
+          branches[state] = 1;
+          others.set(state * 256 + letter, states);
+        }
+        states += 1;
+      }
+      state = known === 0 ? states - 1 : known;
+    });
+    longestEnd[state] = needle.length;
+  }
+  const fallback = fallbacks({ states, next, others, fromRoot, child, longestEnd });
+
+  const begin = (): Scan => {
+    let stateBefore = 0;
+    let stepsBefore = 0;
+    return {
+      get steps() {
+        return stepsBefore;
+      },
+      push(piece, found) {
+        // Of this call alone: what a closure shares is far from the processor's registers.
+        let state = stateBefore;
+        let steps = 0;
+        const { length } = piece;
+        let at = 0;
+        while (at < length) {
+          let until = length;
+          if (state === 0 && step > 0) {
+            // No needle is begun: those to come begin at `at` or later, and each of them has a pair in one of these places.
+            let sample = at + step - 1;
+            while (
+              sample + 1 < length &&
+              !hasPair(pairs, piece[sample] as number, piece[sample + 1] as number)
+            ) {
+              sample += step;
+              steps += 1;
+            }
+            at = Math.max(at, sample - step + 1);
+            // The rest is too short for a place, and must be known for the next piece.
+            until = Math.min(length, sample + 1);
+          }
+          for (; at < length && (state !== 0 || at < until); at += 1) {
+            const letter = letters[piece[at] as number] as number;
+            for (;;) {
+              steps += 1;
+              if (state === 0) {
+                state = fromRoot[letter] as number;
+                break;
+              }
+              if (next[state] === letter) {
+                state += 1;
+                break;
+              }
+              const other = branches[state] === 0 ? undefined : others.get(state * 256 + letter);
+              if (other !== undefined) {
+                state = other;
+                break;
+              }
+              state = fallback[state] as number;
+            }
+            const ended = longestEnd[state] as number;
+            if (ended > 0) found(at + 1 - ended, at + 1);
+          }
+        }
+        stateBefore = state;
+        stepsBefore += steps;
+      },
+    };
+  };
+  const bytes = [next, longestEnd, branches, fromRoot, pairs, fallback].reduce(
+    (sum, { byteLength }) => sum + byteLength,
+    0,
+  );
+  return { bytes, begin };
 }
 
-function agree(bytes: Uint8Array, start: number, needle: Uint8Array, length: number): boolean {
-  for (let at = 0; at < length; at++) if (bytes[start + at] !== needle[at]) return false;
-  return true;
+interface Trie {
+  readonly states: number;
+  readonly next: Uint16Array;
+  readonly others: ReadonlyMap<number, number>;
+  readonly fromRoot: Uint32Array;
+  readonly child: (state: number, letter: number) => number;
+  readonly longestEnd: Uint16Array;
+}
+
+/** Of each state the longest end of it that is a state too: where to go on when no child fits. Shorter ones come first. */
+function fallbacks({ states, next, others, fromRoot, child, longestEnd }: Trie): Uint32Array {
+  const fallback = new Uint32Array(states);
+  const branching = new Map<number, { letter: number; to: number }[]>();
+  for (const [key, to] of others) {
+    const from = Math.floor(key / 256);
+    const known = branching.get(from);
+    const edge = { letter: key % 256, to };
+    if (known === undefined) branching.set(from, [edge]);
+    else known.push(edge);
+  }
+  const queue = new Uint32Array(states);
+  let queued = 0;
+  const visit = (parent: number, letter: number, state: number): void => {
+    let end = parent;
+    let shorter = 0;
+    while (end !== 0 && shorter === 0) {
+      end = fallback[end] as number;
+      shorter = child(end, letter);
+    }
+    fallback[state] = shorter;
+    if (longestEnd[state] === 0) longestEnd[state] = longestEnd[shorter] as number;
+    queue[queued] = state;
+    queued += 1;
+  };
+  fromRoot.forEach((state, letter) => {
+    if (state !== 0) visit(0, letter, state);
+  });
+  for (let taken = 0; taken < queued; taken += 1) {
+    const state = queue[taken] as number;
+    const letter = next[state] as number;
+    if (letter !== NONE) visit(state, letter, state + 1);
+    for (const edge of branching.get(state) ?? []) visit(state, edge.letter, edge.to);
+  }
+  return fallback;
+}
+
+const addPair = (pairs: Uint8Array, first: number, second: number): void => {
+  const at = (first << 5) | (second >> 3);
+  pairs[at] = (pairs[at] as number) | (1 << (second & 7));
+};
+const hasPair = (pairs: Uint8Array, first: number, second: number): boolean =>
+  ((pairs[(first << 5) | (second >> 3)] as number) & (1 << (second & 7))) !== 0;
+
+/** A letter for each byte, so that no table spells a needle: they are kept for longer than values are. */
+function shuffledLetters(): Uint8Array {
+  const random = randomFillSync(new Uint32Array(256));
+  const letters = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+  for (let last = 255; last > 0; last -= 1) {
+    const other = (random[last] as number) % (last + 1);
+    [letters[last], letters[other]] = [letters[other] as number, letters[last] as number];
+  }
+  return letters;
 }

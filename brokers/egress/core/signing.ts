@@ -12,13 +12,23 @@ export interface Signable {
   readonly at: number;
 }
 
-/** The signature that a profile sends in place of the stored value, which is its key. */
-export function sign(profile: SigningProfile, key: Uint8Array, request: Signable): string {
+export interface Signature {
+  /** What a profile sends in place of the stored value, which is its key. */
+  readonly text: string;
+  /** The code in it, in the forms in which a host may tell it: who has it can say the same again. */
+  readonly secrets: readonly string[];
+}
+
+export function sign(profile: SigningProfile, key: Uint8Array, request: Signable): Signature {
+  const signed = (over: string | Uint8Array, textOf: (code: Buffer) => string): Signature => {
+    const code = createHmac('sha256', key).update(over).digest();
+    return { text: textOf(code), secrets: [code.toString('hex'), code.toString('base64')] };
+  };
   switch (profile) {
     case 'sha256-body':
-      return createHmac('sha256', key).update(request.body).digest('hex');
+      return signed(request.body, (code) => code.toString('hex'));
     case 'sha256-body-base64':
-      return createHmac('sha256', key).update(request.body).digest('base64');
+      return signed(request.body, (code) => code.toString('base64'));
     case 'sha256-request-v1': {
       const text = [
         'v1',
@@ -28,7 +38,7 @@ export function sign(profile: SigningProfile, key: Uint8Array, request: Signable
         String(request.at),
         createHash('sha256').update(request.body).digest('hex'),
       ].join('\n');
-      return `t=${request.at},v1=${createHmac('sha256', key).update(text).digest('hex')}`;
+      return signed(text, (code) => `t=${request.at},v1=${code.toString('hex')}`);
     }
   }
 }

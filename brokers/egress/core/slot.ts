@@ -1,4 +1,5 @@
-import { foldedParameter } from '@space/manifests';
+import { basicPairOf, foldedParameter, secretOfPair } from '@space/manifests';
+import type { Alphabet } from './scrub.ts';
 import type { InputTarget } from './target.ts';
 
 /** Where a value goes. */
@@ -34,5 +35,12 @@ export function percentEncode(text: string): string {
   );
 }
 
-/** A value that can stand in a header: 1 to 4096 visible ASCII characters, and so no line break. */
-export const isInjectable = (value: string): boolean => /^[\x21-\x7e]{1,4096}$/.test(value);
+/** Of what characters a value's secrets are, by where it goes alone: a pair of the scheme Basic may have spaces. */
+export const alphabetOf = (slot: Slot): Alphabet =>
+  slot.kind === 'header' && slot.scheme?.toLowerCase() === 'basic' ? 'printable' : 'visible';
+
+/** What of a value must not be told: itself and, where the scheme Basic writes a pair, that pair and its password. */
+export function secretsIn(slot: Slot, value: string): readonly string[] {
+  const pair = slot.kind === 'header' ? basicPairOf(slot, value) : undefined;
+  return pair === undefined ? [value] : [value, pair, secretOfPair(pair)];
+}

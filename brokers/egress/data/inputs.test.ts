@@ -17,6 +17,7 @@ const ROUTES: Definition['routes'] = [
 const INPUTS: Readonly<Record<string, Definition>> = {
   bearer: { host: HOST, routes: ROUTES, header: 'Authorization', scheme: 'Bearer' },
   key: { host: HOST, routes: ROUTES, header: 'X-Api-Key' },
+  basic: { host: HOST, routes: ROUTES, header: 'Authorization', scheme: 'Basic' },
   param: { host: HOST, routes: ROUTES, query: 'api_key' },
   signed: { host: HOST, routes: ROUTES, header: 'X-Signature', scheme: 'v1', hmac: 'sha256-body' },
   request: { host: HOST, routes: ROUTES, header: 'X-Signature', hmac: 'sha256-request-v1' },
@@ -66,6 +67,9 @@ async function open(limits: Partial<DataLimits> = {}): Promise<void> {
   test = await makeGateway({ fixed, authorities: pki.authority, limits: all, now: () => 1_800_000_000_000 });
   await test.put({}, INPUTS);
 }
+
+const PASSWORD = 'Tr0ub4dor & 3';
+const PAIR = `ledger:${PASSWORD}`;
 
 interface Reply {
   readonly status: number;
@@ -401,6 +405,105 @@ describe('what an upstream answers', () => {
     expect(reply.body).toHaveLength(body.length);
     expect(reply.body).not.toContain(body.slice(10, 30));
     expect(reply.headers['x-echo']).toBe('*'.repeat(VALUE.length));
+  });
+
+  it.each([
+    ['that was sent', PAIR],
+    ['of it alone', PASSWORD],
+    ['as JSON', JSON.stringify({ user: 'ledger', password: PASSWORD })],
+    ['in base64', Buffer.from(PAIR).toString('base64')],
+    ['at another place of a base64 text', Buffer.from(`Basic ${PAIR}`).toString('base64')],
+  ])('never shows the pair or password of the scheme Basic: %s', async (_, body) => {
+    const envelope = await test.sealed(
+      'basic',
+      INPUTS['basic'] as Definition,
+      Buffer.from(PAIR).toString('base64'),
+    );
+    await test.put({ stored_inputs: { basic: { definition: INPUTS['basic'] as never, envelope } } });
+    upstreams.good.answer = (__, response) => {
+      response.writeHead(200, { 'x-you-are': PAIR });
+      for (const byte of Buffer.from(body)) response.write(Buffer.of(byte));
+      response.end();
+    };
+    const reply = await call('/i/basic/v1/rates');
+    expect(header('authorization')).toEqual([`Basic ${Buffer.from(PAIR).toString('base64')}`]);
+    expect(reply.headers['x-you-are']).toBe('*'.repeat(PAIR.length));
+    expect(reply.body).toHaveLength(body.length);
+    expect(reply.body).toContain('*'.repeat(PASSWORD.length - 1));
+    expect(reply.body).not.toContain(PASSWORD.slice(-5));
+  });
+
+  it('never shows the signature of a request', async () => {
+    const code = createHmac('sha256', VALUE).update('').digest();
+    upstreams.good.answer = (request, response) => {
+      const sent = String(request.headers['x-signature']);
+      response.writeHead(200, { 'x-echo': sent }).end(`${sent} ${code.toString('base64')} ${VALUE}`);
+    };
+    const reply = await call('/i/signed/v1/rates');
+    const [hex, base64] = ['*'.repeat(64), '*'.repeat(44)];
+    expect(reply.headers['x-echo']).toBe(`v1 ${hex}`);
+    expect(reply.body).toBe(`v1 ${hex} ${base64} ${'*'.repeat(VALUE.length)}`);
+    const timed = await call('/i/request/v1/rates');
+    expect(timed.headers['x-echo']).toBe(`t=1800000000,v1=${hex}`);
+  });
+
+  it.each(['gzip, chunked', 'gzip', 'chunked, chunked', 'identity'])(
+    'is not passed on when it is framed as %j',
+    async (coding) => {
+      upstreams.good.answer = (request) => {
+        request.socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: ${coding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n`);
+      };
+      const reply = await call('/i/key/v1/rates');
+      expect(reply).toMatchObject({ status: 502 });
+      expect(['response_unscannable', 'upstream_failed']).toContain(reply.code);
+      expect(reply.body).not.toContain('abc');
+    },
+  );
+
+  it('never passes for a refusal of the gateway’s own', async () => {
+    upstreams.good.answer = (_, response) =>
+      response.writeHead(403, { 'Platform-Egress-Error': 'forbidden', platform_egress_error: 'x' }).end('no');
+    const reply = await call('/i/key/v1/rates');
+    expect(reply).toMatchObject({ status: 403, body: 'no', code: undefined });
+  });
+
+  it('tells nothing of the value by what is held back of it', async () => {
+    let write: (text: string) => void = () => undefined;
+    upstreams.good.answer = (request, response) => {
+      if (!request.url?.includes('watched')) return void response.end('ok');
+      response.writeHead(200, { 'content-type': 'text/plain' });
+      write = (text) => void response.write(text);
+      write('begin\n');
+    };
+    const came: string[] = [];
+    const headers = { host: 'assistant-egress', authorization: `Bearer ${test.principal}` };
+    const path = '/i/key/v1/rates?watched';
+    const asked = request({ host: '127.0.0.1', port: test.port, path, headers, agent: false }, (response) =>
+      response.on('data', (chunk) => came.push(String(chunk))).on('error', () => undefined),
+    );
+    asked.on('error', () => undefined).end();
+    const untilCame = async (text: string) => {
+      while (!came.join('').endsWith(text)) await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    await untilCame('begin\n');
+    // What is seen while the host is silent again, for guesses that begin as the value does, and those that do not.
+    for (const guess of [
+      VALUE.slice(0, 1),
+      VALUE.slice(0, 9),
+      `${VALUE.slice(0, 9)}~`,
+      '~~~~~~',
+      '{"a":1}',
+    ]) {
+      came.length = 0;
+      write(`guess ${guess}`);
+      await untilCame('guess ');
+      // A whole request after it: nothing more was on its way.
+      expect((await call('/i/param/v1/rates')).status).toBe(200);
+      expect([guess, came.join('')]).toEqual([guess, 'guess ']);
+      write('\n');
+      await untilCame(`${guess}\n`);
+    }
+    asked.destroy();
   });
 
   it.each([

@@ -4,7 +4,7 @@ import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '..
 import { requestHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import { METHODS, type Method } from '../core/route.ts';
-import type { Scrubber } from '../core/scrub.ts';
+import { type Scrubber, scrubberOf, scrubbersInTurn } from '../core/scrub.ts';
 import { sign } from '../core/signing.ts';
 import { fillsQuerySlot, headerValue, targetWith } from '../core/slot.ts';
 import { type InputTarget, parseInputTarget } from '../core/target.ts';
@@ -33,7 +33,12 @@ export interface InputOptions {
   /** Names by which callers know this gateway, in lower case and without a port. */
   readonly names: ReadonlySet<string>;
   readonly now: () => number;
-  readonly scrubberOf: (value: string) => Scrubber;
+  readonly scrubbers: ScrubberSource;
+}
+
+/** Where the scrubber of an input's value comes from. */
+export interface ScrubberSource {
+  of(input: LiveInput, value: string): Scrubber;
 }
 
 /** A request that may go on: everything that was decided before its value is opened. */
@@ -51,10 +56,7 @@ interface Admitted {
  */
 export function serveInput(options: InputOptions) {
   const { policies, custody, upstreams, limits, usage, record, onOpen } = options;
-  const opened = sharedInTurn(({ owner, envelope }: LiveInput) => {
-    const value = custody.open(owner, envelope)?.reveal();
-    return value === undefined ? undefined : { value, scrubber: options.scrubberOf(value) };
-  });
+  const opened = sharedInTurn(({ owner, envelope }: LiveInput) => custody.open(owner, envelope)?.reveal());
 
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const line: Line = {
@@ -125,12 +127,12 @@ export function serveInput(options: InputOptions) {
       signing === undefined
         ? undefined
         : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, ending.signal);
-    const entered = opened(input);
-    if (entered === undefined) throw new Problem('input_unavailable');
-    const { value, scrubber } = entered;
-    const filling =
+    const value = opened(input);
+    if (value === undefined) throw new Problem('input_unavailable');
+    const ofValue = options.scrubbers.of(input, value);
+    const signature =
       signing === undefined
-        ? value
+        ? undefined
         : sign(signing, Buffer.from(value, 'latin1'), {
             method,
             path: target.path,
@@ -138,6 +140,9 @@ export function serveInput(options: InputOptions) {
             body: signed ?? Buffer.alloc(0),
             at: Math.floor(options.now() / 1000),
           });
+    const filling = signature?.text ?? value;
+    const scrubber =
+      signature === undefined ? ofValue : scrubbersInTurn(ofValue, scrubberOf(signature.secrets));
     if (slot.kind === 'header') headers.push(slot.name, headerValue(slot, filling));
     await relay(
       upstreams.of(tenant, host),

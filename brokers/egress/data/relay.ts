@@ -133,8 +133,14 @@ class Relay implements Visitor {
     line.upstreamStatus = status;
     const raw = rawHeadersOf((upstream.rawHeaders as readonly Buffer[]).map(latin1));
     const encodings = raw.filter(({ lower }) => lower === 'content-encoding');
+    const codings = raw.filter(({ lower }) => lower === 'transfer-encoding');
     // What cannot be read cannot be scrubbed, and a part of a whole may be half of a value.
-    if (status === 206 || !encodings.every(({ value }) => /^\s*(?:identity\s*)?$/i.test(value)))
+    if (
+      status === 206 ||
+      !encodings.every(({ value }) => /^\s*(?:identity\s*)?$/i.test(value)) ||
+      !codings.every(({ value }) => /^\s*chunked\s*$/i.test(value)) ||
+      codings.length > 1
+    )
       throw new Problem('response_unscannable');
     line.status = status;
     response.sendDate = false;

@@ -1,4 +1,5 @@
 import { Bag, ServiceError } from '@space/broker-kit';
+import { valueFault } from '@space/manifests';
 import type { AnswerOf, PolicyPut, RequestOf } from '../contract.ts';
 import { type Custody, keyIdOf } from '../custody.ts';
 import { type LiveInput, liveInput, ownerOf, type Tenant, tenantKey } from './tenant.ts';
@@ -49,7 +50,10 @@ export class Policies {
     const resealed: Record<string, string> = {};
     for (const [key, input] of Object.entries(put.stored_inputs)) {
       const owner = ownerOf(put, key, input.definition);
-      const value = this.#custody.open(owner, input.envelope);
+      const opened = this.#custody.open(owner, input.envelope);
+      // One that was sealed when weaker ones were taken is to be entered again, too.
+      const fit = opened !== undefined && valueFault(input.definition, opened.reveal()) === undefined;
+      const value = fit ? opened : undefined;
       inputs.set(key, liveInput(put, key, input, value !== undefined));
       if (value !== undefined && this.#custody.isOld(input.envelope))
         resealed[key] = await this.#custody.seal(owner, value);
