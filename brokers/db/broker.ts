@@ -23,6 +23,7 @@ import { handlers } from './app.ts';
 import type { Config } from './config.ts';
 import { CONTRACT } from './contract.ts';
 import { loadDriverDocument } from './driver.ts';
+import { startWatch } from './limits/watch.ts';
 import { openContext } from './open.ts';
 import type { Context } from './operations/context.ts';
 import { ensureTemplate } from './spares/template.ts';
@@ -71,6 +72,18 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
     await ensureTemplate(context.connections, opened.address, context.spares);
 
     const { connections } = context;
+    const watch = startWatch({
+      address: opened.address,
+      bounds: {
+        locks: config.ROLE_LOCKS,
+        transactionSeconds: config.TRANSACTION_SECONDS,
+        idleInTransactionSeconds: config.IDLE_TRANSACTION_SECONDS,
+      },
+      intervalMs: config.WATCH_INTERVAL_MS,
+      log,
+      metrics: context.metrics,
+    });
+    held.closers.push(() => watch.stop());
     const edge = createControlApp({
       contract: CONTRACT,
       handlers: handlers(context),

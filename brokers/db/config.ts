@@ -30,6 +30,13 @@ const schema = z
     SPARE_DATABASES: count(8, 0),
     /** Names of databases, separated by commas, that may stay open to every role of the server. */
     ACCEPT_OPEN_DATABASES: z.string().default(''),
+    /** What one workload's sessions may hold of the server's table of locks, together. */
+    ROLE_LOCKS: count(10_000),
+    /** The longest transaction of a workload, and the longest that one waits for its client. */
+    TRANSACTION_SECONDS: count(3_600),
+    IDLE_TRANSACTION_SECONDS: count(300),
+    /** How often sessions are looked at. */
+    WATCH_INTERVAL_MS: count(500),
     CAPSULE_REQUESTS_PER_SECOND: count(100),
     CAPSULE_REQUESTS_BURST: count(1_000),
     REFUSALS_PER_SECOND: count(200),

@@ -7,6 +7,8 @@ export interface BrokerMetrics {
   readonly spares: Gauge;
   readonly dropsPending: Gauge;
   readonly openDatabases: Gauge;
+  readonly sessionsEnded: Counter<'reason'>;
+  readonly watchLooks: Counter;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -41,6 +43,17 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     openDatabases: new Gauge({
       name: 'space_db_open_databases',
       help: 'Databases of the server that every role may connect to.',
+      registers,
+    }),
+    sessionsEnded: new Counter({
+      name: 'space_db_sessions_ended_total',
+      help: "Tenants' sessions that were ended because they held too much of what is everybody's.",
+      labelNames: ['reason'] as const,
+      registers,
+    }),
+    watchLooks: new Counter({
+      name: 'space_db_watch_looks_total',
+      help: "Looks at tenants' sessions; while it stands still nobody is put out.",
       registers,
     }),
   };

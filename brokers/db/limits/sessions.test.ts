@@ -1,0 +1,73 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decideEnds, type ServerState, type SessionBounds, type TenantSession } from './sessions.ts';
+
+const bounds: SessionBounds = { locks: 1_000, transactionSeconds: 600, idleInTransactionSeconds: 60 };
+const server: ServerState = { lockCapacity: 10_000, notifications: 0 };
+const session = (change: Partial<TenantSession> = {}): TenantSession => ({
+  pid: 1,
+  role: 'a',
+  locks: 0,
+  transactionSeconds: 0,
+  idleSeconds: 0,
+  ...change,
+});
+
+describe('who is put out', () => {
+  it.each<[string, TenantSession[], Partial<ServerState>, [number, string][]]>([
+    [
+      'nobody within bounds',
+      [session({ locks: 1_000, transactionSeconds: 600, idleSeconds: 60 })],
+      { notifications: 0.5 },
+      [],
+    ],
+    ['a session with too many locks', [session({ locks: 1_001 })], {}, [[1, 'locks']]],
+    [
+      'sessions of one role that have too many together, but not one that has few',
+      [session({ locks: 600 }), session({ pid: 2, locks: 500 }), session({ pid: 3, locks: 99 })],
+      {},
+      [
+        [1, 'locks'],
+        [2, 'locks'],
+      ],
+    ],
+    [
+      'in a crowded table whoever has most, within the bound or not',
+      [session({ locks: 900 }), session({ pid: 2, role: 'b', locks: 800 })],
+      { lockCapacity: 2_000 },
+      [[1, 'locks']],
+    ],
+    ['an old transaction', [session({ transactionSeconds: 601 })], {}, [[1, 'transaction']]],
+    ['an idle one', [session({ transactionSeconds: 61, idleSeconds: 61 })], {}, [[1, 'idle_in_transaction']]],
+    [
+      'slow readers of a queue that fills',
+      [session({ transactionSeconds: 6 }), session({ pid: 2, transactionSeconds: 5 })],
+      { notifications: 0.51 },
+      [[1, 'notifications']],
+    ],
+  ])('is %s', (_, sessions, state, ends) => {
+    const decided = decideEnds(sessions, { ...server, ...state }, bounds);
+    expect(decided.map((end) => [end.session.pid, end.reason])).toEqual(ends);
+  });
+
+  it('leaves no role more than its bound, but for sessions with few', () => {
+    const some = fc.record({
+      pid: fc.nat(),
+      role: fc.constantFrom('a', 'b', 'c'),
+      locks: fc.nat(5_000),
+      transactionSeconds: fc.constant(0),
+      idleSeconds: fc.constant(0),
+    });
+    fc.assert(
+      fc.property(fc.array(some), (sessions) => {
+        const ended = new Set(decideEnds(sessions, server, bounds).map((end) => end.session));
+        const few = sessions.length * 99;
+        const left = sessions.filter((one) => !ended.has(one));
+        for (const role of ['a', 'b', 'c']) {
+          const held = left.filter((one) => one.role === role).reduce((sum, { locks }) => sum + locks, 0);
+          expect(held).toBeLessThanOrEqual(bounds.locks + few);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,72 @@
+/** What one tenant's session holds of what is everybody's. */
+export interface TenantSession {
+  readonly pid: number;
+  /** Also its database's name. */
+  readonly role: string;
+  readonly locks: number;
+  /** Of the open transaction; 0 without one. */
+  readonly transactionSeconds: number;
+  /** Since it waits inside of a transaction for its client; 0 when it does not. */
+  readonly idleSeconds: number;
+}
+
+/** What the server has left for everybody. */
+export interface ServerState {
+  /** Locks that fit into the server's table. */
+  readonly lockCapacity: number;
+  /** Of the queue of notifications, 0 to 1. */
+  readonly notifications: number;
+}
+
+/** The most that one role may hold. A tenant can override each of the server's own timeouts for itself, and none of these. */
+export interface SessionBounds {
+  readonly locks: number;
+  readonly transactionSeconds: number;
+  readonly idleInTransactionSeconds: number;
+}
+
+export const END_REASONS = ['locks', 'transaction', 'idle_in_transaction', 'notifications'] as const;
+export type EndReason = (typeof END_REASONS)[number];
+
+export interface End {
+  readonly session: TenantSession;
+  readonly reason: EndReason;
+}
+
+/** Of the table of locks: beyond this, whoever has most of it goes, within its bound or not. */
+const CROWDED = 0.5;
+/** The queue of notifications is cut behind its slowest reader, who is one that stays in a transaction. */
+const QUEUED = 0.5;
+const SLOW_READER_SECONDS = 5;
+/** Whoever has fewer is not why the table is full. */
+const FEW_LOCKS = 100;
+
+/** Which sessions are put out, each for one reason. */
+export function decideEnds(
+  sessions: readonly TenantSession[],
+  server: ServerState,
+  bounds: SessionBounds,
+): End[] {
+  const held = new Map<string, number>();
+  for (const { role, locks } of sessions) held.set(role, (held.get(role) ?? 0) + locks);
+  const total = [...held.values()].reduce((sum, locks) => sum + locks, 0);
+  const most = Math.max(0, ...held.values());
+  const bound = total > server.lockCapacity * CROWDED ? Math.min(bounds.locks, most - 1) : bounds.locks;
+  return sessions.flatMap((session) => {
+    const reason = reasonFor(session, (held.get(session.role) ?? 0) > bound, server, bounds);
+    return reason === undefined ? [] : [{ session, reason }];
+  });
+}
+
+function reasonFor(
+  { locks, transactionSeconds, idleSeconds }: TenantSession,
+  greedy: boolean,
+  { notifications }: ServerState,
+  bounds: SessionBounds,
+): EndReason | undefined {
+  if (greedy && locks >= FEW_LOCKS) return 'locks';
+  if (idleSeconds > bounds.idleInTransactionSeconds) return 'idle_in_transaction';
+  if (transactionSeconds > bounds.transactionSeconds) return 'transaction';
+  if (notifications > QUEUED && transactionSeconds > SLOW_READER_SECONDS) return 'notifications';
+  return undefined;
+}

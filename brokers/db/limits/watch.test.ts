@@ -1,0 +1,145 @@
+import { newToken } from '@space/broker-kit';
+import type pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { Client } from '../testing/broker.ts';
+import { connect, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+
+/** Swallows every error that PL/pgSQL may, so that nothing but the end of its session ends it. */
+const TAKE_LOCKS = (from: number) => `DO $$ DECLARE i bigint := ${from}; BEGIN LOOP
+  i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
+
+describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', (major) => {
+  let stage: Stage;
+  let capsule: Client;
+  let url: string;
+  const sessions: pg.Client[] = [];
+  const session = async (to = url) => {
+    const client = await connect(to);
+    sessions.push(client);
+    return client;
+  };
+  const ended = (client: pg.Client) => new Promise<void>((resolve) => client.once('end', resolve));
+  const reasons = () =>
+    stage.broker.log.flatMap((line) => {
+      const { msg, reason } = JSON.parse(line) as { msg?: string; reason?: string };
+      return msg === 'session ended' && reason !== undefined ? [reason] : [];
+    });
+
+  beforeAll(async () => {
+    const environment = { WATCH_INTERVAL_MS: '50', TRANSACTION_SECONDS: '6', IDLE_TRANSACTION_SECONDS: '2' };
+    const settings = major === '15' ? {} : { max_notify_queue_pages: '64' };
+    stage = await setStage({ major, settings }, { environment });
+    capsule = await stage.broker.capsule('attacker');
+    url = (await capsule.create('attacker', 'ledger')).json.database_url;
+  });
+  afterEach(async () => {
+    for (const client of sessions.splice(0)) await client.end().catch(() => undefined);
+  });
+  afterAll(() => stage.close());
+
+  it('lets others provision, create and drop while one fills the table of locks again and again', async () => {
+    let over = false;
+    const attack = async (from: number) => {
+      while (!over) {
+        // Nobody can log in for a moment; that is the point of the attack.
+        const client = await session().catch(() => undefined);
+        if (client === undefined) continue;
+        const gone = ended(client);
+        await client.query(TAKE_LOCKS(from)).catch(() => undefined);
+        await gone;
+      }
+    };
+    const attackers = [attack(0), attack(10 ** 12)];
+    // As the operator does: what cannot be done now is tried again.
+    const insist = async (act: () => Promise<{ status: number }>) => {
+      for (let tries = 0; tries < 100; tries += 1) {
+        const { status } = await act();
+        if (status === 200) return;
+        expect(status).toBe(503);
+      }
+      throw new Error('was never served');
+    };
+    try {
+      for (const n of [1, 2, 3]) {
+        const before = reasons().length;
+        await until(() => reasons().length > before, 'the end of an attacker');
+        const principal = newToken('dbp').reveal();
+        await insist(() => stage.broker.provisioner.provision(`calm${n}`, principal));
+        const calm = stage.broker.as(principal);
+        await insist(() => calm.create(`calm${n}`, 'ledger'));
+        await insist(() => calm.drop(`calm${n}`, 'ledger'));
+      }
+    } finally {
+      over = true;
+      await Promise.all(attackers);
+    }
+    expect(new Set(reasons())).toEqual(new Set(['locks']));
+    expect(stage.broker.log.join('')).not.toContain('pg_advisory_lock');
+  });
+
+  it('ends locks that an idle session keeps', async () => {
+    const client = await session();
+    const gone = ended(client);
+    await client.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 10001) i');
+    await gone;
+  });
+
+  it('ends a transaction that is too old, whatever the tenant has set', async () => {
+    const client = await session();
+    const gone = ended(client);
+    await client.query('SET statement_timeout = 0');
+    await expect(client.query('SELECT pg_sleep(3600)')).rejects.toThrow();
+    await gone;
+    await until(() => reasons().includes('transaction'), 'the line of the log');
+  });
+
+  it('ends one that waits for its client, whatever the tenant has set', async () => {
+    const client = await session();
+    const gone = ended(client);
+    await client.query('SET idle_in_transaction_session_timeout = 0; BEGIN');
+    await gone;
+    await until(() => reasons().includes('idle_in_transaction'), 'the line of the log');
+  });
+
+  it('ends nobody else, and goes on when its own session was ended or the server was away', async () => {
+    const own = await session();
+    await own.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 9000) i');
+    const superuser = await session(stage.server.superuserUrl);
+    await superuser.query('BEGIN; SELECT count(pg_advisory_lock(i)) FROM generate_series(20001, 30002) i');
+    const before = reasons().length;
+    await stage.sql(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'space-db-broker-watch'",
+    );
+    const idle = await session();
+    const gone = ended(idle);
+    await idle.query('SET idle_in_transaction_session_timeout = 0; BEGIN');
+    await gone;
+    await until(() => reasons().length > before, 'the line of the log');
+    expect(reasons().slice(before)).toEqual(['idle_in_transaction']);
+    await own.query('SELECT 1');
+    await superuser.query('SELECT 1');
+    expect(await sqlstate(url)).toBe('ok');
+  });
+
+  it.skipIf(major === '15')('cuts a queue of notifications behind its slowest reader', async () => {
+    const reader = await session();
+    const gone = ended(reader);
+    await reader.query('SET transaction_timeout = 0; LISTEN news');
+    const before = reasons().length;
+    const asleep = reader.query('SELECT pg_sleep(3600)').catch(() => undefined);
+    const writer = await session();
+    const write = () =>
+      writer.query(`SELECT pg_notify('news', i || repeat('x', 7000)) FROM generate_series(1, 50) i`);
+    await write();
+    await gone;
+    await asleep;
+    await until(() => reasons().length > before, 'the line of the log');
+    const written = () =>
+      write().then(
+        () => true,
+        () => false,
+      );
+    await until(written, 'room in the queue');
+  });
+});

@@ -1,0 +1,155 @@
+import type { Logger, Watched } from '@space/broker-kit';
+import type { ServerAddress } from '@space/broker-kit/postgres';
+import pg from 'pg';
+import type { BrokerMetrics } from '../metrics.ts';
+import { decideEnds, type SessionBounds, type TenantSession } from './sessions.ts';
+
+/**
+ * Puts out tenants' sessions that hold too much of what is everybody's. Its one session stays open and inside of a
+ * transaction: when the table of locks is full nobody can log in, and nobody but who holds a lock already can read a
+ * shared catalogue. Such a transaction without a snapshot keeps nothing from being cleaned up.
+ */
+export interface Watch {
+  stop(): Promise<void>;
+}
+
+export interface WatchOptions {
+  readonly address: Watched<ServerAddress>;
+  readonly bounds: SessionBounds;
+  readonly intervalMs: number;
+  readonly log: Logger;
+  readonly metrics: Pick<BrokerMetrics, 'sessionsEnded' | 'watchLooks'>;
+}
+
+/** After so many looks the transaction is begun anew, so that it never becomes an old one. */
+const LOOKS_A_TRANSACTION = 500;
+const STATEMENT_MS = 10_000;
+
+/** Reading them takes the locks that are kept: pg_authid, pg_auth_members, pg_database, pg_db_role_setting, and their indexes. */
+const HOLD = `SELECT (SELECT count(*) FROM pg_roles), (SELECT count(*) FROM pg_auth_members), (SELECT count(*) FROM pg_database)`;
+
+const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS locks,
+    greatest(0, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0))::float8 AS "transactionSeconds",
+    CASE WHEN a.state LIKE 'idle in transaction%'
+      THEN greatest(0, extract(epoch FROM clock_timestamp() - a.state_change))::float8 ELSE 0 END AS "idleSeconds"
+  FROM pg_stat_activity a
+  JOIN pg_database d ON d.oid = a.datid AND d.datname = a.usename
+  JOIN pg_roles me ON me.oid = d.datdba AND me.rolname = current_user
+  LEFT JOIN (SELECT pid, count(*)::int AS locks FROM pg_locks GROUP BY pid) l ON l.pid = a.pid
+  WHERE a.pid <> pg_backend_pid()
+    AND (l.locks >= 100 OR a.xact_start < clock_timestamp() - interval '5 seconds')`;
+
+const STATE = `SELECT pg_notification_queue_usage() AS notifications,
+    current_setting('max_locks_per_transaction')::int *
+      (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity"`;
+
+/** Only in the database of the same name, which no other role can enter: never the broker's session, or a superuser's. */
+const END = `SELECT pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
+  WHERE a.pid = $1 AND a.usename = $2 AND a.datname = $2`;
+
+export function startWatch({ address, bounds, intervalMs, log, metrics }: WatchOptions): Watch {
+  const stopping = new AbortController();
+  let client: pg.Client | undefined;
+  let looks = 0;
+  let lost = false;
+
+  async function open(): Promise<pg.Client> {
+    await address.refresh();
+    const { host, port, database, user, password, ssl } = address.current();
+    const opened = new pg.Client({
+      host,
+      port,
+      database,
+      user,
+      ssl,
+      password: password.reveal(),
+      application_name: 'space-db-broker-watch',
+      keepAlive: true,
+      connectionTimeoutMillis: STATEMENT_MS,
+      query_timeout: STATEMENT_MS,
+      options: '-c search_path=pg_catalog -c idle_in_transaction_session_timeout=0 -c lock_timeout=1s',
+    });
+    opened.on('error', () => undefined);
+    await opened.connect();
+    return opened;
+  }
+
+  async function look(): Promise<void> {
+    client ??= await open();
+    if (looks === 0) {
+      await client.query('BEGIN');
+      await client.query(HOLD);
+    }
+    // Else the transaction would go on seeing the sessions of its first look.
+    await client.query('SELECT pg_stat_clear_snapshot()');
+    const { rows: sessions } = await client.query<TenantSession>({ name: 'look', text: LOOK });
+    const { rows: states } = await client.query<{ notifications: number; lockCapacity: number }>({
+      name: 'state',
+      text: STATE,
+    });
+    const [state] = states;
+    for (const { session, reason } of state === undefined ? [] : decideEnds(sessions, state, bounds)) {
+      const { pid, role, locks, transactionSeconds } = session;
+      await client.query({ name: 'end', text: END, values: [pid, role] });
+      metrics.sessionsEnded.labels(reason).inc();
+      log.warn(
+        { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
+        'session ended',
+      );
+    }
+    metrics.watchLooks.inc();
+    looks += 1;
+    if (looks < LOOKS_A_TRANSACTION) return;
+    await client.query('COMMIT');
+    looks = 0;
+  }
+
+  async function recover(error: unknown): Promise<void> {
+    if (!lost) log.warn({ err: error }, 'the watch over sessions failed');
+    lost = true;
+    looks = 0;
+    const failed = client;
+    client = undefined;
+    if (failed === undefined) return;
+    // One that still answers is kept: a new one could not log in while the table of locks is full.
+    try {
+      await failed.query('ROLLBACK');
+      client = failed;
+    } catch {
+      await failed.end().catch(() => undefined);
+    }
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        stopping.signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, intervalMs);
+      stopping.signal.addEventListener('abort', done);
+    });
+  }
+
+  async function loop(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        await look();
+        lost = false;
+      } catch (error) {
+        await recover(error);
+      }
+      if (!stopping.signal.aborted) await pause();
+    }
+    await client?.end().catch(() => undefined);
+  }
+
+  const ended = loop();
+  return {
+    stop: () => {
+      stopping.abort();
+      return ended;
+    },
+  };
+}
