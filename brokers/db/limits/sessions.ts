@@ -25,10 +25,9 @@ export interface SessionBounds {
   readonly idleInTransactionSeconds: number;
 }
 
-export const END_REASONS = ['locks', 'transaction', 'idle_in_transaction', 'notifications'] as const;
-export type EndReason = (typeof END_REASONS)[number];
+type EndReason = 'locks' | 'transaction' | 'idle_in_transaction' | 'notifications';
 
-export interface End {
+interface End {
   readonly session: TenantSession;
   readonly reason: EndReason;
 }
