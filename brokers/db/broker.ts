@@ -110,7 +110,15 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
     const tls =
       cert && key ? await watchTls({ cert, key }, (material) => listener?.useTls(material)) : undefined;
     if (tls !== undefined) countTlsExpiry(registry.registry, hold(held, tls));
-    const serving = await listen(edge, { host, port: config.LISTEN_PORT, log, tls: tls?.current() });
+    const serving = await listen(edge, {
+      name: 'control',
+      host,
+      port: config.LISTEN_PORT,
+      tls: tls?.current(),
+      connections: { total: config.CONNECTIONS, perAddress: config.CONNECTIONS_PER_ADDRESS },
+      log,
+      metrics: registry,
+    });
     listener = serving;
     // It may have been exchanged while the listener was being opened.
     if (tls !== undefined) serving.useTls(tls.current());

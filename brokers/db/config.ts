@@ -1,4 +1,12 @@
-import { type Environment, isTlsPair, NO_TLS_PAIR, readEnvironment, settings } from '@space/broker-kit';
+import {
+  type Environment,
+  isConnectionsShare,
+  isTlsPair,
+  NO_CONNECTIONS_SHARE,
+  NO_TLS_PAIR,
+  readEnvironment,
+  settings,
+} from '@space/broker-kit';
 import * as z from 'zod';
 
 const { port, count, path } = settings;
@@ -37,6 +45,7 @@ const schema = z
     IDLE_TRANSACTION_SECONDS: count(300),
     /** How often sessions are looked at. */
     WATCH_INTERVAL_MS: count(500),
+    ...settings.connections,
     CAPSULE_REQUESTS_PER_SECOND: count(100),
     CAPSULE_REQUESTS_BURST: count(1_000),
     REFUSALS_PER_SECOND: count(200),
@@ -44,6 +53,7 @@ const schema = z
     LOG_LEVEL: settings.logLevel,
   })
   .refine(isTlsPair, NO_TLS_PAIR)
+  .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
   .refine(
     ({ ISSUED_SSLMODE: mode, ISSUED_SSLROOTCERT: root }) =>
       root === undefined || mode === 'verify-full' || mode === 'verify-ca',

@@ -1,6 +1,8 @@
 import {
   type Environment,
+  isConnectionsShare,
   isTlsPair,
+  NO_CONNECTIONS_SHARE,
   NO_TLS_PAIR,
   parseBlock,
   parseFixed,
@@ -51,6 +53,10 @@ const schema = z
       .refine((texts) => texts.every((text) => parseFixed(text) !== undefined), 'not HOST=ADDRESS[:PORT]'),
     /** PEM of authorities that upstreams may be certified by, beside the public ones. */
     UPSTREAM_CA_FILE: z.string().min(1).optional(),
+    /** Of the control listener. */
+    ...settings.connections,
+    REFUSALS_PER_SECOND: settings.count(100),
+    REFUSALS_BURST: settings.count(1_000),
     /** What one Assistant may use of this replica. */
     CALLER_CONNECTIONS: settings.count(DEFAULT_LIMITS.connections),
     CALLER_TUNNELS: settings.count(DEFAULT_LIMITS.tunnels),
@@ -62,7 +68,8 @@ const schema = z
     DRAIN_SECONDS: settings.count(20, 0),
     LOG_LEVEL: settings.logLevel,
   })
-  .refine(isTlsPair, NO_TLS_PAIR);
+  .refine(isTlsPair, NO_TLS_PAIR)
+  .refine(isConnectionsShare, NO_CONNECTIONS_SHARE);
 
 export type Config = z.infer<typeof schema>;
 

@@ -22,7 +22,6 @@ import { ownerOf } from './policies/tenant.ts';
 const BODY_LIMIT = 2 * 1024 * 1024;
 /** The operator's own, in one place: one key a replica and second. */
 const OPERATOR_LIMIT = { perSecond: 1_000, burst: 10_000 };
-const REFUSALS_LIMIT = { perSecond: 100, burst: 1_000 };
 
 type Handlers = {
   readonly [Name in OperationName]: (request: RequestOf<Name>) => Promise<AnswerOf<Name>>;
@@ -34,6 +33,8 @@ export interface ControlOptions {
   /** Random for each start. */
   readonly instance: string;
   readonly tokens: Watched<readonly TokenDigest[]>;
+  /** Of one address. */
+  readonly refusals: { readonly perSecond: number; readonly burst: number };
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
 }
@@ -67,7 +68,7 @@ export function createControl(options: ControlOptions): Edge<'operator'> {
     bodyLimit: BODY_LIMIT,
     callerKey: (caller) => caller,
     callerLimit: new RateLimit(OPERATOR_LIMIT),
-    failureLimit: new RateLimit(REFUSALS_LIMIT),
+    failureLimit: new RateLimit(options.refusals),
     log: options.log,
     metrics: options.metrics,
     next: (request, response) => {

@@ -71,6 +71,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
       custody,
       instance: started.instance,
       tokens,
+      refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
       log,
       metrics,
     });
@@ -79,7 +80,15 @@ export async function startService(config: Config, log: Logger): Promise<Service
     const tls =
       cert && key ? await watchTls({ cert, key }, (material) => control?.useTls(material)) : undefined;
     if (tls !== undefined) countTlsExpiry(metrics.registry, hold(held, tls));
-    const listening = await listen(edge, { host, port: config.CONTROL_PORT, log, tls: tls?.current() });
+    const listening = await listen(edge, {
+      name: 'control',
+      host,
+      port: config.CONTROL_PORT,
+      tls: tls?.current(),
+      connections: { total: config.CONNECTIONS, perAddress: config.CONNECTIONS_PER_ADDRESS },
+      log,
+      metrics,
+    });
     control = listening;
     const ports = {
       dataPort: portOf(started.listener.server),

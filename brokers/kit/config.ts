@@ -26,10 +26,29 @@ export function readEnvironment<Schema extends z.ZodType>(
 export const settings = {
   port: (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback),
   count: (fallback: number, least = 1) => z.coerce.number().int().min(least).max(1_000_000).default(fallback),
+  /** Connections of a listener in all, and those that one address may hold. */
+  connections: {
+    CONNECTIONS: z.coerce.number().int().min(16).max(1_000_000).default(4_000),
+    CONNECTIONS_PER_ADDRESS: z.coerce.number().int().min(1).max(1_000_000).default(256),
+  },
   path: (fallback: string) => z.string().min(1).default(fallback),
   space: z.string().regex(/^[a-z0-9](?:[-.a-z0-9]{0,51}[a-z0-9])?$/, 'not the name of a Helm release'),
   logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 } as const;
+
+/** For a schema's refinement: one address is never to hold more than a quarter of all connections. */
+export function isConnectionsShare(value: {
+  readonly CONNECTIONS: number;
+  readonly CONNECTIONS_PER_ADDRESS: number;
+}): boolean {
+  return value.CONNECTIONS_PER_ADDRESS * 4 <= value.CONNECTIONS;
+}
+
+/** What is said when it is. */
+export const NO_CONNECTIONS_SHARE = {
+  path: ['CONNECTIONS_PER_ADDRESS'],
+  message: 'more than a quarter of CONNECTIONS',
+};
 
 /** For a schema's refinement: a certificate without its key, or the reverse, is a mistake. */
 export function isTlsPair(value: {

@@ -105,12 +105,15 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
     request: IncomingMessage,
     authority: NonNullable<EdgeRoute<Caller>['authority']>,
   ): Promise<Caller> {
+    const address = request.socket.remoteAddress ?? '';
+    // Whoever guesses costs a look-up each time, until its budget is spent: then it costs none.
+    const spent = options.failureLimit.wait(address);
+    if (spent !== undefined)
+      throw new ServiceError('rate_limited', 'too many refusals', { retryAfter: spent });
     const caller = await authority.authenticate(bearerToken(request.rawHeaders, authority.audience));
     const key = caller === undefined ? undefined : options.callerKey(caller);
     const wait =
-      caller === undefined
-        ? options.failureLimit.take(request.socket.remoteAddress ?? '')
-        : key && options.callerLimit.take(key);
+      caller === undefined ? options.failureLimit.take(address) : key && options.callerLimit.take(key);
     if (typeof wait === 'number')
       throw new ServiceError('rate_limited', 'too many requests', { retryAfter: wait });
     if (caller === undefined) throw refusal();

@@ -3,11 +3,14 @@ export { checkBodyHead, readJsonObject } from './body.ts';
 export {
   ConfigError,
   type Environment,
+  isConnectionsShare,
   isTlsPair,
+  NO_CONNECTIONS_SHARE,
   NO_TLS_PAIR,
   readEnvironment,
   settings,
 } from './config.ts';
+export { boundConnections, type ConnectionShare, sharesByAddress } from './connections-by-address.ts';
 export { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from './edge.ts';
 export {
   type ErrorCode,
@@ -23,7 +26,7 @@ export { parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
 export { lengthPrefixed } from './length-prefixed.ts';
 export { ConcurrencyLimit, RateLimit } from './limits.ts';
-export { type Listener, type ListenLimits, listen, type TlsMaterial } from './listener.ts';
+export { type Listener, type ListenOptions, listen, type TlsMaterial } from './listener.ts';
 export { createLogger, type Logger, type LogLevel } from './log.ts';
 export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
 export { parseBlock } from './net/address.ts';

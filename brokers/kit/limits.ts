@@ -11,6 +11,12 @@ export class RateLimit {
     this.#now = options.now ?? (() => performance.now());
   }
 
+  /** The seconds to wait while there is no token; takes none. */
+  wait(key: string): number | undefined {
+    const bucket = this.#buckets.get(key);
+    return bucket === undefined ? undefined : this.#secondsTo(this.#tokens(bucket, this.#now()));
+  }
+
   /** Takes one token; returns the seconds to wait when there is none. */
   take(key: string): number | undefined {
     const now = this.#now();
@@ -21,10 +27,13 @@ export class RateLimit {
       this.#buckets.set(key, bucket);
     }
     const tokens = this.#tokens(bucket, now);
-    const taken = tokens >= 1;
-    bucket.tokens = taken ? tokens - 1 : tokens;
+    bucket.tokens = tokens >= 1 ? tokens - 1 : tokens;
     bucket.at = now;
-    return taken ? undefined : Math.max(1, Math.ceil((1 - tokens) / this.#perSecond));
+    return this.#secondsTo(tokens);
+  }
+
+  #secondsTo(tokens: number): number | undefined {
+    return tokens >= 1 ? undefined : Math.max(1, Math.ceil((1 - tokens) / this.#perSecond));
   }
 
   #tokens(bucket: { tokens: number; at: number }, now: number): number {

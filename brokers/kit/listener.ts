@@ -1,10 +1,19 @@
-import { createServer, type Server, STATUS_CODES } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import type { Edge } from './edge.ts';
 import { type ErrorCode, errorBody, STATUS } from './errors.ts';
 import type { Logger } from './log.ts';
+import type { ServiceMetrics } from './metrics.ts';
+import { announcesBody, headProblem } from './request-head.ts';
 import type { Secret } from './secret.ts';
 import { traceIdOf } from './trace.ts';
 
@@ -23,50 +32,65 @@ export interface Listener {
 }
 
 /** Milliseconds and bytes. */
-export interface ListenLimits {
+interface ListenLimits {
   readonly maxHeaderSize?: number;
   readonly headersTimeout?: number;
   /** From the first byte of a request to the last of its body; 0 leaves that to the edge. */
   readonly requestTimeout?: number;
-  /** More connections than these are closed unheard: each costs some 12 KiB, whoever is at its other end. */
-  readonly maxConnections?: number;
+  /** From the first byte of a connection to the last of its TLS handshake. */
+  readonly handshakeTimeout?: number;
+}
+
+export interface ListenOptions {
+  /** What the metrics call it. */
+  readonly name: 'control' | 'data';
+  readonly host: string;
+  readonly port: number;
+  readonly tls?: TlsMaterial | undefined;
+  readonly limits?: ListenLimits;
+  /** Each connection costs some 12 KiB, whoever is at its other end. */
+  readonly connections: { readonly total: number; readonly perAddress: number };
+  readonly log: Logger;
+  readonly metrics: ServiceMetrics;
 }
 
 const LIMITS = {
   maxHeaderSize: 8 * 1024,
   headersTimeout: 5_000,
   requestTimeout: 10_000,
+  handshakeTimeout: 5_000,
   keepAliveTimeout: 30_000,
   connectionsCheckingInterval: 500,
-  maxConnections: 4_000,
   // Node would answer these itself, with a body that is not ours.
   requireHostHeader: false,
 };
 
+/** So long whoever was answered may take to read that, or to send the rest of what nobody reads. */
+const LINGER_MS = 2_000;
+
 /** Listens for the edge; what the HTTP parser finds is answered with our error body too. */
 export async function listen(
   edge: Pick<Edge<never>, 'listener' | 'drain'>,
-  options: {
-    host: string;
-    port: number;
-    tls?: TlsMaterial | undefined;
-    limits?: ListenLimits;
-    log: Logger;
-  },
+  options: ListenOptions,
 ): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
-  const listener = oneAtATime(edge.listener);
+  const listener = oneAtATime(wellFormed(edge.listener, options));
   const server =
     options.tls === undefined
       ? createServer(limits, listener)
       : createTlsServer({ ...limits, ...tlsOptions(options.tls) }, listener);
   server.on('checkContinue', listener);
   server.on('checkExpectation', listener);
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    answerParserError(error, socket, options.log),
-  );
+  // Of a TLS server these are errors of the handshake too.
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => endAfter(error, socket, options));
   server.maxRequestsPerSocket = 0;
-  server.maxConnections = limits.maxConnections;
+  const { connections, refusedConnections } = options.metrics;
+  boundConnections(server, {
+    total: options.connections.total,
+    shares: sharesByAddress(options.connections),
+    onRefused: (reason) => refusedConnections.labels(options.name, reason).inc(),
+    onCount: (open) => connections.labels(options.name).set(open),
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);
@@ -87,11 +111,13 @@ export async function listen(
   };
 }
 
+type RequestListener = (request: IncomingMessage, response: ServerResponse) => void;
+
 /**
  * Ends a connection on which a request comes before the one before it was answered. No client of ours does that, and
  * one segment would be a thousand requests to hold, from somebody who has shown no credential yet.
  */
-function oneAtATime(listener: Edge<never>['listener']): Edge<never>['listener'] {
+function oneAtATime(listener: RequestListener): RequestListener {
   const busy = new WeakSet<Socket>();
   return (request, response) => {
     const { socket } = request;
@@ -102,19 +128,54 @@ function oneAtATime(listener: Edge<never>['listener']): Edge<never>['listener'] 
   };
 }
 
+/** Answers a head that could be read in two ways itself, and ends the connection where a body is left that nobody reads. */
+function wellFormed(listener: RequestListener, options: ListenOptions): RequestListener {
+  return (request, response) => {
+    const problem = headProblem(request);
+    if (problem !== undefined) return void refuseHead(problem, request.socket, options);
+    if (announcesBody(request) && !BODIES.has(request.method ?? ''))
+      response.setHeader('connection', 'close');
+    response.once('finish', () => request.complete || endSoon(request.socket));
+    listener(request, response);
+  };
+}
+
+/** Of the methods that we know, those whose body somebody reads. */
+const BODIES: ReadonlySet<string> = new Set(['POST', 'PUT']);
+
 function tlsOptions({ cert, key }: TlsMaterial) {
   return { cert, key: key.reveal(), minVersion: 'TLSv1.3' as const };
 }
 
-function answerParserError(error: NodeJS.ErrnoException, socket: Duplex, log: Logger): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+/** Only on what spoke HTTP an answer can be written; a handshake that never ends would keep it, and the socket, for good. */
+function endAfter(error: NodeJS.ErrnoException, socket: Duplex, options: ListenOptions): void {
+  const { code = '' } = error;
+  const spokeHttp = code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  if (spokeHttp && socket.writable) {
+    refuseHead(code, socket, options);
+    return;
+  }
+  if (code.startsWith('ERR_')) options.metrics.refusedConnections.labels(options.name, 'handshake').inc();
+  socket.destroy();
+}
+
+function refuseHead(problem: string, socket: Duplex, { log, metrics }: ListenOptions): void {
   const code: ErrorCode = 'invalid_request';
-  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : STATUS[code];
+  const status = problem === 'HPE_HEADER_OVERFLOW' ? 431 : STATUS[code];
   const traceId = traceIdOf(undefined);
   const body = errorBody(code, traceId);
-  log.info({ trace_id: traceId, operation: 'none', status, code, parser: error.code }, 'request');
+  metrics.requests.labels('none', String(status), code).observe(0);
+  log.info({ trace_id: traceId, operation: 'none', status, code, parser: problem }, 'request');
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\ncache-control: no-store\r\nconnection: close\r\n\r\n${body}`,
   );
+  endSoon(socket);
+}
+
+/** The caller may read its answer first, but not keep the connection by never ending its own side. */
+function endSoon(socket: Duplex): void {
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  timer.unref();
+  socket.once('close', () => clearTimeout(timer));
 }

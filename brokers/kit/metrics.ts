@@ -1,13 +1,15 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export interface ServiceMetrics {
   readonly registry: Registry;
   readonly requests: Histogram<'operation' | 'status' | 'code'>;
+  readonly connections: Gauge<'listener'>;
+  readonly refusedConnections: Counter<'listener' | 'reason'>;
 }
 
-/** A registry with the process metrics and the one request histogram that every service has. */
+/** A registry with the process metrics and what every service tells of its requests and connections. */
 export function createMetrics(): ServiceMetrics {
   const registry = new Registry();
   // At its default of 10 ms, the look at the event loop's delay is most of what an idle service costs.
@@ -19,7 +21,19 @@ export function createMetrics(): ServiceMetrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30],
     registers: [registry],
   });
-  return { registry, requests };
+  const connections = new Gauge({
+    name: 'space_connections',
+    help: 'Open connections.',
+    labelNames: ['listener'] as const,
+    registers: [registry],
+  });
+  const refusedConnections = new Counter({
+    name: 'space_connections_refused_total',
+    help: 'Connections that were ended unheard: their address had its share, or had the most of all.',
+    labelNames: ['listener', 'reason'] as const,
+    registers: [registry],
+  });
+  return { registry, requests, connections, refusedConnections };
 }
 
 /** Serves `/metrics` on a port of its own, which a NetworkPolicy opens to monitoring alone. */

@@ -6,6 +6,7 @@ import {
   type Held,
   hold,
   type Listener,
+  type ListenOptions,
   type Logger,
   listen,
   parseProvisionerTokens,
@@ -135,24 +136,26 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     if (tls !== undefined) countTlsExpiry(registry.registry, tls);
     const serving = async (
       edge: Parameters<typeof listen>[0],
-      port: number,
-      limits?: Parameters<typeof listen>[1]['limits'],
+      { name, port, limits = {} }: Pick<ListenOptions, 'name' | 'port' | 'limits'>,
     ) => {
       const listener = await listen(edge, {
+        name,
         host,
         port,
-        log,
+        limits,
         tls: tls?.current(),
-        ...(limits ? { limits } : {}),
+        connections: { total: config.CONNECTIONS, perAddress: config.CONNECTIONS_PER_ADDRESS },
+        log,
+        metrics: registry,
       });
       listeners.push(listener);
       // It may have been exchanged while the listener was being opened.
       if (tls !== undefined) listener.useTls(tls.current());
       return listener;
     };
-    const controlListener = await serving(control, config.LISTEN_PORT);
+    const controlListener = await serving(control, { name: 'control', port: config.LISTEN_PORT });
     held.closers.push(() => closeNow(controlListener.server));
-    const dataListener = await serving(data, config.DATA_PORT, DATA_LIMITS);
+    const dataListener = await serving(data, { name: 'data', port: config.DATA_PORT, limits: DATA_LIMITS });
     held.closers.push(() => closeNow(dataListener.server));
 
     const rounds = [

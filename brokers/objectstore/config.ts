@@ -1,6 +1,8 @@
 import {
   type Environment,
+  isConnectionsShare,
   isTlsPair,
+  NO_CONNECTIONS_SHARE,
   NO_TLS_PAIR,
   parseFixed,
   readEnvironment,
@@ -73,6 +75,8 @@ const schema = z
     DATA_PLANE_BYOK: z.stringbool().default(false),
     /** The operator's public keys, a JWKS; read only where the data plane needs them. */
     GRANT_KEYS_FILE: path('/etc/space/grants/keys'),
+    /** Of each listener. */
+    ...settings.connections,
     CAPSULE_REQUESTS_PER_SECOND: count(100),
     CAPSULE_REQUESTS_BURST: count(1_000),
     /** Requests for objects, of all Assistants of one Capsule together. */
@@ -86,7 +90,8 @@ const schema = z
     REFUSALS_BURST: count(5_000),
     LOG_LEVEL: settings.logLevel,
   })
-  .refine(isTlsPair, NO_TLS_PAIR);
+  .refine(isTlsPair, NO_TLS_PAIR)
+  .refine(isConnectionsShare, NO_CONNECTIONS_SHARE);
 
 export type Config = z.infer<typeof schema>;
 

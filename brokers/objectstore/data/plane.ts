@@ -141,7 +141,18 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
       exchange.release?.();
       record(exchange);
     });
-    protocol.serve(exchange).catch((error: unknown) => fail(exchange, protocol, error));
+    admitted(exchange, protocol).catch((error: unknown) => fail(exchange, protocol, error));
+  }
+
+  /** Whoever guesses costs a look-up each time, until the budget of its address is spent: then it costs none. */
+  async function admitted(exchange: Exchange, protocol: Protocol): Promise<void> {
+    const spent =
+      exchange.path === '/healthz'
+        ? undefined
+        : failureLimit.wait(exchange.request.socket.remoteAddress ?? '');
+    if (spent !== undefined)
+      throw new ServiceError('rate_limited', 'too many refusals', { retryAfter: spent });
+    await protocol.serve(exchange);
   }
 
   function record(exchange: Exchange): void {

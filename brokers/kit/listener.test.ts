@@ -1,0 +1,173 @@
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type Listener, type ListenOptions, listen, type TlsMaterial } from './listener.ts';
+import { createLogger } from './log.ts';
+import { closeNow, createMetrics, portOf } from './metrics.ts';
+import { Secret } from './secret.ts';
+import { makeAuthority } from './testing/certificates.ts';
+
+const ERROR = /^HTTP\/1\.1 400 [\s\S]*\{"error":\{"code":"invalid_request"\},"trace_id":"[0-9a-f]{32}"\}$/;
+
+let directory: string;
+let material: TlsMaterial;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'space-listener-'));
+  const { cert, key } = makeAuthority(directory, 'authority').sign('server', ['IP:127.0.0.1']);
+  material = { cert: readFileSync(cert, 'utf8'), key: new Secret(readFileSync(key, 'utf8')) };
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+let listener: Listener | undefined;
+const metrics = createMetrics();
+const sockets = new Set<Socket>();
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  if (listener !== undefined) await closeNow(listener.server);
+});
+
+/** Answers every request at once, and reads no body. */
+async function serving(options: Partial<ListenOptions> = {}): Promise<number> {
+  listener = await listen(
+    { listener: (_, response) => void response.end('served'), drain: () => undefined },
+    {
+      name: 'control',
+      host: '127.0.0.1',
+      port: 0,
+      connections: { total: 100, perAddress: 20 },
+      log: createLogger({ service: 'test', level: 'silent' }),
+      metrics,
+      ...options,
+    },
+  );
+  return portOf(listener.server);
+}
+
+function opened(port: number, options: { from?: string; allowHalfOpen?: boolean } = {}): Socket {
+  const { from: localAddress = '127.0.0.1', allowHalfOpen = false } = options;
+  const socket = connect({ port, host: '127.0.0.1', localAddress, allowHalfOpen });
+  socket.on('error', () => undefined);
+  sockets.add(socket);
+  return socket;
+}
+
+/** What came until the server had ended the connection. */
+async function said(socket: Socket, bytes: string): Promise<string> {
+  let text = '';
+  socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+  socket.write(bytes);
+  await once(socket, 'end');
+  return text;
+}
+
+/** A caller that never ends its own side cannot see it: no connection is left. */
+const allEnded = () =>
+  vi.waitFor(async () => {
+    const { values } = await metrics.connections.get();
+    expect(values.map(({ value }) => value)).toEqual([0]);
+  }, 60_000);
+
+const refused = async (reason: string) => {
+  const { values } = await metrics.refusedConnections.get();
+  return values.find(({ labels }) => labels.reason === reason)?.value ?? 0;
+};
+
+describe('a TLS listener', () => {
+  const quick = { handshakeTimeout: 200 };
+
+  it('ends a connection that never says a word', async () => {
+    const before = await refused('handshake');
+    const socket = opened(await serving({ tls: material, limits: quick }));
+    await once(socket, 'close');
+    expect(await refused('handshake')).toBe(before + 1);
+  });
+
+  it('ends a handshake that comes byte by byte', async () => {
+    const socket = opened(await serving({ tls: material, limits: quick }));
+    const hello = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]);
+    let sent = 0;
+    const drip = setInterval(() => socket.write(hello.subarray(sent % 5, (sent++ % 5) + 1)), 20);
+    socket.once('close', () => clearInterval(drip));
+    await once(socket, 'close');
+  });
+
+  it('ends a connection that speaks something else, without an answer', async () => {
+    const port = await serving({ tls: material });
+    expect(await said(opened(port), 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')).not.toContain('HTTP');
+  });
+
+  it('ends a connection that is silent after the handshake', async () => {
+    const port = await serving({ tls: material, limits: { headersTimeout: 200 } });
+    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    socket.on('error', () => undefined);
+    sockets.add(socket);
+    socket.resume();
+    await once(socket, 'close');
+  });
+
+  it('begins no handshake with an address that has its share of connections', async () => {
+    const port = await serving({ tls: material, connections: { total: 8, perAddress: 2 } });
+    const kept = [opened(port, { from: '127.0.0.2' }), opened(port, { from: '127.0.0.2' })];
+    await Promise.all(kept.map((socket) => once(socket, 'connect')));
+    const before = await refused('share');
+    await once(opened(port, { from: '127.0.0.2' }), 'close');
+    expect(await refused('share')).toBe(before + 1);
+    const other = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    sockets.add(other);
+    expect(await said(other, 'GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain('served');
+  });
+});
+
+describe('a listener', () => {
+  it.for([
+    ['of HTTP/2.0', 'GET / HTTP/2.0\r\nHost: x\r\n\r\n'],
+    ['of HTTP/0.9', 'GET / HTTP/0.9\r\nHost: x\r\n\r\n'],
+    ['with two Host headers', 'GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n'],
+    [
+      'with two Content-Type headers',
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 0\r\ncontent-type: a/b\r\n\r\n',
+    ],
+    ['that is none', 'nonsense\r\n\r\n'],
+  ] as const)('answers a request %s with 400 and our body', async ([, bytes]) => {
+    expect(await said(opened(await serving()), bytes)).toMatch(ERROR);
+  });
+
+  it('ends the connection after such an answer, though the caller does not end its side', async () => {
+    const socket = opened(await serving(), { allowHalfOpen: true });
+    await expect(said(socket, 'GET / HTTP/2.0\r\nHost: x\r\n\r\n')).resolves.toMatch(ERROR);
+    await allEnded();
+  });
+
+  it.for(['GET', 'HEAD', 'DELETE'])(
+    'answers a %s with a body that never comes, and ends the connection',
+    async (method) => {
+      const port = await serving({ limits: { requestTimeout: 0 } });
+      const socket = opened(port, { allowHalfOpen: true });
+      const text = await said(socket, `${method} /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n`);
+      expect(text).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close/i);
+      await allEnded();
+    },
+  );
+
+  it('ends a connection on which the rest of a body does not follow the answer', async () => {
+    const port = await serving({ limits: { requestTimeout: 0 } });
+    const socket = opened(port, { allowHalfOpen: true });
+    const text = await said(socket, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nbegun');
+    expect(text).toContain('served');
+    await allEnded();
+  });
+
+  it('keeps a connection whose body was read to its end', async () => {
+    const socket = opened(await serving());
+    const request = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
+    for (let i = 0; i < 2; i += 1) {
+      socket.write(request);
+      expect(String((await once(socket, 'data'))[0])).toMatch(/keep-alive/i);
+    }
+  });
+});
