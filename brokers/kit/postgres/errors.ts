@@ -29,12 +29,20 @@ export const SQLSTATE = {
   uniqueViolation: '23505',
   undefinedDatabase: '3D000',
   insufficientPrivilege: '42501',
+  duplicateRole: '42710',
+  duplicateDatabase: '42P04',
+  /** Others name the object that was to be dropped. */
+  dependentObjects: '2BP01',
+  /** A statement of this transaction has failed before. */
+  inFailedTransaction: '25P02',
+  objectInUse: '55006',
+  lockNotAvailable: '55P03',
   /** "tuple concurrently updated": two sessions changed one catalogue row. */
   internal: 'XX000',
 } as const;
 
 // A unique violation too: ON CONFLICT forgives a concurrent insert at the index that it names, and at every other index
-// the same insert fails. Begun anew, the transaction sees the other's row; a true duplicate fails every time.
+// the same insert fails. Begun anew, the transaction sees the other's row.
 const RACES = new Set<string>([SQLSTATE.internal, SQLSTATE.uniqueViolation, '40001', '40P01']);
 
 /** Would the same transaction, begun anew, probably succeed? */
@@ -42,9 +50,27 @@ export function isRace(error: unknown): boolean {
   return error instanceof StepError && error.code !== undefined && RACES.has(error.code);
 }
 
+/** Does the same step fail of a unique index once more? Then the other row is no race but there to stay. */
+export function isDuplicate(error: unknown, before: unknown): boolean {
+  return (
+    error instanceof StepError &&
+    before instanceof StepError &&
+    error.code === SQLSTATE.uniqueViolation &&
+    before.code === error.code &&
+    before.step === error.step
+  );
+}
+
 // Connection, resources, operator intervention, refused login of the broker itself.
 const PASSING_CLASSES = new Set(['08', '28', '53', '57']);
-const PASSING = new Set([...RACES, '25006', '55006', '55P03', '55000', '3D000']);
+const PASSING = new Set([
+  ...RACES,
+  '25006',
+  SQLSTATE.objectInUse,
+  SQLSTATE.lockNotAvailable,
+  '55000',
+  '3D000',
+]);
 
 /** What a caller is told of a failed statement: that it may pass, or that it will not. */
 export function toServiceError(error: unknown): unknown {

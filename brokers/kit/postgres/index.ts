@@ -1,7 +1,6 @@
 export { parseServerUrl } from './address.ts';
 export {
   type Connections,
-  inTransaction,
   openConnections,
   type ServerAddress,
   type Session,
@@ -9,3 +8,4 @@ export {
 export { isRace, SQLSTATE, StepError, toServiceError } from './errors.ts';
 export { applyMigrations } from './migrations.ts';
 export { closeRegistry, untilReachable } from './reachable.ts';
+export { inTransaction } from './transaction.ts';

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto';
+import pg from 'pg';
+import type { Logger } from '../log.ts';
+import type { Watched } from '../watched.ts';
+import type { ServerAddress } from './connections.ts';
+import { StepError } from './errors.ts';
+
+/** One that a peer has stopped answering must not hold a request for ever. */
+export const CLIENT_TIMEOUT_MS = 90_000;
+
+interface PoolOptions {
+  readonly application: string;
+  readonly max: number;
+  /** The longest that anybody waits for one of the pool's connections. */
+  readonly waitMs?: number;
+  /** Its connections stay when nobody uses them, so that they are there when no other can be opened. */
+  readonly kept?: boolean;
+  /** Settings of the session beside the fixed ones. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const SETTINGS = {
+  search_path: 'pg_catalog',
+  lock_timeout: '20s',
+  statement_timeout: '75s',
+  idle_in_transaction_session_timeout: '30s',
+};
+
+export function createPool(
+  address: Watched<ServerAddress>,
+  log: Logger,
+  { application, max, waitMs = 10_000, kept = false, settings = {} }: PoolOptions,
+): pg.Pool {
+  const { host, port, database, user, ssl } = address.current();
+  const pool = new pg.Pool({
+    host,
+    port,
+    database,
+    user,
+    ssl,
+    // Asked for at every new connection: the file may have been replaced since.
+    password: async () => {
+      await address.refresh();
+      return address.current().password.reveal();
+    },
+    max,
+    idleTimeoutMillis: kept ? 0 : 60_000,
+    connectionTimeoutMillis: waitMs,
+    query_timeout: CLIENT_TIMEOUT_MS,
+    pipeline: true,
+    application_name: application,
+    keepAlive: true,
+    options: Object.entries({ ...SETTINGS, ...settings })
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+  });
+  // Without a listener, a server restart that ends an idle connection would end this process.
+  pool.on('error', (error) => log.warn({ err: error }, 'idle server connection lost'));
+  // The same for an error between two statements of a connection that is checked out.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+export async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
+  try {
+    return await pool.connect();
+  } catch (error) {
+    throw new StepError('connect', error);
+  }
+}
+
+export async function run<Row extends pg.QueryResultRow>(
+  target: pg.Pool | pg.PoolClient,
+  step: string,
+  text: string,
+  values?: readonly unknown[],
+): Promise<Row[]> {
+  try {
+    const result = await (values === undefined
+      ? target.query<Row>(text)
+      : target.query<Row>({ name: statementName(step, text), text, values: [...values] }));
+    return result.rows;
+  } catch (error) {
+    throw new StepError(step, error);
+  }
+}
+
+const statementNames = new Map<string, string>();
+
+/**
+ * Statements with values are constants of ours: each connection parses one once, under the name of its step, which is
+ * short enough not to be cut by the server.
+ */
+function statementName(step: string, text: string): string {
+  const known = statementNames.get(text);
+  if (known !== undefined) return known;
+  const name = `${step} ${createHash('sha256').update(text).digest('hex').slice(0, 8)}`;
+  statementNames.set(text, name);
+  return name;
+}
