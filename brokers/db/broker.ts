@@ -28,6 +28,7 @@ import { openContext } from './open.ts';
 import type { Context } from './operations/context.ts';
 import { ensureTemplate } from './spares/template.ts';
 import { repairDrift } from './upkeep/drift.ts';
+import { dropLeftovers } from './upkeep/leftovers.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { refill } from './upkeep/refill.ts';
 
@@ -127,6 +128,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       refill(context, config.SPARE_DATABASES),
       finishPending(context, ABANDONED_SECONDS),
       repairDrift(context, acceptedOpen),
+      dropLeftovers(context),
     ];
     const upkeep = startUpkeep({ rounds, log, intervalMs: UPKEEP_INTERVAL_MS });
     opened.attach({ nudge: upkeep.nudge, quietFor: () => mutations.quietFor() });

@@ -3,8 +3,8 @@ import { type Command, onlyCapsule, principalCommands, UsageError } from '@space
 import type { Session } from '@space/broker-kit/postgres';
 import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './operations/context.ts';
+import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
-import { cutAccess } from './operations/finish.ts';
 import { observeRegistered } from './walls/observe.ts';
 import { END_SESSIONS, reopeningStatements } from './walls/statements.ts';
 
@@ -61,7 +61,7 @@ async function list(session: Session): Promise<string> {
 }
 
 async function setClosed(context: Context, traceId: string, capsule: string, closed: boolean) {
-  const act = async (session: Session) => {
+  const act = async (session: Session, cut: Cut) => {
     if ((await lockCapsule(session, capsule, 'UPDATE')) === undefined) throw unknown();
     const rows = await session.run<{ name: string }>(
       closed ? 'close databases' : 'open databases',
@@ -70,14 +70,14 @@ async function setClosed(context: Context, traceId: string, capsule: string, clo
       [capsule, closed],
     );
     const observed = await observeRegistered(session, capsule);
-    if (closed) await cutAccess(session, observed);
+    if (closed) await cut(observed);
     for (const { name, database, role } of closed ? [] : observed) {
       if (database === 'valid' && role) await session.run('open database', reopeningStatements(name));
     }
     await audit(session, entry(traceId, closed ? 'close' : 'open', capsule, closed ? 'closed' : 'opened'));
     return rows.map(({ name }) => name).sort();
   };
-  const names = await context.connections.transaction(act);
+  const names = await withCut(context, act);
   // Not before the commit: until then somebody put out could come in again.
   if (closed)
     await context.connections.session((session) => session.run('end sessions', END_SESSIONS, [names]));

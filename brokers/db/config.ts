@@ -34,6 +34,8 @@ const schema = z
       .optional(),
     /** Connections that one workload may hold. */
     ROLE_CONNECTION_LIMIT: count(5),
+    /** How long a tenant's client may stand still in the middle of a command while a drop waits for all sessions. */
+    STALLED_CLIENT_SECONDS: count(3),
     /** Sealed databases kept ready. */
     SPARE_DATABASES: count(8, 0),
     /** Names of databases, separated by commas, that may stay open to every role of the server. */

@@ -7,6 +7,7 @@ export interface BrokerMetrics {
   readonly spares: Gauge;
   readonly dropsPending: Gauge;
   readonly openDatabases: Gauge;
+  readonly leftoverRoles: Gauge;
   readonly sessionsEnded: Counter<'reason'>;
   readonly watchLooks: Counter;
 }
@@ -47,13 +48,18 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     }),
     sessionsEnded: new Counter({
       name: 'space_db_sessions_ended_total',
-      help: "Tenants' sessions that were ended because they held too much of what is everybody's.",
+      help: "Tenants' sessions that were ended because they held too much of what is everybody's, or were in the broker's way.",
       labelNames: ['reason'] as const,
       registers,
     }),
     watchLooks: new Counter({
       name: 'space_db_watch_looks_total',
       help: "Looks at tenants' sessions; while it stands still nobody is put out.",
+      registers,
+    }),
+    leftoverRoles: new Gauge({
+      name: 'space_db_leftover_roles',
+      help: 'Roles of dropped databases that cannot be dropped, since a tenant has named them in a grant of its own.',
       registers,
     }),
   };

@@ -20,13 +20,14 @@ import {
 import type { Config } from './config.ts';
 import { type Keyring, parseKeyring } from './keys.ts';
 import { createBrokerMetrics } from './metrics.ts';
+import { Blockers } from './operations/blockers.ts';
 import type { Context } from './operations/context.ts';
 import { migrate } from './registry/migrations.ts';
 import { keyIdsInUse } from './registry/rows.ts';
 import { spareNames } from './spares/names.ts';
 import { judge, readServerFacts, requireSafe } from './walls/preflight.ts';
 
-/** Connections to the server, ten in all. */
+/** Connections to the server; with the one that watches, eleven in all. */
 const CONNECTIONS = { application: 'space-db-broker', lookup: 2, work: 5, drop: 3 };
 /** Fewer than there are connections for work, so that a cut never waits behind clones. */
 const CLONES = { active: 3, queued: 1_000 };
@@ -43,7 +44,15 @@ export async function openContext(
   const readCa = (path: string) => readFileSync(path, 'utf8');
   const parse = (text: string) => parseServerUrl(text, 'ADMIN_DATABASE_URL_FILE', readCa);
   const address = hold(held, await watched(config.ADMIN_DATABASE_URL_FILE, parse, log));
-  const connections = openConnections(address, log, CONNECTIONS);
+  const registry = createMetrics();
+  const unwatched = openConnections(address, log, CONNECTIONS);
+  const metrics = createBrokerMetrics(registry.registry, unwatched.count);
+  const blockers = new Blockers(unwatched.watch, {
+    stalledMs: config.STALLED_CLIENT_SECONDS * 1_000,
+    log,
+    onEnded: (reason) => metrics.sessionsEnded.labels(reason).inc(),
+  });
+  const connections = blockers.guard(unwatched);
   held.closers.push(() => connections.close());
   await untilReachable(connections, log);
   await closeRegistry(connections);
@@ -55,9 +64,9 @@ export async function openContext(
   await requireKeys(connections, keyring.current());
 
   let attached: Pick<Context, 'nudge' | 'quietFor'> = { nudge: () => undefined, quietFor: () => 0 };
-  const registry = createMetrics();
   const context: Context = {
     connections,
+    blockers,
     space: config.SPACE_NAME,
     spares,
     keyring: keyring.current,
@@ -70,7 +79,7 @@ export async function openContext(
     },
     connectionLimit: config.ROLE_CONNECTION_LIMIT,
     log,
-    metrics: createBrokerMetrics(registry.registry, connections.count),
+    metrics,
     cloning: new ConcurrencyLimit(CLONES),
     nudge: () => attached.nudge(),
     quietFor: () => attached.quietFor(),

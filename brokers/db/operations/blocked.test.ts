@@ -3,7 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { census } from '../testing/census.ts';
 import { connect, intoDatabase, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
 
-/** What blocks a drop, on a server whose owner lets it happen: nothing that a tenant can do by itself there. */
+/**
+ * What blocks a drop for good: what only the server's owner can do or take away. Of all this a tenant can do one thing by
+ * itself, on a server whose owner allows prepared transactions. What it can do on every server is in `tenants.test.ts`.
+ */
 describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
   let stage: Stage;
   beforeAll(async () => {
@@ -97,6 +100,43 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
       expect((await capsule.dropAll(id)).status).toBe(200);
       expect(await census(stage.server.superuserUrl)).toEqual([]);
       await tenant.end().catch(() => undefined);
+    },
+  );
+
+  /** A transaction that changes the role, of somebody whom the broker may not end. */
+  async function holdRole(name: string): Promise<() => Promise<void>> {
+    const holder = await connect(stage.server.superuserUrl);
+    await holder.query(`BEGIN; ALTER ROLE ${name} VALID UNTIL 'infinity'`);
+    return () => holder.end();
+  }
+
+  async function prepareRole(name: string, url: string): Promise<() => Promise<void>> {
+    await query(url, `BEGIN; ALTER ROLE ${name} PASSWORD 'mine'; PREPARE TRANSACTION 'role'`);
+    return async () => {
+      await query(intoDatabase(stage.server.superuserUrl, name), "ROLLBACK PREPARED 'role'");
+    };
+  }
+
+  it.each([
+    ['a transaction of a superuser', holdRole],
+    ['a prepared transaction', prepareRole],
+  ])(
+    '%s on the role keeps access from being cut, not the intent; access ends as soon as it can',
+    async (_, hold) => {
+      const id = `role-${hold.name.toLowerCase()}`;
+      const capsule = await stage.broker.capsule(id);
+      const url: string = (await capsule.create(id, 'app')).json.database_url;
+      const name = new URL(url).pathname.slice(1);
+      const lift = await hold(name, url);
+      const refused = await capsule.drop(id, 'app');
+      expect(refused).toMatchObject({ status: 503, json: { error: { code: 'unavailable' } } });
+      expect((await capsule.create(id, 'app')).status).toBe(409);
+      expect((await capsule.drop(id, 'app')).status).toBe(503);
+      await lift();
+      expect((await capsule.drop(id, 'app')).json).toMatchObject({ dropped: name });
+      expect(await sqlstate(url)).not.toBe('ok');
+      expect((await capsule.dropAll(id)).status).toBe(200);
+      expect(await census(stage.server.superuserUrl)).toEqual([]);
     },
   );
 });

@@ -4,10 +4,13 @@ import type { IssuedAddress } from '../core/credentials.ts';
 import type { Keyring } from '../keys.ts';
 import type { BrokerMetrics } from '../metrics.ts';
 import type { SpareNames } from '../spares/names.ts';
+import type { Blockers } from './blockers.ts';
 
 /** What every operation works with. */
 export interface Context {
+  /** Under the eye of `blockers`. */
   readonly connections: Connections;
+  readonly blockers: Blockers;
   readonly space: string;
   readonly spares: SpareNames;
   readonly keyring: () => Keyring;

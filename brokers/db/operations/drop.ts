@@ -21,7 +21,8 @@ import {
 } from '../registry/rows.ts';
 import { observeRegistered } from '../walls/observe.ts';
 import type { Context } from './context.ts';
-import { cutAccess, endSessions, finishDrop } from './finish.ts';
+import { endSessions, withCut } from './cut.ts';
+import { finishDrop } from './finish.ts';
 
 /** Drops that run side by side share the server's checkpoints; more would only hold its connections. */
 const PARALLEL_DROPS = 3;
@@ -35,8 +36,9 @@ export interface Dropped {
 export async function dropApp(context: Context, call: Call, capsule: string, app: string): Promise<Dropped> {
   const workload = { capsule, app };
   const entry = { ...about(call, 'capsule.app.drop', 'capsule'), capsule, app };
-  const dropped = await context.connections.transaction(
-    async (session) => {
+  const dropped = await withCut(
+    context,
+    async (session, cut) => {
       const [, row, observed] = await Promise.all([
         authorisedCapsule(session, call, capsule, 'apps'),
         lockDatabase(session, workload),
@@ -46,12 +48,12 @@ export async function dropApp(context: Context, call: Call, capsule: string, app
       if (row === undefined) throw new ServiceError('not_found', 'never created');
       await Promise.all([
         decision === 'cut' && markDropping(session, workload, row.name),
-        decision === 'cut' && cutAccess(session, observed),
+        decision === 'cut' && cut(observed),
         audit(session, { ...entry, outcome: decision }),
       ]);
       return { name: row.name, alreadyAbsent: decision === 'already absent' };
     },
-    (session, { name, alreadyAbsent }) => endSessions(session, alreadyAbsent ? [] : [name]),
+    (session, { name, alreadyAbsent }) => endSessions(context, session, alreadyAbsent ? [] : [name]),
   );
   context.failpoint('drop:after-cut');
   if (!dropped.alreadyAbsent) await finishDrop(context, entry, workload, dropped.name);
@@ -90,8 +92,9 @@ async function dropAll(
   authorise: (session: Session) => Promise<{ life: number; state: 'active' | 'dropping' }>,
 ): Promise<string[]> {
   const { capsule } = entry;
-  const { life, living } = await context.connections.transaction(
-    async (session) => {
+  const { life, living } = await withCut(
+    context,
+    async (session, cut) => {
       const [{ state, life: found }, databases, observed] = await Promise.all([
         authorise(session),
         livingDatabases(session, capsule),
@@ -100,16 +103,17 @@ async function dropAll(
       const active = state === 'active';
       await Promise.all([
         active && markCapsuleDropping(session, capsule),
-        active && cutAccess(session, observed),
+        active && cut(observed),
         active && moveCapsule(session, capsule, 'active', 'dropping'),
         audit(session, { ...entry, outcome: active ? 'cut' : 'resume' }),
       ]);
       return { life: found, living: databases };
     },
-    (session, cut) =>
+    (session, begun) =>
       endSessions(
+        context,
         session,
-        cut.living.map(({ name }) => name),
+        begun.living.map(({ name }) => name),
       ),
   );
   context.failpoint('capsule-drop:after-cut');

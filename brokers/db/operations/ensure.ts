@@ -9,6 +9,7 @@ import { claimSpare, makeSpare, takeSpare } from '../spares/pool.ts';
 import { observe } from '../walls/observe.ts';
 import { openingStatements, passwordStatement } from '../walls/statements.ts';
 import type { Context } from './context.ts';
+import { seize } from './cut.ts';
 
 /** What a create answers with. */
 export interface Ensured {
@@ -19,32 +20,76 @@ export interface Ensured {
 /** The pool was empty: the transaction must be begun anew with a spare of its own. */
 class NoSpare extends Error {}
 
+/** Something holds the spare that was taken: another one will do. */
+class HeldSpare extends Error {
+  readonly spare: string;
+
+  constructor(spare: string, cause: unknown) {
+    super('a spare is locked', { cause });
+    this.name = 'HeldSpare';
+    this.spare = spare;
+  }
+}
+
 /** Another transaction registered the workload first: begun anew, this one finds its row. */
 class Overtaken extends Error {}
 
+/** What the attempts before this one have learned. */
+interface Attempt {
+  /** A spare of its own, where the pool was empty or what is in it is held. */
+  readonly reserved?: string | undefined;
+  readonly passedOver: readonly string[];
+  /** The workload's role changes all the time: take its database first. */
+  readonly contested: boolean;
+}
+
+const MAX_ATTEMPTS = 6;
+/** Of spares that are held; then one is made, which nobody has seen. */
+const MAX_PASSED_OVER = 2;
+
 /**
- * Runs a transaction that may need a spare. Only when the pool is empty does it make one, outside the transaction;
- * a crash then leaves a closed spare, which the upkeep adopts.
+ * Runs a transaction that may need a spare. Only when the pool is empty, or held, does it make one, outside the
+ * transaction; a crash then leaves a closed spare, which the upkeep adopts.
  */
 export async function withSpare<T>(
   context: Context,
-  act: (session: Session, reserved: string | undefined) => Promise<T>,
+  act: (session: Session, attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  let reserved: string | undefined;
+  let next: Attempt = { passedOver: [], contested: false };
   for (let attempt = 1; ; attempt += 1) {
+    const now = next;
     try {
-      return await context.connections.transaction((session) => act(session, reserved));
+      return await context.connections.transaction((session, again) =>
+        act(session, { ...now, contested: now.contested || again > 1 }),
+      );
     } catch (error) {
-      const stolen = error instanceof StepError && error.code === SQLSTATE.undefinedDatabase;
-      const again = error instanceof NoSpare || error instanceof Overtaken || stolen;
-      if (!again || attempt > 3) throw error;
+      if (attempt >= MAX_ATTEMPTS) throw error instanceof HeldSpare ? error.cause : error;
       if (error instanceof Overtaken) continue;
+      if (!now.contested && isContested(error)) {
+        next = { ...now, contested: true };
+        continue;
+      }
+      const held = error instanceof HeldSpare ? error.spare : undefined;
+      const passedOver = held === undefined ? now.passedOver : [...now.passedOver, held];
+      next = { ...now, reserved: undefined, passedOver };
+      if (held !== undefined && held !== now.reserved && passedOver.length <= MAX_PASSED_OVER) continue;
+      const stolen = error instanceof StepError && error.code === SQLSTATE.undefinedDatabase;
+      if (held === undefined && !(error instanceof NoSpare) && !stolen) throw error;
       context.nudge();
       context.failpoint('cold:before-clone');
-      reserved = await cloneWithRetries(context);
+      next = { ...next, reserved: await cloneWithRetries(context) };
       context.failpoint('cold:after-clone');
     }
   }
+}
+
+/** Did the role's row not come free, or change under every attempt? */
+function isContested(error: unknown): boolean {
+  return (
+    error instanceof StepError &&
+    error.step === 'assert password' &&
+    (error.code === SQLSTATE.lockNotAvailable || error.code === SQLSTATE.internal)
+  );
 }
 
 async function cloneWithRetries({ cloning, connections, spares }: Context): Promise<string> {
@@ -65,8 +110,7 @@ export interface Target {
   readonly row: DatabaseRow | undefined;
   /** Of the Capsule. */
   readonly life: number;
-  /** A spare of its own, where the pool was empty. */
-  readonly reserved: string | undefined;
+  readonly attempt: Attempt;
   readonly entry: Undecided;
 }
 
@@ -92,7 +136,7 @@ export async function ensureDatabase(context: Context, session: Session, target:
 async function create(
   context: Context,
   session: Session,
-  { workload, row: tombstone, life, reserved, entry }: Target,
+  { workload, row: tombstone, life, attempt, entry }: Target,
   generation: number,
 ): Promise<Ensured> {
   const key = context.keyring().current;
@@ -103,14 +147,20 @@ async function create(
     tombstone === undefined
       ? insertDatabase(session, workload, registration)
       : advanceDatabase(session, workload, tombstone, registration).then(() => true),
-    reserved === undefined ? takeSpare(session, context.spares) : claimSpare(session, reserved),
+    attempt.reserved === undefined
+      ? takeSpare(session, context.spares, attempt.passedOver)
+      : claimSpare(session, attempt.reserved),
     scramVerifier(key, password),
   ]);
   if (!registered) throw new Overtaken();
   if (spare === undefined) throw new NoSpare();
   context.failpoint('create:after-spare');
   await Promise.all([
-    session.run('open database', openingStatements(spare, name, verifier, context.connectionLimit)),
+    session
+      .run('open database', openingStatements(spare, name, verifier, context.connectionLimit))
+      .catch((error: unknown) => {
+        throw isHeld(error) ? new HeldSpare(spare, error) : error;
+      }),
     audit(session, { ...entry, outcome: 'created' }),
   ]);
   context.failpoint('create:after-open');
@@ -118,10 +168,14 @@ async function create(
   return { url: databaseUrl(name, password, context.issued), created: true };
 }
 
+function isHeld(error: unknown): boolean {
+  return error instanceof StepError && error.code === SQLSTATE.lockNotAvailable;
+}
+
 async function reassert(
   context: Context,
   session: Session,
-  { workload, entry }: Target,
+  { workload, attempt, entry }: Target,
   name: string,
   generation: number,
   key: DerivationKey,
@@ -135,6 +189,7 @@ async function reassert(
       `database ${found.database}, role ${found.role ? 'present' : 'absent'}`,
     );
   }
+  if (attempt.contested) await seize(context, session, [{ name, ...found }]);
   await Promise.all([
     session.run('assert password', passwordStatement(name, verifier)),
     audit(session, { ...entry, outcome }),

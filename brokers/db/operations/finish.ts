@@ -2,22 +2,11 @@ import { ServiceError } from '@space/broker-kit';
 import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
 import { checkedName, type Workload } from '../core/names.ts';
-import { lockDatabase, markDropped } from '../registry/rows.ts';
-import type { ObservedWorkload } from '../walls/observe.ts';
-import { closingStatements, END_SESSIONS } from '../walls/statements.ts';
+import { lockDatabase, markDropped, noteLeftoverRole } from '../registry/rows.ts';
+import { isOpen, observe } from '../walls/observe.ts';
+import { END_SESSIONS, roleDropStatement, roleSilencingStatement } from '../walls/statements.ts';
 import type { Context } from './context.ts';
-
-/** Nobody comes in any more; for the transaction that notes the intent to drop, or to close. */
-export async function cutAccess(session: Session, observed: readonly ObservedWorkload[]): Promise<void> {
-  const statements = observed.flatMap(closingStatements);
-  if (statements.length > 0) await session.run('cut access', statements.join(';\n'));
-}
-
-/** Whoever was inside is put out: right behind the commit that lets nobody in, and before anything that can wait. */
-export async function endSessions(session: Session, names: readonly string[]): Promise<void> {
-  // The drop does it again, and tells what it cannot do.
-  if (names.length > 0) await session.run('end sessions', END_SESSIONS, [names]).catch(() => undefined);
-}
+import { withCut } from './cut.ts';
 
 /**
  * Ends sessions, drops database and role, and leaves the tombstone. Safe to run twice, and side by side: the name
@@ -34,29 +23,62 @@ export async function finishDrop(
   await context.connections.transaction(async (session) => {
     const row = await lockDatabase(session, workload);
     if (row?.state !== 'dropping' || row.name !== name) return;
-    await session.run('drop role', `DROP ROLE IF EXISTS ${checkedName(name)}`);
+    const gone = await dropRole(session, name);
+    if (!gone) {
+      await noteLeftoverRole(session, name);
+      context.log.warn(
+        { trace_id: entry.traceId, ...workload, role: name },
+        'others name the role: it stays',
+      );
+    }
     context.failpoint('drop:after-role');
     await markDropped(session, workload, name);
-    await audit(session, { ...entry, ...workload, outcome: 'dropped' });
+    await audit(session, { ...entry, ...workload, outcome: gone ? 'dropped' : 'dropped, role left' });
     context.failpoint('drop:before-commit');
   });
 }
 
+/**
+ * Any tenant may grant something of its own to any role, which can then not be dropped while that grant is there. Such
+ * a role owns nothing, opens nothing and is never used again; false when it stays.
+ */
+export async function dropRole(session: Session, name: string): Promise<boolean> {
+  try {
+    await session.run('drop role', roleDropStatement(name));
+    return true;
+  } catch (error) {
+    if (!(error instanceof StepError && error.code === SQLSTATE.dependentObjects)) throw error;
+    await session.run('silence role', roleSilencingStatement(name));
+    return false;
+  }
+}
+
+const MAX_ATTEMPTS = 5;
+
 async function dropDatabase(context: Context, name: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await context.connections.dropping(async (session) => {
-        // FORCE ends sessions only once nothing else blocks the drop; a cut must not wait for that.
-        await session.run('end sessions', END_SESSIONS, [[name]]);
+      const open = await context.connections.dropping(async (session) => {
+        const [still] = await Promise.all([
+          isOpen(session, name),
+          // FORCE ends sessions only once nothing else blocks the drop; a cut must not wait for that.
+          session.run('end sessions', END_SESSIONS, [[name]]),
+        ]);
+        if (still) return true;
         context.failpoint('drop:after-sessions');
         await session.run('drop database', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`);
+        return false;
       });
-      return;
+      if (!open) return;
+      if (attempt >= MAX_ATTEMPTS)
+        throw new ServiceError('unavailable', 'access does not stay cut', { retryAfter: 10 });
+      // What kept access open when the drop was asked for may be gone now.
+      await withCut(context, async (session, cut) => cut([{ name, ...(await observe(session, name)) }]));
     } catch (error) {
       // A superuser of the server is in there: only the server's owner may end that session.
       if (error instanceof StepError && error.code === SQLSTATE.insufficientPrivilege)
         throw new ServiceError('unavailable', 'a session blocks the drop', { cause: error, retryAfter: 10 });
-      if (attempt >= 5 || !isRace(error)) throw error;
+      if (attempt >= MAX_ATTEMPTS || !isRace(error)) throw error;
     }
   }
 }

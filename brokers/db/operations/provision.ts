@@ -13,12 +13,12 @@ export async function provisionCapsule(
   principal: TokenDigest,
 ): Promise<Ensured> {
   try {
-    return await withSpare(context, async (session, reserved) => {
+    return await withSpare(context, async (session, attempt) => {
       const { life } = await registerCapsule(session, capsule, principal);
       const workload = { capsule, app: '' };
       const row = await lockDatabase(session, workload);
       const entry = { ...about(call, 'capsule.provision', 'provisioner'), capsule };
-      const ensured = await ensureDatabase(context, session, { workload, row, life, reserved, entry });
+      const ensured = await ensureDatabase(context, session, { workload, row, life, attempt, entry });
       context.failpoint('provision:before-commit');
       return ensured;
     });
@@ -33,12 +33,12 @@ export async function provisionCapsule(
 export function createApp(context: Context, call: Call, capsule: string, app: string): Promise<Ensured> {
   const workload = { capsule, app };
   const entry = { ...about(call, 'capsule.app.create', 'capsule'), capsule, app };
-  return withSpare(context, async (session, reserved) => {
+  return withSpare(context, async (session, attempt) => {
     const [{ life }, row] = await Promise.all([
       authorisedCapsule(session, call, capsule, 'apps'),
       lockDatabase(session, workload),
     ]);
-    const ensured = await ensureDatabase(context, session, { workload, row, life, reserved, entry });
+    const ensured = await ensureDatabase(context, session, { workload, row, life, attempt, entry });
     context.failpoint('create:before-commit');
     return ensured;
   });

@@ -27,6 +27,11 @@ const MIGRATIONS: readonly string[] = [
     name text PRIMARY KEY CHECK (octet_length(name) <= 63)
   );
 ${AUDIT_TABLE}`,
+  `-- Roles of databases that were dropped, which somebody else's grants still name.
+  CREATE TABLE broker.leftover_role (
+    name text PRIMARY KEY CHECK (octet_length(name) <= 63),
+    since timestamptz NOT NULL DEFAULT clock_timestamp()
+  );`,
 ];
 
 /** Brings the registry up to date and returns the installation's random id, which our own names carry. */

@@ -110,6 +110,32 @@ export async function droppedWithCapsule(session: Session, capsule: string, life
   return rows.map(({ name }) => name);
 }
 
+/** A role that is of nobody any more, until nobody names it. */
+export async function noteLeftoverRole(session: Session, name: string): Promise<void> {
+  await session.run(
+    'note leftover role',
+    'INSERT INTO broker.leftover_role (name) VALUES ($1) ON CONFLICT DO NOTHING',
+    [name],
+  );
+}
+
+export async function forgetLeftoverRole(session: Session, name: string): Promise<void> {
+  await session.run('forget leftover role', 'DELETE FROM broker.leftover_role WHERE name = $1', [name]);
+}
+
+/** Leftover roles, each with who still names it: a workload, or a database that is none of ours. */
+export function leftoverRoles(session: Session): Promise<{ name: string; culprits: string[] }[]> {
+  return session.run(
+    'find leftover roles',
+    `SELECT l.name, ARRAY(
+       SELECT DISTINCT coalesce(w.capsule_id || '/' || w.app_id, d.datname::text, 'the server')
+       FROM pg_shdepend s LEFT JOIN pg_database d ON d.oid = s.dbid
+       LEFT JOIN broker.database w ON w.name = d.datname
+       WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = r.oid) AS culprits
+     FROM broker.leftover_role l LEFT JOIN pg_roles r ON r.rolname = l.name`,
+  );
+}
+
 /** The derivation keys that issued passwords depend on. */
 export async function keyIdsInUse(session: Session): Promise<string[]> {
   const rows = await session.run<{ id: string }>(

@@ -2,16 +2,20 @@ import type { Connections, Session } from '@space/broker-kit/postgres';
 import { checkedName } from '../core/names.ts';
 import type { SpareNames } from './names.ts';
 
-/** Takes a spare for the caller's transaction; if that rolls back, the spare is free again. */
-export async function takeSpare(session: Session, names: SpareNames): Promise<string | undefined> {
+/** Takes a spare for the caller's transaction, but none of these; if that rolls back, the spare is free again. */
+export async function takeSpare(
+  session: Session,
+  names: SpareNames,
+  passedOver: readonly string[],
+): Promise<string | undefined> {
   const [row] = await session.run<{ name: string }>(
     'take spare',
     `DELETE FROM broker.spare WHERE name = (
        SELECT s.name FROM broker.spare s JOIN pg_database d ON d.datname = s.name
-       WHERE starts_with(s.name, $1) AND d.datconnlimit <> -2 AND NOT d.datallowconn
+       WHERE starts_with(s.name, $1) AND s.name <> ALL ($2) AND d.datconnlimit <> -2 AND NOT d.datallowconn
        LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
      RETURNING name`,
-    [names.usable],
+    [names.usable, passedOver],
   );
   return row?.name;
 }

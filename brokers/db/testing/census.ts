@@ -27,9 +27,11 @@ export async function censusBy(ask: AskRegistry): Promise<string[]> {
            WHERE state = 'dropping' AND (EXISTS (SELECT FROM server s WHERE s.name = rows.name AND open AND slots > 0)
              OR EXISTS (SELECT FROM roles r WHERE r.name = rows.name AND login))
          UNION ALL SELECT 'dropped but there: ' || workload FROM rows
-           WHERE state = 'dropped' AND (name IN (SELECT name FROM server) OR name IN (SELECT name FROM roles))
+           WHERE state = 'dropped' AND (name IN (SELECT name FROM server) OR name IN (
+             SELECT name FROM roles WHERE login OR name NOT IN (SELECT name FROM broker.leftover_role)))
          UNION ALL SELECT 'role of nobody: ' || name FROM roles
            WHERE name NOT IN (SELECT name FROM rows WHERE state <> 'dropped')
+             AND (login OR name NOT IN (SELECT name FROM broker.leftover_role))
          UNION ALL SELECT 'database of nobody: ' || name FROM server
            WHERE name NOT IN (SELECT name FROM rows WHERE state <> 'dropped') AND name !~ '_(spare|template)_'
          UNION ALL SELECT 'spare that is open: ' || name FROM server WHERE name ~ '_(spare|template)_' AND open

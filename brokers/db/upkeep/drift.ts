@@ -6,6 +6,7 @@ import type { Context } from '../operations/context.ts';
 import { lockDatabase } from '../registry/rows.ts';
 import { decideRepairs, type Repair, type Walls } from '../walls/drift.ts';
 import { judge, readServerFacts } from '../walls/preflight.ts';
+import { within } from '../walls/statements.ts';
 import { surveyWalls } from '../walls/survey.ts';
 
 type Surveyed = Walls & { readonly capsule: string; readonly app: string };
@@ -61,7 +62,7 @@ function mend(context: Context, workload: Surveyed, kind: Repair['kind'], traceI
     const repair = walls && decideRepairs(walls, context.connectionLimit).find((one) => one.kind === kind);
     if (repair === undefined) return true;
     if (repair.statements.length === 0) return false;
-    await session.run(`mend ${kind}`, repair.statements.join(';\n'));
+    await session.run(`mend ${kind}`, within('cut', repair.statements));
     await audit(session, {
       traceId,
       operation: 'upkeep.repair',

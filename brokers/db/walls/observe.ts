@@ -25,6 +25,17 @@ export async function observe(session: Session, name: string): Promise<Observed>
   return { database: conditionOf(row?.limit ?? null), role: row?.role ?? false };
 }
 
+/** May anybody still come in, as the role or into the database of this name? */
+export async function isOpen(session: Session, name: string): Promise<boolean> {
+  const [row] = await session.run<{ open: boolean }>(
+    'observe doors',
+    `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND rolcanlogin)
+         OR EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datallowconn AND datconnlimit <> -2) AS open`,
+    [name],
+  );
+  return row?.open ?? false;
+}
+
 /**
  * The same for what is registered for one workload, or for all of a Capsule, without knowing the names. Sent behind
  * the lock of their rows, it sees what the lock's last holder left.

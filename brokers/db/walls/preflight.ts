@@ -62,7 +62,7 @@ export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Find
     ],
     [
       !facts.readAllStats,
-      `without pg_read_all_stats the broker sees neither old transactions nor sizes: GRANT pg_read_all_stats TO ${quoted(facts.role)}`,
+      `without pg_read_all_stats the broker sees neither old transactions nor sizes nor who keeps every drop waiting: GRANT pg_read_all_stats TO ${quoted(facts.role)}`,
     ],
     [
       !facts.mayUseReserved,

@@ -8,6 +8,24 @@ import type { ObservedWorkload } from './observe.ts';
 
 const VERIFIER = /^SCRAM-SHA-256\$\d+:[A-Za-z0-9+/=]+\$[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+$/;
 
+/**
+ * How long statements of each kind wait for a lock. Tenants that hold one are put out meanwhile (`Blockers`), so this is
+ * for what only the server's owner may end, and short where there is something else to try.
+ */
+const PATIENCE = {
+  /** Closing and opening a database, and whatever else is done to a workload that exists. */
+  cut: '1s',
+  /** A spare is given: there are others. */
+  give: '300ms',
+  seize: '5s',
+  role: '5s',
+} as const;
+
+/** For a transaction: these statements wait for their locks as long as their kind may. */
+export function within(kind: keyof typeof PATIENCE, statements: readonly string[]): string {
+  return [`SET LOCAL lock_timeout = '${PATIENCE[kind]}'`, ...statements].join(';\n');
+}
+
 /** A guard rail, not a wall: a tenant may change its own settings, never its limits. */
 const IDLE_IN_TRANSACTION = '60s';
 
@@ -19,7 +37,7 @@ export function openingStatements(
   connectionLimit: number,
 ): string {
   const own = checkedName(name);
-  return [
+  return within('give', [
     `CREATE ROLE ${own} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS
        CONNECTION LIMIT ${limit(connectionLimit)} PASSWORD '${checkedVerifier(verifier)}'`,
     `ALTER DATABASE ${checkedName(spare)} RENAME TO ${own}`,
@@ -27,12 +45,12 @@ export function openingStatements(
     `GRANT CONNECT, CREATE, TEMPORARY ON DATABASE ${own} TO ${own}`,
     `ALTER ROLE ${own} IN DATABASE ${own} SET idle_in_transaction_session_timeout = '${IDLE_IN_TRANSACTION}'`,
     `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true CONNECTION LIMIT ${limit(connectionLimit)}`,
-  ].join(';\n');
+  ]);
 }
 
 /** Says again who the role is; heals what a tenant did to its own password. */
 export function passwordStatement(name: string, verifier: string): string {
-  return `ALTER ROLE ${checkedName(name)} LOGIN PASSWORD '${checkedVerifier(verifier)}'`;
+  return within('cut', [`ALTER ROLE ${checkedName(name)} LOGIN PASSWORD '${checkedVerifier(verifier)}'`]);
 }
 
 /** Nobody comes in any more. On an interrupted drop's database only DROP is possible, so it is left out. */
@@ -43,10 +61,30 @@ export function closingStatements({ name, database, role }: ObservedWorkload): s
   ];
 }
 
+/**
+ * Takes the lock of the database that every session needs to come in, and waits until nobody is in it, as only a change
+ * of its name does; the name stays.
+ */
+export function seizingStatements(name: string): string[] {
+  const own = checkedName(name);
+  const held = checkedName(`${name}_held`);
+  return [`ALTER DATABASE ${own} RENAME TO ${held}`, `ALTER DATABASE ${held} RENAME TO ${own}`];
+}
+
+/** Drops a role, in a savepoint named after it, or leaves one that can do nothing. */
+export function roleDropStatement(name: string): string {
+  return `SAVEPOINT role;\n${within('role', [`DROP ROLE IF EXISTS ${checkedName(name)}`])}`;
+}
+
+/** What becomes of a role that others still name, after `roleDropStatement` has failed. */
+export function roleSilencingStatement(name: string): string {
+  return `ROLLBACK TO SAVEPOINT role;\n${within('role', [`ALTER ROLE ${checkedName(name)} NOLOGIN PASSWORD NULL`])}`;
+}
+
 /** Undoes the closing of a database that was kept. */
 export function reopeningStatements(name: string): string {
   const own = checkedName(name);
-  return `ALTER ROLE ${own} LOGIN;\nALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`;
+  return within('cut', [`ALTER ROLE ${own} LOGIN`, `ALTER DATABASE ${own} WITH ALLOW_CONNECTIONS true`]);
 }
 
 /** Ends every session in these databases that we may end; to try one that is a superuser's would end this statement instead. */

@@ -23,8 +23,6 @@ export interface OpenOptions {
   /** What cursors and S3 keys are derived from; the same for every replica. */
   readonly secret: Secret<Buffer>;
   readonly defaultQuotaBytes: number;
-  /** The longest that a presigned URL may be good for. */
-  readonly presignedSeconds: number;
   /** Undefined where every object is in the Space's bucket. */
   readonly grants: OpenGranted | undefined;
   readonly limits: PlaneOptions['limits'];
@@ -70,15 +68,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
           return { AccessKeyId: accessKeyId, SecretAccessKey: secret, Token: SESSION_TOKEN, Expiration };
         },
       }),
-      s3: createS3Protocol({
-        gate,
-        tenants,
-        store,
-        cursors,
-        keys,
-        presignedSeconds: options.presignedSeconds,
-        now,
-      }),
+      s3: createS3Protocol({ gate, tenants, store, cursors, keys, now }),
     }),
     tenants,
     limits: options.limits,

@@ -1,0 +1,136 @@
+import type { Logger } from '@space/broker-kit';
+import type { Connections, Session } from '@space/broker-kit/postgres';
+
+/** What waits for so long waits for somebody. */
+const GRACE_MS = 50;
+const NEXT_LOOK_MS = 50;
+
+/** A session of a role that a broker made for a tenant; never a superuser's, another broker's or our own. */
+const OF_A_TENANT = `EXISTS (SELECT FROM pg_roles r
+  WHERE r.oid = a.usesysid AND r.rolname ~ '^spc_[0-9a-f]{40}$' AND NOT r.rolsuper)`;
+
+/** Whoever a session of ours waits for: for a lock that he holds, or one that he waits for before us. */
+const END_HOLDERS = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended
+  FROM (SELECT DISTINCT unnest(pg_blocking_pids(w.pid)) AS pid FROM pg_stat_activity w
+        WHERE w.usename = current_user AND w.wait_event_type = 'Lock') holder
+  JOIN pg_stat_activity a USING (pid) WHERE ${OF_A_TENANT}`;
+
+/**
+ * A drop waits until every session of the server has heard of it. One that waits for its client in the middle of a
+ * command hears nothing, and nobody can ask the server which one it is.
+ */
+const FIND_STALLED = `SELECT a.pid, a.backend_start::text AS since FROM pg_stat_activity a
+  WHERE (a.wait_event = 'ClientWrite' OR (a.wait_event = 'ClientRead' AND a.state = 'active')) AND ${OF_A_TENANT}
+    AND EXISTS (SELECT FROM pg_stat_activity w
+                WHERE w.usename = current_user AND w.wait_event = 'ProcSignalBarrier')`;
+const END_STALLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
+  JOIN unnest($1::int[], $2::text[]) AS stalled (pid, since)
+    ON stalled.pid = a.pid AND stalled.since = a.backend_start::text
+  WHERE ${OF_A_TENANT}`;
+
+const END_EXPELLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
+  WHERE a.datname = ANY ($1) AND ${OF_A_TENANT}`;
+
+export type EndedFor = 'lock' | 'stall' | 'seizure';
+
+interface BlockersOptions {
+  /** How long a client may stand still in the middle of a command while a drop waits. */
+  readonly stalledMs: number;
+  readonly log: Logger;
+  readonly onEnded: (reason: EndedFor) => void;
+}
+
+/**
+ * Keeps tenants from vetoing what the broker does: while one of its statements waits, a connection of its own looks
+ * again and again at who is in the way, and ends the sessions of tenants among them.
+ */
+export class Blockers {
+  readonly #watch: Session;
+  readonly #options: BlockersOptions;
+  readonly #expelled = new Map<string, number>();
+  /** Since when each of them was seen to stand still, whenever a drop waited. */
+  #stalled = new Map<string, number>();
+  #waiting = 0;
+  #looking = false;
+
+  constructor(watch: Session, options: BlockersOptions) {
+    this.#watch = watch;
+    this.#options = options;
+  }
+
+  /** The same connections, with an eye on whatever takes longer on them than it should. */
+  guard(connections: Connections): Connections {
+    return {
+      ...connections,
+      transaction: (work, behind) => this.#during(() => connections.transaction(work, behind)),
+      session: (work) => this.#during(() => connections.session(work)),
+      dropping: (work) => this.#during(() => connections.dropping(work)),
+    };
+  }
+
+  /** Puts everybody out of a database, and whoever comes in, for as long as the work takes. */
+  async expel<T>(database: string, work: () => Promise<T>): Promise<T> {
+    const count = (by: number) => this.#expelled.set(database, (this.#expelled.get(database) ?? 0) + by);
+    count(1);
+    try {
+      return await work();
+    } finally {
+      if (count(-1).get(database) === 0) this.#expelled.delete(database);
+    }
+  }
+
+  async #during<T>(work: () => Promise<T>): Promise<T> {
+    let overdue = false;
+    const timer = setTimeout(() => {
+      overdue = true;
+      this.#waiting += 1;
+      if (!this.#looking) void this.#lookAround();
+    }, GRACE_MS);
+    try {
+      return await work();
+    } finally {
+      clearTimeout(timer);
+      if (overdue) this.#waiting -= 1;
+    }
+  }
+
+  async #lookAround(): Promise<void> {
+    this.#looking = true;
+    while (this.#waiting > 0) {
+      // A server that is gone for a moment; whoever waits hears of it himself.
+      await this.#look().catch((error: unknown) => this.#options.log.debug({ err: error }, 'nobody looked'));
+      await new Promise((resolve) => setTimeout(resolve, NEXT_LOOK_MS));
+    }
+    this.#looking = false;
+    this.#stalled.clear();
+  }
+
+  async #look(): Promise<void> {
+    await this.#end('lock', 'end holders', END_HOLDERS);
+    if (this.#expelled.size > 0)
+      await this.#end('seizure', 'end expelled', END_EXPELLED, [[...this.#expelled.keys()]]);
+    const found = await this.#watch.run<{ pid: number; since: string }>('find stalled', FIND_STALLED);
+    const now = performance.now();
+    const before = this.#stalled;
+    this.#stalled = new Map(found.map((one) => [keyOf(one), before.get(keyOf(one)) ?? now]));
+    const due = found.filter(
+      (one) => now - (this.#stalled.get(keyOf(one)) ?? now) >= this.#options.stalledMs,
+    );
+    if (due.length === 0) return;
+    await this.#end('stall', 'end stalled', END_STALLED, [
+      due.map(({ pid }) => pid),
+      due.map(({ since }) => since),
+    ]);
+  }
+
+  async #end(reason: EndedFor, step: string, text: string, values?: readonly unknown[]): Promise<void> {
+    const rows = await this.#watch.run<{ tenant: string; ended: boolean }>(step, text, values);
+    for (const { tenant, ended } of rows) {
+      if (!ended) continue;
+      this.#options.onEnded(reason);
+      this.#options.log.warn({ database: tenant, reason }, 'session ended');
+    }
+  }
+}
+
+const keyOf = ({ pid, since }: { readonly pid: number; readonly since: string }) => `${pid} ${since}`;

@@ -1,0 +1,93 @@
+import { ServiceError } from '@space/broker-kit';
+import { type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import type { ObservedWorkload } from '../walls/observe.ts';
+import { closingStatements, END_SESSIONS, seizingStatements, within } from '../walls/statements.ts';
+import type { Context } from './context.ts';
+
+/** Ends access to what was observed, in the transaction that notes why. */
+export type Cut = (observed: readonly ObservedWorkload[]) => Promise<void>;
+
+/**
+ * Runs a transaction that notes an intent and cuts access. A tenant that changes its own role or database all the time
+ * can make each cut lose a race: where one was lost, the next takes the database for itself first. What then still is
+ * in the way is the server's owner's (a superuser, a prepared transaction): the intent is kept without the cut, which
+ * whoever takes the intent up tries again.
+ */
+export async function withCut<T>(
+  context: Context,
+  act: (session: Session, cut: Cut) => Promise<T>,
+  behind?: (session: Session, value: T) => Promise<void>,
+): Promise<T> {
+  const { connections } = context;
+  let obstacle: StepError | undefined;
+  for (const contested of [false, true]) {
+    try {
+      return await connections.transaction(
+        (session, attempt) =>
+          act(session, (observed) => cutAccess(context, session, observed, contested || attempt > 1)),
+        behind,
+      );
+    } catch (error) {
+      if (!isInTheWay(error)) throw error;
+      obstacle = error;
+    }
+  }
+  await connections.transaction((session) => act(session, async () => undefined));
+  throw new ServiceError('unavailable', 'something of the server keeps access open', {
+    cause: obstacle,
+    retryAfter: 10,
+  });
+}
+
+async function cutAccess(
+  context: Context,
+  session: Session,
+  observed: readonly ObservedWorkload[],
+  contested: boolean,
+): Promise<void> {
+  if (contested) await seize(context, session, observed);
+  const statements = observed.flatMap(closingStatements);
+  if (statements.length > 0) await session.run('cut access', within('cut', statements));
+}
+
+/**
+ * Takes databases for the caller's transaction: who is in is put out, and who comes waits at the door until the
+ * transaction ends, so none of their roles can do anything.
+ */
+export async function seize(
+  { blockers }: Context,
+  session: Session,
+  observed: readonly ObservedWorkload[],
+): Promise<void> {
+  for (const { name, database } of observed) {
+    if (database !== 'valid') continue;
+    await blockers.expel(name, () => session.run('seize database', within('seize', seizingStatements(name))));
+  }
+}
+
+const OBSTACLES: ReadonlySet<string | undefined> = new Set([
+  SQLSTATE.lockNotAvailable,
+  SQLSTATE.objectInUse,
+  SQLSTATE.internal,
+]);
+
+function isInTheWay(error: unknown): error is StepError {
+  return (
+    error instanceof StepError &&
+    (error.step === 'cut access' || error.step === 'seize database') &&
+    OBSTACLES.has(error.code)
+  );
+}
+
+/** Whoever was inside is put out: right behind the commit that lets nobody in, and before anything that can wait. */
+export async function endSessions(
+  { log }: Context,
+  session: Session,
+  names: readonly string[],
+): Promise<void> {
+  if (names.length === 0) return;
+  await session
+    .run('end sessions', END_SESSIONS, [names])
+    // The drop does it again, and tells what it cannot do.
+    .catch((error: unknown) => log.warn({ err: error }, 'sessions are not ended yet'));
+}

@@ -1,0 +1,243 @@
+import { randomBytes } from 'node:crypto';
+import type { Socket } from 'node:net';
+import type pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { Client, Reply } from '../testing/broker.ts';
+import { census } from '../testing/census.ts';
+import { connect, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+
+/** What a tenant does with its own URL alone, to keep itself from being put out or others from being served. */
+describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
+  let stage: Stage;
+  const open: pg.Client[] = [];
+  beforeAll(async () => {
+    stage = await setStage({ major }, { environment: { STALLED_CLIENT_SECONDS: '1' } });
+  });
+  afterEach(async () => {
+    for (const client of open.splice(0)) await client.end().catch(() => undefined);
+  });
+  afterAll(() => stage.close());
+
+  interface Tenant {
+    readonly capsule: string;
+    readonly caller: Client;
+    readonly url: string;
+    readonly name: string;
+    drop(): Promise<Reply>;
+    create(app?: string): Promise<Reply>;
+  }
+
+  async function tenant(): Promise<Tenant> {
+    const capsule = `t${randomBytes(6).toString('hex')}`;
+    const caller = await stage.broker.capsule(capsule);
+    const url: string = (await caller.create(capsule, 'app')).json.database_url;
+    return {
+      capsule,
+      caller,
+      url,
+      name: new URL(url).pathname.slice(1),
+      drop: () => caller.drop(capsule, 'app'),
+      create: (app = 'app') => caller.create(capsule, app),
+    };
+  }
+
+  /** A session that begins a transaction, does this in it and stays in it. */
+  async function stay(url: string, ...acts: readonly string[]): Promise<pg.Client> {
+    const client = await connect(url);
+    open.push(client);
+    await client.query('SET idle_in_transaction_session_timeout = 0');
+    await client.query('BEGIN');
+    for (const act of acts) await client.query(act);
+    return client;
+  }
+
+  const metric = async (name: string) => {
+    const text = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+    return Number(new RegExp(`^${name}(?:{[^}]*})? (.*)$`, 'm').exec(text)?.[1]);
+  };
+
+  describe('a tenant that locks its own', () => {
+    it.each([
+      ['role', (name: string) => `ALTER ROLE ${name} PASSWORD 'mine'`],
+      ['database', (name: string) => `GRANT CONNECT ON DATABASE ${name} TO ${name}`],
+      ['settings', (name: string) => `ALTER ROLE ${name} IN DATABASE ${name} SET work_mem = '1MB'`],
+    ])('%s is put out by a drop all the same', async (_, act) => {
+      const own = await tenant();
+      const held = await stay(own.url, act(own.name));
+      expect(await own.drop()).toMatchObject({ status: 200, json: { dropped: own.name } });
+      expect(await sqlstate(own.url)).not.toBe('ok');
+      await expect(held.query('SELECT 1')).rejects.toThrow();
+    });
+
+    it('role keeps nobody from saying again what its password is', async () => {
+      const own = await tenant();
+      await stay(own.url, `ALTER ROLE ${own.name} PASSWORD 'mine'`);
+      expect((await own.create()).json).toMatchObject({ database_url: own.url });
+      expect(await sqlstate(own.url)).toBe('ok');
+    });
+
+    it('role in five sessions, again and again and with new ones for those that end, loses', async () => {
+      const own = await tenant();
+      let stop = false;
+      let acts = 0;
+      const fighting = Array.from({ length: 8 }, async (_, one) => {
+        while (!stop) {
+          const session = await connect(own.url).catch(() => undefined);
+          if (session === undefined) {
+            if ((await sqlstate(own.url)) === '55000') return;
+            continue;
+          }
+          try {
+            for (; !stop; acts += 1)
+              await session.query(
+                one % 2 === 0
+                  ? `ALTER ROLE ${own.name} PASSWORD '${new URL(own.url).password}'`
+                  : `GRANT CONNECT ON DATABASE ${own.name} TO ${own.name}`,
+              );
+          } catch {
+            // The others changed the same row, or the session was ended: it comes again.
+          }
+          await session.end().catch(() => undefined);
+        }
+      });
+      await until(() => acts > 50, 'the fight to be under way');
+      try {
+        expect(await own.drop()).toMatchObject({ status: 200, json: { dropped: own.name } });
+        expect(await sqlstate(own.url)).not.toBe('ok');
+      } finally {
+        stop = true;
+        await Promise.all(fighting);
+      }
+    });
+  });
+
+  describe('a tenant that locks what is not its own', () => {
+    it('every database of the server keeps no other Capsule from a database', async () => {
+      const hostile = await tenant();
+      await stage.broker.round('spares');
+      const names = await stage.sql<{ datname: string }>('SELECT datname FROM pg_database');
+      await stay(
+        hostile.url,
+        ...names.map(
+          ({ datname }) => `ALTER ROLE ${hostile.name} IN DATABASE ${datname} SET work_mem = '1MB'`,
+        ),
+      );
+      expect((await tenant()).url).toMatch(/^postgresql/);
+    });
+
+    it("a stranger's database does not keep it from being dropped", async () => {
+      const [hostile, victim] = [await tenant(), await tenant()];
+      await stay(hostile.url, `ALTER ROLE ${hostile.name} IN DATABASE ${victim.name} SET work_mem = '1MB'`);
+      expect((await victim.drop()).status).toBe(200);
+      expect(await sqlstate(hostile.url)).toBe('ok');
+    });
+
+    it("a stranger's role does not keep it from being dropped", async () => {
+      const [hostile, victim] = [await tenant(), await tenant()];
+      await stay(hostile.url, 'CREATE TABLE t (n int)', `GRANT SELECT ON t TO ${victim.name}`);
+      expect((await victim.drop()).status).toBe(200);
+    });
+  });
+
+  describe("a tenant that names a stranger's role", () => {
+    it.each([
+      ['a grant on a table', (to: string) => `CREATE TABLE t (n int); GRANT SELECT ON t TO ${to}`],
+      ['a grant on a column', (to: string) => `CREATE TABLE t (n int); GRANT SELECT (n) ON t TO ${to}`],
+      ['a grant on a schema', (to: string) => `CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO ${to}`],
+      ['default privileges', (to: string) => `ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO ${to}`],
+      ['a large object', (to: string) => `SELECT lo_create(7); GRANT SELECT ON LARGE OBJECT 7 TO ${to}`],
+      ['a policy', (to: string) => `CREATE TABLE t (n int); CREATE POLICY p ON t TO ${to}`],
+      ['a type', (to: string) => `CREATE TYPE e AS ENUM ('a'); GRANT USAGE ON TYPE e TO ${to}`],
+    ])('by %s does not keep its database, and the role that stays can do nothing', async (_, act) => {
+      const [hostile, victim] = [await tenant(), await tenant()];
+      await query(hostile.url, act(victim.name));
+      expect(await victim.drop()).toMatchObject({ status: 200, json: { dropped: victim.name } });
+      expect((await victim.drop()).json).toMatchObject({ already_absent: true });
+      const left = await stage.sql(
+        'SELECT rolcanlogin AS login, rolpassword IS NULL AS silent FROM pg_authid WHERE rolname = $1',
+        [victim.name],
+      );
+      expect(left).toEqual([{ login: false, silent: true }]);
+      expect(await stage.sql('SELECT 1 FROM pg_database WHERE datname = $1', [victim.name])).toEqual([]);
+      expect(await census(stage.server.superuserUrl)).toEqual([]);
+      // The name belongs to one database that is gone: the next one has another.
+      expect(new URL((await victim.create()).json.database_url).pathname.slice(1)).not.toBe(victim.name);
+      await stage.broker.round('leftover roles');
+      expect(await metric('space_db_leftover_roles')).toBe(1);
+      expect(stage.broker.log.join('')).toContain(`"culprit":"${hostile.capsule}/app"`);
+      expect((await victim.caller.dropAll(victim.capsule)).status).toBe(200);
+
+      expect((await hostile.drop()).status).toBe(200);
+      await stage.broker.round('leftover roles');
+      expect(await metric('space_db_leftover_roles')).toBe(0);
+      expect(await stage.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [victim.name])).toEqual([]);
+      expect(await census(stage.server.superuserUrl)).toEqual([]);
+    });
+
+    it.each([
+      ['a membership', (self: string, to: string) => `GRANT ${self} TO ${to}`],
+      ['a parameter', (_: string, to: string) => `GRANT SET ON PARAMETER log_statement TO ${to}`],
+      ['a comment', (_: string, to: string) => `COMMENT ON ROLE ${to} IS 'mine'`],
+      ['a label', (_: string, to: string) => `SECURITY LABEL ON ROLE ${to} IS 'mine'`],
+      ['an owner', (_: string, to: string) => `CREATE TABLE t (n int); ALTER TABLE t OWNER TO ${to}`],
+      ['its database', (self: string, to: string) => `GRANT CONNECT ON DATABASE ${self} TO ${to}`],
+      [
+        'a mapping',
+        (_: string, to: string) => `CREATE FOREIGN DATA WRAPPER w; CREATE USER MAPPING FOR ${to} SERVER w`,
+      ],
+    ])('by %s does nothing at all', async (_, act) => {
+      const [hostile, victim] = [await tenant(), await tenant()];
+      await query(hostile.url, act(hostile.name, victim.name)).catch(() => undefined);
+      expect((await victim.drop()).status).toBe(200);
+      expect(await stage.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [victim.name])).toEqual([]);
+    });
+  });
+
+  describe('a client that has stopped talking', () => {
+    const waits = (name: string, event: string) =>
+      until(async () => {
+        const rows = await stage.sql(
+          'SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND wait_event = $2',
+          [name, event],
+        );
+        return rows.length > 0;
+      }, `${name} to wait in ${event}`);
+
+    it('in the middle of a result keeps no other Capsule from being dropped', async () => {
+      const [hostile, victim] = [await tenant(), await tenant()];
+      const client = await connect(hostile.url);
+      open.push(client);
+      const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+      client.query("SELECT repeat('x', 1000) FROM generate_series(1, 1000000)").catch(() => undefined);
+      stream.pause();
+      await waits(hostile.name, 'ClientWrite');
+      expect((await victim.drop()).status).toBe(200);
+      expect((await victim.caller.dropAll(victim.capsule)).status).toBe(200);
+      stream.destroy();
+    });
+
+    it('in the middle of what it copies in keeps no other Capsule from being dropped', async () => {
+      const [hostile, victim] = [await tenant(), await tenant()];
+      const client = await connect(hostile.url);
+      open.push(client);
+      await client.query('CREATE TABLE t (n int)');
+      const { connection } = client as unknown as {
+        connection: { sendCopyFail: () => void; stream: Socket };
+      };
+      // The driver would end it at once.
+      connection.sendCopyFail = () => undefined;
+      client.query('COPY t FROM STDIN').catch(() => undefined);
+      await waits(hostile.name, 'ClientRead');
+      await until(async () => {
+        const rows = await stage.sql(
+          "SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND wait_event = 'ClientRead'",
+          [hostile.name],
+        );
+        return rows.length > 0;
+      }, 'the copy to wait');
+      expect((await victim.drop()).status).toBe(200);
+      connection.stream.destroy();
+    });
+  });
+});

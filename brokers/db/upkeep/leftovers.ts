@@ -1,0 +1,31 @@
+import type { Round } from '@space/broker-kit';
+import type { Context } from '../operations/context.ts';
+import { dropRole } from '../operations/finish.ts';
+import { forgetLeftoverRole, leftoverRoles } from '../registry/rows.ts';
+
+/** Drops roles that outlived their databases, as soon as nobody names them; says who does. */
+export function dropLeftovers({ connections, metrics, log }: Context): Round {
+  return {
+    name: 'leftover roles',
+    gapMs: 60_000,
+    run: async (stopping) => {
+      const culprits = new Map<string, number>();
+      let left = 0;
+      for (const role of await connections.session(leftoverRoles)) {
+        for (const culprit of role.culprits) culprits.set(culprit, (culprits.get(culprit) ?? 0) + 1);
+        const gone =
+          role.culprits.length === 0 &&
+          !stopping.aborted &&
+          (await connections.transaction(async (session) => {
+            const dropped = await dropRole(session, role.name);
+            if (dropped) await forgetLeftoverRole(session, role.name);
+            return dropped;
+          }));
+        if (!gone) left += 1;
+      }
+      metrics.leftoverRoles.set(left);
+      for (const [culprit, roles] of culprits)
+        log.warn({ culprit, roles }, 'grants of this workload keep roles of dropped databases');
+    },
+  };
+}
