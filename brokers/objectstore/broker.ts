@@ -106,6 +106,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       s3: managed.s3,
       secret: nameKey,
       defaultQuotaBytes: context.defaultQuotaBytes,
+      presignedSeconds: config.PRESIGNED_URL_SECONDS,
       grants,
       limits: {
         caller: { perSecond: config.OBJECT_REQUESTS_PER_SECOND, burst: config.OBJECT_REQUESTS_BURST },

@@ -84,6 +84,8 @@ const schema = z
     OBJECT_REQUESTS_BURST: count(10_000),
     /** The same, at one time: every body in progress is one. */
     OBJECT_STREAMS: count(64),
+    /** The longest that a presigned URL may be good for; 0 refuses them all. S3 itself allows a week. */
+    PRESIGNED_URL_SECONDS: z.coerce.number().int().min(0).max(604_800).default(3_600),
     REFUSALS_PER_SECOND: count(200),
     REFUSALS_BURST: count(5_000),
     LOG_LEVEL: settings.logLevel,

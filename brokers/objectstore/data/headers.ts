@@ -13,6 +13,7 @@ const ABOUT_OBJECT = [
   'content-encoding',
   'content-language',
   'cache-control',
+  'expires',
 ] as const;
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const;
 /** Headers of an answer about an object. */
@@ -29,7 +30,7 @@ const VALUE = /^[\x20-\x7e]{0,1024}$/;
 const METADATA_NAME = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
 const METADATA_BYTES = 2_048;
 const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
-const UPSTREAM_METADATA = 'x-amz-meta-';
+export const UPSTREAM_METADATA = 'x-amz-meta-';
 
 /** Headers as they came, each name once, in lower case. */
 export type Received = ReadonlyMap<string, string>;
@@ -97,12 +98,16 @@ export function answerHeaders(upstream: Headers, metadata: string): Record<strin
   return result;
 }
 
+export function isHeaderValue(text: string): boolean {
+  return VALUE.test(text);
+}
+
 function pick(headers: Received, names: readonly string[]): Record<string, string> {
   const result: Record<string, string> = {};
   for (const name of names) {
     const value = headers.get(name);
     if (value === undefined) continue;
-    if (!VALUE.test(value)) throw new ServiceError('invalid_request', `header ${name}`);
+    if (!isHeaderValue(value)) throw new ServiceError('invalid_request', `header ${name}`);
     result[name] = value;
   }
   return result;

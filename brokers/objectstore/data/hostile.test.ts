@@ -51,7 +51,9 @@ describe('a key that is none', () => {
     'a/%2E%2E/b',
     'a//b',
     '/a',
-    'a/',
+    '/',
+    'a//',
+    'a/../',
     'a\\b',
     'a%5Cb',
     'a%2Fb',
@@ -91,7 +93,7 @@ describe('a key that is none', () => {
     expect(objects()).toEqual([]);
   });
 
-  test.each(['..', 'a//b', 'a%2Fb', 'a\\b', 'a\0b', 'a\ud800', 'x'.repeat(901), '', 'a/', '/a'])(
+  test.each(['..', 'a//b', 'a%2Fb', 'a\\b', 'a\0b', 'a\ud800', 'x'.repeat(901), '', '/', 'a//', '/a'])(
     '%j is refused in a body',
     async (key) => {
       const from = await mine.post('/v1/copies/data', { from: key, to: 'to' });

@@ -20,9 +20,17 @@ const DECODES_AGAIN = /%(?:2f|2e|5c|00|25)/i;
 const RAW_PATH = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/]|%[0-9A-Fa-f]{2})*$/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** A key may end in one slash: it names a directory, which clients mark with an empty object. */
 export function parseKey(text: string): ObjectKey | undefined {
   if (text === '' || !isCleanText(text)) return undefined;
-  return text.split('/').every(isSegment) ? (text as ObjectKey) : undefined;
+  const segments = text.split('/');
+  if (segments.length > 1 && segments.at(-1) === '') segments.pop();
+  return segments.every(isSegment) ? (text as ObjectKey) : undefined;
+}
+
+/** Whether the key is of a directory marker: an object without content, whatever lies below its name. */
+export function isMarker(key: ObjectKey): boolean {
+  return key.endsWith('/');
 }
 
 /** The same rules, but the last segment may be unfinished or absent. */

@@ -1,6 +1,7 @@
 import { ServiceError } from '@space/broker-kit';
 import type { S3Client } from '../upstream/client.ts';
 import { logicalKey, physicalKey } from './address.ts';
+import { isMarker } from './keys.ts';
 import type { Hold } from './quota/allowance.ts';
 import type { Call, ObjectStore, UploadAt } from './store.ts';
 import { abortUpload, type OpenUpload, type Uploads } from './uploads.ts';
@@ -39,6 +40,7 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
   return {
     createUpload: async (call, place, headers) => {
       const { tenant, signal } = call;
+      if (isMarker(place.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
       const key = physical(call, place);
       const upstreamId = await client.createUpload(key, { headers, signal });
       const room = tenant.room[place.bucket];
@@ -65,6 +67,7 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     },
     copyPart: async (call, at, from, headers) => {
       checkPart(at.number);
+      if (isMarker(from.key)) throw new ServiceError('invalid_request', 'a directory marker is no part');
       const upload = await uploadAt(call, at);
       const source = await writer.sourceOf(call, from);
       const size = rangeLength(headers['x-amz-copy-source-range'], source.size);

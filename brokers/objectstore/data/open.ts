@@ -23,6 +23,8 @@ export interface OpenOptions {
   /** What cursors and S3 keys are derived from; the same for every replica. */
   readonly secret: Secret<Buffer>;
   readonly defaultQuotaBytes: number;
+  /** The longest that a presigned URL may be good for. */
+  readonly presignedSeconds: number;
   /** Undefined where every object is in the Space's bucket. */
   readonly grants: OpenGranted | undefined;
   readonly limits: PlaneOptions['limits'];
@@ -68,7 +70,15 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
           return { AccessKeyId: accessKeyId, SecretAccessKey: secret, Token: SESSION_TOKEN, Expiration };
         },
       }),
-      s3: createS3Protocol({ gate, tenants, store, cursors, keys, now }),
+      s3: createS3Protocol({
+        gate,
+        tenants,
+        store,
+        cursors,
+        keys,
+        presignedSeconds: options.presignedSeconds,
+        now,
+      }),
     }),
     tenants,
     limits: options.limits,

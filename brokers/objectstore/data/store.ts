@@ -1,8 +1,11 @@
 import type { Readable, Writable } from 'node:stream';
+import { ServiceError } from '@space/broker-kit';
 import type { Headers, ListedObject, Part, S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
 import type { Head } from '../upstream/relay.ts';
 import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './address.ts';
-import type { KeyPrefix, ObjectKey } from './keys.ts';
+import { UPSTREAM_METADATA as METADATA, objectHeaders } from './headers.ts';
+import { isMarker, type KeyPrefix, type ObjectKey } from './keys.ts';
 import { createMultipart } from './multipart.ts';
 import type { Quota } from './quota/allowance.ts';
 import type { Tenant } from './tenants.ts';
@@ -22,9 +25,20 @@ export interface Place {
   readonly key: ObjectKey;
 }
 
+/** What is read: the object, or one of the parts that it was uploaded in. */
+export interface Read extends Place {
+  readonly part?: number;
+}
+
 export interface CopySource extends Place {
   /** Conditions (`if-match` …) on the object that is copied. */
   readonly conditions?: Headers;
+}
+
+interface Copied {
+  readonly etag: string;
+  readonly modified: string;
+  readonly size: number;
 }
 
 export interface ObjectPage {
@@ -43,8 +57,8 @@ export const MAX_KEYS = 1_000;
 
 export interface ObjectStore {
   put(call: Call, place: Place, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
-  get(call: Call, place: Place, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
-  head(call: Call, place: Place, headers: Headers): Promise<Head>;
+  get(call: Call, place: Read, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
+  head(call: Call, place: Read, headers: Headers): Promise<Head>;
   /** With an `etag` only the object that has it. */
   delete(call: Call, place: Place, etag?: string): Promise<void>;
   /** Answers the keys that could not be deleted. */
@@ -60,12 +74,7 @@ export interface ObjectStore {
       readonly limit: number;
     },
   ): Promise<ObjectPage>;
-  copy(
-    call: Call,
-    from: CopySource,
-    to: Place,
-    headers: Headers,
-  ): Promise<{ readonly etag: string; readonly modified: string; readonly size: number }>;
+  copy(call: Call, from: CopySource, to: Place, headers: Headers): Promise<Copied>;
   createUpload(call: Call, place: Place, headers: Headers): Promise<string>;
   putPart(
     call: Call,
@@ -121,25 +130,47 @@ export function createObjectStore(
   uploads: Uploads,
 ): ObjectStore {
   const writer = createWriter(client, quota);
+
+  /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
+  async function copyMarker(call: Call, from: Place, to: Place, headers: Headers): Promise<Copied> {
+    const { 'x-amz-metadata-directive': directive, ...given } = headers;
+    const { signal } = call;
+    const kept = async () =>
+      objectHeaders(
+        new Map(Object.entries((await client.head(physical(call, from), { signal })).headers)),
+        METADATA,
+      );
+    const about = directive === 'REPLACE' ? given : await kept();
+    const key = physical(call, to);
+    const empty = Buffer.alloc(0);
+    const put = () => client.put(key, empty, { headers: about, signal });
+    const { etag } = await writer.write(call, 0, put, () => true);
+    const { headers: made } = await client.head(key, { signal });
+    return { etag, modified: new Date(made['last-modified'] ?? 0).toISOString(), size: 0 };
+  }
+
   return {
     ...createMultipart(client, uploads, writer),
-    put: (call, place, body, headers) =>
-      writer.write(
+    put: async (call, place, body, headers) => {
+      checkMarker(place.key, body.length);
+      return writer.write(
         call,
         body.length,
         async () => client.put(physical(call, place), await sendable(body), { headers, signal: call.signal }),
         () => body.stream.readableEnded,
-      ),
+      );
+    },
     get: (call, place, headers, into) =>
-      client.get(physical(call, place), { headers, signal: call.signal }, into),
-    head: (call, place, headers) => client.head(physical(call, place), { headers, signal: call.signal }),
+      client.get(physical(call, place), { headers, part: place.part, signal: call.signal }, into),
+    head: (call, place, headers) =>
+      client.head(physical(call, place), { headers, part: place.part, signal: call.signal }),
     delete: async (call, place, etag) => {
       const key = physical(call, place);
       const { signal } = call;
-      if (etag === undefined) return client.delete(key, { signal });
+      if (etag === undefined) return client.delete(key, { signal }).catch(markerGone);
       // Not every S3 server knows conditional deletes; one that ignores the condition must not delete another object.
       await client.head(key, { headers: { 'if-match': etag }, signal });
-      await client.delete(key, { headers: { 'if-match': etag }, signal });
+      await client.delete(key, { headers: { 'if-match': etag }, signal }).catch(markerGone);
     },
     deleteMany: async (call, bucket, keys) => {
       const { room } = call.tenant;
@@ -147,7 +178,8 @@ export function createObjectStore(
         keys.map((key) => physicalKey(room, bucket, key)),
         { signal: call.signal },
       );
-      return new Set(failed.map(({ key }) => logicalKey(room, bucket, key) ?? ''));
+      const left = failed.filter(({ code }) => code !== NO_MARKER);
+      return new Set(left.map(({ key }) => logicalKey(room, bucket, key) ?? ''));
     },
     list: async (call, bucket, { prefix, delimiter, token, after, limit }) => {
       const { room } = call.tenant;
@@ -173,6 +205,9 @@ export function createObjectStore(
     },
     copy: async (call, from, to, headers) => {
       const source = await writer.sourceOf(call, from);
+      checkMarker(to.key, source.size);
+      if (source.size === 0 && (isMarker(from.key) || isMarker(to.key)))
+        return copyMarker(call, from, to, headers);
       const all = { ...headers, ...source.headers };
       const { signal } = call;
       const copied = await writer.write(
@@ -184,4 +219,17 @@ export function createObjectStore(
       return { ...copied, size: source.size };
     },
   };
+}
+
+/** A server that keeps objects as files says so of a directory that has no marker, only objects below its name. */
+const NO_MARKER = 'ErrDirectoryNotEmpty';
+
+/** What has no marker has none after a deletion either. */
+function markerGone(cause: unknown): void {
+  if (!(cause instanceof S3Error) || cause.code !== NO_MARKER) throw cause;
+}
+
+function checkMarker(key: ObjectKey, bytes: number): void {
+  if (bytes > 0 && isMarker(key))
+    throw new ServiceError('invalid_request', 'a directory marker has no content');
 }

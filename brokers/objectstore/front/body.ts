@@ -44,7 +44,7 @@ export function frontBody(
   let source: Readable = detach(request, signal);
   if (chunked) {
     if (payload !== SIGNED_CHUNKS && payload !== SIGNED_CHUNKS_TRAILER && payload !== UNSIGNED_CHUNKS_TRAILER)
-      throw notImplemented('payload signing');
+      throw notImplemented('this way to sign a body');
     if (payload.endsWith('-TRAILER') !== trailers.size > 0)
       throw new ServiceError('invalid_request', 'trailers');
     let followed: ReadonlyMap<string, string> = new Map();
@@ -99,13 +99,13 @@ function announcedTrailers(headers: Received): ReadonlySet<string> {
 }
 
 function inspectChecksum(header: string, expected: () => string | undefined): Inspection {
-  if (!header.startsWith(CHECKSUM)) throw notImplemented(`trailer ${header.slice(0, 32)}`);
+  if (!header.startsWith(CHECKSUM)) throw notImplemented('a trailer that is no checksum');
   return inspect(header.slice(CHECKSUM.length), expected);
 }
 
 function inspect(algorithm: string, expected: () => string | undefined): Inspection {
   const checksum = createChecksum(algorithm);
-  if (checksum === undefined) throw notImplemented('checksum algorithm');
+  if (checksum === undefined) throw notImplemented('this algorithm of checksums');
   return {
     update: (data) => checksum.update(data),
     finish: () => {

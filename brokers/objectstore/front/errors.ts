@@ -1,11 +1,15 @@
 import { type ErrorCode, ServiceError } from '@space/broker-kit';
 import { NoSuchUpload } from '../data/multipart.ts';
 import { S3Error } from '../upstream/errors.ts';
+import { sentenceOf } from './sentences.ts';
+import type { Untimely } from './signature.ts';
 
 /** What S3 clients understand: a code of S3 and its status. */
 export interface S3Answer {
   readonly status: number;
   readonly code: string;
+  /** What to do about it, of words of ours alone; by its code where it is left out. */
+  readonly sentence?: string;
 }
 
 /** A refusal for which S3 has a better code than our catalogue. */
@@ -18,13 +22,35 @@ export class FrontError extends ServiceError {
   }
 }
 
+/** `what` is told to the caller: a name of ours or of S3, never what the request says. */
 export function notImplemented(what: string): FrontError {
-  return new FrontError('invalid_request', { status: 501, code: 'NotImplemented' }, `not offered: ${what}`);
+  const sentence = `Not offered by this object store: ${what}. Leave it out.`;
+  return new FrontError(
+    'invalid_request',
+    { status: 501, code: 'NotImplemented', sentence },
+    `not offered: ${what}`,
+  );
 }
 
 export function badDigest(what: string): FrontError {
   return new FrontError('invalid_request', { status: 400, code: 'BadDigest' }, `does not match: ${what}`);
 }
+
+/** Told to whoever has the key, and to nobody else. */
+export function untimelyError(why: Untimely, longest: number): FrontError {
+  return new FrontError('forbidden', UNTIMELY[why](longest), `signed in time: ${why}`);
+}
+
+const UNTIMELY: Readonly<Record<Untimely, (longest: number) => S3Answer>> = {
+  skewed: () => ({ status: 403, code: 'RequestTimeTooSkewed' }),
+  // In the words of AWS, which clients look for.
+  expired: () => ({ status: 403, code: 'AccessDenied', sentence: 'Request has expired' }),
+  'too long': (longest) => ({
+    status: 400,
+    code: 'AuthorizationQueryParametersError',
+    sentence: `X-Amz-Expires is more than ${longest} seconds, which is the most here. Sign the URL for less.`,
+  }),
+};
 
 const ANSWERS: Readonly<Record<ErrorCode, S3Answer>> = {
   invalid_request: { status: 400, code: 'InvalidArgument' },
@@ -67,7 +93,12 @@ const PASSED_ON = new Set([
   'NoSuchUpload',
 ]);
 
-export function s3AnswerOf(error: ServiceError): S3Answer {
+export function s3AnswerOf(error: ServiceError): Required<S3Answer> {
+  const answer = answerOf(error);
+  return { ...answer, sentence: answer.sentence ?? sentenceOf(answer.code) };
+}
+
+function answerOf(error: ServiceError): S3Answer {
   if (error instanceof FrontError) return error.answer;
   if (error instanceof NoSuchUpload) return { status: 404, code: 'NoSuchUpload' };
   const answer = ANSWERS[error.code];

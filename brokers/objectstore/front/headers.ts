@@ -7,8 +7,9 @@ import { isGrantShaped } from '../grants/verify.ts';
 import type { Headers } from '../upstream/client.ts';
 import { FrontError, notImplemented } from './errors.ts';
 import { SESSION_TOKEN } from './keys.ts';
+import { nameOfHeader } from './names.ts';
 
-/** Headers of S3 that we act on, or that mean nothing here and do no harm. */
+/** Headers of S3 that we act on, or that mean nothing here whatever they say. */
 const KNOWN = new Set([
   'x-amz-date',
   'x-amz-content-sha256',
@@ -26,11 +27,32 @@ const KNOWN = new Set([
   'x-amz-bucket-region',
   'x-amz-optional-object-attributes',
   'x-amz-mp-object-size',
+  'x-amz-object-attributes',
+  'x-amz-max-parts',
+  'x-amz-part-number-marker',
 ]);
-/** Headers that ask for what is so anyway. */
-const DEFAULTS: Readonly<Record<string, string>> = {
-  'x-amz-acl': 'private',
-  'x-amz-storage-class': 'STANDARD',
+/**
+ * Headers that ask for what is so anyway, or for a courtesy that a server need not do: clients send them unasked. With
+ * any other value they would change what is stored or who may read it.
+ */
+const HARMLESS: Readonly<Record<string, RegExp>> = {
+  'x-amz-acl': /^(?:private|bucket-owner-full-control)$/,
+  // The AWS SDK for C++, and with it pyarrow.
+  'x-amz-api-version': /^2006-03-01$/,
+  // Nothing here is locked.
+  'x-amz-bypass-governance-retention': /^(?:true|false)$/i,
+  'x-amz-object-lock-legal-hold': /^OFF$/,
+  // Accounts of AWS: there is none here, and a bucket has no owner but who asks.
+  'x-amz-expected-bucket-owner': /^\d{12}$/,
+  'x-amz-source-expected-bucket-owner': /^\d{12}$/,
+  'x-amz-request-payer': /^requester$/,
+  'x-amz-server-side-encryption': /^AES256$/,
+  'x-amz-server-side-encryption-bucket-key-enabled': /^false$/i,
+  'x-amz-storage-class': /^STANDARD$/,
+  // There are no tags to copy.
+  'x-amz-tagging-directive': /^COPY$/,
+  // The AWS SDK for Java: the server may put an MD5 behind the body, and would say so.
+  'x-amz-te': /^append-md5$/,
 };
 
 const SOURCE = 'x-amz-copy-source-';
@@ -48,7 +70,7 @@ export function checkS3Headers(headers: Received): void {
     if (!name.startsWith('x-amz-') || KNOWN.has(name)) continue;
     if (name.startsWith('x-amz-meta-') || name.startsWith('x-amz-checksum-')) continue;
     if (name === TOKEN && (value === SESSION_TOKEN || isGrantShaped(value))) continue;
-    if (DEFAULTS[name] !== value) throw notImplemented(`header ${name.slice(0, 64)}`);
+    if (!HARMLESS[name]?.test(value)) throw notImplemented(nameOfHeader(name));
   }
 }
 

@@ -87,7 +87,7 @@ export async function listUploads(
   query: Query,
 ): Promise<string> {
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-uploads');
-  if (delimiter !== undefined) throw notImplemented('delimiter of uploads');
+  if (delimiter !== undefined) throw notImplemented('the parameter delimiter in a list of uploads');
   const afterKey = prefixOf(query.get('key-marker') ?? '');
   const givenId = query.get('upload-id-marker') ?? '';
   if (!UPLOAD_MARKER.test(givenId)) throw new ServiceError('invalid_request', 'upload-id-marker');
@@ -124,7 +124,7 @@ export async function listUploads(
 
 function listing(bucket: Bucket, query: Query, limitName: string): Listing {
   const delimiter = query.get('delimiter') ?? '';
-  if (delimiter !== '' && delimiter !== '/') throw notImplemented('delimiter');
+  if (delimiter !== '' && delimiter !== '/') throw notImplemented('a delimiter other than a slash');
   const encoding = query.get('encoding-type');
   if (encoding !== undefined && encoding !== 'url')
     throw new ServiceError('invalid_request', 'encoding-type');

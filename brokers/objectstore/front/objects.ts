@@ -1,43 +1,28 @@
-import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@space/broker-kit';
 import { writeHead } from '../data/exchange.ts';
-import { answerHeaders, deleteCondition, readConditions, writeConditions } from '../data/headers.ts';
-import { decodePath, type ObjectKey, parseKey } from '../data/keys.ts';
+import { deleteCondition, writeConditions } from '../data/headers.ts';
+import { type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
-import type { Head } from '../upstream/relay.ts';
 import { childrenOf, isXmlText, textOf, type XmlElement, type XmlNode } from '../upstream/xml.ts';
 import {
-  type Admitted,
   answer,
   bodyOf,
   bucketOf,
   document,
   type Handlers,
   keyOf,
-  METADATA,
   malformed,
   ownHeaders,
 } from './admitted.ts';
 import { notImplemented } from './errors.ts';
 import { sourceOf } from './headers.ts';
 
-type Name = 'GetObject' | 'HeadObject' | 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
+type Name = 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
 
 /** Objects that come and go whole. */
 export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
   return {
-    GetObject: async (one) => {
-      const conditions = readConditions(one.headers);
-      const key = readableKey(one);
-      gate.transfer(one.exchange);
-      await store.get(one.call, { bucket: bucketOf(one), key }, conditions, (head) => describe(one, head));
-    },
-    HeadObject: async (one) => {
-      const place = { bucket: bucketOf(one), key: readableKey(one) };
-      const head = await store.head(one.call, place, readConditions(one.headers));
-      describe(one, head).end();
-    },
     PutObject: async (one) => {
       const body = bodyOf(one);
       // What was verified here is not asked of the upstream again.
@@ -63,9 +48,8 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       ]);
     },
     DeleteObject: async (one) => {
-      // S3 has nothing to say about the removal of what is not there.
-      const place = isDirectory(one) ? undefined : { bucket: bucketOf(one), key: keyOf(one) };
-      if (place !== undefined) await store.delete(one.call, place, deleteCondition(one.headers));
+      const place = { bucket: bucketOf(one), key: keyOf(one) };
+      await store.delete(one.call, place, deleteCondition(one.headers));
       writeHead(one.exchange, 204, {}).end();
     },
     DeleteObjects: async (one) => {
@@ -114,21 +98,4 @@ function errorOf(key: string, code: string): XmlElement {
       ['Message', ''],
     ],
   ];
-}
-
-/** The head of an answer about an object: how it may be cached is said of the object or not at all. */
-function describe({ exchange }: Admitted, { status, headers }: Head): ServerResponse {
-  delete exchange.common['cache-control'];
-  return writeHead(exchange, status, answerHeaders(headers, METADATA));
-}
-
-/** Clients look for directories by names that end in a slash; such an object is never there. */
-function isDirectory({ rawKey }: Admitted): boolean {
-  const text = decodePath(rawKey) ?? '';
-  return text.endsWith('/') && parseKey(text.slice(0, -1)) !== undefined;
-}
-
-function readableKey(one: Admitted): ObjectKey {
-  if (isDirectory(one)) throw new ServiceError('not_found', 'no object is named like a directory');
-  return keyOf(one);
 }

@@ -1,17 +1,21 @@
+import { ServiceError } from '@space/broker-kit';
 import { type Exchange, type Protocol, writeHead } from '../data/exchange.ts';
 import { type Received, receivedHeaders } from '../data/headers.ts';
 import type { Gate } from '../data/plane.ts';
 import type { DataKeys, Seal } from '../data/seal.ts';
 import type { ObjectStore } from '../data/store.ts';
-import type { Tenants } from '../data/tenants.ts';
+import type { Tenant, Tenants } from '../data/tenants.ts';
+import { aclHandlers } from './acls.ts';
 import type { Handlers } from './admitted.ts';
 import { bucketHandlers } from './buckets.ts';
-import { s3AnswerOf } from './errors.ts';
+import { notImplemented, s3AnswerOf, untimelyError } from './errors.ts';
 import { checkS3Headers, grantOf } from './headers.ts';
 import { handleOf, secretsOf } from './keys.ts';
 import { objectHandlers } from './objects.ts';
+import { isPresigned, parsePresigned } from './presigned.ts';
+import { readHandlers } from './reads.ts';
 import { matchS3, type S3Operation } from './routes.ts';
-import { parseClaim, verify } from './signature.ts';
+import { type Claim, parseClaim, type Untimely, type Verified, verify } from './signature.ts';
 import { uploadHandlers } from './uploads.ts';
 
 /** Verified in place of a principal that is not there, so that a refusal costs the same work as any other. */
@@ -23,46 +27,59 @@ export interface FrontOptions {
   readonly store: ObjectStore;
   readonly cursors: Seal;
   readonly keys: DataKeys;
+  /** The longest that a presigned URL may be good for. */
+  readonly presignedSeconds: number;
   readonly now: () => Date;
 }
 
 /** S3 for unmodified clients: the same store under S3's names, path-style, with the buckets `data` and `shared`. */
-export function createS3Protocol({ gate, tenants, store, cursors, keys, now }: FrontOptions): Protocol {
+export function createS3Protocol(options: FrontOptions): Protocol {
+  const { gate, tenants, store, cursors, keys, presignedSeconds, now } = options;
   const handlers: Handlers<S3Operation> = {
     ...bucketHandlers(store, cursors),
     ...objectHandlers(store, gate),
+    ...readHandlers(store, gate),
+    ...aclHandlers(store),
     ...uploadHandlers(store, gate),
   };
 
-  /** Who signed the request; the same work for everybody who is turned away. */
-  async function authenticate({ request, path, query }: Exchange) {
-    const headers = headersOrNone(request.rawHeaders);
-    const claim = parseClaim(headers?.get('authorization'));
-    const handle = claim === undefined ? undefined : handleOf(claim.accessKeyId);
+  /** Who signed the request, and whether in time; the same work for everybody who is turned away. */
+  async function authenticate({ request, path, query }: Exchange): Promise<Signer | undefined> {
+    const received = headersOrNone(request.rawHeaders);
+    const asked = received === undefined ? undefined : askedOf(received, query);
+    const handle = asked === undefined ? undefined : handleOf(asked.claim.accessKeyId);
     const tenant = await tenants.byHandle(handle ?? NOBODY.subarray(0, 16));
-    if (headers === undefined || claim === undefined) return undefined;
+    if (received === undefined || asked === undefined) return undefined;
     const secrets = secretsOf(keys, tenant?.digest ?? NOBODY).map((secret) => secret.reveal());
-    const signed = { method: request.method ?? '', path, query, headers };
-    const verified = verify(signed, claim, secrets, now());
+    const payload = asked.headers.get('x-amz-content-sha256') ?? '';
+    const signed = { method: request.method ?? '', path, query, headers: received, payload };
+    const verified = verify(signed, asked.claim, secrets, now(), presignedSeconds);
     if (handle === undefined || tenant === undefined || verified === undefined) return undefined;
-    return { tenant, verified, headers };
+    return { ...asked, tenant, verified };
+  }
+
+  /** Lets in who signed in time. Who did not is refused as anybody, but told why. */
+  function admit(exchange: Exchange, who: Signer | undefined): Caller {
+    if (who !== undefined && typeof who.verified !== 'string')
+      return { ...who, verified: who.verified, tenant: gate.admit(exchange, who.tenant) };
+    try {
+      gate.admit(exchange, undefined);
+    } catch (error) {
+      if (who === undefined || !(error instanceof ServiceError) || error.code !== 'forbidden') throw error;
+      throw untimelyError(who.verified as Untimely, presignedSeconds);
+    }
+    throw new Error('admitted without a signature');
   }
 
   return {
     serve: async (exchange) => {
       const { request } = exchange;
       exchange.operation = 's3';
-      const who = await authenticate(exchange);
-      const tenant = gate.admit(exchange, who?.tenant);
-      if (who === undefined) throw new Error('admitted without a signature');
-      const { headers, verified } = who;
-      const match = matchS3(
-        request.method ?? '',
-        exchange.path,
-        exchange.query,
-        headers.has('x-amz-copy-source'),
-      );
+      const { tenant, headers, verified, query, claim } = admit(exchange, await authenticate(exchange));
+      const match = matchS3(request.method ?? '', exchange.path, query, headers.has('x-amz-copy-source'));
       exchange.operation = `s3.${match.operation}`;
+      if (claim.expires !== undefined && !PRESIGNED.has(match.operation))
+        throw notImplemented('this operation by a presigned URL');
       // The bucket is there, whatever it was to be made like.
       if (match.operation !== 'CreateBucket') checkS3Headers(headers);
       const call = { tenant, signal: exchange.abort.signal, grant: grantOf(headers) };
@@ -70,12 +87,48 @@ export function createS3Protocol({ gate, tenants, store, cursors, keys, now }: F
     },
     refuse: (exchange, error) => {
       const { request, traceId } = exchange;
-      const { status, code } = s3AnswerOf(error);
-      const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${code}</Message><RequestId>${traceId}</RequestId></Error>`;
+      const { status, code, sentence } = s3AnswerOf(error);
+      const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${sentence}</Message><RequestId>${traceId}</RequestId></Error>`;
       const about = { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) };
       writeHead(exchange, status, about).end(request.method === 'HEAD' ? undefined : body);
     },
   };
+}
+
+interface Asked {
+  readonly claim: Claim;
+  readonly headers: Received;
+  readonly query: string | undefined;
+}
+
+/** Who has the key. */
+interface Signer extends Asked {
+  readonly tenant: Tenant;
+  readonly verified: Verified | Untimely;
+}
+
+interface Caller extends Signer {
+  readonly verified: Verified;
+}
+
+/** What may be given away: one object, for a while. */
+const PRESIGNED: ReadonlySet<S3Operation> = new Set<S3Operation>([
+  'GetObject',
+  'HeadObject',
+  'PutObject',
+  'DeleteObject',
+  'CreateMultipartUpload',
+  'UploadPart',
+  'ListParts',
+  'CompleteMultipartUpload',
+  'AbortMultipartUpload',
+]);
+
+/** Signed in a header or in the query, never in both. */
+function askedOf(received: Received, query: string | undefined): Asked | undefined {
+  if (isPresigned(query)) return parsePresigned(received, query);
+  const claim = parseClaim(received);
+  return claim === undefined ? undefined : { claim, headers: received, query };
 }
 
 /** Undefined for headers that two readers might read differently. */

@@ -2,6 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import { type Bucket, isBucket } from '../data/address.ts';
 import { decodePath, decodeQueryValue } from '../data/keys.ts';
 import { FrontError, notImplemented } from './errors.ts';
+import { nameOfParameter } from './names.ts';
 
 /** The operations of S3 that are offered, by S3's names. */
 export type S3Operation =
@@ -15,6 +16,12 @@ export type S3Operation =
   | 'ListMultipartUploads'
   | 'DeleteObjects'
   | 'GetObject'
+  | 'GetObjectAttributes'
+  | 'GetObjectAcl'
+  | 'PutObjectAcl'
+  | 'GetObjectTagging'
+  | 'GetBucketAcl'
+  | 'PutBucketAcl'
   | 'HeadObject'
   | 'PutObject'
   | 'CopyObject'
@@ -40,6 +47,17 @@ interface Rule {
 
 const LISTING = ['prefix', 'delimiter', 'max-keys', 'encoding-type'];
 
+/** Parameters of a read that say what a header of its answer is to be; they are signed, as all of a query is. */
+export const OVERRIDES: Readonly<Record<string, string>> = {
+  'response-content-type': 'content-type',
+  'response-content-disposition': 'content-disposition',
+  'response-content-encoding': 'content-encoding',
+  'response-content-language': 'content-language',
+  'response-cache-control': 'cache-control',
+  'response-expires': 'expires',
+};
+const READING = ['partNumber', ...Object.keys(OVERRIDES)];
+
 /** The first that fits is meant. Whatever no rule knows is not offered, however it may be spelt. */
 const RULES: readonly Rule[] = [
   {
@@ -50,6 +68,8 @@ const RULES: readonly Rule[] = [
   },
   { at: 'bucket', method: 'HEAD', operation: 'HeadBucket' },
   { at: 'bucket', method: 'PUT', operation: 'CreateBucket' },
+  { at: 'bucket', method: 'GET', operation: 'GetBucketAcl', needs: ['acl'] },
+  { at: 'bucket', method: 'PUT', operation: 'PutBucketAcl', needs: ['acl'] },
   { at: 'bucket', method: 'GET', operation: 'GetBucketLocation', needs: ['location'] },
   { at: 'bucket', method: 'GET', operation: 'GetBucketVersioning', needs: ['versioning'] },
   {
@@ -75,8 +95,12 @@ const RULES: readonly Rule[] = [
     needs: ['uploadId'],
     knows: ['max-parts', 'part-number-marker', 'encoding-type'],
   },
-  { at: 'object', method: 'GET', operation: 'GetObject' },
-  { at: 'object', method: 'HEAD', operation: 'HeadObject' },
+  { at: 'object', method: 'GET', operation: 'GetObjectAttributes', needs: ['attributes'] },
+  { at: 'object', method: 'GET', operation: 'GetObjectAcl', needs: ['acl'] },
+  { at: 'object', method: 'PUT', operation: 'PutObjectAcl', needs: ['acl'] },
+  { at: 'object', method: 'GET', operation: 'GetObjectTagging', needs: ['tagging'] },
+  { at: 'object', method: 'GET', operation: 'GetObject', knows: READING },
+  { at: 'object', method: 'HEAD', operation: 'HeadObject', knows: READING },
   { at: 'object', method: 'PUT', operation: 'UploadPartCopy', needs: ['uploadId', 'partNumber'], copy: true },
   { at: 'object', method: 'PUT', operation: 'UploadPart', needs: ['uploadId', 'partNumber'], copy: false },
   { at: 'object', method: 'PUT', operation: 'CopyObject', copy: true },
@@ -116,7 +140,7 @@ export function matchS3(
       [...query.keys()].every((given) => names.has(given))
     );
   });
-  if (rule === undefined) throw notImplemented('sub-resource');
+  if (rule === undefined) throw notImplemented(nameOfParameter(query.keys()));
   if (at === 'service') return { operation: rule.operation, bucket: undefined, rawKey, query };
   const bucket = decodePath(name) ?? '';
   if (!isBucket(bucket))

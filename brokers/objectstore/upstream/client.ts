@@ -22,6 +22,11 @@ interface Options {
   readonly signal?: AbortSignal | undefined;
 }
 
+interface ReadOptions extends Options {
+  /** One of the parts that the object was uploaded in. */
+  readonly part?: number | undefined;
+}
+
 export interface ListedObject {
   readonly key: string;
   readonly size: number;
@@ -58,10 +63,10 @@ export interface S3Client {
   /** Succeeds when the bucket is there and ours. */
   createBucket(options?: Options): Promise<void>;
   put(key: string, body: Buffer | Body, options?: Options): Promise<{ readonly etag: string }>;
-  get(key: string, options: Options, into: (head: Head) => Writable): Promise<Head>;
+  get(key: string, options: ReadOptions, into: (head: Head) => Writable): Promise<Head>;
   /** A small object as a whole; at most `limit` bytes. */
   read(key: string, limit: number, options?: Options): Promise<Head & { readonly body: Buffer }>;
-  head(key: string, options?: Options): Promise<Head>;
+  head(key: string, options?: ReadOptions): Promise<Head>;
   /** Succeeds for what is not there, as S3 does. */
   delete(key: string, options?: Options): Promise<void>;
   /** At most 1,000 keys. Answers those that could not be deleted. */
@@ -145,13 +150,13 @@ export function createS3Client(
       const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
       return { etag: answer.headers['etag'] ?? '' };
     },
-    get: (key, { headers = {}, signal }, into) =>
-      transport.stream({ method: 'GET', key, headers, signal }, into),
+    get: (key, { headers = {}, part, signal }, into) =>
+      transport.stream({ method: 'GET', key, ...partOf(part), headers, signal }, into),
     read: (key, limit, { headers = {}, signal } = {}) =>
       transport.small({ method: 'GET', key, headers, signal }, limit),
-    head: async (key, { headers = {}, signal } = {}) => {
+    head: async (key, { headers = {}, part, signal } = {}) => {
       try {
-        return await transport.small({ method: 'HEAD', key, headers, signal });
+        return await transport.small({ method: 'HEAD', key, ...partOf(part), headers, signal });
       } catch (error) {
         // An answer to HEAD has no body to say why.
         if (error instanceof S3Error && error.status === 400 && isLong(key))
@@ -266,6 +271,10 @@ export function createS3Client(
       return { uploads, next: truncated ? textOf(answer, 'NextKeyMarker') : undefined };
     },
   };
+}
+
+function partOf(part: number | undefined): Pick<Ask, 'query'> {
+  return part === undefined ? {} : { query: { partNumber: String(part) } };
 }
 
 function pageOf(answer: XmlNode): Page {

@@ -35,7 +35,7 @@ const CALLERS_FAULT: Readonly<Record<string, ErrorCode>> = {
   RequestTimeout: 'invalid_request',
   InvalidPart: 'invalid_request',
   InvalidPartOrder: 'invalid_request',
-  InvalidPartNumber: 'invalid_request',
+  InvalidPartNumber: 'range_not_satisfiable',
   EntityTooSmall: 'invalid_request',
   KeyTooLongError: 'invalid_request',
   MetadataTooLarge: 'invalid_request',

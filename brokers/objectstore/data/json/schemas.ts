@@ -11,7 +11,8 @@ export const KEY = {
   type: 'string',
   minLength: 1,
   maxLength: MAX_KEY_BYTES,
-  pattern: '^[^/\\\\\\x00-\\x1f\\x7f-\\x9f\\ufffe\\uffff]+(/[^/\\\\\\x00-\\x1f\\x7f-\\x9f\\ufffe\\uffff]+)*$',
+  pattern:
+    '^[^/\\\\\\x00-\\x1f\\x7f-\\x9f\\ufffe\\uffff]+(/[^/\\\\\\x00-\\x1f\\x7f-\\x9f\\ufffe\\uffff]+)*/?$',
   not: { pattern: '(^|/)\\.{1,2}(/|$)|%(2[FfEe5]|5[Cc]|00)' },
 } as const;
 

@@ -23,12 +23,9 @@ const DAY = { $date: '2099-01-01T00:00:00Z' };
 
 /** What is refused by design; the list stands in `docs/wire/objectstore-data.md`. */
 export const ABSENT: readonly Case[] = [
-  call('GetObjectAcl', THERE),
-  call('PutObjectAcl', { ...THERE, ACL: 'private' }),
-  call('GetObjectTagging', THERE),
+  call('PutObjectAcl', { ...THERE, ACL: 'public-read' }),
   call('PutObjectTagging', { ...THERE, Tagging: { TagSet: [{ Key: 'a', Value: 'b' }] } }),
   call('DeleteObjectTagging', THERE),
-  call('GetObjectAttributes', { ...THERE, ObjectAttributes: ['ETag'] }),
   call('GetObjectTorrent', THERE),
   call('GetObjectLegalHold', THERE),
   call('PutObjectLegalHold', { ...THERE, LegalHold: { Status: 'ON' } }),
@@ -43,7 +40,6 @@ export const ABSENT: readonly Case[] = [
   }),
   call('ListObjectVersions'),
   call('PutBucketVersioning', { VersioningConfiguration: { Status: 'Enabled' } }),
-  call('GetBucketAcl'),
   call('PutBucketAcl', { ACL: 'public-read' }),
   call('GetBucketPolicy'),
   call('PutBucketPolicy', { Policy: '{}' }),
@@ -61,18 +57,14 @@ export const ABSENT: readonly Case[] = [
   write('a grant to others', { GrantRead: 'uri=http://acs.amazonaws.com/groups/global/AllUsers' }),
   write('a storage class', { StorageClass: 'GLACIER' }),
   write('encryption by a key of AWS', { ServerSideEncryption: 'aws:kms' }),
-  write('encryption by the server', { ServerSideEncryption: 'AES256' }),
   write('a lock', { ObjectLockMode: 'GOVERNANCE', ObjectLockRetainUntilDate: DAY }),
   write('a tag', { Tagging: 'a=b' }),
   write('a redirect', { WebsiteRedirectLocation: '/y' }),
   {
-    name: 'a version, a part by number and headers of the answer by query are not offered in reads',
+    name: 'a version is not offered in reads',
     steps: [
       put('there', 'x'),
       get('there', { VersionId: 'x' }, NO),
-      get('there', { PartNumber: 1 }, NO),
-      get('there', { ResponseContentType: 'text/html' }, NO),
-      get('there', { ResponseContentDisposition: 'inline' }, NO),
       head('there', { VersionId: 'x' }, refused('501')),
       step('DeleteObject', { ...THERE, VersionId: 'x' }, NO),
       holds('there', 'x'),
@@ -84,13 +76,6 @@ export const ABSENT: readonly Case[] = [
       step('ListObjectsV2', { Delimiter: '-' }, NO),
       step('ListObjects', { Delimiter: '//' }, NO),
       step('ListMultipartUploads', { Delimiter: '/' }, NO),
-    ],
-  },
-  {
-    name: 'the owner of a bucket, and who pays, cannot be asked for',
-    steps: [
-      step('HeadBucket', { ExpectedBucketOwner: '111122223333' }, refused('501')),
-      get('there', { RequestPayer: 'requester' }, NO),
     ],
   },
 ];

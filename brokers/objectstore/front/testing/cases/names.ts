@@ -88,15 +88,6 @@ export const NAMES: readonly Case[] = [
     ],
   },
   {
-    name: 'a key that ends in a slash is nowhere to be read, and cannot be stored',
-    steps: [
-      head('dir/', {}, refused('404')),
-      get('dir/', {}, refused('404 NoSuchKey')),
-      put('dir/', '', {}, refused('400 InvalidArgument')),
-      step('DeleteObject', { Key: at('dir/') }),
-    ],
-  },
-  {
     name: 'a key cannot lie below another, where the S3 server keeps files',
     steps: [put('a', 'x'), put('a/b', 'y', {}, refused('409 OperationAborted')), holds('a', 'x')],
   },
