@@ -107,6 +107,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       secret: nameKey,
       defaultQuotaBytes: context.defaultQuotaBytes,
       presignedSeconds: config.PRESIGNED_URL_SECONDS,
+      entryBytes: config.QUOTA_ENTRY_BYTES,
+      openUploads: config.OPEN_UPLOADS,
+      counters: context.metrics,
       grants,
       limits: {
         caller: { perSecond: config.OBJECT_REQUESTS_PER_SECOND, burst: config.OBJECT_REQUESTS_BURST },

@@ -55,7 +55,11 @@ const schema = z
     /** The certificate authority of an S3 server that has none of the public ones. */
     S3_CA_FILE: z.string().min(1).optional(),
     /** Bytes that a Capsule may hold whose spec names no quota. */
-    DEFAULT_QUOTA_BYTES: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).default(10_737_418_240),
+    DEFAULT_QUOTA_BYTES: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).default(1_073_741_824),
+    /** What an object, and each folder of its key, costs of a quota beside its bytes. */
+    QUOTA_ENTRY_BYTES: count(16_384),
+    /** Uploads in parts that a Capsule may have open. */
+    OPEN_UPLOADS: count(1_000),
     /** Authorities beside the system's, for endpoints of Capsules' own credentials. */
     BYOK_CA_FILE: z.string().min(1).optional(),
     /** `HOST=ADDRESS[:PORT]`, separated by commas: private endpoints that Capsules may name all the same. */

@@ -4,6 +4,9 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 export interface BrokerMetrics {
   readonly dropsPending: Gauge;
   readonly custodyAlarms: Counter<'alarm'>;
+  readonly quotaRefusals: Counter<'limit'>;
+  readonly doubtedWrites: Counter;
+  readonly uploadsGivenUp: Counter;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -26,6 +29,22 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       name: 'space_objectstore_custody_alarms_total',
       help: 'Credential rows that nobody of ours wrote, lack their key, or are older than the bucket remembers.',
       labelNames: ['alarm'] as const,
+      registers,
+    }),
+    quotaRefusals: new Counter({
+      name: 'space_objectstore_quota_refusals_total',
+      help: 'Writes that were refused since the Capsule has no room left, or as many open uploads as it may have.',
+      labelNames: ['limit'] as const,
+      registers,
+    }),
+    doubtedWrites: new Counter({
+      name: 'space_objectstore_doubted_writes_total',
+      help: 'Writes of which nobody learned whether they are stored; their bytes count until that is certain.',
+      registers,
+    }),
+    uploadsGivenUp: new Counter({
+      name: 'space_objectstore_uploads_given_up_total',
+      help: 'Uploads in parts that nobody finished in a day.',
       registers,
     }),
   };

@@ -7,7 +7,7 @@ import type { Context } from './context.ts';
 import { openReach } from './credentials/open.ts';
 import { createVerify } from './credentials/verify.ts';
 import { openCustody } from './custody/open.ts';
-import { abortUnder } from './data/uploads.ts';
+import { abortUnder } from './data/forgotten.ts';
 import { openGrants } from './grants/open.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { leasesLapse } from './principals/lease.ts';

@@ -185,6 +185,27 @@ describe('the chart', () => {
     );
   });
 
+  it('refuses a default quota that is larger than the disk of all Capsules, and says both', async () => {
+    const environment = (all: readonly KubeObject[]) => {
+      const broker = all.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'objectstore-broker',
+      );
+      return broker?.['spec'].template.spec.containers[0].env;
+    };
+    expect(environment(objects)).toContainEqual({ name: 'DEFAULT_QUOTA_BYTES', value: String(1024 ** 3) });
+    expect(environment(objects)).toContainEqual({ name: 'QUOTA_ENTRY_BYTES', value: '16384' });
+    const { code, stderr } = await template('home', '--set', 'objectStore.defaultQuotaBytes=5368709121');
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(
+      'objectStore.defaultQuotaBytes is 5368709121, more than the disk that all Capsules share, s3.storage.size: 5Gi',
+    );
+    const flags = ['--set', 's3.storage.size=1.5Ti,objectStore.defaultQuotaBytes=1649267441664'];
+    expect(environment(await render(...flags))).toContainEqual({
+      name: 'DEFAULT_QUOTA_BYTES',
+      value: '1649267441664',
+    });
+  });
+
   it('gives the gateway its time to drain, and the pod more', async () => {
     const all = await render('--set', 'egress.drainSeconds=600');
     const gateway = all.find(

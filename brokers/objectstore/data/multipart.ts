@@ -1,13 +1,19 @@
 import { ServiceError } from '@space/broker-kit';
 import type { S3Client } from '../upstream/client.ts';
 import { logicalKey, physicalKey } from './address.ts';
+import { abortUpload } from './forgotten.ts';
 import { isMarker } from './keys.ts';
 import type { Hold } from './quota/allowance.ts';
+import { entriesOf } from './quota/charge.ts';
 import type { Call, ObjectStore, UploadAt } from './store.ts';
-import { abortUpload, type OpenUpload, type Uploads } from './uploads.ts';
+import type { OpenUpload, Uploads } from './uploads.ts';
 import { physicalOf as physical, sendable, type Writer } from './writer.ts';
 
 const MAX_PART = 10_000;
+/** What the S3 server needs for an upload without parts, beside what the object will need. */
+const UPLOAD_ENTRIES = 2;
+/** One that was begun and that no row tells of is given up after a day, at the next look. */
+const STRAY_SECONDS = 26 * 3_600;
 
 type Multipart = Pick<
   ObjectStore,
@@ -31,26 +37,45 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     return upload;
   }
 
-  async function partStored(upload: OpenUpload, bytes: number, hold: Hold): Promise<void> {
-    // Counted twice for a moment, rather than not at all.
-    await uploads.addBytes(upload.id, upload.place, bytes);
-    await hold.move();
-  }
+  /** A part of which nobody knows whether it is stored counts too, until the upload is over and a while longer. */
+  const intoRow =
+    (upload: OpenUpload) =>
+    async (hold: Hold, bytes: number, doubted: number | undefined): Promise<void> => {
+      // Counted twice for a moment, rather than not at all.
+      await uploads.addBytes(upload, bytes, doubted !== undefined);
+      await hold.move();
+    };
 
   return {
     createUpload: async (call, place, headers) => {
-      const { tenant, signal } = call;
+      const { tenant } = call;
       if (isMarker(place.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
       const key = physical(call, place);
-      const upstreamId = await client.createUpload(key, { headers, signal });
       const room = tenant.room[place.bucket];
-      try {
-        return await uploads.open({ place: tenant.place, room, key, upstreamId });
-      } catch (error) {
-        // Nobody will ever know its id.
-        await client.abortUpload(key, upstreamId).catch(() => undefined);
-        throw error;
-      }
+      await uploads.admit(tenant.place);
+      const begun = { upstreamId: '', id: '' };
+      await writer.write(
+        call,
+        { bytes: 0, entries: entriesOf(place.key) + UPLOAD_ENTRIES },
+        async () => {
+          // Not the caller's signal: what was begun is to have a row, whoever hangs up.
+          begun.upstreamId = await client.createUpload(key, { headers });
+        },
+        () => true,
+        async (hold, bytes, doubted) => {
+          if (doubted !== undefined) return hold.doubt(STRAY_SECONDS);
+          const { upstreamId } = begun;
+          begun.id = await uploads
+            .open({ place: tenant.place, room, key, upstreamId, bytes })
+            .catch(async (error: unknown) => {
+              // Nobody will ever know its id.
+              await client.abortUpload(key, upstreamId).catch(() => undefined);
+              throw error;
+            });
+          await hold.move();
+        },
+      );
+      return begun.id;
     },
     putPart: async (call, at, body, headers) => {
       checkPart(at.number);
@@ -58,11 +83,11 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
       const { signal } = call;
       return writer.write(
         call,
-        body.length,
+        { bytes: body.length, entries: 1 },
         async () =>
           client.putPart(upload.key, upload.upstreamId, at.number, await sendable(body), { headers, signal }),
         () => body.stream.readableEnded,
-        (hold) => partStored(upload, body.length, hold),
+        intoRow(upload),
       );
     },
     copyPart: async (call, at, from, headers) => {
@@ -75,10 +100,11 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
       const all = { ...headers, ...source.headers };
       return writer.write(
         call,
-        size,
-        () => client.copyPart(source.key, to, { headers: all, signal: call.signal }),
+        { bytes: size, entries: 1 },
+        // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
+        () => client.copyPart(source.key, to, { headers: all }),
         () => true,
-        (hold) => partStored(upload, size, hold),
+        intoRow(upload),
       );
     },
     listParts: async (call, at, page) => {

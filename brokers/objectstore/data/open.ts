@@ -5,7 +5,9 @@ import { SESSION_TOKEN, s3Keys } from '../front/keys.ts';
 import { createS3Protocol } from '../front/protocol.ts';
 import type { OpenGranted } from '../grants/open.ts';
 import { createGrantedStore } from '../grants/store.ts';
+import type { BrokerMetrics } from '../metrics.ts';
 import type { S3Client } from '../upstream/client.ts';
+import { abortForgotten } from './forgotten.ts';
 import { createJsonProtocol } from './json/protocol.ts';
 import { createDataPlane, type DataPlane, type PlaneOptions } from './plane.ts';
 import { createQuota } from './quota/allowance.ts';
@@ -14,7 +16,7 @@ import { createSeal, type DataKeys } from './seal.ts';
 import { createObjectStore } from './store.ts';
 import { abortStrays } from './strays.ts';
 import { createTenants } from './tenants.ts';
-import { abortForgotten, createUploads } from './uploads.ts';
+import { createUploads } from './uploads.ts';
 
 export interface OpenOptions {
   readonly connections: Connections;
@@ -25,6 +27,11 @@ export interface OpenOptions {
   readonly defaultQuotaBytes: number;
   /** The longest that a presigned URL may be good for. */
   readonly presignedSeconds: number;
+  /** What an object, and a folder, costs of a quota beside its bytes. */
+  readonly entryBytes: number;
+  /** That a Capsule may have at one time. */
+  readonly openUploads: number;
+  readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp'>;
   /** Undefined where every object is in the Space's bucket. */
   readonly grants: OpenGranted | undefined;
   readonly limits: PlaneOptions['limits'];
@@ -48,11 +55,22 @@ const CREDENTIALS_MS = 60 * 60 * 1000;
 
 /** Puts the data plane together. */
 export function openDataPlane(options: OpenOptions): OpenedPlane {
-  const { connections, s3, log, grants, now = () => new Date() } = options;
+  const { connections, s3, log, grants, entryBytes, counters, now = () => new Date() } = options;
   const keys = dataKeys(options.secret);
   const tenants = createTenants(connections.lookup, options.defaultQuotaBytes);
-  const quota = createQuota({ registry: connections, log, recount: createRecount(connections, s3) });
-  const managed = createObjectStore(s3, quota, createUploads(connections));
+  const quota = createQuota({
+    registry: connections,
+    log,
+    recount: createRecount({ registry: connections, client: s3, entryBytes }),
+    onEvent: (event) =>
+      event === 'refused' ? counters.quotaRefusals.inc({ limit: 'bytes' }) : counters.doubtedWrites.inc(),
+  });
+  const uploads = createUploads({
+    registry: connections,
+    most: options.openUploads,
+    onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
+  });
+  const managed = createObjectStore(s3, uploads, { quota, entryBytes });
   const store = grants === undefined ? managed : createGrantedStore(managed, grants);
   const cursors = createSeal(keys, 'cursor');
 
@@ -94,7 +112,13 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
       {
         name: 'forgotten uploads',
         gapMs: 600_000,
-        run: () => abortForgotten(connections, s3, { afterSeconds: FORGOTTEN_SECONDS, log }),
+        run: (stopping) =>
+          abortForgotten(
+            connections,
+            s3,
+            { afterSeconds: FORGOTTEN_SECONDS, log, onGivenUp: () => counters.uploadsGivenUp.inc() },
+            stopping,
+          ),
       },
       {
         name: 'stray uploads',

@@ -136,12 +136,20 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     const exchange = beginExchange(request, response);
     const protocol = exchange.path.startsWith('/v1/') || exchange.path === '/healthz' ? json : s3;
     if (draining) exchange.common['connection'] = 'close';
+    // A copy goes on when its caller hangs up: only when both are over is there room for another.
+    let under = 2;
+    const over = () => {
+      under -= 1;
+      if (under === 0) exchange.release?.();
+    };
     response.once('close', () => {
       if (!response.writableFinished) exchange.abort.abort();
-      exchange.release?.();
+      over();
       record(exchange);
     });
-    admitted(exchange, protocol).catch((error: unknown) => fail(exchange, protocol, error));
+    admitted(exchange, protocol)
+      .catch((error: unknown) => fail(exchange, protocol, error))
+      .finally(over);
   }
 
   /** Whoever guesses costs a look-up each time, until the budget of its address is spent: then it costs none. */

@@ -7,10 +7,10 @@ import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './address.
 import { UPSTREAM_METADATA as METADATA, objectHeaders } from './headers.ts';
 import { isMarker, type KeyPrefix, type ObjectKey } from './keys.ts';
 import { createMultipart } from './multipart.ts';
-import type { Quota } from './quota/allowance.ts';
+import { entriesOf } from './quota/charge.ts';
 import type { Tenant } from './tenants.ts';
 import type { Uploads } from './uploads.ts';
-import { createWriter, physicalOf as physical, sendable } from './writer.ts';
+import { createWriter, physicalOf as physical, sendable, type WriterOptions } from './writer.ts';
 
 /** Who asks, and until when. */
 export interface Call {
@@ -124,12 +124,8 @@ interface UploadPart extends UploadAt {
 }
 
 /** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked within the tenant's room. */
-export function createObjectStore(
-  client: S3Client,
-  quota: Pick<Quota, 'reserve'>,
-  uploads: Uploads,
-): ObjectStore {
-  const writer = createWriter(client, quota);
+export function createObjectStore(client: S3Client, uploads: Uploads, options: WriterOptions): ObjectStore {
+  const writer = createWriter(client, options);
 
   /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
   async function copyMarker(call: Call, from: Place, to: Place, headers: Headers): Promise<Copied> {
@@ -144,7 +140,7 @@ export function createObjectStore(
     const key = physical(call, to);
     const empty = Buffer.alloc(0);
     const put = () => client.put(key, empty, { headers: about, signal });
-    const { etag } = await writer.write(call, 0, put, () => true);
+    const { etag } = await writer.write(call, { bytes: 0, entries: entriesOf(to.key) }, put, () => true);
     const { headers: made } = await client.head(key, { signal });
     return { etag, modified: new Date(made['last-modified'] ?? 0).toISOString(), size: 0 };
   }
@@ -155,7 +151,7 @@ export function createObjectStore(
       checkMarker(place.key, body.length);
       return writer.write(
         call,
-        body.length,
+        { bytes: body.length, entries: entriesOf(place.key) },
         async () => client.put(physical(call, place), await sendable(body), { headers, signal: call.signal }),
         () => body.stream.readableEnded,
       );
@@ -209,11 +205,11 @@ export function createObjectStore(
       if (source.size === 0 && (isMarker(from.key) || isMarker(to.key)))
         return copyMarker(call, from, to, headers);
       const all = { ...headers, ...source.headers };
-      const { signal } = call;
       const copied = await writer.write(
         call,
-        source.size,
-        () => client.copy(source.key, physical(call, to), { headers: all, signal }),
+        { bytes: source.size, entries: entriesOf(to.key) },
+        // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
+        () => client.copy(source.key, physical(call, to), { headers: all }),
         () => true,
       );
       return { ...copied, size: source.size };

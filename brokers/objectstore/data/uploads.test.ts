@@ -69,6 +69,53 @@ test('an upload that nobody finished in a day is given up: its parts are gone, i
   expect(done.status).toBe(200);
 });
 
+test('however many were forgotten, one round gives all of them up, and one that cannot be stops no other', async () => {
+  const who = await newAssistant(stage.broker);
+  const { upload_id } = (await who.post('/v1/uploads/data', { key: 'many' })).json;
+  await age(upload_id, 25);
+  // As many rows of uploads that the S3 server does not know any more, and one that cannot be asked for at all.
+  await stage.registry(
+    `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, created_at)
+     SELECT md5(i::text || id), place, room, CASE WHEN i = 7 THEN repeat('x', 20000) ELSE key END,
+            'gone-' || i, created_at - make_interval(hours => 1)
+     FROM broker.object_upload, generate_series(1, 250) AS i WHERE id = $1`,
+    [upload_id],
+  );
+  await stage.broker.round('forgotten uploads');
+  const rows = await stage.registry<{ upstream_id: string }>(
+    'SELECT upstream_id FROM broker.object_upload WHERE room = (SELECT w.place FROM broker.workload w ORDER BY changed_at DESC LIMIT 1)',
+  );
+  expect(rows.map((row) => row.upstream_id)).toEqual(['gone-7']);
+  await stage.registry("DELETE FROM broker.object_upload WHERE upstream_id = 'gone-7'");
+});
+
+test('a Capsule has no more open uploads than it may, over all replicas; one that ends makes room', async () => {
+  const environment = { OPEN_UPLOADS: '5' };
+  const replicas = await Promise.all([stage.replica({ environment }), stage.replica({ environment })]);
+  const who = await newAssistant(stage.broker);
+  const before = uploadsUpstream().length;
+  const begun = await Promise.all(
+    Array.from({ length: 12 }, (_, i) =>
+      assistant(replicas[i % 2]?.dataUrl ?? '', who.token).post('/v1/uploads/data', { key: `k${i}` }),
+    ),
+  );
+  const open = begun.filter(({ status }) => status === 200);
+  expect(open).toHaveLength(5);
+  expect(begun.filter(({ json }) => json.error?.code === 'quota_exceeded')).toHaveLength(7);
+  // What was begun for nobody is ended at the S3 server too.
+  expect(uploadsUpstream()).toHaveLength(before + 5);
+  const one = assistant(replicas[0]?.dataUrl ?? '', who.token);
+  await one.call('DELETE', `/v1/uploads/data/${open[0]?.json.upload_id}`);
+  const again = await one.post('/v1/uploads/data', { key: 'again' });
+  const other = await newAssistant(replicas[0]!);
+  const others = await other.post('/v1/uploads/data', { key: 'a' });
+  expect([again.status, others.status]).toEqual([200, 200]);
+  await other.call('DELETE', `/v1/uploads/data/${others.json.upload_id}`);
+  for (const { json } of [...open.slice(1), again])
+    await one.call('DELETE', `/v1/uploads/data/${json.upload_id}`);
+  for (const replica of replicas) await replica.stop();
+});
+
 test('two replicas may give it up at the same time', async () => {
   const id = await begin('twice', await newAssistant(stage.broker));
   await age(id, 25);

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { Logger } from '@space/broker-kit';
+import { ServiceError } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
-import type { S3Client } from '../upstream/client.ts';
-import { S3Error } from '../upstream/errors.ts';
-import { addWritten, lockUsage, type Registry } from './quota/rows.ts';
+import { UNANSWERED_SECONDS } from './quota/allowance.ts';
+import { addDoubt, addWritten, lockUsage, type Registry } from './quota/rows.ts';
 
 /** An open multipart upload. Its id is ours and random; the upstream's never leaves. */
 export interface Upload {
@@ -23,13 +22,15 @@ export interface OpenUpload extends Upload {
   readonly createdAt: Date;
 }
 
-const COLUMNS =
+export const UPLOAD_COLUMNS =
   'id, place, room, key, upstream_id AS "upstreamId", credential_set AS "credentialSet", created_at AS "createdAt"';
 const ID = /^[0-9a-f]{32}$/;
 
 /** The rows of open uploads. */
 export interface Uploads {
-  open(upload: Omit<Upload, 'id' | 'credentialSet'>): Promise<string>;
+  open(upload: Omit<Upload, 'id' | 'credentialSet'> & { readonly bytes: number }): Promise<string>;
+  /** Throws `quota_exceeded` when the Capsule has as many open as it may; to be asked before one is begun. */
+  admit(place: string): Promise<void>;
   /** Undefined unless the room has such an upload, in this bucket. */
   find(room: string, id: string): Promise<OpenUpload | undefined>;
   list(
@@ -41,24 +42,48 @@ export interface Uploads {
       readonly limit: number;
     },
   ): Promise<readonly OpenUpload[]>;
-  /** Counts a part. */
-  addBytes(id: string, place: string, bytes: number): Promise<void>;
+  /** Counts a part, stored or (`doubted`) perhaps. */
+  addBytes(upload: Upload, bytes: number, doubted: boolean): Promise<void>;
   /** Ends it: what its parts weigh is an object now, or (`freed`) nothing. */
   close(upload: Upload, freed: boolean): Promise<void>;
 }
 
-/** Those of one credential set, or of the Space-managed credential. */
-export function createUploads(registry: Registry, credentialSet: string | null = null): Uploads {
+export interface UploadsOptions {
+  readonly registry: Registry;
+  /** A Capsule's at one time. */
+  readonly most: number;
+  /** Those of one credential set, or of the Space-managed credential. */
+  readonly credentialSet?: string | null;
+  readonly onRefused?: () => void;
+}
+
+export function createUploads(options: UploadsOptions): Uploads {
+  const { registry, most, credentialSet = null, onRefused = () => undefined } = options;
+
+  async function expectRoom(session: Session, place: string): Promise<void> {
+    const [row] = await session.run<{ taken: boolean }>(
+      'count open uploads',
+      `SELECT count(*) >= $2::bigint AS taken FROM (
+         SELECT FROM broker.object_upload WHERE place = $1 LIMIT $2::bigint) AS open`,
+      [place, most],
+    );
+    if (row?.taken !== true) return;
+    onRefused();
+    throw new ServiceError('quota_exceeded', 'as many open uploads as the Capsule may have');
+  }
+
   return {
-    open: async ({ place, room, key, upstreamId }) => {
+    admit: (place) => expectRoom(registry.lookup, place),
+    open: async ({ place, room, key, upstreamId, bytes }) => {
       const id = randomBytes(16).toString('hex');
       await registry.transaction(async (session) => {
         await lockUsage(session, place);
+        await expectRoom(session, place);
         await session.run(
           'insert upload',
-          `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, credential_set)
-           VALUES ($1, $2, $3, $4, $5, $6)`,
-          [id, place, room, key, upstreamId, credentialSet],
+          `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, credential_set, bytes)
+           VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+          [id, place, room, key, upstreamId, credentialSet, bytes],
         );
       });
       return id;
@@ -67,7 +92,7 @@ export function createUploads(registry: Registry, credentialSet: string | null =
       if (!ID.test(id)) return undefined;
       const [row] = await registry.lookup.run<OpenUpload>(
         'find upload',
-        `SELECT ${COLUMNS} FROM broker.object_upload 
+        `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload 
          WHERE id = $1 AND room = $2 AND credential_set IS NOT DISTINCT FROM $3`,
         [id, room, credentialSet],
       );
@@ -76,91 +101,39 @@ export function createUploads(registry: Registry, credentialSet: string | null =
     list: (room, { prefix, afterKey, afterId, limit }) =>
       registry.lookup.run<OpenUpload>(
         'list uploads',
-        `SELECT ${COLUMNS} FROM broker.object_upload
+        `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload
          WHERE room = $1 AND starts_with(key, $2) AND (key COLLATE "C", id COLLATE "C") > ($3, $4)
            AND credential_set IS NOT DISTINCT FROM $6
          ORDER BY key COLLATE "C", id COLLATE "C" LIMIT $5`,
         [room, prefix, afterKey, afterId, limit, credentialSet],
       ),
-    addBytes: (id, place, bytes) =>
+    addBytes: ({ id, place }, bytes, doubted) =>
       registry.transaction(async (session) => {
         await lockUsage(session, place);
         const rows = await session.run(
           'add part',
-          'UPDATE broker.object_upload SET bytes = bytes + $2 WHERE id = $1 RETURNING 1',
-          [id, bytes],
+          `UPDATE broker.object_upload SET bytes = bytes + $2, doubted = doubted + $3 WHERE id = $1 RETURNING 1`,
+          [id, bytes, doubted ? bytes : 0],
         );
-        // Completed or aborted by another request meanwhile: what was stored counts as written.
-        if (rows.length === 0) await addWritten(session, place, bytes);
+        if (rows.length === 1) return;
+        // Completed or aborted by another request meanwhile.
+        if (doubted) await addDoubt(session, place, bytes, UNANSWERED_SECONDS);
+        else await addWritten(session, place, bytes);
       }),
     close: ({ id, place }, freed) =>
       registry.transaction(async (session) => {
         await lockUsage(session, place);
-        const bytes = await remove(session, id);
-        if (!freed && bytes > 0) await addWritten(session, place, bytes);
+        const [row] = await session.run<{ bytes: number; doubted: number }>(
+          'delete upload',
+          `DELETE FROM broker.object_upload WHERE id = $1
+           RETURNING bytes::float8 AS bytes, doubted::float8 AS doubted`,
+          [id],
+        );
+        if (row === undefined) return;
+        const known = row.bytes - row.doubted;
+        if (!freed && known > 0) await addWritten(session, place, known);
+        // The server may still be storing these, in parts or in the object.
+        if (row.doubted > 0) await addDoubt(session, place, row.doubted, UNANSWERED_SECONDS);
       }),
   };
-}
-
-async function remove(session: Session, id: string): Promise<number> {
-  const [row] = await session.run<{ bytes: number }>(
-    'delete upload',
-    'DELETE FROM broker.object_upload WHERE id = $1 RETURNING bytes::float8 AS bytes',
-    [id],
-  );
-  return row?.bytes ?? 0;
-}
-
-/** For upkeep, which has no grant: of an upload in a Capsule's own bucket only our row is ours to end. */
-async function giveUp(client: S3Client, uploads: Uploads, upload: Upload): Promise<void> {
-  if (upload.credentialSet === null) await abortUpload(client, uploads, upload);
-  else await uploads.close(upload, true);
-}
-
-/** Ends an upload at both sides. What the upstream does not know may have been completed: then its bytes stay. */
-export async function abortUpload(client: S3Client, uploads: Uploads, upload: Upload): Promise<void> {
-  let freed = true;
-  try {
-    await client.abortUpload(upload.key, upload.upstreamId);
-  } catch (error) {
-    if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
-    freed = false;
-  }
-  await uploads.close(upload, freed);
-}
-
-/** Uploads that nobody finished are aborted after a day; a few at a time, the oldest first. */
-export async function abortForgotten(
-  registry: Registry,
-  client: S3Client,
-  { afterSeconds, log }: { readonly afterSeconds: number; readonly log: Logger },
-): Promise<void> {
-  const uploads = createUploads(registry);
-  const rows = await registry.lookup.run<OpenUpload>(
-    'find forgotten uploads',
-    `SELECT ${COLUMNS} FROM broker.object_upload
-     WHERE created_at < clock_timestamp() - make_interval(secs => $1) ORDER BY created_at LIMIT 100`,
-    [afterSeconds],
-  );
-  for (const upload of rows) {
-    try {
-      await giveUp(client, uploads, upload);
-    } catch (error) {
-      log.warn({ err: error }, 'forgotten upload not aborted');
-    }
-  }
-}
-
-/** Aborts every open upload under a place, as its objects are deleted. May be stopped and run again. */
-export async function abortUnder(registry: Registry, client: S3Client, place: string): Promise<void> {
-  const uploads = createUploads(registry);
-  for (;;) {
-    const rows = await registry.lookup.run<OpenUpload>(
-      'find uploads under place',
-      `SELECT ${COLUMNS} FROM broker.object_upload WHERE starts_with(room, $1) LIMIT 100`,
-      [place],
-    );
-    if (rows.length === 0) return;
-    for (const upload of rows) await giveUp(client, uploads, upload);
-  }
 }

@@ -2,7 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import type { Headers, S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
 import { type PhysicalKey, physicalKey } from './address.ts';
-import type { Hold, Quota } from './quota/allowance.ts';
+import { type Hold, type Quota, UNANSWERED_SECONDS } from './quota/allowance.ts';
 import type { Call, CopySource, IncomingBody, Place } from './store.ts';
 
 /** The largest body of one request. */
@@ -10,17 +10,25 @@ export const MAX_PUT_BYTES = 5 * 1024 ** 3;
 
 /** What every write has in common: its bytes are reserved first, and its source does not change under it. */
 export interface Writer {
+  /** Beside the bytes of what is written, a quota pays so much for each object, folder and part. */
+  readonly entryBytes: number;
   /** Reserves before the first byte, and settles by what can have been stored. */
   write<T>(
     call: Call,
-    bytes: number,
+    charge: Charge,
     act: () => Promise<T>,
     /** Had the body gone out whole? */
     sent: () => boolean,
-    stored?: (hold: Hold) => Promise<void> | void,
+    /** Where it counts from now on; `doubted` when nobody knows whether it is stored. */
+    stored?: (hold: Hold, charged: number, doubted: number | undefined) => Promise<void>,
   ): Promise<T>;
   /** What may be copied: the object as it is now, and no other that takes its name in between. */
   sourceOf(call: Call, from: CopySource): Promise<Source>;
+}
+
+interface Charge {
+  readonly bytes: number;
+  readonly entries: number;
 }
 
 interface Source {
@@ -29,22 +37,31 @@ interface Source {
   readonly headers: Headers;
 }
 
-export function createWriter(client: S3Client, quota: Pick<Quota, 'reserve'>): Writer {
+export interface WriterOptions {
+  readonly quota: Pick<Quota, 'reserve'>;
+  readonly entryBytes: number;
+}
+
+export function createWriter(client: S3Client, { quota, entryBytes }: WriterOptions): Writer {
   return {
-    write: async ({ tenant }, bytes, act, sent, stored = (hold) => hold.settle()) => {
+    entryBytes,
+    write: async ({ tenant, signal }, { bytes, entries }, act, sent, stored = settle) => {
       if (bytes > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
-      const hold = await quota.reserve(tenant, bytes);
+      const charged = bytes + entries * entryBytes;
+      const hold = await quota.reserve(tenant, charged);
+      let result: Awaited<ReturnType<typeof act>>;
       try {
-        const result = await act();
-        await stored(hold);
-        return result;
+        result = await act();
       } catch (error) {
-        // Without an answer to a body that went out whole, it may be stored.
-        const refused = error instanceof S3Error && error.kind === 'answered' && error.status >= 400;
-        if (refused || !sent()) hold.release();
-        else hold.settle();
+        // Of ours, unless it is why the request was aborted: nothing was asked of the server.
+        const refused = error instanceof ServiceError && !signal.aborted;
+        const doubted = refused || !sent() ? undefined : doubtOf(error);
+        if (doubted === undefined) hold.release();
+        else await counted(hold, () => stored(hold, charged, doubted), doubted);
         throw error;
       }
+      await counted(hold, () => stored(hold, charged, undefined), UNANSWERED_SECONDS);
+      return result;
     },
     sourceOf: async (call, from) => {
       const key = physicalOf(call, from);
@@ -69,4 +86,32 @@ export async function sendable(body: IncomingBody): Promise<Buffer | IncomingBod
   if (body.length > 0) return body;
   for await (const _chunk of body.stream) throw new ServiceError('invalid_request', 'longer than announced');
   return Buffer.alloc(0);
+}
+
+/** The registry may be away just now: then the bytes stay where they count at least for a while. */
+async function counted(hold: Hold, count: () => Promise<void>, doubted: number): Promise<void> {
+  try {
+    await count();
+  } catch (error) {
+    hold.doubt(doubted);
+    throw error;
+  }
+}
+
+async function settle(hold: Hold, _charged: number, doubted: number | undefined): Promise<void> {
+  if (doubted === undefined) hold.settle();
+  else hold.doubt(doubted);
+}
+
+/**
+ * For how many seconds nobody can know whether a body that went out whole is stored; undefined when it is certain that
+ * it is not. A server that answers 500 or 503 itself has done what it was going to do; others may answer for one that
+ * has not.
+ */
+function doubtOf(error: unknown): number | undefined {
+  if (!(error instanceof S3Error) || error.kind !== 'answered') return UNANSWERED_SECONDS;
+  const { status } = error;
+  // A time-out may be that of whoever stands before the server.
+  if (status >= 400 && status < 500 && status !== 408) return undefined;
+  return status === 500 || status === 503 ? 0 : UNANSWERED_SECONDS;
 }

@@ -9,6 +9,7 @@ import type { Call, ObjectStore } from '../data/store.ts';
 import { createObjectStore } from '../data/store.ts';
 import type { Tenant } from '../data/tenants.ts';
 import { createUploads, type Uploads } from '../data/uploads.ts';
+import type { WriterOptions } from '../data/writer.ts';
 import { createS3Client } from '../upstream/client.ts';
 import { routeOf, type Target } from '../upstream/target.ts';
 import { demand } from './allow.ts';
@@ -30,8 +31,16 @@ interface Granted {
 export type OpenGranted = (call: Call) => Promise<Granted | undefined>;
 
 /** A Capsule's own bucket has the limits that its owner gave it, and is not counted here. */
-const UNCOUNTED = {
-  reserve: async () => ({ settle: () => undefined, release: () => undefined, move: async () => undefined }),
+const UNCOUNTED: WriterOptions = {
+  entryBytes: 0,
+  quota: {
+    reserve: async () => ({
+      settle: () => undefined,
+      release: () => undefined,
+      doubt: () => undefined,
+      move: async () => undefined,
+    }),
+  },
 };
 
 const LIFE = `
@@ -40,13 +49,15 @@ const LIFE = `
 
 /** Opens the grants, fail-closed: without a good file of keys the broker does not start. */
 export async function openGrants(
-  config: Pick<Config, 'GRANT_KEYS_FILE'>,
+  config: Pick<Config, 'GRANT_KEYS_FILE' | 'OPEN_UPLOADS'>,
   { connections, custody, space, log }: Pick<Context, 'connections' | 'custody' | 'space' | 'log'>,
   reach: Reach,
   held: Held,
   now: () => Date = () => new Date(),
 ): Promise<OpenGranted> {
   const keys = hold(held, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
+  const openUploads = (credentialSet: string) =>
+    createUploads({ registry: connections, most: config.OPEN_UPLOADS, credentialSet });
   const pools = createPools(reach);
   held.closers.push(() => pools.close());
 
@@ -66,8 +77,8 @@ export async function openGrants(
       secretAccessKey: new Secret(secretAccessKey),
     };
     const pool = pools.of(set.setId, routeOf(target).origin);
-    const uploads = allowed(createUploads(connections, set.setId), claims, tenant);
-    return createObjectStore(createS3Client(target, pool, now), UNCOUNTED, uploads);
+    const uploads = allowed(openUploads(set.setId), claims, tenant);
+    return createObjectStore(createS3Client(target, pool, now), uploads, UNCOUNTED);
   }
 
   return async ({ tenant, grant }) => {

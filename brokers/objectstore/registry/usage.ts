@@ -1,6 +1,23 @@
 /** Released: never edited. An open upload is in the Space's bucket (null) or in that of one of the Capsule's sets. */
 export const UPLOAD_SETS = 'ALTER TABLE broker.object_upload ADD COLUMN credential_set text';
 
+/**
+ * Released: never edited. Bytes of writes that nobody can tell to be stored or not; and how much of an upload's bytes
+ * is such. Sums over a Capsule's uploads have an index of their own.
+ */
+export const DOUBT = `
+  CREATE TABLE broker.object_doubt (
+    place text NOT NULL REFERENCES broker.object_usage ON DELETE CASCADE,
+    -- Whole minutes.
+    certain_at timestamptz NOT NULL,
+    bytes bigint NOT NULL CHECK (bytes >= 0),
+    PRIMARY KEY (place, certain_at)
+  );
+
+  ALTER TABLE broker.object_upload ADD COLUMN doubted bigint NOT NULL DEFAULT 0 CHECK (doubted >= 0);
+  CREATE INDEX ON broker.object_upload (place) INCLUDE (bytes);
+`;
+
 /** Released: never edited. What counts against quotas; `data/quota/rows.ts` says how. */
 export const USAGE = `
   CREATE TABLE broker.object_usage (

@@ -118,3 +118,24 @@ annotations: { helm.sh/resource-policy: keep }
 {{- define "space.byok.port" -}}
 {{ regexFind ":[0-9]+$" . | trimPrefix ":" | default "443" }}
 {{- end }}
+
+{{- /* A quantity such as 5Gi in whole bytes. */}}
+{{- define "space.bytes" -}}
+{{- $text := toString . }}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?" $text }}
+{{- $unit := trimPrefix $number $text }}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 }}
+{{- if not (and $number (hasKey $units $unit)) }}
+{{- fail (printf "%q is no size: write a number with a unit such as Gi" $text) }}
+{{- end }}
+{{- mulf $number (get $units $unit) | int64 }}
+{{- end }}
+
+{{- /* One Capsule alone could fill the disk of all. */}}
+{{- define "space.checkQuota" -}}
+{{- $quota := .Values.objectStore.defaultQuotaBytes | int64 }}
+{{- $size := .Values.s3.storage.size }}
+{{- if gt $quota (include "space.bytes" $size | int64) }}
+{{- fail (printf "objectStore.defaultQuotaBytes is %d, more than the disk that all Capsules share, s3.storage.size: %s; lower the quota or enlarge the disk" $quota (toString $size)) }}
+{{- end }}
+{{- end }}

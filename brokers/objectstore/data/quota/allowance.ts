@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Logger, ServiceError } from '@space/broker-kit';
 import {
+  addDoubt,
   addWritten,
   adoptDeadBlocks,
   changeBlock,
@@ -12,10 +13,12 @@ import {
 
 /** Bytes that were reserved for one write. Exactly one of its ends is called, once; later calls do nothing. */
 export interface Hold {
-  /** The write is, or may be, stored. */
+  /** The write is stored. */
   settle(): void;
-  /** Nothing was stored. */
+  /** Nothing was stored, and nothing will be. */
   release(): void;
+  /** Nobody knows: they count until a count has looked that began after so many seconds, when it will be certain. */
+  doubt(seconds: number): void;
   /** The bytes are a part of an open upload now, whose row counts them. */
   move(): Promise<void>;
 }
@@ -39,6 +42,8 @@ export interface QuotaOptions {
   readonly log: Logger;
   /** Counts a Capsule anew; true when it did, and the refused may ask again. */
   readonly recount: (capsule: Capsule, flush: () => Promise<void>) => Promise<boolean>;
+  /** Somebody was refused, or nobody learns whether a write is stored. */
+  readonly onEvent?: (event: 'refused' | 'doubted') => void;
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number;
 }
@@ -51,12 +56,16 @@ const IDLE_MS = 30_000;
 /** A replica that could not renew for so long forgets its blocks, well before others take it for dead. */
 const LOST_MS = 120_000;
 const DEAD_SECONDS = 300;
+/** After it an upstream that gave no answer cannot store any more what it was sent. */
+export const UNANSWERED_SECONDS = 3_600;
 
-/** One Capsule's block of this replica; the row's bytes are the sum of the three. */
+/** One Capsule's block of this replica; the row's bytes are the sum of the four. */
 interface Account {
   unspent: number;
   inFlight: number;
   spent: number;
+  /** By the seconds after which it will be certain. */
+  doubted: Map<number, number>;
   usedAt: number;
   /** Takes, one after the other. */
   turn: Promise<unknown>;
@@ -69,7 +78,8 @@ interface Books {
   renewedAt: number;
 }
 
-export function createQuota({ registry, log, recount, now = () => performance.now() }: QuotaOptions): Quota {
+export function createQuota(options: QuotaOptions): Quota {
+  const { registry, log, recount, onEvent = () => undefined, now = () => performance.now() } = options;
   let books = open();
 
   function open(): Books {
@@ -79,7 +89,14 @@ export function createQuota({ registry, log, recount, now = () => performance.no
   function account(capsule: string): Account {
     const known = books.accounts.get(capsule);
     if (known !== undefined) return known;
-    const fresh = { unspent: 0, inFlight: 0, spent: 0, usedAt: now(), turn: Promise.resolve() };
+    const fresh = {
+      unspent: 0,
+      inFlight: 0,
+      spent: 0,
+      doubted: new Map(),
+      usedAt: now(),
+      turn: Promise.resolve(),
+    };
     books.accounts.set(capsule, fresh);
     return fresh;
   }
@@ -104,7 +121,9 @@ export function createQuota({ registry, log, recount, now = () => performance.no
         continue;
       }
       const again = attempt === 1 && (await recount(capsule, () => flush(mine, capsule.place, one)));
-      if (!again) throw new ServiceError('quota_exceeded', 'no room left for the Capsule');
+      if (again) continue;
+      onEvent('refused');
+      throw new ServiceError('quota_exceeded', 'no room left for the Capsule');
     }
   }
 
@@ -133,17 +152,29 @@ export function createQuota({ registry, log, recount, now = () => performance.no
     one.unspent -= giveBack;
     return inTurn(one, async () => {
       const { spent } = one;
-      if (spent + giveBack === 0) return;
+      const doubted = [...one.doubted];
+      const told = spent + sumOf(doubted);
+      if (told + giveBack === 0) return;
       try {
         const there = await registry.transaction(async (session) => {
           await lockUsage(session, capsule);
-          const shrunk = await changeBlock(session, capsule, mine.replica, -(spent + giveBack));
-          if (shrunk) await addWritten(session, capsule, spent);
-          return shrunk;
+          const shrunk = await changeBlock(session, capsule, mine.replica, -(told + giveBack));
+          if (!shrunk) return false;
+          await addWritten(session, capsule, spent);
+          for (const [seconds, bytes] of doubted) await addDoubt(session, capsule, bytes, seconds);
+          return true;
         });
-        // A block that is gone was adopted: its bytes are counted as written already.
-        if (there) one.spent -= spent;
-        else if (books === mine) books = open();
+        // A block that is gone was adopted: its bytes are counted already.
+        if (!there) {
+          if (books === mine) books = open();
+          return;
+        }
+        one.spent -= spent;
+        for (const [seconds, bytes] of doubted) {
+          const left = (one.doubted.get(seconds) ?? 0) - bytes;
+          if (left > 0) one.doubted.set(seconds, left);
+          else one.doubted.delete(seconds);
+        }
       } catch (error) {
         one.unspent += giveBack;
         throw error;
@@ -171,6 +202,11 @@ export function createQuota({ registry, log, recount, now = () => performance.no
         end(() => {
           one.unspent += bytes;
         }),
+      doubt: (seconds) =>
+        end(() => {
+          onEvent('doubted');
+          one.doubted.set(seconds, (one.doubted.get(seconds) ?? 0) + bytes);
+        }),
       move: async () => {
         if (!open) return;
         await inTurn(one, () =>
@@ -190,9 +226,9 @@ export function createQuota({ registry, log, recount, now = () => performance.no
     for (const [capsule, one] of mine.accounts) {
       const idle = one.inFlight === 0 && now() - one.usedAt > IDLE_MS;
       await flush(mine, capsule, one, idle ? one.unspent : 0);
-      if (idle && one.unspent + one.spent + one.inFlight === 0) mine.accounts.delete(capsule);
+      if (idle && bytesOf(one) === 0) mine.accounts.delete(capsule);
     }
-    await adoptDeadBlocks(registry.lookup, DEAD_SECONDS);
+    await adoptDeadBlocks(registry.lookup, DEAD_SECONDS, UNANSWERED_SECONDS);
   }
 
   async function renew(mine: Books): Promise<void> {
@@ -205,7 +241,7 @@ export function createQuota({ registry, log, recount, now = () => performance.no
     const there = await renewBlocks(registry.lookup, mine.replica);
     mine.renewedAt = begun;
     for (const [capsule, one] of mine.accounts)
-      if (!there.has(capsule) && one.unspent + one.spent + one.inFlight > 0) return lost('a block is gone');
+      if (!there.has(capsule) && bytesOf(one) > 0) return lost('a block is gone');
   }
 
   return {
@@ -217,4 +253,12 @@ export function createQuota({ registry, log, recount, now = () => performance.no
       for (const [capsule, one] of mine.accounts) await flush(mine, capsule, one, one.unspent);
     },
   };
+}
+
+function bytesOf({ unspent, inFlight, spent, doubted }: Account): number {
+  return unspent + inFlight + spent + sumOf([...doubted]);
+}
+
+function sumOf(doubted: readonly (readonly [seconds: number, bytes: number])[]): number {
+  return doubted.reduce((sum, [, bytes]) => sum + bytes, 0);
 }

@@ -1,10 +1,12 @@
 import { createLogger } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../../db/testing/postgres.ts';
 import { type Assistant, assistant, newAssistant } from '../../testing/assistant.ts';
 import { type Stage, setStage } from '../../testing/stage.ts';
 import { createQuota, type Hold, type Quota } from './allowance.ts';
+import { addDoubt, beginCount, changeBlock, finishCount, lockUsage } from './rows.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -32,12 +34,14 @@ const start = (options: { now?: () => number; recount?: () => Promise<boolean> }
 
 /** What the registry says of a place: all that counts, and the part that replicas hold. */
 async function sums(place: string): Promise<{ readonly used: number; readonly blocks: number }> {
-  const [row] = await stage.registry<{ used: number; blocks: number }>(
+  const [row] = await stage.registry<{ used: number; blocks: number; doubt: number }>(
     `SELECT coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)::float8 AS used,
-            coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)::float8 AS blocks`,
+            coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)::float8 AS blocks,
+            coalesce((SELECT sum(bytes) FROM broker.object_doubt WHERE place = $1), 0)::float8 AS doubt`,
     [place],
   );
-  return { used: (row?.used ?? 0) + (row?.blocks ?? 0), blocks: row?.blocks ?? 0 };
+  const { used = 0, blocks = 0, doubt = 0 } = row ?? {};
+  return { used: used + blocks + doubt, blocks };
 }
 
 test('whatever two replicas write, it is never more than the quota, and all of it is counted', async () => {
@@ -47,7 +51,10 @@ test('whatever two replicas write, it is never more than the quota, and all of i
       who: fc.nat(1),
       bytes: fc.integer({ min: 0, max: 300 * KIB }),
     }),
-    fc.record({ kind: fc.constantFrom('settle' as const, 'release' as const), which: fc.nat(20) }),
+    fc.record({
+      kind: fc.constantFrom('settle' as const, 'release' as const, 'doubt' as const),
+      which: fc.nat(20),
+    }),
     fc.record({ kind: fc.constant('tick' as const), who: fc.nat(1) }),
     fc.record({ kind: fc.constant('crash' as const), who: fc.nat(1) }),
   );
@@ -72,10 +79,12 @@ test('whatever two replicas write, it is never more than the quota, and all of i
           for (let i = holds.length - 1; i >= 0; i -= 1) if (holds[i]?.who === dead) holds.splice(i, 1);
         } else if (holds.length > 0) {
           const [taken] = holds.splice(one.which % holds.length, 1);
-          if (one.kind === 'settle') {
-            taken?.hold.settle();
+          if (one.kind === 'release') taken?.hold.release();
+          else {
+            if (one.kind === 'settle') taken?.hold.settle();
+            else taken?.hold.doubt(3_600);
             stored += taken?.bytes ?? 0;
-          } else taken?.hold.release();
+          }
         }
         const inFlight = holds.reduce((sum, { bytes }) => sum + bytes, 0);
         const { used } = await sums(place);
@@ -105,7 +114,50 @@ test('of many at once only so many get in as fit', async () => {
   expect((await sums(place)).used).toBeLessThanOrEqual(MIB);
 });
 
-test('what a dead replica held counts as written, and its late news change nothing', async () => {
+describe('the rows', () => {
+  const inRows = <T>(work: (session: Session) => Promise<T>) =>
+    stage.broker.context.connections.transaction(work);
+
+  test('a block gives no more than is in it', async () => {
+    const place = newPlace();
+    await inRows((session) => lockUsage(session, place));
+    await inRows((session) => changeBlock(session, place, 'one', 100));
+    expect(await inRows((session) => changeBlock(session, place, 'one', -101))).toBe(false);
+    expect(await sums(place)).toEqual({ used: 100, blocks: 100 });
+    expect(await inRows((session) => changeBlock(session, place, 'one', -100))).toBe(true);
+    expect((await sums(place)).blocks).toBe(0);
+  });
+
+  test('of two counts that run at once the one that ends last changes nothing', async () => {
+    const place = newPlace();
+    const [first, second] = [
+      await inRows((session) => beginCount(session, place)),
+      await inRows((session) => beginCount(session, place)),
+    ];
+    expect(await inRows((session) => finishCount(session, place, first, 500))).toBe(true);
+    expect(await inRows((session) => finishCount(session, place, second, 100))).toBe(false);
+    expect((await sums(place)).used).toBe(500);
+  });
+
+  test('a count ends no doubt that began, or was still one, when it began', async () => {
+    const place = newPlace();
+    await inRows((session) => lockUsage(session, place));
+    await inRows((session) => addDoubt(session, place, 70, 0));
+    const begun = await inRows((session) => beginCount(session, place));
+    expect(begun.certain).toBe(false);
+    await stage.registry('UPDATE broker.object_doubt SET certain_at = clock_timestamp() WHERE place = $1', [
+      place,
+    ]);
+    expect(await inRows((session) => finishCount(session, place, begun, 0))).toBe(true);
+    expect((await sums(place)).used).toBe(70);
+    const later = await inRows((session) => beginCount(session, place));
+    expect(later.certain).toBe(true);
+    expect(await inRows((session) => finishCount(session, place, later, 0))).toBe(true);
+    expect((await sums(place)).used).toBe(0);
+  });
+});
+
+test('what a dead replica held is in doubt, and its late news change nothing', async () => {
   const place = newPlace();
   let now = 0;
   const dead = start({ now: () => now });
@@ -157,7 +209,7 @@ describe('an Assistant', () => {
     expect(await put(one, 'b', 600 * KIB)).toBe('quota_exceeded');
     expect(await put(one, 'b', 300 * KIB)).toBe('ok');
     await one.call('DELETE', '/v1/objects/data/a');
-    await until(async () => (await put(one, 'c', 600 * KIB)) === 'ok', 'the deleted bytes');
+    await until(async () => (await put(one, 'c', 560 * KIB)) === 'ok', 'the deleted bytes');
     // An overwrite needs room beside what it replaces, and gives that back.
     for (let i = 0; i < 3; i += 1)
       await until(async () => (await put(one, 'b', 110 * KIB)) === 'ok', 'the overwritten bytes');
@@ -193,7 +245,7 @@ describe('an Assistant', () => {
   });
 
   test('may use its quota to the last byte', async () => {
-    const one = await newAssistant(stage.broker, { quota: 10 });
+    const one = await newAssistant(stage.broker, { quota: 16 * KIB + 10 });
     expect((await one.put('a', 'x'.repeat(11))).status).toBe(507);
     expect((await one.put('a', 'x'.repeat(10))).status).toBe(200);
   });

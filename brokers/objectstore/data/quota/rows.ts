@@ -1,8 +1,8 @@
 import type { Connections, Session } from '@space/broker-kit/postgres';
 
 /**
- * What the registry knows of bytes. Of every Capsule the sum of four numbers is never less than what is stored:
- * counted (by the last listing), written since, held by replicas in blocks, and parts of open uploads.
+ * What the registry knows of bytes. Of every Capsule the sum of five numbers is never less than what is stored:
+ * counted (by the last listing), written since, held by replicas in blocks, in doubt, and parts of open uploads.
  */
 
 /** The part of the registry's connections that is needed here. */
@@ -34,6 +34,7 @@ export async function usedBytes(session: Session, place: string): Promise<number
     `SELECT (
        coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)
        + coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)
+       + coalesce((SELECT sum(bytes) FROM broker.object_doubt WHERE place = $1), 0)
        + coalesce((SELECT sum(bytes) FROM broker.object_upload WHERE place = $1), 0)
      )::float8 AS used`,
     [place],
@@ -72,6 +73,22 @@ export async function addWritten(session: Session, place: string, bytes: number)
   ]);
 }
 
+/** By the minute when it will be certain, so that however many writes are in doubt, there are few rows. */
+export async function addDoubt(
+  session: Session,
+  place: string,
+  bytes: number,
+  seconds: number,
+): Promise<void> {
+  await session.run(
+    'add doubt',
+    `INSERT INTO broker.object_doubt (place, certain_at, bytes)
+     VALUES ($1, date_trunc('minute', clock_timestamp() + make_interval(secs => $3 + 60)), $2)
+     ON CONFLICT (place, certain_at) DO UPDATE SET bytes = broker.object_doubt.bytes + $2`,
+    [place, bytes, seconds],
+  );
+}
+
 /** Places of the Capsules whose blocks of this replica are still there, now renewed. */
 export async function renewBlocks(session: Session, replica: string): Promise<ReadonlySet<string>> {
   const rows = await session.run<{ place: string }>(
@@ -82,25 +99,53 @@ export async function renewBlocks(session: Session, replica: string): Promise<Re
   return new Set(rows.map((row) => row.place));
 }
 
-/** What replicas that died held counts as written, until the next count knows better. */
-export async function adoptDeadBlocks(session: Session, deadAfterSeconds: number): Promise<void> {
+/** What replicas that died held is in doubt: what they were sending may be stored yet. */
+export async function adoptDeadBlocks(
+  session: Session,
+  deadAfterSeconds: number,
+  certainAfterSeconds: number,
+): Promise<void> {
   await session.run(
     'adopt dead blocks',
     `WITH dead AS (
        DELETE FROM broker.object_block WHERE renewed_at < clock_timestamp() - make_interval(secs => $1)
        RETURNING place, bytes
-     ), sums AS (SELECT place, sum(bytes) AS bytes FROM dead GROUP BY place)
-     UPDATE broker.object_usage AS usage SET written = usage.written + sums.bytes
-     FROM sums WHERE usage.place = sums.place`,
-    [deadAfterSeconds],
+     )
+     INSERT INTO broker.object_doubt AS doubt (place, certain_at, bytes)
+     SELECT place, date_trunc('minute', clock_timestamp() + make_interval(secs => $2 + 60)), sum(bytes)
+     FROM dead GROUP BY place
+     ON CONFLICT (place, certain_at) DO UPDATE SET bytes = doubt.bytes + excluded.bytes`,
+    [deadAfterSeconds, certainAfterSeconds],
   );
+}
+
+export interface Count {
+  readonly written: number;
+  readonly countNumber: number;
+  /** The registry's clock. */
+  readonly at: Date;
+  /** Is anything that was in doubt certain by now? */
+  readonly certain: boolean;
+}
+
+/** What is as it is before a listing begins. Under `lockUsage`. */
+export async function beginCount(session: Session, place: string): Promise<Count> {
+  const { written, countNumber } = await lockUsage(session, place);
+  const [row] = await session.run<{ at: Date; certain: boolean }>(
+    'begin count',
+    `SELECT clock_timestamp() AS at, EXISTS (
+       SELECT FROM broker.object_doubt WHERE place = $1 AND certain_at <= clock_timestamp()) AS certain`,
+    [place],
+  );
+  if (row === undefined) throw new Error('no clock');
+  return { written, countNumber, ...row };
 }
 
 /** Takes over a finished listing, unless another count was finished since it began. */
 export async function finishCount(
   session: Session,
   place: string,
-  begun: { readonly written: number; readonly countNumber: number },
+  begun: Count,
   listed: number,
 ): Promise<boolean> {
   const rows = await session.run(
@@ -110,5 +155,10 @@ export async function finishCount(
      WHERE place = $1 AND count_number = $3 RETURNING 1`,
     [place, begun.written, begun.countNumber, listed],
   );
-  return rows.length === 1;
+  if (rows.length !== 1) return false;
+  await session.run('end doubt', 'DELETE FROM broker.object_doubt WHERE place = $1 AND certain_at <= $2', [
+    place,
+    begun.at,
+  ]);
+  return true;
 }

@@ -1,0 +1,48 @@
+import { request as ask, createServer, type IncomingMessage, type Server } from 'node:http';
+import { portOf } from '@space/broker-kit';
+import type { S3Server } from './s3.ts';
+
+/** What becomes of an answer of the S3 server on its way to the broker. */
+export type Fate = 'pass' | 'lost' | { readonly status: number; readonly code: string };
+
+/** Stands between a broker and its S3 server, which has done what it was asked before anything becomes of its answer. */
+export interface Between {
+  readonly endpoint: string;
+  /** Decides when the server has answered; may take its time. */
+  fate: (request: IncomingMessage) => Fate | Promise<Fate>;
+  close(): Promise<void>;
+}
+
+export async function startBetween(s3: S3Server): Promise<Between> {
+  const to = new URL(s3.endpoint);
+  const server: Server = createServer((request, response) => {
+    const { method, url, headers } = request;
+    const onward = ask({ hostname: to.hostname, port: to.port, method, path: url, headers, agent: false });
+    onward.on('error', () => response.destroy());
+    onward.on('response', (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('end', async () => {
+        const fate = await between.fate(request);
+        if (fate === 'lost') response.destroy();
+        else if (fate === 'pass')
+          response.writeHead(answer.statusCode ?? 500, answer.headers).end(Buffer.concat(chunks));
+        else {
+          const error = `<?xml version="1.0"?><Error><Code>${fate.code}</Code></Error>`;
+          response.writeHead(fate.status, { 'content-length': error.length }).end(error);
+        }
+      });
+    });
+    request.pipe(onward);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const between: Between = {
+    endpoint: `http://127.0.0.1:${portOf(server)}`,
+    fate: () => 'pass',
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return between;
+}
