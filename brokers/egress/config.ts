@@ -21,6 +21,28 @@ const blocks = z
 
 const MOST_BODY_BYTES = 1024 ** 4;
 
+/** Milliseconds by default, told in seconds; within the hour that a request may take. */
+const seconds = (fallbackMs: number) =>
+  z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(3_600)
+    .default(fallbackMs / 1_000);
+
+type Shared = 'CONNECTIONS' | 'TUNNELS' | 'REQUESTS';
+
+/** Otherwise one Capsule could take all, and starve the others. */
+const isShared =
+  (of: Shared) =>
+  (config: Readonly<Record<`${'CAPSULE' | 'ALL'}_${Shared}`, number>>): boolean =>
+    config[`CAPSULE_${of}`] * 2 <= config[`ALL_${of}`];
+
+const notShared = (of: Shared) => ({
+  path: [`CAPSULE_${of}`],
+  message: `CAPSULE_${of} is at most half of ALL_${of}`,
+});
+
 const schema = z
   .object({
     SPACE_NAME: settings.space,
@@ -64,18 +86,33 @@ const schema = z
     CALLER_PER_SECOND: settings.count(DEFAULT_LIMITS.perSecond),
     CALLER_BURST: settings.count(DEFAULT_LIMITS.burst),
     CALLER_BODY_BYTES: z.coerce.number().int().min(1).max(MOST_BODY_BYTES).default(DEFAULT_LIMITS.bodyBytes),
+    /** What one Capsule may use of it, … */
+    CAPSULE_CONNECTIONS: settings.count(DEFAULT_LIMITS.capsuleConnections),
+    CAPSULE_TUNNELS: settings.count(DEFAULT_LIMITS.capsuleTunnels),
+    CAPSULE_REQUESTS: settings.count(DEFAULT_LIMITS.capsuleRequests),
+    /** … and all together. */
+    ALL_CONNECTIONS: settings.count(DEFAULT_LIMITS.allConnections),
+    ALL_TUNNELS: settings.count(DEFAULT_LIMITS.allTunnels),
+    ALL_REQUESTS: settings.count(DEFAULT_LIMITS.allRequests),
+    /** Until the head of a host's answer; how long a body, and a tunnel, may be still. */
+    ANSWER_SECONDS: seconds(DEFAULT_LIMITS.answerMs),
+    BODY_IDLE_SECONDS: seconds(DEFAULT_LIMITS.bodyIdleMs),
+    TUNNEL_IDLE_SECONDS: seconds(DEFAULT_LIMITS.tunnelIdleMs),
     /** So long what is open may end by itself when the replica is told to end. */
     DRAIN_SECONDS: settings.count(20, 0),
     LOG_LEVEL: settings.logLevel,
   })
   .refine(isTlsPair, NO_TLS_PAIR)
-  .refine(isConnectionsShare, NO_CONNECTIONS_SHARE);
+  .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
+  .refine(isShared('CONNECTIONS'), notShared('CONNECTIONS'))
+  .refine(isShared('TUNNELS'), notShared('TUNNELS'))
+  .refine(isShared('REQUESTS'), notShared('REQUESTS'));
 
 export type Config = z.infer<typeof schema>;
 
 export const readConfig = (environment: Environment): Config => readEnvironment(schema, environment);
 
-/** An Assistant's share, as it is configured. */
+/** Shares and patience, as they are configured. */
 export const limitsIn = (config: Config): Partial<DataLimits> => ({
   connections: config.CALLER_CONNECTIONS,
   tunnels: config.CALLER_TUNNELS,
@@ -83,4 +120,13 @@ export const limitsIn = (config: Config): Partial<DataLimits> => ({
   perSecond: config.CALLER_PER_SECOND,
   burst: config.CALLER_BURST,
   bodyBytes: config.CALLER_BODY_BYTES,
+  capsuleConnections: config.CAPSULE_CONNECTIONS,
+  capsuleTunnels: config.CAPSULE_TUNNELS,
+  capsuleRequests: config.CAPSULE_REQUESTS,
+  allConnections: config.ALL_CONNECTIONS,
+  allTunnels: config.ALL_TUNNELS,
+  allRequests: config.ALL_REQUESTS,
+  answerMs: config.ANSWER_SECONDS * 1_000,
+  bodyIdleMs: config.BODY_IDLE_SECONDS * 1_000,
+  tunnelIdleMs: config.TUNNEL_IDLE_SECONDS * 1_000,
 });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
 import { type AddressGuard, dialler } from '@space/broker-kit';
 import type { Custody } from './custody.ts';
+import { ConnectionShares } from './data/connection-shares.ts';
 import { type ScrubberSource, serveInput } from './data/inputs.ts';
 import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
 import { type DataListener, listenForCallers } from './data/listener.ts';
@@ -10,8 +11,9 @@ import { Scrubbers } from './data/scrubbers.ts';
 import { serveTunnel } from './data/tunnel.ts';
 import { createUpstreams, type Upstreams } from './data/upstreams.ts';
 import { createUsage } from './data/usage.ts';
-import { createEgressMetrics, type Operation } from './metrics.ts';
+import { createEgressMetrics, type Operation, type TurnedAwayReason } from './metrics.ts';
 import { Policies } from './policies/policies.ts';
+import { Strangers } from './policies/strangers.ts';
 
 export interface GatewayOptions {
   readonly host: string;
@@ -41,10 +43,17 @@ export interface Gateway {
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const policies = new Policies(options.custody);
-  const metrics = createEgressMetrics(options.metrics.registry, () => policies.size);
+  const metrics = createEgressMetrics(options.metrics.registry, () => ({
+    policies: policies.size,
+    connections: shares.open,
+    waiting: strangers.waiting,
+  }));
   const dial = dialler({ resolve: options.resolve, guard: options.guard, connectMs: limits.connectMs });
   const upstreams = createUpstreams({ dialler: dial, limits, authorities: options.authorities });
-  const usage = createUsage(limits);
+  const usage = createUsage(limits, (resource, reason) => metrics.shareRefused.inc({ resource, reason }));
+  const onTurnedAway = (reason: TurnedAwayReason) => metrics.turnedAway.inc({ reason });
+  const strangers = new Strangers(policies, limits, onTurnedAway);
+  const shares = new ConnectionShares(policies, limits, onTurnedAway);
   const record = recorder(options.log, metrics);
   const counted = (operation: Operation) => (change: 1 | -1) => {
     metrics.open[operation] += change;
@@ -52,11 +61,24 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const listener = await listenForCallers({
     host: options.host,
     port: options.port,
-    limits,
+    headMs: limits.headMs,
+    shares,
+    onPipelined: () => onTurnedAway('pipelined'),
     log: options.log,
-    onConnect: serveTunnel({ policies, dialler: dial, limits, usage, record, onOpen: counted('connect') }),
+    onConnect: serveTunnel({
+      policies,
+      strangers,
+      shares,
+      dialler: dial,
+      limits,
+      usage,
+      record,
+      onOpen: counted('connect'),
+    }),
     onRequest: serveInput({
       policies,
+      strangers,
+      shares,
       custody: options.custody,
       upstreams,
       limits,

@@ -2,25 +2,65 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export type Operation = 'connect' | 'input';
 
+/** Why a connection was ended without an answer and without a line. */
+export type TurnedAwayReason =
+  /** A request before the one before it was answered. */
+  | 'pipelined'
+  /** An address, or a Capsule, that has its share of connections; all of them are in use. */
+  | 'connections_address'
+  | 'connections_capsule'
+  | 'connections_full'
+  /** Too many callers of one address, or of all, wait for a policy. */
+  | 'waiting'
+  /** An address that was refused too often. */
+  | 'refusals';
+
+/** A resource of which a Capsule may hold its share. */
+export type SharedResource = 'tunnels' | 'requests';
+
 /** What the gateway counts. Plain numbers are taken up when somebody looks, as each request changes them often. */
 export interface EgressMetrics {
   readonly finished: Histogram<'operation' | 'code'>;
   /** Since somebody looked. */
   readonly bytes: Readonly<Record<Operation, { out: number; in: number }>>;
+  readonly turnedAway: Counter<'reason'>;
+  /** 429 when a Capsule has its share, 503 when all is taken. */
+  readonly shareRefused: Counter<'resource' | 'reason'>;
   /** Now. */
   readonly open: Record<Operation, number>;
 }
 
-export function createEgressMetrics(registry: Registry, policies: () => number): EgressMetrics {
+/** How things stand when somebody looks. */
+export interface EgressState {
+  readonly policies: number;
+  /** Of callers. */
+  readonly connections: number;
+  /** Callers that wait for a policy. */
+  readonly waiting: number;
+}
+
+export function createEgressMetrics(registry: Registry, state: () => EgressState): EgressMetrics {
   const registers = [registry];
-  new Gauge({
-    name: 'space_egress_policies',
-    help: 'Assistants whose policy this replica has.',
-    registers,
-    collect() {
-      this.set(policies());
-    },
-  });
+  const gauge = (name: string, help: string, read: (now: EgressState) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read(state()));
+      },
+    });
+  gauge('space_egress_policies', 'Assistants whose policy this replica has.', ({ policies }) => policies);
+  gauge(
+    'space_egress_connections',
+    'Connections of callers that are open now.',
+    ({ connections }) => connections,
+  );
+  gauge(
+    'space_egress_waiting',
+    'Callers that wait now for a policy, or for their refusal.',
+    ({ waiting }) => waiting,
+  );
   const bytes = { connect: { out: 0, in: 0 }, input: { out: 0, in: 0 } };
   const open = { connect: 0, input: 0 };
   new Counter({
@@ -52,5 +92,17 @@ export function createEgressMetrics(registry: Registry, policies: () => number):
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30, 300],
     registers,
   });
-  return { finished, bytes, open };
+  const turnedAway = new Counter({
+    name: 'space_egress_turned_away_total',
+    help: 'Connections that were ended without an answer, by reason.',
+    labelNames: ['reason'] as const,
+    registers,
+  });
+  const shareRefused = new Counter({
+    name: 'space_egress_share_refused_total',
+    help: 'Tunnels and requests that were refused because their Capsule has its share, or because all places are taken.',
+    labelNames: ['resource', 'reason'] as const,
+    registers,
+  });
+  return { finished, bytes, turnedAway, shareRefused, open };
 }

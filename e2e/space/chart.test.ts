@@ -170,8 +170,10 @@ describe('the chart', () => {
       return Object.fromEntries(variables.map(({ name, value = '' }) => [name, value]));
     };
     const environment = environmentOf(objects);
-    const configured = Object.keys(environment).filter((name) => name.startsWith('CALLER_'));
-    expect(configured).toHaveLength(6);
+    const configured = Object.keys(environment).filter((name) =>
+      /^(?:CALLER|CAPSULE|ALL)_|_SECONDS$/.test(name),
+    );
+    expect(configured).toHaveLength(6 + 2 * 3 + 4);
     expect(limitsIn(readConfig(environment))).toEqual(
       limitsIn(readConfig({ SPACE_NAME: environment['SPACE_NAME'] })),
     );
@@ -183,6 +185,13 @@ describe('the chart', () => {
     expect((await template('home', '--set', 'egress.limits.tunnels=0')).stderr).toContain(
       '/egress/limits/tunnels',
     );
+    expect(environmentOf(await render('--set', 'egress.patience.answer=1200'))).toMatchObject({
+      ANSWER_SECONDS: '1200',
+    });
+    // A Capsule with more than half would leave the others less than they need; the program says so, too.
+    const greedy = await template('home', '--set', 'egress.limits.capsule.tunnels=1025');
+    expect(greedy.stderr).toContain('egress.limits.capsule.tunnels is more than half');
+    expect(() => readConfig({ ...environment, CAPSULE_TUNNELS: '1025' })).toThrow('CAPSULE_TUNNELS');
   });
 
   it('refuses a default quota that is larger than the disk of all Capsules, and says both', async () => {

@@ -9,6 +9,7 @@ const STATUS = {
   route_denied: 403,
   plain_http_denied: 403,
   not_found: 404,
+  credential_required: 407,
   method_not_allowed: 405,
   request_timeout: 408,
   length_required: 411,

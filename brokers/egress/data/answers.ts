@@ -41,6 +41,22 @@ export function answerRaw(socket: Duplex, problem: Problem, traceId: string): vo
   );
 }
 
+/**
+ * Tells a client of a tunnel to come again with its credential, as git, Java, .NET and Chromium wait to be told. The
+ * connection stays, since some of them send it on no other.
+ */
+export function askForCredential(socket: Duplex, request: IncomingMessage, traceId: string): void {
+  const problem = new Problem('credential_required');
+  const body = problemBody(problem.code, traceId);
+  const head = headersOf(problem, body).map(([name, value]) => `${name}: ${value}\r\n`);
+  // HTTP/1.0 has no connections that stay, unless both sides say so.
+  const stays = request.httpVersion === '1.1' ? '' : 'connection: keep-alive\r\n';
+  socket.write(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${head.join('')}` +
+      `proxy-authenticate: Basic realm="space"\r\n${stays}\r\n${body}`,
+  );
+}
+
 const LINGER_MS = 1_000;
 
 /** Says a last word. What still comes is thrown away, and a peer that does not close is not waited for. */

@@ -11,9 +11,11 @@ import { type InputTarget, parseInputTarget } from '../core/target.ts';
 import type { Custody } from '../custody.ts';
 import { identify } from '../policies/callers.ts';
 import type { Policies } from '../policies/policies.ts';
+import { type Strangers, TurnedAway } from '../policies/strangers.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 import { answer, problemOf } from './answers.ts';
 import { announcedLength, bodyOf, readBody } from './body.ts';
+import type { ConnectionShares } from './connection-shares.ts';
 import { Ending } from './ending.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
@@ -24,6 +26,8 @@ import type { Usage } from './usage.ts';
 
 export interface InputOptions {
   readonly policies: Policies;
+  readonly strangers: Strangers;
+  readonly shares: Pick<ConnectionShares, 'proved'>;
   readonly custody: Custody;
   readonly upstreams: Upstreams;
   readonly limits: DataLimits;
@@ -55,7 +59,7 @@ interface Admitted {
  * is opened, the request sent to the one host, and the answer returned as it comes, scrubbed.
  */
 export function serveInput(options: InputOptions) {
-  const { policies, custody, upstreams, limits, usage, record, onOpen } = options;
+  const { policies, strangers, custody, upstreams, limits, usage, record, onOpen } = options;
   const opened = sharedInTurn(({ owner, envelope }: LiveInput) => custody.open(owner, envelope)?.reveal());
 
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -74,14 +78,22 @@ export function serveInput(options: InputOptions) {
     const onClose = () => ending.end(new Problem('request_timeout'));
     socket.on('close', onClose);
     let release: (() => void) | undefined;
+    let turnedAway = false;
     onOpen(1);
     try {
       const headers = rawHeadersOf(request.rawHeaders);
       const patience = { ms: limits.patienceMs, signal: () => ending.signal };
-      const caller = await identify(policies, credentialOf(headers), socket.remoteAddress, patience);
+      const caller = await identify(
+        policies,
+        strangers,
+        credentialOf(headers),
+        socket.remoteAddress,
+        patience,
+      );
       if (caller === undefined) throw new Problem('forbidden');
       const { tenant } = caller;
       line.tenant = tenant;
+      options.shares.proved(socket, tenant.capsule);
       let digest: string | undefined;
       release = usage.begin(tenant, 'requests', {
         at: -1,
@@ -99,6 +111,10 @@ export function serveInput(options: InputOptions) {
       await carry(admitted, request, response, line, ending);
     } catch (error) {
       if (line.code === 'ended') return;
+      if (error instanceof TurnedAway) {
+        turnedAway = true;
+        return void socket.destroy();
+      }
       const problem = problemOf(ending.reason ?? error);
       line.code = problem.code;
       if (problem.code === 'internal') line.error = error;
@@ -109,7 +125,7 @@ export function serveInput(options: InputOptions) {
       socket.off('close', onClose);
       release?.();
       onOpen(-1);
-      record(line);
+      if (!turnedAway) record(line);
     }
   };
 

@@ -1,9 +1,24 @@
-/** What one Assistant may use of the gateway, and how long anything may take. Bytes, milliseconds. */
+/**
+ * What one Assistant, one Capsule and all together may use of a replica, and how long anything may take. Bytes,
+ * milliseconds. Of each resource, a Capsule's share is far less than all, so that no Capsule takes what others need.
+ */
 export interface DataLimits {
   /** Of one address, used or not. */
   readonly connections: number;
+  readonly capsuleConnections: number;
+  readonly allConnections: number;
+  /** Of one address that is in no policy, and of all such; the same numbers of calls are kept waiting. */
+  readonly unknownConnections: number;
+  readonly allUnknownConnections: number;
+  /** Refusals that one such address is answered; what comes beyond is ended without a word. */
+  readonly refusalsPerSecond: number;
+  readonly refusalsBurst: number;
   readonly tunnels: number;
+  readonly capsuleTunnels: number;
+  readonly allTunnels: number;
   readonly requests: number;
+  readonly capsuleRequests: number;
+  readonly allRequests: number;
   readonly perSecond: number;
   readonly burst: number;
   readonly bodyBytes: number;
@@ -25,8 +40,18 @@ export interface DataLimits {
 
 export const DEFAULT_LIMITS: DataLimits = {
   connections: 256,
+  capsuleConnections: 512,
+  allConnections: 4_096,
+  unknownConnections: 32,
+  allUnknownConnections: 1_024,
+  refusalsPerSecond: 10,
+  refusalsBurst: 100,
   tunnels: 64,
+  capsuleTunnels: 256,
+  allTunnels: 2_048,
   requests: 32,
+  capsuleRequests: 64,
+  allRequests: 512,
   perSecond: 100,
   burst: 200,
   bodyBytes: 25 * 1024 * 1024,
@@ -37,7 +62,8 @@ export const DEFAULT_LIMITS: DataLimits = {
   helloMs: 5_000,
   connectMs: 5_000,
   tunnelIdleMs: 15 * 60_000,
-  answerMs: 60_000,
+  // A language model may think for minutes before its first byte, and what is given up is asked, and paid, again.
+  answerMs: 10 * 60_000,
   bodyIdleMs: 5 * 60_000,
   wholeRequestMs: 60 * 60_000,
 };

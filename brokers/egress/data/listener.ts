@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream';
 import { type Logger, traceIdOf } from '@space/broker-kit';
 import { Problem, type ProblemCode } from '../core/problem.ts';
 import { answerRaw } from './answers.ts';
+import type { ConnectionShares } from './connection-shares.ts';
 import type { serveInput } from './inputs.ts';
-import type { DataLimits } from './limits.ts';
 import type { serveTunnel } from './tunnel.ts';
 
 export interface DataListener {
@@ -14,19 +14,18 @@ export interface DataListener {
   close(): Promise<void>;
 }
 
-const MAX_CONNECTIONS = 4_096;
-
 /** The one listener for callers: CONNECT and stored inputs. */
 export async function listenForCallers(options: {
   readonly host: string;
   readonly port: number;
-  readonly limits: Pick<DataLimits, 'headMs' | 'connections'>;
+  readonly headMs: number;
+  readonly shares: ConnectionShares;
+  readonly onPipelined: () => void;
   readonly onConnect: ReturnType<typeof serveTunnel>;
   readonly onRequest: ReturnType<typeof serveInput>;
   readonly log: Logger;
 }): Promise<DataListener> {
-  const { log, onConnect, onRequest } = options;
-  const { headMs, connections } = options.limits;
+  const { log, onConnect, onRequest, headMs, shares } = options;
   const server = createServer({
     maxHeaderSize: 32 * 1024,
     headersTimeout: headMs,
@@ -38,18 +37,50 @@ export async function listenForCallers(options: {
     insecureHTTPParser: false,
     noDelay: true,
   });
-  server.maxConnections = MAX_CONNECTIONS;
-  server.on('connection', shared(connections));
   let draining = false;
+  const admitted = new WeakSet<Socket>();
+  server.on('connection', (socket) => {
+    // One that comes back after a 407 was admitted before.
+    if (admitted.has(socket)) return;
+    if (!shares.admit(socket)) return void socket.destroy();
+    admitted.add(socket);
+    // Where nobody else listens, such as between a CONNECT and its tunnel, a reset would end the process.
+    socket.on('error', () => undefined);
+  });
+  const busy = new WeakSet<Socket>();
+  /**
+   * Ends a connection on which a request comes before the one before it was answered. No client that is worth having
+   * does that, and one segment would be a thousand requests to hold, from somebody who has shown no credential yet.
+   */
+  const isNext = (socket: Socket): boolean => {
+    if (!busy.has(socket)) return true;
+    if (!socket.destroyed) options.onPipelined();
+    socket.destroy();
+    return false;
+  };
   const serve = (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    if (!isNext(socket)) return;
+    busy.add(socket);
+    shares.begins(socket);
+    response.once('close', () => {
+      busy.delete(socket);
+      shares.ended(socket);
+    });
     if (draining) response.setHeader('connection', 'close');
     void onRequest(request, response);
   };
   // Who waits for a 100 gets it once the request is admitted.
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
-  server.on('connect', (request, socket, head) => {
-    if (draining) answerRaw(socket, new Problem('unavailable'), traceIdOf(undefined));
-    else void onConnect(request, socket, head);
+  server.on('connect', (request, _, head) => {
+    const { socket } = request;
+    if (!isNext(socket)) return;
+    if (draining) return void answerRaw(socket, new Problem('unavailable'), traceIdOf(undefined));
+    shares.begins(socket);
+    void onConnect(request, socket, head, () => {
+      shares.ended(socket);
+      server.emit('connection', socket);
+    });
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => answerParserError(error, socket, log));
   await new Promise<void>((resolve, reject) => {
@@ -65,24 +96,6 @@ export async function listenForCallers(options: {
         server.closeIdleConnections();
       });
     },
-  };
-}
-
-/** Ends connections of an address that has its share of them already, so that nobody takes the others'. */
-function shared(most: number): (socket: Socket) => void {
-  const open = new Map<string, number>();
-  return (socket) => {
-    const from = socket.remoteAddress ?? '';
-    const count = (open.get(from) ?? 0) + 1;
-    if (count > most) return void socket.destroy();
-    // Each of its requests listens for its end; they may come one behind the other.
-    socket.setMaxListeners(0);
-    open.set(from, count);
-    socket.once('close', () => {
-      const left = (open.get(from) ?? 1) - 1;
-      if (left === 0) open.delete(from);
-      else open.set(from, left);
-    });
   };
 }
 

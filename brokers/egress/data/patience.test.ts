@@ -166,7 +166,8 @@ describe('a caller', () => {
 
   it('who does not take an endless answer is left, and little of the answer is fetched', async () => {
     let sent: () => number = () => 0;
-    await start({ bodyIdleMs: SOON }, (socket) => {
+    // Host, gateway and caller are one process here: a stall of it must not look like a silent host.
+    await start({ bodyIdleMs: 25 * SOON }, (socket) => {
       socket.once('data', () => {
         socket.write(`${OK}\r\n`);
         sent = flood(socket);
@@ -188,13 +189,20 @@ describe('a caller', () => {
 
 describe('a connection', () => {
   it.each([
-    ['a refused tunnel', () => 'CONNECT evil.org:443 HTTP/1.1\r\n\r\n'],
+    ['a refused tunnel', () => 'CONNECT evil.org:443 HTTP/1.1\r\nproxy-authorization: x\r\n\r\n'],
     ['a refused form', () => 'GET / HTTP/1.1\nhost: x\n\n'],
   ])('of %s is given up when the caller neither reads nor closes', async (_, bytes) => {
     await start({}, () => undefined);
     const socket = kept(connect({ port: test.port, host: '127.0.0.1', allowHalfOpen: true }));
     socket.pause().write(bytes());
     await once(socket, 'connect');
+    await idle();
+  });
+
+  it('of a tunnel without a credential is given up when that does not come', async () => {
+    await start({ headMs: SOON }, () => undefined);
+    const text = await talk('CONNECT evil.org:443 HTTP/1.1\r\n\r\n');
+    expect(text).toMatch(/^HTTP\/1\.1 407 [\s\S]*HTTP\/1\.1 408 /);
     await idle();
   });
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
@@ -36,16 +37,33 @@ async function secure(servername: string, target = `${HOST}:443`): Promise<TLSSo
   return connectTls({ socket, servername, ca: pki.authority });
 }
 
+/** However it ends: what a peer has cut may also be reset. */
+function closed(socket: Socket): Promise<void> {
+  socket.on('error', () => undefined);
+  return new Promise((resolve) => socket.once('close', () => resolve()));
+}
+
 async function get(socket: TLSSocket, host = HOST): Promise<string> {
   let text = '';
   socket.on('data', (chunk) => {
     text += chunk;
   });
   socket.write(`GET / HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
-  await once(socket, 'close');
+  await closed(socket);
   return text;
 }
 
+/** What comes next on a connection that was paused. */
+async function said(socket: Socket): Promise<string> {
+  const next = once(socket, 'data');
+  socket.resume();
+  const [bytes] = await next;
+  socket.pause();
+  return String(bytes);
+}
+
+const count = () =>
+  new Promise<number>((resolve) => test.gateway.listener.server.getConnections((_, open) => resolve(open)));
 const codeOf = (head: string) => /platform-egress-error: (\w+)/.exec(head)?.[1];
 const lastLine = async () => {
   while (test.log.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -99,15 +117,54 @@ describe('a tunnel', () => {
   });
 
   it.each([
-    ['nothing', {}],
     ['another principal', { 'proxy-authorization': basic(`spc_egr_${'A'.repeat(43)}`) }],
     ['another audience', { 'proxy-authorization': basic(`spc_dbp_${'A'.repeat(43)}`) }],
     ['another user', { 'proxy-authorization': 'Basic ' + Buffer.from('root:x').toString('base64') }],
+    ['nothing', { 'proxy-authorization': '' }],
+    ['another scheme', { 'proxy-authorization': 'Negotiate YII=' }],
     ['garbage', { 'proxy-authorization': 'Basic \u0001' }],
   ])('is not opened to who proves %s', async (_, headers) => {
     const { head } = await test.tunnel(`${HOST}:443`, headers as Record<string, string>);
     expect(head.split('\r\n')[0]).toMatch(/^HTTP\/1\.1 40[03]/);
     expect(['forbidden', 'invalid_request']).toContain(codeOf(head));
+  });
+
+  it('is asked for again with a credential, on the same connection', async () => {
+    const { head, socket } = await test.tunnel(`${HOST}:443`, {});
+    expect(head).toMatch(/^HTTP\/1\.1 407 Proxy Authentication Required\r\n/);
+    expect(head).toMatch(/\r\nproxy-authenticate: Basic realm="space"\r\n/);
+    expect(codeOf(head)).toBe('credential_required');
+    expect(head).not.toMatch(/\r\nconnection: close/);
+    expect(head.slice(head.indexOf('\r\n\r\n') + 4)).toHaveLength(
+      Number(/content-length: (\d+)/.exec(head)?.[1]),
+    );
+    expect(await lastLine()).toMatchObject({ code: 'credential_required', status: 407 });
+    const connections = await count();
+    socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: ${basic(test.principal)}\r\n\r\n`);
+    expect(await said(socket)).toBe('HTTP/1.1 200 Connection Established\r\n\r\n');
+    expect(await count()).toBe(connections);
+    const secure = connectTls({ socket, servername: HOST, ca: pki.authority });
+    expect(await get(secure)).toMatch(/ok$/);
+  });
+
+  it('is asked for again as often as it comes without a credential, and refused when that is wrong', async () => {
+    const { socket } = await test.tunnel(`${HOST}:443`, {});
+    for (let i = 0; i < 20; i++) {
+      socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\n\r\n`);
+      expect(await said(socket)).toMatch(/^HTTP\/1\.1 407 /);
+    }
+    // Nothing is left behind on the connection by those before.
+    expect(socket.listenerCount('close')).toBeLessThan(10);
+    const wrong = basic(`spc_egr_${'A'.repeat(43)}`);
+    socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: ${wrong}\r\n\r\n`);
+    expect(await said(socket)).toMatch(/^HTTP\/1\.1 403 /);
+  });
+
+  it('is refused to who speaks on without having been asked for its credential', async () => {
+    const text = await test.raw(
+      `CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\n\r\n\u0016\u0003\u0001`,
+    );
+    expect(codeOf(text)).toBe('forbidden');
   });
 
   it('is not opened to the right principal from another address', async () => {
@@ -154,7 +211,7 @@ describe('a tunnel', () => {
     const { socket } = await test.tunnel(`${HOST}:443`);
     socket.write(bytes);
     socket.resume();
-    await once(socket, 'close');
+    await closed(socket);
     expect(await lastLine()).toMatchObject({ code });
   });
 
@@ -163,7 +220,7 @@ describe('a tunnel', () => {
     await once(gone, 'secureConnect');
     const stays = await secure('other.bank.org', 'other.bank.org:443');
     await once(stays, 'secureConnect');
-    const ended = once(gone, 'close');
+    const ended = closed(gone);
     await test.put({ allowed_hosts: ['other.bank.org'] });
     await ended;
     expect(await get(stays, 'other.bank.org')).toMatch(/ok$/);
@@ -175,7 +232,7 @@ describe('a tunnel', () => {
   ])('ends when its caller loses its %s', async (_, change) => {
     const socket = await secure(HOST);
     await once(socket, 'secureConnect');
-    const ended = once(socket, 'close');
+    const ended = closed(socket);
     await test.put({ allowed_hosts: [HOST], ...change });
     await ended;
   });
@@ -183,7 +240,7 @@ describe('a tunnel', () => {
   it('ends when its Assistant is removed, which a late message does not undo', async () => {
     const socket = await secure(HOST);
     await once(socket, 'secureConnect');
-    const ended = once(socket, 'close');
+    const ended = closed(socket);
     test.gateway.policies.remove({ capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' });
     await ended;
     await expect(test.put({ allowed_hosts: [HOST] })).rejects.toMatchObject({ code: 'conflict' });

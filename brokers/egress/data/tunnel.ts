@@ -7,14 +7,18 @@ import { alertFor, LONGEST_HELLO, readClientHello } from '../core/client-hello.t
 import { principalIn, rawHeadersOf } from '../core/credentials.ts';
 import { Problem, type TunnelFault } from '../core/problem.ts';
 import { identify } from '../policies/callers.ts';
-import type { Policies } from '../policies/policies.ts';
-import { answerRaw, endWith, problemOf } from './answers.ts';
+import { type Policies, plainAddress } from '../policies/policies.ts';
+import { type Strangers, TurnedAway } from '../policies/strangers.ts';
+import { answerRaw, askForCredential, endWith, problemOf } from './answers.ts';
+import type { ConnectionShares } from './connection-shares.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
 import type { Usage } from './usage.ts';
 
 export interface TunnelOptions {
   readonly policies: Policies;
+  readonly strangers: Strangers;
+  readonly shares: Pick<ConnectionShares, 'proved'>;
   readonly dialler: Dialler;
   readonly limits: DataLimits;
   readonly usage: Usage;
@@ -30,9 +34,10 @@ const CLIENT_GONE = new DialError('unreachable');
  * passed on before its ClientHello names the host that it asked for.
  */
 export function serveTunnel(options: TunnelOptions) {
-  const { policies, dialler, limits, usage, record, onOpen } = options;
+  const { policies, strangers, dialler, limits, usage, record, onOpen } = options;
 
-  return async (request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> => {
+  /** `again` takes further requests of the same connection. */
+  return async (request: IncomingMessage, client: Socket, head: Buffer, again: () => void): Promise<void> => {
     const line: Line = {
       traceId: traceIdOf(request.headers.traceparent?.toString()),
       operation: 'connect',
@@ -42,19 +47,29 @@ export function serveTunnel(options: TunnelOptions) {
       bytesOut: 0,
       bytesIn: 0,
     };
+    // Only then may the client still have something to say after it.
+    if (head.length === 0 && credentialsOf(request).length === 0) {
+      if (!mayRefuse(client)) return;
+      line.code = 'credential_required';
+      line.status = new Problem(line.code).status;
+      askForCredential(client, request, line.traceId);
+      record(line);
+      return again();
+    }
     const ending = new AbortController();
     let upstream: Socket | undefined;
     let release: (() => void) | undefined;
-    client.on('error', () => undefined);
     client.once('close', () => ending.abort(CLIENT_GONE));
+    let turnedAway = false;
     onOpen(1);
     try {
       const patience = { ms: limits.patienceMs, signal: () => ending.signal };
-      const { remoteAddress } = request.socket;
-      const caller = await identify(policies, credentialOf(request), remoteAddress, patience);
+      const credential = credentialOf(request);
+      const caller = await identify(policies, strangers, credential, client.remoteAddress, patience);
       if (caller === undefined) throw new Problem('forbidden');
       const { tenant } = caller;
       line.tenant = tenant;
+      options.shares.proved(client, tenant.capsule);
       const host = parseAuthority(request.url ?? '');
       if (host === undefined || !tenant.hosts.has(host)) throw new Problem('host_denied');
       line.host = host;
@@ -83,6 +98,10 @@ export function serveTunnel(options: TunnelOptions) {
       await join(client, upstream, hello.bytes, limits.tunnelIdleMs, line);
     } catch (error) {
       if (line.status === 200) return;
+      if (error instanceof TurnedAway) {
+        turnedAway = true;
+        return void client.destroy();
+      }
       const problem = problemOf(error);
       line.status = problem.status;
       line.code = problem.code;
@@ -92,14 +111,28 @@ export function serveTunnel(options: TunnelOptions) {
       upstream?.destroy();
       release?.();
       onOpen(-1);
-      record(line);
+      if (!turnedAway) record(line);
     }
   };
+
+  /** Says so, or ends the connection of one that was told often enough. */
+  function mayRefuse(client: Socket): boolean {
+    try {
+      strangers.refuse(plainAddress(client.remoteAddress ?? ''));
+      return true;
+    } catch {
+      client.destroy();
+      return false;
+    }
+  }
 }
+
+const credentialsOf = (request: IncomingMessage) =>
+  rawHeadersOf(request.rawHeaders).filter(({ lower }) => lower === 'proxy-authorization');
 
 /** Only `Proxy-Authorization` speaks to a proxy, and only once. */
 function credentialOf(request: IncomingMessage): string | undefined {
-  const headers = rawHeadersOf(request.rawHeaders).filter(({ lower }) => lower === 'proxy-authorization');
+  const headers = credentialsOf(request);
   return headers.length === 1 ? principalIn(headers[0]?.value ?? '') : undefined;
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Policies, plainAddress } from './policies.ts';
+import type { Strangers } from './strangers.ts';
 import type { Tenant } from './tenant.ts';
 
 /** An Assistant that has proved itself, for as long as principal and address stay its own. */
@@ -12,22 +13,29 @@ export interface Caller {
  * Who calls: the principal in the headers and the address that the connection has must be the same Assistant's. Pods
  * begin to speak a moment before the operator can have told their address, so a refusal is held back for a while; all
  * refusals of well-formed principals are, and so tell nobody which half was wrong.
+ *
+ * @throws TurnedAway when the address has too many calls that wait, or was refused too often
  */
 export async function identify(
   policies: Policies,
+  strangers: Strangers,
   credential: string | undefined,
   remoteAddress: string | undefined,
   patience: { readonly ms: number; readonly signal: () => AbortSignal },
 ): Promise<Caller | undefined> {
-  if (credential === undefined || remoteAddress === undefined) return undefined;
+  const address = plainAddress(remoteAddress ?? '');
+  if (credential === undefined || remoteAddress === undefined) {
+    strangers.refuse(address);
+    return undefined;
+  }
   const digest = hash('sha256', credential, 'hex');
-  const address = plainAddress(remoteAddress);
   const find = (): Caller | undefined => {
     const tenant = policies.find(digest, address);
     return tenant && { tenant, stays: () => policies.find(digest, address) === tenant };
   };
   const found = find();
   if (found !== undefined) return found;
+  const leave = strangers.hold(address);
   const { promise, resolve } = Promise.withResolvers<Caller | undefined>();
   const timer = setTimeout(() => resolve(undefined), patience.ms);
   const onAbort = () => resolve(undefined);
@@ -42,6 +50,7 @@ export async function identify(
   } finally {
     clearTimeout(timer);
     unwatch();
+    leave();
     signal.removeEventListener('abort', onAbort);
   }
 }

@@ -15,6 +15,8 @@ export class Policies {
   readonly #custody: Custody;
   readonly #tenants = new Map<string, Tenant>();
   readonly #byPrincipal = new Map<string, Tenant>();
+  /** An address may be two Assistants' for a moment, while one's pod is going and another's has got it. */
+  readonly #byAddress = new Map<string, Set<Tenant>>();
   readonly #removed = new Set<string>();
   readonly #watchers = new Set<() => void>();
 
@@ -36,6 +38,12 @@ export class Policies {
   find(principal: string, address: string): Tenant | undefined {
     const tenant = this.#byPrincipal.get(principal);
     return tenant?.addresses.has(address) === true ? tenant : undefined;
+  }
+
+  /** The Capsule whose Assistant has this address. */
+  capsuleAt(address: string): string | undefined {
+    const [tenant] = this.#byAddress.get(address) ?? [];
+    return tenant?.capsule;
   }
 
   /** Calls after each change of any policy, until the answer is called. */
@@ -69,10 +77,10 @@ export class Policies {
       generation: put.generation,
       revision: put.revision,
       principals: put.principals,
-      addresses: new Set(put.addresses.map(plainAddress)),
       hosts: new Set(put.allowed_hosts),
       inputs,
     });
+    this.#move(tenant, new Set(put.addresses.map(plainAddress)));
     this.#tenants.set(tenantKey(put), tenant);
     for (const principal of put.principals) this.#byPrincipal.set(principal, tenant);
     this.#apply(tenant);
@@ -139,8 +147,20 @@ export class Policies {
   #drop(tenant: Tenant): void {
     this.#forgetPrincipals(tenant);
     this.#tenants.delete(`${tenant.capsule}/${tenant.app}`);
-    Object.assign(tenant, { addresses: new Set(), hosts: new Set(), inputs: new Map() });
+    this.#move(tenant, new Set());
+    Object.assign(tenant, { hosts: new Set(), inputs: new Map() });
     this.#apply(tenant);
+  }
+
+  #move(tenant: Tenant, addresses: ReadonlySet<string>): void {
+    for (const address of tenant.addresses) {
+      const owners = this.#byAddress.get(address);
+      owners?.delete(tenant);
+      if (owners?.size === 0) this.#byAddress.delete(address);
+    }
+    for (const address of addresses)
+      this.#byAddress.set(address, (this.#byAddress.get(address) ?? new Set()).add(tenant));
+    tenant.addresses = addresses;
   }
 
   #forgetPrincipals(tenant: Tenant): void {

@@ -13,6 +13,7 @@ import {
   withFixed,
 } from '@space/broker-kit';
 import type { Definition } from '@space/manifests';
+import type { Registry } from 'prom-client';
 import type { PolicyPut } from '../contract.ts';
 import { type Custody, createCustody, passingKeyring } from '../custody.ts';
 import type { DataLimits } from '../data/limits.ts';
@@ -28,6 +29,7 @@ export interface TestGateway {
   readonly port: number;
   readonly principal: string;
   readonly log: string[];
+  readonly registry: Registry;
   /** Names that were resolved, and how often a value was opened, since the gateway began. */
   readonly used: { readonly names: string[]; opened: number };
   /** Puts the Assistant's policy; the values of inputs are sealed under their definitions. */
@@ -67,6 +69,7 @@ export async function makeGateway(options: {
     },
   };
   const resolve = withFixed(options.fixed ?? new Map(), options.resolve ?? (async () => []));
+  const metrics = createMetrics();
   const gateway = await startGateway({
     host: '127.0.0.1',
     port: 0,
@@ -79,7 +82,7 @@ export async function makeGateway(options: {
     names: ['assistant-egress'],
     authorities: options.authorities,
     limits: { patienceMs: 50, ...options.limits },
-    metrics: createMetrics(),
+    metrics,
     log: createLogger({
       service: 'egress',
       level: 'debug',
@@ -99,6 +102,7 @@ export async function makeGateway(options: {
     port,
     principal,
     log,
+    registry: metrics.registry,
     used,
     sealed,
     async put(policy, inputs = {}) {

@@ -1,0 +1,138 @@
+import type { Socket } from 'node:net';
+import { type GiveBack, SharedPlaces, type ShareRefusal } from '@space/broker-kit';
+import type { TurnedAwayReason } from '../metrics.ts';
+import { type Policies, plainAddress } from '../policies/policies.ts';
+import { isOwn } from '../policies/strangers.ts';
+import type { DataLimits } from './limits.ts';
+
+export type ConnectionLimits = Pick<
+  DataLimits,
+  'connections' | 'capsuleConnections' | 'allConnections' | 'unknownConnections' | 'allUnknownConnections'
+>;
+
+interface Kept {
+  readonly pool: Pool;
+  readonly giveBack: readonly GiveBack[];
+}
+
+/** Connections of which one address and one Capsule have their share. Those on which nothing happens give way. */
+interface Pool {
+  readonly byAddress: SharedPlaces;
+  readonly byCapsule: SharedPlaces;
+  /** Silent, the longest first. */
+  readonly idle: Set<Socket>;
+}
+
+/**
+ * Who may be connected. Known pods hold a share for each and for their Capsule; addresses in no policy hold a handful
+ * of places that are only theirs. When all are taken, the connection that was silent for longest ends: what is at work
+ * is bounded by less than all, so there always is one.
+ */
+export class ConnectionShares {
+  readonly #policies: Pick<Policies, 'capsuleAt'>;
+  readonly #onTurnedAway: (reason: TurnedAwayReason) => void;
+  readonly #known: Pool;
+  readonly #unknown: Pool;
+  readonly #own: Pool;
+  readonly #kept = new WeakMap<Socket, Kept>();
+  #refusal: ShareRefusal = 'full';
+
+  constructor(
+    policies: Pick<Policies, 'capsuleAt'>,
+    limits: ConnectionLimits,
+    onTurnedAway: (reason: TurnedAwayReason) => void,
+  ) {
+    this.#policies = policies;
+    this.#onTurnedAway = onTurnedAway;
+    this.#known = this.#pool(limits.allConnections, limits.connections, limits.capsuleConnections);
+    const { allUnknownConnections: all, unknownConnections: each } = limits;
+    this.#unknown = this.#pool(all, each, each);
+    this.#own = this.#pool(each, each, each);
+  }
+
+  get open(): number {
+    return [this.#known, this.#unknown, this.#own].reduce((sum, { byAddress }) => sum + byAddress.taken, 0);
+  }
+
+  /** Whether a new connection may stay; it leaves its places by itself. */
+  admit(socket: Socket): boolean {
+    const address = plainAddress(socket.remoteAddress ?? '');
+    const capsule = this.#policies.capsuleAt(address);
+    const pool = this.#poolOf(address, capsule);
+    const giveBack = this.#take(pool, address, capsule ?? address);
+    if (giveBack === undefined) return false;
+    this.#kept.set(socket, { pool, giveBack });
+    pool.idle.add(socket);
+    socket.once('close', () => this.#leave(socket));
+    return true;
+  }
+
+  /** A request has come on it, or a tunnel. */
+  begins(socket: Socket): void {
+    this.#kept.get(socket)?.pool.idle.delete(socket);
+  }
+
+  /** It was answered. */
+  ended(socket: Socket): void {
+    if (!socket.destroyed) this.#kept.get(socket)?.pool.idle.add(socket);
+  }
+
+  /** Its caller proved to be of a Capsule whose address was not told when it came: its place is the Capsule's. */
+  proved(socket: Socket, capsule: string): void {
+    const kept = this.#kept.get(socket);
+    if (kept === undefined || kept.pool === this.#known) return;
+    const giveBack = this.#take(this.#known, plainAddress(socket.remoteAddress ?? ''), capsule);
+    if (giveBack === undefined) return;
+    for (const back of kept.giveBack) back();
+    kept.pool.idle.delete(socket);
+    this.#kept.set(socket, { pool: this.#known, giveBack });
+  }
+
+  #poolOf(address: string, capsule: string | undefined): Pool {
+    if (capsule !== undefined) return this.#known;
+    return isOwn(address) ? this.#own : this.#unknown;
+  }
+
+  #pool(total: number, perAddress: number, perCapsule: number): Pool {
+    const onRefusal = (reason: ShareRefusal) => {
+      this.#refusal = reason;
+    };
+    return {
+      byAddress: new SharedPlaces({ total, perKey: perAddress }, onRefusal),
+      byCapsule: new SharedPlaces({ total, perKey: perCapsule }, onRefusal),
+      idle: new Set(),
+    };
+  }
+
+  #take(pool: Pool, address: string, capsule: string): readonly GiveBack[] | undefined {
+    const own = this.#tryTake(pool, pool.byAddress, address);
+    if (own === undefined) return this.#refuse('connections_address');
+    const ofCapsule = this.#tryTake(pool, pool.byCapsule, capsule);
+    if (ofCapsule !== undefined) return [own, ofCapsule];
+    own();
+    return this.#refuse('connections_capsule');
+  }
+
+  #tryTake(pool: Pool, places: SharedPlaces, key: string): GiveBack | undefined {
+    const place = places.tryTake(key);
+    if (place !== undefined || this.#refusal === 'share') return place;
+    const [longest] = pool.idle;
+    if (longest === undefined) return undefined;
+    this.#leave(longest);
+    longest.destroy();
+    return places.tryTake(key);
+  }
+
+  #refuse(reason: TurnedAwayReason): undefined {
+    this.#onTurnedAway(this.#refusal === 'share' ? reason : 'connections_full');
+    return undefined;
+  }
+
+  #leave(socket: Socket): void {
+    const kept = this.#kept.get(socket);
+    if (kept === undefined) return;
+    this.#kept.delete(socket);
+    kept.pool.idle.delete(socket);
+    for (const back of kept.giveBack) back();
+  }
+}

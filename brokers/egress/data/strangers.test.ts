@@ -1,0 +1,167 @@
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
+import type { DataLimits } from './limits.ts';
+
+/** Callers that no policy knows, or that prove nothing, cost little, and only themselves. */
+
+const NEVER = 10 * 60_000;
+const WRONG = `spc_egr_${'A'.repeat(43)}`;
+
+let test: TestGateway;
+const sockets = new Set<Socket>();
+
+async function start(limits: Partial<DataLimits> = {}): Promise<void> {
+  test = await makeGateway({ limits: { patienceMs: NEVER, ...limits } });
+}
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  await test.close();
+});
+
+/** A pod: its address, and what its connection was told. */
+function call(from: string, bytes: string) {
+  const socket = connect({ port: test.port, host: '127.0.0.1', localAddress: from });
+  sockets.add(socket);
+  const seen = { text: '', ended: false, socket };
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    seen.text += chunk;
+  });
+  socket
+    .on('error', () => undefined)
+    .on('close', () => {
+      seen.ended = true;
+    });
+  socket.write(bytes);
+  return seen;
+}
+const ask = (principal?: string) =>
+  `POST /i/nobody/x HTTP/1.1\r\nhost: assistant-egress\r\n${principal === undefined ? '' : `authorization: Bearer ${principal}\r\n`}content-length: 0\r\n\r\n`;
+
+const until = (happens: () => void | Promise<void>) => vi.waitFor(happens, { timeout: 60_000, interval: 10 });
+const metric = async (name: string) => {
+  const text = await test.registry.metrics();
+  const values = [...text.matchAll(new RegExp(`^${name}(?:\\{([^}]*)\\})? (\\d+)$`, 'gm'))];
+  return Object.fromEntries(values.map(([, labels = '', value]) => [labels, Number(value)]));
+};
+const waiting = async () => (await metric('space_egress_waiting'))[''];
+const turnedAway = async (reason: string) =>
+  (await metric('space_egress_turned_away_total'))[`reason="${reason}"`] ?? 0;
+
+describe('a caller whom no policy knows', () => {
+  it('is held once for each connection, however many requests come one behind the other', async () => {
+    await start();
+    const callers = Array.from({ length: 4 }, () => call('127.0.0.2', ask(WRONG).repeat(3_000)));
+    await until(() => expect(callers.every(({ ended }) => ended)).toBe(true));
+    expect(callers.map(({ text }) => text)).toEqual(['', '', '', '']);
+    await until(async () => expect(await waiting()).toBe(0));
+    expect(await turnedAway('pipelined')).toBe(4);
+    // One line for the request that was held, and none for those behind it.
+    expect(test.log.length).toBeLessThanOrEqual(4);
+  });
+
+  it('is one of a few of its address that are held, and leaves room to those of other addresses', async () => {
+    await start({ unknownConnections: 3 });
+    await test.put({ addresses: [] });
+    // Beyond its connections its calls would never get so far; that bound has its own test.
+    const greedy = Array.from({ length: 5 }, () => call('127.0.0.2', ask(WRONG)));
+    await until(() => expect(greedy.filter(({ ended }) => ended)).toHaveLength(2));
+    const other = call('127.0.0.3', ask(test.principal));
+    await until(async () => expect(await waiting()).toBe(4));
+    // Its policy comes a moment later: it is served though others wait.
+    await test.put({ addresses: ['127.0.0.3'] });
+    await until(() => expect(other.text).toMatch(/^HTTP\/1\.1 404 /));
+    expect(greedy.every(({ text }) => text === '')).toBe(true);
+  });
+
+  it('of a known pod waits in the places of its Capsule, however many pods that has', async () => {
+    await start({ unknownConnections: 2 });
+    await test.put({ addresses: ['127.0.0.2', '127.0.0.3'] });
+    const crowd = ['127.0.0.2', '127.0.0.3', '127.0.0.2'].map((from) => call(from, ask(WRONG)));
+    await until(() => expect(crowd.filter(({ ended }) => ended)).toHaveLength(1));
+    expect(await turnedAway('waiting')).toBe(1);
+    const fresh = call('127.0.0.4', ask(WRONG));
+    await until(async () => expect(await waiting()).toBe(3));
+    expect(fresh.ended).toBe(false);
+  });
+
+  it('is refused so many times in a row, and then ended without an answer and without a line', async () => {
+    await start({ refusalsPerSecond: 1e-6, refusalsBurst: 3 });
+    const told = [];
+    for (let i = 0; i < 3; i++) {
+      const one = call('127.0.0.2', ask());
+      await until(() => expect(one.text).toMatch(/^HTTP\/1\.1 403 /));
+      told.push(one);
+    }
+    const lines = test.log.length;
+    for (const bytes of [ask(), ask(WRONG), 'CONNECT a.b:443 HTTP/1.1\r\nhost: a.b:443\r\n\r\n']) {
+      const one = call('127.0.0.2', bytes);
+      await until(() => expect(one.ended).toBe(true));
+      expect(one.text).toBe('');
+    }
+    expect(await turnedAway('refusals')).toBe(3);
+    expect(test.log).toHaveLength(lines);
+    // Another address is told, and the same one is served as soon as a policy knows it.
+    const other = call('127.0.0.3', ask());
+    await until(() => expect(other.text).toMatch(/^HTTP\/1\.1 403 /));
+    await test.put({ addresses: ['127.0.0.2'] });
+    const known = call('127.0.0.2', ask(test.principal));
+    await until(() => expect(known.text).toMatch(/^HTTP\/1\.1 404 /));
+  });
+
+  it('is never in the way of the replica’s own health check', async () => {
+    await start({ unknownConnections: 1, allUnknownConnections: 2, patienceMs: 300 });
+    const crowd = ['127.0.0.2', '127.0.0.3', '127.0.0.4'].map((from) => call(from, ask(WRONG)));
+    const own = call('127.0.0.1', ask(WRONG));
+    await until(() => expect(own.text).toMatch(/^HTTP\/1\.1 403 /));
+    expect(crowd.some(({ ended }) => ended)).toBe(true);
+  });
+});
+
+describe('connections', () => {
+  it('of silent pods in one Capsule leave those of another their places', async () => {
+    await start({ connections: 3, capsuleConnections: 4, allConnections: 64 });
+    await test.put({ addresses: ['127.0.0.2', '127.0.0.3'] });
+    const other = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2', principals: [digest('o')] };
+    await test.put({ ...other, addresses: ['127.0.0.9'] });
+    const silent = ['127.0.0.2', '127.0.0.2', '127.0.0.2', '127.0.0.2', '127.0.0.3', '127.0.0.3'];
+    const held = silent.map((from) => call(from, ''));
+    await until(() => expect(held.filter(({ ended }) => ended)).toHaveLength(2));
+    expect([await turnedAway('connections_address'), await turnedAway('connections_capsule')]).toEqual([
+      1, 1,
+    ]);
+    const served = call('127.0.0.9', ask());
+    await until(() => expect(served.text).toMatch(/^HTTP\/1\.1 403 /));
+  });
+
+  it('that were silent for longest give way when all are taken', async () => {
+    await start({ connections: 2, capsuleConnections: 2, allConnections: 3 });
+    await test.put({ addresses: ['127.0.0.2'] });
+    const other = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2', principals: [digest('o')] };
+    await test.put({ ...other, addresses: ['127.0.0.9'] });
+    const first = call('127.0.0.2', '');
+    await until(async () => expect(await metric('space_egress_connections')).toEqual({ '': 1 }));
+    // One that works is none that gives way.
+    const busy = call('127.0.0.2', ask(WRONG));
+    await until(async () => expect(await waiting()).toBe(1));
+    const [second, third] = [call('127.0.0.9', ''), call('127.0.0.9', ask())];
+    await until(() => expect(third.text).toMatch(/^HTTP\/1\.1 403 /));
+    await until(() => expect(first.ended).toBe(true));
+    expect([busy.ended, second.ended]).toEqual([false, false]);
+  });
+
+  it('of an address in no policy are a handful, and its Capsule’s once it has proved itself', async () => {
+    await start({ unknownConnections: 2, allUnknownConnections: 2 });
+    await test.put({ addresses: [] });
+    const early = [call('127.0.0.2', ask(test.principal)), call('127.0.0.2', ask(test.principal))];
+    await until(async () => expect(await waiting()).toBe(2));
+    const third = call('127.0.0.2', ask(test.principal));
+    await until(() => expect(third.ended).toBe(true));
+    await test.put({ addresses: ['127.0.0.2'] });
+    await until(() => expect(early.every(({ text }) => text.startsWith('HTTP/1.1 404 '))).toBe(true));
+    // The handful is free for the next stranger.
+    const next = call('127.0.0.5', ask());
+    await until(() => expect(next.text).toMatch(/^HTTP\/1\.1 403 /));
+  });
+});
