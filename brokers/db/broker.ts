@@ -130,7 +130,12 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       repairDrift(context, acceptedOpen),
       dropLeftovers(context),
     ];
-    const upkeep = startUpkeep({ rounds, log, intervalMs: UPKEEP_INTERVAL_MS });
+    const upkeep = startUpkeep({
+      rounds,
+      log,
+      intervalMs: UPKEEP_INTERVAL_MS,
+      metrics: registry,
+    });
     opened.attach({ nudge: upkeep.nudge, quietFor: () => mutations.quietFor() });
     log.info({ port: portOf(serving.server), tls: tls !== undefined }, 'listening');
 

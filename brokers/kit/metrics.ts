@@ -7,6 +7,7 @@ export interface ServiceMetrics {
   readonly requests: Histogram<'operation' | 'status' | 'code'>;
   readonly connections: Gauge<'listener'>;
   readonly refusedConnections: Counter<'listener' | 'reason'>;
+  readonly upkeepEnds: Gauge<'round'>;
 }
 
 /** A registry with the process metrics and what every service tells of its requests and connections. */
@@ -33,7 +34,13 @@ export function createMetrics(): ServiceMetrics {
     labelNames: ['listener', 'reason'] as const,
     registers: [registry],
   });
-  return { registry, requests, connections, refusedConnections };
+  const upkeepEnds = new Gauge({
+    name: 'space_upkeep_last_success_seconds',
+    help: 'When a round of the upkeep last ended well, since 1970.',
+    labelNames: ['round'] as const,
+    registers: [registry],
+  });
+  return { registry, requests, connections, refusedConnections, upkeepEnds };
 }
 
 /** Serves `/metrics` on a port of its own, which a NetworkPolicy opens to monitoring alone. */

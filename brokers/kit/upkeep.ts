@@ -1,4 +1,5 @@
 import type { Logger } from './log.ts';
+import type { ServiceMetrics } from './metrics.ts';
 
 /** Something to look after at every nudge and interval, but not again within the gap. */
 export interface Round {
@@ -18,28 +19,60 @@ export interface UpkeepOptions {
   readonly rounds: readonly Round[];
   readonly log: Logger;
   readonly intervalMs: number;
+  readonly metrics: Pick<ServiceMetrics, 'upkeepEnds'>;
   readonly random?: () => number;
 }
 
-/** Runs the rounds one after the other, at once and then at an interval with jitter; a failure waits for the next. */
-export function startUpkeep({ rounds, log, intervalMs, random = Math.random }: UpkeepOptions): Upkeep {
+/**
+ * Runs each round in a loop of its own, at once and then at an interval with jitter; a failure waits for the next. A
+ * round that waits for somebody (a drop that is held up, a store that does not answer) delays no other.
+ */
+export function startUpkeep({ rounds, ...options }: UpkeepOptions): Upkeep {
   const stopping = new AbortController();
+  const loops = rounds.map((round) => startLoop(round, stopping.signal, options));
+  return {
+    nudge: () => {
+      for (const { nudge } of loops) nudge();
+    },
+    stop: async () => {
+      stopping.abort();
+      for (const { nudge } of loops) nudge();
+      await Promise.all(loops.map(({ ended }) => ended));
+    },
+  };
+}
+
+interface Loop {
+  nudge(): void;
+  readonly ended: Promise<void>;
+}
+
+function startLoop(round: Round, stopping: AbortSignal, options: Omit<UpkeepOptions, 'rounds'>): Loop {
+  const { log, intervalMs, metrics, random = Math.random } = options;
+  const lastEnd = metrics.upkeepEnds.labels(round.name);
+  // One that never ends well is noticed by the time since the start.
+  lastEnd.setToCurrentTime();
   let wake: () => void = () => undefined;
   let nudged = false;
-  const lastRun = new Map<Round, number>();
+  let lastRun = Number.NEGATIVE_INFINITY;
 
   async function loop(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    while (!stopping.aborted) {
       nudged = false;
-      for (const round of rounds) {
-        if (stopping.signal.aborted) return;
-        if (performance.now() - (lastRun.get(round) ?? Number.NEGATIVE_INFINITY) < round.gapMs) continue;
-        lastRun.set(round, performance.now());
-        await round
-          .run(stopping.signal)
-          .catch((error: unknown) => log.warn({ round: round.name, err: error }, 'upkeep failed'));
+      if (performance.now() - lastRun >= round.gapMs) {
+        lastRun = performance.now();
+        await look();
       }
       if (!nudged) await pause();
+    }
+  }
+
+  async function look(): Promise<void> {
+    try {
+      await round.run(stopping);
+      lastEnd.setToCurrentTime();
+    } catch (error) {
+      log.warn({ round: round.name, err: error }, 'upkeep failed');
     }
   }
 
@@ -53,16 +86,11 @@ export function startUpkeep({ rounds, log, intervalMs, random = Math.random }: U
     });
   }
 
-  const ended = loop();
   return {
     nudge: () => {
       nudged = true;
       wake();
     },
-    stop: () => {
-      stopping.abort();
-      wake();
-      return ended;
-    },
+    ended: loop(),
   };
 }

@@ -167,7 +167,12 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       ...data.rounds,
       reseal,
     ];
-    const upkeep = startUpkeep({ rounds, log, intervalMs: UPKEEP_INTERVAL_MS });
+    const upkeep = startUpkeep({
+      rounds,
+      log,
+      intervalMs: UPKEEP_INTERVAL_MS,
+      metrics: registry,
+    });
     const ports = {
       port: portOf(controlListener.server),
       dataPort: portOf(dataListener.server),

@@ -2,7 +2,7 @@ import type { Round } from '@space/broker-kit';
 import type { Context } from '../operations/context.ts';
 import { addSpare, adoptSpares, countSpares, dropUnusable } from '../spares/pool.ts';
 
-/** So many clones, then the other rounds have their turn. */
+/** So many clones, then it is asked again what is missing. */
 const CLONES_A_ROUND = 8;
 /** Nobody has asked for anything for so long: a clone disturbs no one. */
 const QUIET_MS = 50;

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { CompactEncrypt } from 'jose';
 import { describe, expect, it } from 'vitest';
@@ -158,6 +158,28 @@ describe('an envelope', () => {
         .encrypt(randomBytes(enc === 'A128CBC-HS256' ? 32 : 64));
       expect(await refused({ kid: 'k2', jwe: forged }, about)).toMatch(/^(?:malformed|other_context)$/);
     }
+  });
+});
+
+describe('what is stored', () => {
+  const key = createHash('sha256').update('golden').digest('base64url');
+  const golden = parseKeyring(JSON.stringify({ primary: 'k1', keys: { k1: key } }));
+
+  it('opens for good: the format, the derivation of keys and what they are bound to do not change', async () => {
+    const about = {
+      purpose: 'test.golden',
+      context: { capsule: 'home', generation: 3, set: null },
+    } as const;
+    const jwe =
+      'eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIiwidHlwIjoic3BhY2UtY3VzdG9keSIsImtpZCI6ImsxIiwic2FsdCI6IkNRa0pDUWtKQ1FrSkNRa0pDUWtKQ1FrSkNRa0pDUWtKQ1FrSkNRa0pDUWsiLCJwdXJwb3NlIjoidGVzdC5nb2xkZW4iLCJjb250ZXh0Ijp7ImNhcHN1bGUiOiJob21lIiwiZ2VuZXJhdGlvbiI6Mywic2V0IjpudWxsfX0..MBeCr09r1t0EKvrg.sDJfYZYzQvzFkZKnlMiP.T0CD9OoY7oL1g_Cg06h8sg';
+    const opened = await open(golden, { kid: 'k1', jwe }, about);
+    expect(opened.reveal().toString()).toBe('as it is stored');
+  });
+
+  it('has the MAC that it had', () => {
+    expect(macOf(golden, 'k1', 'test.golden', ['home', '3']).toString('hex')).toBe(
+      '5aa3df5eb732c4f7b2621d25b9a3f4a73b7152cd93fedf31b34f310f4c00e920',
+    );
   });
 });
 

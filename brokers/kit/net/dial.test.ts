@@ -79,6 +79,21 @@ describe('dialling', () => {
     socket.destroy();
   });
 
+  it('tries no more than four addresses, however many the name has', async () => {
+    const open = addressGuard({ allowed: ['127.0.0.0/8'] });
+    const many = answers('127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.1');
+    const dial = dialler({ resolve: many, guard: open, connectMs: 1_000 });
+    const before = connections;
+    await expect(dial.dial('api.bank.org', port)).rejects.toMatchObject({ failure: 'unreachable' });
+    expect(connections).toBe(before);
+  });
+
+  it('hands over no connection that ended at another address than the one that was checked', async () => {
+    // The kernel leads this address to loopback.
+    const elsewhere: Resolve = async () => [{ address: '0.0.0.0', ttl: 60, trusted: true }];
+    expect(await attempt(elsewhere)).toBe('denied');
+  });
+
   it('leaves a connection alone whose signal is aborted after it was handed over', async () => {
     const open = addressGuard({ allowed: ['127.0.0.0/8'] });
     const quiet = createServer((socket) => socket.pipe(socket));

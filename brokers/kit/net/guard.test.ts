@@ -68,6 +68,14 @@ describe('the address guard', () => {
     expect(own.permits('8.9.0.1')).toBe(true);
   });
 
+  it('refuses a denied IPv4 address inside a block of IPv6 that is allowed', () => {
+    const own = addressGuard({ denied: ['8.8.0.0/16'], allowed: ['64:ff9b::/96', '2a00:1450::/32'] });
+    expect(own.permits('64:ff9b::808:808')).toBe(false);
+    expect(own.permits('64:ff9b::809:808')).toBe(true);
+    expect(own.permits('2a00:1450::5efe:808:808')).toBe(false);
+    expect(own.permits('2a00:1450::5efe:809:808')).toBe(true);
+  });
+
   it('says which block cannot be meant', () => {
     expect(() => addressGuard({ denied: ['10.0.0.1/8'] })).toThrow(AddressBlockError);
   });
