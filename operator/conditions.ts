@@ -49,6 +49,7 @@ export type Reason =
   | 'InputSecretRefused'
   | 'InputInvalid'
   | 'InputNeedsReentry'
+  | 'InputReflected'
   | 'HostNotEnforceable'
   | 'ForbiddenSlot'
   | 'UnknownHmacProfile'

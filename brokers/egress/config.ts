@@ -10,6 +10,7 @@ import {
   settings,
 } from '@space/broker-kit';
 import { z } from 'zod';
+import { mayBePassed } from './core/headers.ts';
 import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
 
 const words = (text: string): string[] => text.split(/[\s,]+/).filter((word) => word !== '');
@@ -98,6 +99,14 @@ const schema = z
     ANSWER_SECONDS: seconds(DEFAULT_LIMITS.answerMs),
     BODY_IDLE_SECONDS: seconds(DEFAULT_LIMITS.bodyIdleMs),
     TUNNEL_IDLE_SECONDS: seconds(DEFAULT_LIMITS.tunnelIdleMs),
+    /** Answers that tell the value of a stored input, until it is not used any more; with 0 they are counted alone. */
+    INPUT_REFLECTIONS: settings.count(DEFAULT_LIMITS.reflections, 0),
+    /** Headers of requests with a stored input that are passed on beside those that the gateway knows. */
+    REQUEST_HEADERS: z
+      .string()
+      .default('')
+      .transform((text) => words(text.toLowerCase()))
+      .refine((names) => names.every(mayBePassed), 'not names of headers that say nothing of who asks'),
     /** So long what is open may end by itself when the replica is told to end. */
     DRAIN_SECONDS: settings.count(20, 0),
     LOG_LEVEL: settings.logLevel,
@@ -129,4 +138,5 @@ export const limitsIn = (config: Config): Partial<DataLimits> => ({
   answerMs: config.ANSWER_SECONDS * 1_000,
   bodyIdleMs: config.BODY_IDLE_SECONDS * 1_000,
   tunnelIdleMs: config.TUNNEL_IDLE_SECONDS * 1_000,
+  reflections: config.INPUT_REFLECTIONS,
 });

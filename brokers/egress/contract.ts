@@ -107,6 +107,16 @@ export const CONTRACT = {
     request: z.strictObject(assistant),
     response: z.strictObject({ removed: z.boolean(), instance, trace_id: traceId }),
   },
+  'input.suspended': {
+    path: '/v1/inputs/suspended',
+    request: z.strictObject(assistant),
+    response: z.strictObject({
+      /** Stored inputs whose host told their value in so many answers that it is not used any more. */
+      suspended: z.array(identifier),
+      instance,
+      trace_id: traceId,
+    }),
+  },
   'input.seal': {
     path: '/v1/inputs/seal',
     request: z

@@ -15,6 +15,7 @@ import {
 } from '@space/broker-kit';
 import { type AnswerOf, CONTRACT, OPERATIONS, type OperationName, type RequestOf } from './contract.ts';
 import type { Custody } from './custody.ts';
+import type { Reflections } from './data/reflections.ts';
 import type { Policies } from './policies/policies.ts';
 import { ownerOf } from './policies/tenant.ts';
 
@@ -29,6 +30,7 @@ type Handlers = {
 
 export interface ControlOptions {
   readonly policies: Policies;
+  readonly reflections: Reflections;
   readonly custody: Custody;
   /** Random for each start. */
   readonly instance: string;
@@ -41,11 +43,17 @@ export interface ControlOptions {
 
 /** The operator's side of the gateway: policies in, acknowledgements out, values sealed and never shown. */
 export function createControl(options: ControlOptions): Edge<'operator'> {
-  const { policies, custody, instance, tokens } = options;
+  const { policies, reflections, custody, instance, tokens } = options;
   const handlers: Handlers = {
     'policy.put': async (put) => ({ ...(await policies.put(put)), instance }),
     'policy.narrow': async (request) => ({ narrowed: policies.narrow(request), instance }),
     'policy.remove': async (request) => ({ removed: policies.remove(request), instance }),
+    'input.suspended': async (request) => {
+      const tenant = policies.of(request);
+      const inputs = [...(tenant?.inputs.values() ?? [])];
+      const suspended = inputs.filter((input) => tenant && reflections.isSuspended(tenant, input));
+      return { suspended: suspended.map(({ key }) => key), instance };
+    },
     'input.seal': async ({ input, definition, value, ...assistant }) => ({
       envelope: await custody.seal(ownerOf(assistant, input, definition), new Secret(value)),
     }),

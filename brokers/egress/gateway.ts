@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
 import { type AddressGuard, dialler } from '@space/broker-kit';
+import { passedWith } from './core/headers.ts';
 import type { Custody } from './custody.ts';
 import { ConnectionShares } from './data/connection-shares.ts';
 import { type ScrubberSource, serveInput } from './data/inputs.ts';
 import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
 import { type DataListener, listenForCallers } from './data/listener.ts';
 import { recorder } from './data/record.ts';
+import { Reflections } from './data/reflections.ts';
 import { Scrubbers } from './data/scrubbers.ts';
 import { serveTunnel } from './data/tunnel.ts';
 import { createUpstreams, type Upstreams } from './data/upstreams.ts';
@@ -22,6 +24,8 @@ export interface GatewayOptions {
   readonly resolve: Resolve;
   readonly guard: AddressGuard;
   readonly names: readonly string[];
+  /** In lower case: passed on with stored inputs beside those that are known. */
+  readonly requestHeaders?: readonly string[];
   readonly authorities?: string | undefined;
   readonly limits?: Partial<DataLimits>;
   readonly metrics: ServiceMetrics;
@@ -35,6 +39,7 @@ export interface GatewayOptions {
 export interface Gateway {
   readonly instance: string;
   readonly policies: Policies;
+  readonly reflections: Reflections;
   readonly listener: DataListener;
   readonly upstreams: Upstreams;
 }
@@ -54,6 +59,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const onTurnedAway = (reason: TurnedAwayReason) => metrics.turnedAway.inc({ reason });
   const strangers = new Strangers(policies, limits, onTurnedAway);
   const shares = new ConnectionShares(policies, limits, onTurnedAway);
+  const reflections = new Reflections(limits.reflections, () => metrics.reflections.inc());
   const record = recorder(options.log, metrics);
   const counted = (operation: Operation) => (change: 1 | -1) => {
     metrics.open[operation] += change;
@@ -86,9 +92,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       record,
       onOpen: counted('input'),
       names: new Set(options.names),
+      passes: passedWith(options.requestHeaders ?? []),
       now: options.now ?? Date.now,
       scrubbers: options.scrubbers ?? new Scrubbers(),
+      reflections,
     }),
   });
-  return { instance: randomBytes(16).toString('hex'), policies, listener, upstreams };
+  return { instance: randomBytes(16).toString('hex'), policies, reflections, listener, upstreams };
 }

@@ -28,6 +28,8 @@ export interface EgressMetrics {
   readonly shareRefused: Counter<'resource' | 'reason'>;
   /** Now. */
   readonly open: Record<Operation, number>;
+  /** Answers in which a host told the value of a stored input. */
+  readonly reflections: Counter;
 }
 
 /** How things stand when somebody looks. */
@@ -104,5 +106,10 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
     labelNames: ['resource', 'reason'] as const,
     registers,
   });
-  return { finished, bytes, turnedAway, shareRefused, open };
+  const reflections = new Counter({
+    name: 'space_egress_reflections_total',
+    help: 'Answers in which a host told the value of a stored input, which was starred.',
+    registers,
+  });
+  return { finished, bytes, turnedAway, shareRefused, open, reflections };
 }

@@ -58,6 +58,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
       resolve: withFixed(fixedMap(config.FIXED_HOSTS), cached(dnsResolve())),
       guard: addressGuard({ denied: config.DENIED_CIDRS, allowed: config.ALLOWED_CIDRS }),
       names: config.SERVED_NAMES,
+      requestHeaders: config.REQUEST_HEADERS,
       authorities,
       limits: limitsIn(config),
       metrics,
@@ -68,6 +69,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     held.closers.push(() => closeNow(metricsServer));
     const edge = createControl({
       policies: started.policies,
+      reflections: started.reflections,
       custody,
       instance: started.instance,
       tokens,

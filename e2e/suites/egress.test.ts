@@ -180,6 +180,8 @@ describe.skipIf(node === undefined)(
         extraCA: pki.authority,
         hosts: { [ALLOWED]: address, [INPUT]: address, [OTHER]: address },
         replicas: 2,
+        // The bank echoes the value in all its answers.
+        reflections: 1_000,
       });
       namespace = await namespaceOf(home);
     });
@@ -191,6 +193,7 @@ describe.skipIf(node === undefined)(
           extraCA: '',
           hosts: { [ALLOWED]: null, [INPUT]: null, [OTHER]: null },
           replicas: 1,
+          reflections: 5,
         }),
       ]);
       await kube.remove('secret', `${home}-bank`, installed.namespace);

@@ -25,7 +25,7 @@ import { reportAssistant } from './status.ts';
 import { deploymentObject, serviceObject, type Workload, workloadNamespace } from './workload.ts';
 
 const LOOK_AGAIN_MS = 15_000;
-/** How old the value of a stored input may be. */
+/** How old the value of a stored input may be, and what is known of whether its host tells it. */
 const INPUTS_MS = 60_000;
 
 /** The order of an Assistant: understood, finalizer, database, workload, Ready. Nothing runs before its plan says so. */
@@ -71,7 +71,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
 function lookAgainMs(
   context: Context,
   findings: Plan['findings'],
-  { entered }: Gathered,
+  { entered, sealed }: Gathered,
   { granted }: Acted,
 ): number {
   const lostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
@@ -79,7 +79,7 @@ function lookAgainMs(
   if (lostId || unbound) return LOOK_AGAIN_MS;
   const grants = granted ? GRANTED_MS : UNGRANTED_MS;
   const most = context.objectStore && context.grantKey ? grants : context.sweepMs();
-  return entered.values.size > 0 ? Math.min(INPUTS_MS, most) : most;
+  return entered.values.size + Object.keys(sealed.inputs).length > 0 ? Math.min(INPUTS_MS, most) : most;
 }
 
 interface Acted {

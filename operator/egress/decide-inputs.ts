@@ -16,7 +16,9 @@ export type InputVerdict =
   /** Nobody has entered a value. */
   | 'missing'
   /** The value was entered to go elsewhere, or in another form. */
-  | 'reentry';
+  | 'reentry'
+  /** Its host told the value so often that it may be known. */
+  | 'reflected';
 
 /**
  * A value belongs to the definition that it was entered for. Only an act of a person, another version of the Secret,
@@ -29,5 +31,6 @@ export function decideInput(
 ): InputVerdict {
   if (source && source.version !== sealed?.source) return 'seal';
   if (!sealed) return 'missing';
+  if (sealed.reflected) return 'reflected';
   return sealed.definition === definitionDigest(definition) ? 'bound' : 'reentry';
 }

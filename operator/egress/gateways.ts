@@ -47,6 +47,8 @@ export interface Gateways {
   narrow(narrow: PolicyNarrow, signal: AbortSignal): Promise<Acknowledged>;
   /** For good: the Assistant is going. */
   remove(about: About, signal: AbortSignal): Promise<Acknowledged>;
+  /** Stored inputs that a replica does not use any more, as their hosts told the values. */
+  suspended(about: About, signal: AbortSignal): Promise<readonly string[]>;
   /** A value, sealed for exactly this definition. @throws ReplicaError */
   seal(
     about: About & { readonly input: string; readonly definition: Definition },
@@ -61,6 +63,7 @@ const Put = z.object({
   resealed: z.record(z.string(), z.string()),
 });
 const Done = z.object({ instance: z.string() });
+const Suspended = z.object({ suspended: z.array(z.string()) });
 const Sealed = z.object({ envelope: z.string().min(1) });
 
 const NOTHING = { reentry: [], resealed: {} };
@@ -134,6 +137,19 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
         (replica) => call(replica, 'policy.remove', '/v1/policies/remove', about, Done, signal),
         () => NOTHING,
       );
+    },
+    async suspended({ capsule_id, app_id, assistant_uid }, signal) {
+      const about = { capsule_id, app_id, assistant_uid };
+      const answers = await Promise.all(
+        replicas().map((replica) =>
+          call(replica, 'input.suspended', '/v1/inputs/suspended', about, Suspended, signal).then(
+            ({ suspended }) => suspended,
+            // One that cannot be asked now is asked the next time.
+            () => [],
+          ),
+        ),
+      );
+      return [...new Set(answers.flat())];
     },
     async seal(about, value, signal) {
       const [replica] = replicas().toSorted((a, b) => Number(b.serving) - Number(a.serving));

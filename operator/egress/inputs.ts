@@ -3,9 +3,10 @@ import type { StoredInput, StoredInputs } from '../assistant/inputs.ts';
 import type { Workload } from '../assistant/workload.ts';
 import { type Finding, no, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
+import { ASSISTANT } from '../kinds.ts';
 import { decideInput } from './decide-inputs.ts';
 import type { About } from './gateways.ts';
-import { type SealedInput, type SealedInputs, writeSealed } from './secrets.ts';
+import { readSealed, type SealedInput, type SealedInputs, writeSealed } from './secrets.ts';
 
 /** What is known of an Assistant's stored inputs: what people entered, and what was sealed of it. */
 export interface EnteredInputs {
@@ -29,12 +30,13 @@ export function judgeInputs(known: EnteredInputs, definitions: Definitions): Fin
     verdict: verdictOf(known, key, definition),
   }));
   const keysWith = (verdict: string) => judged.filter((one) => one.verdict === verdict).map(({ key }) => key);
-  const [reentry, missing] = [keysWith('reentry'), keysWith('missing')];
+  const [reentry, missing, reflected] = [keysWith('reentry'), keysWith('missing'), keysWith('reflected')];
   for (const [key, definition] of Object.entries(definitions)) {
     const value = known.entered.values.get(key)?.value.reveal();
     const fault = value === undefined ? undefined : valueFault(definition, value);
     if (fault !== undefined) return no('InputInvalid', `The value of the stored input "${key}" ${fault}.`);
   }
+  if (reflected.length > 0) return reflectedFinding(reflected);
   if (reentry.length > 0)
     return no(
       'InputNeedsReentry',
@@ -70,11 +72,47 @@ export async function ensureSealed(
   }
   if (JSON.stringify(inputs) !== JSON.stringify(before))
     await writeSealed(context, workload, known.sealed.secret, inputs, signal);
-  const usable = Object.entries(inputs).filter(([key, { definition }]) => {
+  const usable = Object.entries(inputs).filter(([key, { definition, reflected }]) => {
     const wanted = definitions[key];
-    return wanted !== undefined && definition === definitionDigest(wanted);
+    return !reflected && wanted !== undefined && definition === definitionDigest(wanted);
   });
   return Object.fromEntries(usable.map(([key, { envelope }]) => [key, envelope]));
+}
+
+const reflectedFinding = (keys: readonly string[]): Finding =>
+  no(
+    'InputReflected',
+    `The host of ${keys.join(', ')} told the value in several answers, and so, though it was starred, which of an Assistant's guesses it is. It is not used any more. Exchange it at the host, see what the Assistant asked there, and write the new one into its Secret.`,
+  );
+
+/**
+ * Asks the replicas which values their hosts told too often, and marks those: whatever becomes of a replica, they are
+ * not handed out again before a person has written the Secret anew. Answers what is wrong then.
+ */
+export async function markReflected(
+  context: Context,
+  workload: Workload,
+  about: About,
+  sent: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<Finding | undefined> {
+  const told = Object.keys(sent).length === 0 ? [] : await context.gateways.suspended(about, signal);
+  if (told.length === 0) return undefined;
+  const { assistant, manifest } = workload;
+  const { secret, inputs } = await readSealed(context, assistant, manifest.platform.id, signal);
+  const marked = told.filter((key) => inputs[key] !== undefined && inputs[key].envelope === sent[key]);
+  if (marked.length === 0) return undefined;
+  const entries = Object.entries(inputs).map(
+    ([key, input]) => [key, marked.includes(key) ? { ...input, reflected: true } : input] as const,
+  );
+  await writeSealed(context, workload, secret, Object.fromEntries(entries), signal);
+  context.events.record(ASSISTANT, assistant, {
+    type: 'Warning',
+    reason: 'InputReflected',
+    action: 'Suspend',
+    note: `The host of ${marked.join(', ')} told the value in several answers, where it was starred; it is not used any more. Exchange it there and enter it again.`,
+  });
+  return reflectedFinding(marked);
 }
 
 /**

@@ -57,6 +57,8 @@ export interface SealedInput {
   readonly definition: string;
   /** UID and resource version of the Secret that a person wrote. */
   readonly source: string;
+  /** Whether its host told it, so that it is used no more. */
+  readonly reflected?: boolean;
 }
 
 export interface SealedInputs {
@@ -78,10 +80,11 @@ export async function readSealed(
   const inputs = Object.keys(data)
     .filter((key) => !key.includes('.'))
     .flatMap((key) => {
-      const [envelope, definition, source] = [key, `${key}.definition`, `${key}.source`].map((part) =>
-        decode(data[part]),
+      const [envelope, definition, source, reflected] = ['', '.definition', '.source', '.reflected'].map(
+        (part) => decode(data[`${key}${part}`]),
       );
-      return envelope && definition && source ? [[key, { envelope, definition, source }] as const] : [];
+      if (!envelope || !definition || !source) return [];
+      return [[key, { envelope, definition, source, ...(reflected ? { reflected: true } : {}) }] as const];
     });
   return { secret, inputs: Object.fromEntries(inputs) };
 }
@@ -97,10 +100,11 @@ export async function writeSealed(
   const { assistant, manifest } = workload;
   const { capsule } = assistant.spec;
   const data = Object.fromEntries(
-    Object.entries(inputs).flatMap(([key, { envelope, definition, source }]) => [
+    Object.entries(inputs).flatMap(([key, { envelope, definition, source, reflected }]) => [
       [key, encode(envelope)],
       [`${key}.definition`, encode(definition)],
       [`${key}.source`, encode(source)],
+      ...(reflected ? [[`${key}.reflected`, encode('true')]] : []),
     ]),
   );
   const uid = assistant.metadata.uid ?? '';

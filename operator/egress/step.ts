@@ -8,7 +8,7 @@ import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
 import type { CompiledEgress } from './compile.ts';
 import type { About, Acknowledged } from './gateways.ts';
-import { type EnteredInputs, ensureSealed, keepResealed } from './inputs.ts';
+import { type EnteredInputs, ensureSealed, keepResealed, markReflected } from './inputs.ts';
 import { ReplicaError } from './replica.ts';
 import { EGRESS_COMPONENT } from './replicas.ts';
 import { egressSecretName, ensurePrincipal, sealedSecretName } from './secrets.ts';
@@ -77,7 +77,8 @@ export async function ensureEgress(
       signal,
     );
     await keepResealed(context, workload, { sealed }, envelopes, outcome.resealed, signal);
-    const egress = acknowledged(outcome);
+    const reflected = await markReflected(context, workload, about, envelopes, signal);
+    const egress = reflected ?? acknowledged(outcome);
     const address = gatewayAddress(context);
     if (!isTrue(egress)) return { egress, retry: outcome.problem };
     if (address === undefined) return { egress: NO_SERVICE };

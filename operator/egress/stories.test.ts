@@ -39,6 +39,8 @@ let replicas: Service[];
 let callReplica: CallReplica;
 let calls: string[];
 let cut: boolean;
+/** What replicas say, besides what they know, of values that hosts told. */
+let reflected: readonly string[];
 
 beforeAll(async () => {
   theatre = await openTheatre();
@@ -54,16 +56,20 @@ beforeEach(async () => {
   replicas = [];
   calls = [];
   cut = false;
+  reflected = [];
   space = await theatre.space();
   home = space.home;
   await make(SERVICE, { metadata: named('platform-assistant-egress'), spec: { ports: [{ port: 80 }] } });
   // All on loopback: told apart by the address that their pods say, and by port.
-  callReplica = (replica, operation, ...rest) => {
+  callReplica = async (replica, operation, ...rest) => {
     const at = Number(replica.address.split('.').at(-1)) - 11;
     calls.push(operation);
     const port = cut ? 1 : (replicas[at]?.controlPort ?? 1);
     const call = replicaCaller({ port, token: async () => new Secret(token) });
-    return call({ ...replica, address: '127.0.0.1' }, operation, ...rest);
+    const answer = await call({ ...replica, address: '127.0.0.1' }, operation, ...rest);
+    if (operation === 'input.suspended' && reflected.length > 0)
+      Object.assign(answer as object, { suspended: reflected });
+    return answer;
   };
   await space.start({ callReplica });
   await space.capsule(home);
@@ -308,6 +314,58 @@ test('a stored input is sealed once, outlives its Secret, and goes nowhere else'
   await space.removed(ASSISTANT, 'ledger');
   const left = await space.list<kinds.SecretObject>(SECRET);
   expect(left.map(({ metadata }) => metadata.name).filter((name) => name.startsWith('egress-'))).toEqual([]);
+});
+
+test('a value that its host tells is not used any more until a person enters one anew', async () => {
+  const replica = await addReplica();
+  await enter(VALUE);
+  await space.assistant('ledger', {
+    capsule: home,
+    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
+    storedInputs: bound,
+  });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  reflected = ['bank'];
+  await touch();
+  await space.becomes(ASSISTANT, 'ledger', 'EgressReady', 'False InputReflected');
+  await eventually(
+    async () => (await space.events('ledger')).some(({ reason }) => reason === 'InputReflected'),
+    {
+      what: 'the Event',
+    },
+  );
+  // A replica that has forgotten it does not get the value again.
+  reflected = [];
+  await replicas[0]?.stop();
+  replicas[0] = await startReplica();
+  await started(replica, 'containerd://2', '127.0.0.11');
+  await touch();
+  await space.becomes(ASSISTANT, 'ledger', 'InputsBound', 'False InputReflected');
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False InputReflected');
+
+  await space.delete(SECRET, 'bank-key');
+  await touch();
+  await space.becomes(ASSISTANT, 'ledger', 'InputsBound', 'False InputReflected');
+  await enter(`${VALUE}2`);
+  await touch();
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect(calls.filter((operation) => operation === 'input.seal')).toHaveLength(2);
+});
+
+test('a value that is easy to guess is not taken, and the condition says why', async () => {
+  await addReplica();
+  await enter('Aa1!xyz');
+  await space.assistant('ledger', {
+    capsule: home,
+    manifest: outside({ allowed_hosts: [] }, { bank: INPUT }),
+    storedInputs: bound,
+  });
+  await space.becomes(ASSISTANT, 'ledger', 'InputsBound', 'False InputInvalid');
+  const { status } = (await space.get<kinds.Assistant>(ASSISTANT, 'ledger')) ?? {};
+  const message = status?.conditions?.find(({ type }) => type === 'InputsBound')?.message;
+  expect(message).toContain('"bank" is too easy to guess');
+  expect(message).not.toContain('Aa1');
+  expect(calls).not.toContain('input.seal');
 });
 
 test('a value is sealed anew under the next key, and the old key can go', async () => {

@@ -4,8 +4,80 @@ import { Problem } from './problem.ts';
 import type { Scrubber } from './scrub.ts';
 import type { Slot } from './slot.ts';
 
-/** Framing headers that are about content, and pass. */
-const CONTENT = new Set(['content-type', 'content-encoding', 'traceparent', 'tracestate']);
+/**
+ * Headers of requests that go on with somebody's value: what is about content, caching, tracing and repeating, and what
+ * the usual SDKs say of themselves and of the API's version. Any other could be a second credential, and an account of
+ * the caller's own at an allowed host is a way out.
+ */
+const PASSED = new Set([
+  'accept',
+  'accept-charset',
+  'accept-language',
+  'anthropic-beta',
+  'anthropic-dangerous-direct-browser-access',
+  'api-version',
+  'cache-control',
+  'content-disposition',
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-md5',
+  'content-type',
+  'date',
+  'digest',
+  'idempotency-key',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-unmodified-since',
+  'last-event-id',
+  'mcp-protocol-version',
+  'openai-beta',
+  'openai-organization',
+  'openai-project',
+  'origin',
+  'pragma',
+  'prefer',
+  'referer',
+  'request-id',
+  'soapaction',
+  'traceparent',
+  'tracestate',
+  'user-agent',
+  'x-amzn-trace-id',
+  'x-client-request-id',
+  'x-correlation-id',
+  'x-goog-api-client',
+  'x-idempotency-key',
+  'x-request-id',
+  'x-requested-with',
+]);
+/** Of versions (`anthropic-version`, `x-github-api-version`) and of the SDKs that one company makes for others. */
+const PASSED_FAMILIES = /^(?:[a-z][a-z-]{0,40}-version|x-stainless-[a-z-]{1,40})$/;
+
+const isKnown = (name: string): boolean => PASSED.has(name) || PASSED_FAMILIES.test(name);
+
+/** Names as CGI and WSGI read them: `X_Api.Key` is `X-Api-Key` to some. */
+const folded = (lower: string): string => lower.replace(/[_.]/g, '-');
+
+const NEVER = new Set([
+  'authorization',
+  'cookie',
+  'proxy-authorization',
+  'content-length',
+  'accept-encoding',
+]);
+
+/** Whether an operator may add a header to those that are passed on. */
+export const mayBePassed = (name: string): boolean =>
+  /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/.test(name) && !NEVER.has(name) && !isFramingHeader(name);
+
+/** Whether a header of a request goes on, by its name in lower case: those that are known, and more. */
+export function passedWith(more: readonly string[]): (name: string) => boolean {
+  const added = new Set(more);
+  return (name) => isKnown(name) || added.has(name);
+}
+
 /** Of an upstream's answer: hop by hop, or a way to make the caller come back differently. */
 const NOT_RETURNED = new Set([
   'alt-svc',
@@ -25,18 +97,25 @@ const NOT_RETURNED = new Set([
 
 /**
  * The caller's headers as they go on. Framing headers are ours to make; the principal is stripped wherever it stands.
- * @throws Problem `slot_conflict` when the caller brings a credential of its own, in the slot or as `Authorization`:
- * with somebody else's account, an allowed host is a way out.
+ * @throws Problem `slot_conflict` when the caller brings a credential of its own, in the slot or as `Authorization`, in
+ * whatever spelling: with somebody else's account, an allowed host is a way out.
  */
-export function requestHeaders(headers: readonly RawHeader[], slot: Slot): string[] {
+export function requestHeaders(
+  headers: readonly RawHeader[],
+  slot: Slot,
+  passes: (name: string) => boolean,
+): string[] {
   const dropped = connectionNamed(headers);
-  const slotName = slot.kind === 'header' ? slot.name.toLowerCase() : undefined;
+  const slotName = slot.kind === 'header' ? folded(slot.name.toLowerCase()) : undefined;
   const passed: string[] = [];
   for (const { name, lower, value } of headers) {
     if (mentionsPrincipalAnyhow(value)) continue;
-    if (lower === slotName || lower === 'authorization') throw new Problem('slot_conflict');
-    if (lower === 'content-length') passed.push(name, value);
-    else if (!dropped.has(lower) && (!isFramingHeader(lower) || CONTENT.has(lower))) passed.push(name, value);
+    const plain = folded(lower);
+    if (plain === slotName || plain === 'authorization')
+      throw new Problem('slot_conflict', {
+        detail: 'A header in which the stored input goes, or a credential.',
+      });
+    if (passes(lower) && !dropped.has(lower)) passed.push(name, value);
   }
   passed.push('accept-encoding', 'identity');
   return passed;
@@ -54,7 +133,7 @@ export function responseHeaders(raw: readonly RawHeader[], scrubber: Scrubber): 
   const dropped = connectionNamed(raw);
   const returned: string[] = [];
   for (const { name, lower, value } of raw)
-    if (!NOT_RETURNED.has(lower.replace(/[_.]/g, '-')) && !dropped.has(lower))
+    if (!NOT_RETURNED.has(folded(lower)) && !dropped.has(lower))
       returned.push(scrubber.text(name), scrubber.text(value));
   return returned;
 }

@@ -8,6 +8,7 @@ const STATUS = {
   address_denied: 403,
   route_denied: 403,
   plain_http_denied: 403,
+  input_suspended: 403,
   not_found: 404,
   credential_required: 407,
   method_not_allowed: 405,
@@ -43,12 +44,15 @@ export class Problem extends Error {
   readonly code: ProblemCode;
   /** Seconds after which it may be different. */
   readonly retryAfter: number | undefined;
+  /** A sentence for the caller about what it sent, which repeats none of it. */
+  readonly detail: string | undefined;
 
-  constructor(code: ProblemCode, options: { cause?: unknown; retryAfter?: number } = {}) {
+  constructor(code: ProblemCode, options: { cause?: unknown; retryAfter?: number; detail?: string } = {}) {
     super(code, 'cause' in options ? { cause: options.cause } : {});
     this.name = 'Problem';
     this.code = code;
     this.retryAfter = options.retryAfter;
+    this.detail = options.detail;
   }
 
   get status(): number {
@@ -64,10 +68,11 @@ const POLICY = new Set<ProblemCode>([
   'address_denied',
   'route_denied',
   'plain_http_denied',
+  'input_suspended',
 ]);
 
-/** RFC 9457, and the `error` member that every service of a Space has. Says the same to everybody. */
-export function problemBody(code: ProblemCode, traceId: string): string {
+/** RFC 9457, and the `error` member that every service of a Space has. Repeats nothing of a request. */
+export function problemBody({ code, detail }: Problem, traceId: string): string {
   const policy = POLICY.has(code);
   return JSON.stringify({
     type: `urn:platform-space:egress:${code}`,
@@ -75,6 +80,7 @@ export function problemBody(code: ProblemCode, traceId: string): string {
       ? 'Blocked by platform policy; do not retry by another way.'
       : 'The request could not be carried out.',
     status: STATUS[code],
+    ...(detail === undefined ? {} : { detail }),
     code,
     error: { code },
     trace_id: traceId,

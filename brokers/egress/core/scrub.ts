@@ -79,6 +79,36 @@ export function scrubbersInTurn(first: Scrubber, second: Scrubber): Scrubber {
   };
 }
 
+/** The same, for one answer; tells once when a value is in it. */
+export function reporting(scrubber: Scrubber, onStarred: () => void): Scrubber {
+  let told = false;
+  const tell = () => {
+    if (!told) onStarred();
+    told = true;
+  };
+  return {
+    text(text) {
+      const scrubbed = scrubber.text(text);
+      if (scrubbed !== text) tell();
+      return scrubbed;
+    },
+    body() {
+      const body = scrubber.body();
+      return {
+        push(chunk) {
+          const out = body.push(chunk);
+          if (body.starred) tell();
+          return out;
+        },
+        end: () => body.end(),
+        get starred() {
+          return body.starred;
+        },
+      };
+    },
+  };
+}
+
 const NOTHING = Buffer.alloc(0);
 
 function bodyScrubber(

@@ -12,7 +12,8 @@ export function targetWith(target: InputTarget, slot: Slot, value: string | unde
   const { path, query } = target;
   const own = query === undefined ? path : `${path}?${query}`;
   if (slot.kind !== 'query' || value === undefined) return own;
-  return `${own}${query === undefined ? '?' : '&'}${slot.name}=${percentEncode(value)}`;
+  const join = query === undefined ? '?' : query.endsWith('&') ? '' : '&';
+  return `${own}${join}${slot.name}=${percentEncode(value)}`;
 }
 
 /** What the header gets; a scheme is the word before the value. */

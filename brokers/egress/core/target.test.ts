@@ -5,7 +5,7 @@ import { decide } from '../testing/policy.ts';
 import { NODE_ROUTERS, startNodeRouters } from '../testing/routers.ts';
 import { fuzzedTarget } from '../testing/targets.ts';
 import { compileRoutes, type Route } from './route.ts';
-import { parseInputTarget } from './target.ts';
+import { parseInputTarget, placeOfAmbiguity } from './target.ts';
 
 const parsed = (target: string) => {
   const result = parseInputTarget(target);
@@ -21,6 +21,10 @@ describe('a request target', () => {
     '/i/bank/v1/%20x',
     '/i/bank/v1/x?flag',
     '/i/bank/v1/x?q=a+b%20c/d?e',
+    '/i/bank/v1/x?q=a|b&w={c}^[d]',
+    '/i/bank/v1/x?q=a%2fb%3ac',
+    '/i/bank/v1/x?a=1&',
+    '/i/bank/v1/x?x[]=1&x[a][b]=2',
   ])('%s is plain, and kept byte for byte', (raw) => {
     const target = parseInputTarget(raw);
     if (typeof target === 'string') throw new Error(target);
@@ -51,6 +55,15 @@ describe('a request target', () => {
     ['full-width dots', '/i/bank/%EF%BC%8E%EF%BC%8E/b'],
     ['a C1 control character', '/i/bank/a%C2%85b'],
     ['an escape of a letter', '/i/bank/%70rojects'],
+    ['an escaped question mark', '/i/bank/a%3Fb'],
+    ['an escaped number sign', '/i/bank/a%23b'],
+    ['dots and a space', '/i/bank/..%20/b'],
+    ['a space and dots', '/i/bank/%20../b'],
+    ['dots around a space', '/i/bank/.%20./b'],
+    ['dots and a wide space', '/i/bank/..%E3%80%80/b'],
+    ['a full-width question mark', '/i/bank/a%EF%BC%9Fb'],
+    ['an escape in lower case', '/i/bank/a%c3%a9'],
+    ['a bracket that is not escaped', '/i/bank/a[b]'],
     ['a bad escape', '/i/bank/a%zz'],
     ['half an escape', '/i/bank/a%2'],
     ['a space', '/i/bank/a b'],
@@ -60,9 +73,12 @@ describe('a request target', () => {
     ['an only blank segment', '/i/bank/%20/b'],
     ['an empty query', '/i/bank/a?'],
     ['an empty parameter', '/i/bank/a?x=1&&y=2'],
+    ['two signs at the end of a query', '/i/bank/a?x=1&&'],
+    ['a sign and no parameter', '/i/bank/a?&'],
+    ['a backslash in the query', '/i/bank/a?x=\\'],
+    ['a NUL in a name in the query', '/i/bank/a?x%00=1'],
     ['a parameter without a name', '/i/bank/a?=1'],
     ['a semicolon in the query', '/i/bank/a?x=1;y=2'],
-    ['brackets in the query', '/i/bank/a?x[]=1'],
     ['an escape of a letter in the query', '/i/bank/a?x=%zz'],
     ['a method in the query', '/i/bank/a?_method=DELETE'],
     ['a method in the query, in capitals', '/i/bank/a?_METHOD=DELETE'],
@@ -87,6 +103,21 @@ describe('a request target', () => {
   ])('%j is none of an input', (raw) => {
     expect(parsed(raw)).toBe('not-found');
   });
+});
+
+it.each([
+  ['/i/bank/a/../b', 'Segment 2 of the path.'],
+  ['/i/bank/a//b', 'Segment 2 of the path is empty.'],
+  ['/i/bank/a/', 'Segment 2 of the path is empty.'],
+  ['/i/bank/group%2Fproject', 'Segment 1 of the path.'],
+  ['/i/bank/a?x=1;y=2', 'Parameter 1 of the query.'],
+  ['/i/bank/a?x=1&&y=2', 'Parameter 2 of the query.'],
+  ['/i/bank/a?x=1&_method=PUT', 'Parameter 2 of the query.'],
+  ['/i/bank/a?', 'Parameter 1 of the query.'],
+  ['/i/bank/a?status=1&Status=2', 'A parameter by which a route is chosen.'],
+  [`/i/bank/${'a'.repeat(2_048)}`, 'The target is too long.'],
+])('of %s it is said where it is ambiguous, and nothing of it', (raw, expected) => {
+  expect(placeOfAmbiguity(raw)).toBe(expected);
 });
 
 const ROUTES: readonly Route[] = [
@@ -125,6 +156,12 @@ describe('a route', () => {
     ['GET', '/v1/accounts/42/postings?status=booked&status%5B%5D=open', 'ambiguous'],
     ['GET', '/v1/accounts/42/postings?status=booked&+status=open', 'ambiguous'],
     ['GET', '/v1/accounts/42/postings?%73tatus=booked', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&', 1],
+    ['GET', '/v1/accounts/42/postings?status=a%2fb', 'denied'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status[]=open', 'ambiguous'],
+    ['GET', '/v1/accounts/42/postings?status=booked&status%5b%5d=open', 'ambiguous'],
+    ['GET', '/v1/accounts/a%3Fstatus=x/postings?status=booked', 'ambiguous'],
+    ['GET', '/v1/accounts/group%2Fproject/postings?status=booked', 'ambiguous'],
     ['POST', '/v1/transfers?Status=x', 'ambiguous'],
   ])('decides %s %s: %s', (method, path, expected) => {
     expect(matched(method, path)).toBe(expected);

@@ -25,12 +25,15 @@ const INPUT = /^\/i\/([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(\/[^?]*)(?:\?(.*))?$/s;
 
 /** RFC 3986 `pchar` without `;` (which starts a matrix parameter to some) and with escapes in their canonical form. */
 const SEGMENT = /^(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-F]{2})+$/;
-/** The same and `/`, `?`; neither `;` (a separator to some) nor `[` `]` (not allowed bare). */
-const QUERY = /^(?:[A-Za-z0-9._~!$'()*+,=:@/?-]|%[0-9A-F]{2})+$/;
+/** The same, `/` and `?`, what browsers and `fetch` leave bare, and escapes in small letters; no `;`, a separator to some. */
+const QUERY = /^(?:[A-Za-z0-9._~!$'()*+,=:@/?|^{}[\]-]|%[0-9A-Fa-f]{2})+$/;
 /** Escapes of what needs none: the same resource spelt in two ways. */
 const UNRESERVED_ESCAPE = /%(?:2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])/;
-/** Escapes of `%`, `/`, `\`, `;` and of control characters: what one server decodes, the next may decode again. */
-const DANGEROUS_ESCAPE = /%(?:25|2F|5C|3B|[01][0-9A-F]|7F)/;
+/**
+ * Escapes of `%`, `/`, `\`, `;`, of what ends a path (`?`, `#`) and of control characters: what one server decodes, the
+ * next may decode again.
+ */
+const DANGEROUS_ESCAPE = /%(?:25|2F|5C|3B|3F|23|[01][0-9A-F]|7F)/;
 const ONLY_DOTS = /^\.+$/;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -49,6 +52,21 @@ export function parseInputTarget(raw: string): InputTarget | 'ambiguous' | 'not-
   return parameters === undefined ? 'ambiguous' : { key, path, segments, query, parameters };
 }
 
+/** Which part of an ambiguous target it is, in words that repeat none of it. */
+export function placeOfAmbiguity(raw: string): string {
+  const [, , path = '/', query] = INPUT.exec(raw) ?? [];
+  if (raw.length > LONGEST_TARGET || path.length > LONGEST_PATH) return 'The target is too long.';
+  const segments = path.slice(1).split('/');
+  const segment = segments.findIndex((one) => !isPlainSegment(one));
+  if (segment >= 0)
+    return `Segment ${segment + 1} of the path${segments[segment] === '' ? ' is empty' : ''}.`;
+  const pairs = query?.split('&') ?? [];
+  const parameter = pairs.findIndex((pair) => parseQuery(pair) === undefined);
+  return parameter >= 0
+    ? `Parameter ${parameter + 1} of the query.`
+    : 'A parameter by which a route is chosen.';
+}
+
 function isPlainSegment(segment: string): boolean {
   // Without escapes it is ASCII that decodes and normalises to itself.
   if (!segment.includes('%')) return SEGMENT.test(segment) && !ONLY_DOTS.test(segment);
@@ -58,12 +76,15 @@ function isPlainSegment(segment: string): boolean {
   if (decoded === undefined) return false;
   // Full-width and other look-alikes become the real thing in servers that normalise.
   const normal = decoded.normalize('NFKC');
-  return !ONLY_DOTS.test(normal) && !/[/\\%;]/.test(normal) && normal.trim() !== '';
+  // White space is cut off by some, and dots are left.
+  const bare = normal.replace(/\s/g, '');
+  return bare !== '' && !ONLY_DOTS.test(bare) && !/[/\\%;?#]/.test(normal);
 }
 
 function parseQuery(query: string): readonly Parameter[] | undefined {
   const parameters: Parameter[] = [];
-  for (const pair of query.split('&')) {
+  // One `&` at the end is left by who puts a query together in a loop.
+  for (const pair of query.replace(/(?<=.)&$/, '').split('&')) {
     if (!QUERY.test(pair)) return undefined;
     const equals = pair.indexOf('=');
     const name = equals < 0 ? pair : pair.slice(0, equals);
@@ -82,7 +103,7 @@ function parseQuery(query: string): readonly Parameter[] | undefined {
 function decode(text: string): string | undefined {
   if (!text.includes('%')) return text;
   const bytes = Buffer.from(
-    text.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    text.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
     'latin1',
   );
   try {

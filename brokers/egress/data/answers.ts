@@ -33,7 +33,7 @@ function headersOf(problem: Problem, body: string): [string, string][] {
 /** Answers on a socket that Node's HTTP server has handed over, and ends it. */
 export function answerRaw(socket: Duplex, problem: Problem, traceId: string): void {
   if (!socket.writable) return void socket.destroy();
-  const body = problemBody(problem.code, traceId);
+  const body = problemBody(problem, traceId);
   const head = headersOf(problem, body).map(([name, value]) => `${name}: ${value}\r\n`);
   endWith(
     socket,
@@ -47,7 +47,7 @@ export function answerRaw(socket: Duplex, problem: Problem, traceId: string): vo
  */
 export function askForCredential(socket: Duplex, request: IncomingMessage, traceId: string): void {
   const problem = new Problem('credential_required');
-  const body = problemBody(problem.code, traceId);
+  const body = problemBody(problem, traceId);
   const head = headersOf(problem, body).map(([name, value]) => `${name}: ${value}\r\n`);
   // HTTP/1.0 has no connections that stay, unless both sides say so.
   const stays = request.httpVersion === '1.1' ? '' : 'connection: keep-alive\r\n';
@@ -76,7 +76,7 @@ export function answer(
   // An answer that has begun cannot become another one. It may wait behind another of its connection, and then would not
   // hear that it is to end.
   if (response.headersSent) return void request.socket.destroy();
-  const body = problemBody(problem.code, traceId);
+  const body = problemBody(problem, traceId);
   // What is left of the request's body is not waited for.
   const close = request.complete ? {} : { connection: 'close' };
   response.writeHead(problem.status, { ...Object.fromEntries(headersOf(problem, body)), ...close });

@@ -145,6 +145,8 @@ describe('a stored input', () => {
     await call('/i/param/v1/accounts/a%20b/postings?status=booked&x=%C3%A9');
     expect(seen()?.url).toBe(`/v1/accounts/a%20b/postings?status=booked&x=%C3%A9&api_key=${VALUE}`);
     expect(header('authorization')).toEqual([]);
+    await call('/i/param/v1/rates?a=1&');
+    expect(seen()?.url).toBe(`/v1/rates?a=1&api_key=${VALUE}`);
   });
 
   it('signs a request and is not sent', async () => {
@@ -206,6 +208,11 @@ describe('a stored input', () => {
         range: 'bytes=0-3',
         'accept-encoding': 'gzip',
         'x-mine': '7',
+        'private-token': 'mine',
+        'x-goog-api-key': 'mine',
+        content_type: 'text/html',
+        'x-request-id': '8',
+        'x-github-api-version': '2022-11-28',
       },
     });
     expect(reply).toMatchObject({ status: 201, body: 'made', headers: { 'x-one': '1, 2' } });
@@ -226,7 +233,8 @@ describe('a stored input', () => {
       'content-type',
       'host',
       'x-api-key',
-      'x-mine',
+      'x-github-api-version',
+      'x-request-id',
     ]);
     expect(header('accept-encoding')).toEqual(['identity']);
   });
@@ -333,6 +341,21 @@ describe('a request is refused, and nothing reaches the upstream,', () => {
       });
     }
     for (const upstream of Object.values(upstreams)) expect(upstream.seen).toEqual([]);
+  });
+
+  it.each(['X_Api_Key', 'x.api.key', 'X-Api_Key', 'authorization'])(
+    'with a value of its own in %s',
+    async (name) => {
+      const headers = ['x-api-key', test.principal, name, 'mine'];
+      expect((await call('/i/key/v1/rates', { headers })).code).toBe('slot_conflict');
+      expect(upstreams.good.seen).toEqual([]);
+    },
+  );
+
+  it('and the problem names the part that is wrong, and nothing of it', async () => {
+    const reply = await call('/i/key/v1/sec..ret//rates');
+    expect(JSON.parse(reply.body)).toMatchObject({ detail: 'Segment 3 of the path is empty.' });
+    expect(reply.body).not.toContain('sec');
   });
 
   it('with another Host than the gateway’s', async () => {
@@ -445,6 +468,58 @@ describe('what an upstream answers', () => {
     expect(reply.body).toBe(`v1 ${hex} ${base64} ${'*'.repeat(VALUE.length)}`);
     const timed = await call('/i/request/v1/rates');
     expect(timed.headers['x-echo']).toBe(`t=1800000000,v1=${hex}`);
+  });
+
+  it('is counted when it tells the value, and after a few of them no request goes on', async () => {
+    await test.close();
+    await open({ reflections: 3 });
+    const suspended = async () => {
+      const tenant = test.gateway.policies.of({
+        capsule_id: 'home',
+        app_id: 'ledger',
+        assistant_uid: 'uid-1',
+      });
+      const inputs = [...(tenant?.inputs.values() ?? [])];
+      return inputs.flatMap((i) => (tenant && test.gateway.reflections.isSuspended(tenant, i) ? i.key : []));
+    };
+    upstreams.good.answer = (request, response) =>
+      request.url?.includes('tell')
+        ? response.writeHead(200, { 'x-you': 'you' }).end(`${VALUE} and ${VALUE}`)
+        : response.end('ok');
+    const codes = async (paths: readonly string[]) => {
+      const replies = [];
+      for (const path of paths) replies.push((await call(path)).code);
+      return replies;
+    };
+    expect(await codes(['/i/key/v1/rates?tell', '/i/key/v1/rates', '/i/key/v1/rates?tell'])).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(await suspended()).toEqual([]);
+    expect(await codes(['/i/key/v1/rates?tell', '/i/key/v1/rates', '/i/param/v1/rates'])).toEqual([
+      undefined,
+      'input_suspended',
+      undefined,
+    ]);
+    expect(await suspended()).toEqual(['key']);
+    expect(test.log.join('')).toContain('"reflected":true');
+    // The same values in another policy change nothing; a value that is entered anew is used.
+    const definition = INPUTS['key'] as Definition;
+    const old = test.gateway.policies
+      .of({ capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' })
+      ?.inputs.get('key')?.envelope;
+    await test.put({ stored_inputs: { key: { definition: definition as never, envelope: old! } } });
+    expect(await codes(['/i/key/v1/rates'])).toEqual(['input_suspended']);
+    await test.put({}, { key: definition });
+    expect(await codes(['/i/key/v1/rates'])).toEqual([undefined]);
+  });
+
+  it('is counted alone where nothing is to be suspended', async () => {
+    await test.close();
+    await open({ reflections: 0 });
+    upstreams.good.answer = (_, response) => response.end(VALUE);
+    for (let count = 0; count < 8; count += 1) expect((await call('/i/key/v1/rates')).code).toBeUndefined();
   });
 
   it.each(['gzip, chunked', 'gzip', 'chunked, chunked', 'identity'])(

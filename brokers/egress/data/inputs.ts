@@ -4,10 +4,10 @@ import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '..
 import { requestHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import { METHODS, type Method } from '../core/route.ts';
-import { type Scrubber, scrubberOf, scrubbersInTurn } from '../core/scrub.ts';
+import { reporting, type Scrubber, scrubberOf, scrubbersInTurn } from '../core/scrub.ts';
 import { sign } from '../core/signing.ts';
 import { fillsQuerySlot, headerValue, targetWith } from '../core/slot.ts';
-import { type InputTarget, parseInputTarget } from '../core/target.ts';
+import { type InputTarget, parseInputTarget, placeOfAmbiguity } from '../core/target.ts';
 import type { Custody } from '../custody.ts';
 import { identify } from '../policies/callers.ts';
 import type { Policies } from '../policies/policies.ts';
@@ -19,6 +19,7 @@ import type { ConnectionShares } from './connection-shares.ts';
 import { Ending } from './ending.ts';
 import type { DataLimits } from './limits.ts';
 import type { Line, RecordLine } from './record.ts';
+import type { Reflections } from './reflections.ts';
 import { relay } from './relay.ts';
 import { sharedInTurn } from './turn.ts';
 import type { Upstreams } from './upstreams.ts';
@@ -36,8 +37,11 @@ export interface InputOptions {
   readonly onOpen: (change: 1 | -1) => void;
   /** Names by which callers know this gateway, in lower case and without a port. */
   readonly names: ReadonlySet<string>;
+  /** Whether a header of a request, by its name in lower case, goes on. */
+  readonly passes: (name: string) => boolean;
   readonly now: () => number;
   readonly scrubbers: ScrubberSource;
+  readonly reflections: Reflections;
 }
 
 /** Where the scrubber of an input's value comes from. */
@@ -145,7 +149,10 @@ export function serveInput(options: InputOptions) {
         : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, ending.signal);
     const value = opened(input);
     if (value === undefined) throw new Problem('input_unavailable');
-    const ofValue = options.scrubbers.of(input, value);
+    const ofValue = reporting(options.scrubbers.of(input, value), () => {
+      line.reflected = true;
+      options.reflections.count(tenant, input);
+    });
     const signature =
       signing === undefined
         ? undefined
@@ -188,7 +195,7 @@ function admit(
   if (hosts.length !== 1 || !options.names.has(named ?? '')) throw new Problem('invalid_request');
   const target = parseInputTarget(raw);
   if (target === 'not-found') throw new Problem('not_found');
-  if (target === 'ambiguous') throw new Problem('ambiguous_target');
+  if (target === 'ambiguous') throw ambiguous(raw);
   const input = tenant.inputs.get(target.key);
   if (input === undefined) throw new Problem('not_found');
   line.input = input;
@@ -197,14 +204,18 @@ function admit(
   line.method = method;
   if (fillsQuerySlot(target, input.slot) || mentionsPrincipal(raw)) throw new Problem('slot_conflict');
   const route = input.match(method, target);
-  if (route === 'ambiguous') throw new Problem('ambiguous_target');
+  if (route === 'ambiguous') throw ambiguous(raw);
   if (route === 'denied') throw new Problem('route_denied');
   line.route = route;
-  const passed = requestHeaders(headers, input.slot);
+  const passed = requestHeaders(headers, input.slot, options.passes);
   if (!input.usable) throw new Problem('input_unavailable');
+  if (options.reflections.isSuspended(tenant, input)) throw new Problem('input_suspended');
   if (announcedLength(request) > options.limits.bodyBytes) throw new Problem('too_large');
   return { tenant, input, method, target, headers: passed };
 }
+
+const ambiguous = (raw: string): Problem =>
+  new Problem('ambiguous_target', { detail: placeOfAmbiguity(raw) });
 
 /** The one principal in the headers: proxy or bearer credentials, or the API key that an SDK insists on sending. */
 function credentialOf(headers: readonly RawHeader[]): string | undefined {

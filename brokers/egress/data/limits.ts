@@ -22,6 +22,8 @@ export interface DataLimits {
   readonly perSecond: number;
   readonly burst: number;
   readonly bodyBytes: number;
+  /** Answers that tell a value, until it is not used any more; 0 for as many as there are. */
+  readonly reflections: number;
   /** A body that is signed is held in memory. */
   readonly signedBodyBytes: number;
   /** How long a caller that is not known yet is kept waiting. */
@@ -55,6 +57,7 @@ export const DEFAULT_LIMITS: DataLimits = {
   perSecond: 100,
   burst: 200,
   bodyBytes: 25 * 1024 * 1024,
+  reflections: 5,
   signedBodyBytes: 1024 * 1024,
   // Below the 5 s of the health check, which shows a wrong principal.
   patienceMs: 3_000,

@@ -18,6 +18,8 @@ export interface Line {
   status?: number | undefined;
   upstreamStatus?: number | undefined;
   code: ProblemCode | TunnelFault | 'ok' | 'ended';
+  /** Whether the answer told the value. */
+  reflected?: boolean;
   error?: unknown;
   bytesOut: number;
   bytesIn: number;
@@ -61,6 +63,7 @@ const happened = (line: Line, seconds: number) => ({
   status: line.status,
   upstream_status: line.upstreamStatus,
   code: line.code,
+  reflected: line.reflected,
   bytes_out: line.bytesOut,
   bytes_in: line.bytesIn,
   ms: Math.round(seconds * 1000),

@@ -46,6 +46,12 @@ export class Policies {
     return tenant?.capsule;
   }
 
+  /** The policy of this very Assistant, if there is one. */
+  of({ capsule_id, app_id, assistant_uid }: RequestOf<'policy.remove'>): Tenant | undefined {
+    const tenant = this.#tenants.get(tenantKey({ capsule_id, app_id }));
+    return tenant?.uid === assistant_uid ? tenant : undefined;
+  }
+
   /** Calls after each change of any policy, until the answer is called. */
   watch(watcher: () => void): () => void {
     this.#watchers.add(watcher);

@@ -18,7 +18,7 @@ const TRICKS: Readonly<Record<string, readonly string[]>> = {
   'look-alikes': words('%EF%BC%8F %EF%BC%8E %E2%81%84 %E2%88%95 %EF%BC%85 %E2%80%A4 %C2%AF \u2215'),
   controls: ['\0', '\n', '\t', ' ', ...words('%00 %0A %0D%0A %09 %20 %7F %C2%85 %1B %E2%80%A8')],
   parameters: words("; ;x=1 %3B ;v1 = , & %26 %3D + %2B $ ! ' ( ) *"),
-  'ends of a path': words('? %3F %3f # %23 ?? ?# #? %253F ?/ #/../'),
+  'ends of a path': words('? ..%20 %20.. .%20. %3F %3f # %23 ?? ?# #? %253F ?/ #/../'),
   escapes: words('% %2 %zz %u002f %%2F %25 %2525 %C3%A9 %c3%a9 %70 %41 %7E ~ |'),
   authorities: words('@ : //evil.org http://evil.org :443 [::1] @evil.org/ https:'),
   letters: [...words('a V \u00e9 e\u0301 \u0130 \u017f _ - 0'), '\ufeff'],
