@@ -1,48 +1,82 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { keysOf } from '../brokers/objectstore/front/testing/clients.ts';
-import { newAssistant } from '../brokers/objectstore/testing/assistant.ts';
 import { setStage } from '../brokers/objectstore/testing/stage.ts';
-import { ensureBuilt } from '../e2e/cluster/builds/go.ts';
-import { withBoto3 } from './objectstore/compat/boto3.ts';
-import { withRclone } from './objectstore/compat/rclone/run.ts';
-import { withS3cmd } from './objectstore/compat/s3cmd.ts';
-import { RCLONE } from './objectstore/contestants.ts';
+import { CLIENTS, type Client, type Ground, groundOf } from './objectstore/compat/clients.ts';
+import { Missing, type Outcome } from './objectstore/compat/outcome.ts';
+import { tableOfPage } from './objectstore/compat/table.ts';
 import type { Report } from './report.ts';
 
 /**
- * S3 clients that are not ours, unmodified, against the S3 front of the broker: boto3 and s3cmd from PyPI, rclone from
- * its Go module. The AWS SDK for JavaScript is in `npm test`. Needs `python3` with `pip`. Ends with 1 when a case fails.
+ * S3 clients that are not ours, unmodified, against the S3 front of the broker, from PyPI, Maven Central, Go modules and
+ * Debian. The AWS SDK for JavaScript is in `npm test`. Needs `python3` with `pip`, `go`, `mvn` with a JDK, `apt-get`, and
+ * root with FUSE; a client that this machine cannot have is told and left out. Ends with 1 when a case fails.
  */
 
-/** Nothing here takes long, so `--quick` changes nothing. */
-export async function run(_options: { readonly quick: boolean }): Promise<Report> {
+interface Tried {
+  readonly client: string;
+  readonly version: string;
+  readonly outcomes: readonly Outcome[];
+  readonly missing?: string;
+}
+
+/** Nothing here takes long, so `--quick` changes nothing; `--only` names clients. */
+export async function run({ only }: { quick: boolean; only?: readonly string[] }): Promise<Report> {
   const directory = mkdtempSync(join(tmpdir(), 'space-compat-'));
   const stage = await setStage();
   try {
-    const { broker } = stage;
-    const keys = async () => keysOf(await newAssistant(broker));
-    const rclone = join(await ensureBuilt(RCLONE, { log: join(directory, 'build.log') }), 'rclone');
-    const outcomes = [
-      ...(await withBoto3(broker)),
-      ...(await withRclone(rclone, directory, broker.dataUrl, await keys())),
-      ...(await withS3cmd(directory, broker.dataUrl, await keys())),
-    ];
+    const ground = groundOf(stage.broker, directory);
+    const wanted = CLIENTS.filter(({ name }) => only === undefined || only.includes(name));
+    const all: Tried[] = [];
+    for (const client of wanted) {
+      const one = await tried(client, ground);
+      console.error(`${one.client} ${one.version}: ${one.outcomes.length} cases`);
+      all.push(one);
+    }
+    const outcomes = all.flatMap((one) => one.outcomes);
     const failed = outcomes.filter((one) => one.failed !== undefined);
     if (failed.length > 0) process.exitCode = 1;
     return {
       title: 'S3 clients against the front',
-      rows: ['boto3', 'rclone', 's3cmd'].map((by) => ({
-        client: by,
-        cases: outcomes.filter((one) => one.by === by).length,
-        failed: failed.filter((one) => one.by === by).length,
+      rows: all.map(({ client, version, outcomes: played }) => ({
+        client,
+        version,
+        cases: played.length,
+        failed: played.filter((one) => one.failed !== undefined).length,
       })),
       figures: { cases: outcomes.length, failed: failed.length },
-      notes: failed.map((one) => `${one.by}: ${one.case}: ${one.failed}`),
+      notes: [
+        ...failed.map((one) => `${one.by}: ${one.case}: ${one.failed}`),
+        ...all.flatMap(({ client, missing }) => (missing === undefined ? [] : [`${client}: ${missing}`])),
+        ...differences(all),
+      ],
     };
   } finally {
     await stage.close();
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+async function tried({ name, version = 'unknown', play }: Client, ground: Ground): Promise<Tried> {
+  try {
+    const played = await play(ground);
+    return 'outcomes' in played ? { client: name, ...played } : { client: name, version, outcomes: played };
+  } catch (error) {
+    const outcomes = [{ by: name, case: 'all', failed: String(error).slice(-800) }];
+    return error instanceof Missing
+      ? { client: name, version, outcomes: [], missing: error.message }
+      : { client: name, version, outcomes };
+  }
+}
+
+/** Where the page of the wire says another version, or another number of cases. */
+function differences(all: readonly Tried[]): readonly string[] {
+  const page = tableOfPage();
+  return all.flatMap(({ client, version, outcomes, missing }) => {
+    const row = page.find((one) => one.client === client);
+    const same = row?.version === version && row.cases === outcomes.length;
+    return same || missing !== undefined
+      ? []
+      : [`docs/wire/objectstore-data.md says otherwise: | ${client} | ${version} | ${outcomes.length} |`];
+  });
 }

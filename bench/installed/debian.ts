@@ -32,12 +32,11 @@ export async function fromDebian(name: string, program: string): Promise<Install
       const files = (await readdir(work)).filter((file) => file.endsWith('.deb'));
       const unpacked = join(work, 'unpacked');
       for (const file of files) await run(['dpkg-deb', '-x', join(work, file), unpacked]);
-      for (const directory of ['usr/bin', 'usr/sbin', 'usr/lib']) {
+      // Some packages still name directories that are links to those below `usr`.
+      for (const directory of ['bin', 'sbin', 'lib', 'usr/bin', 'usr/sbin', 'usr/lib']) {
         await mkdir(join(unpacked, directory), { recursive: true });
-        await cp(join(unpacked, directory), join(draft, directory), {
-          recursive: true,
-          verbatimSymlinks: true,
-        });
+        const to = directory.startsWith('usr/') ? directory : join('usr', directory);
+        await cp(join(unpacked, directory), join(draft, to), { recursive: true, verbatimSymlinks: true });
       }
     }),
   );

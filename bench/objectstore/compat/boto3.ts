@@ -10,8 +10,8 @@ import { lines, type Outcome } from './outcome.ts';
 const SCRIPT = new URL('../../../brokers/objectstore/front/testing/play.py', import.meta.url).pathname;
 
 /** boto3 plays the table that the AWS SDK for JavaScript plays in `npm test`, in one interpreter. */
-export async function withBoto3(broker: TestBroker): Promise<readonly Outcome[]> {
-  const packages = await fromPyPi('boto3[crt]==1.44.5');
+export async function withBoto3(requirement: string, broker: TestBroker): Promise<readonly Outcome[]> {
+  const packages = await fromPyPi(requirement);
   const who = Object.entries(await players(broker));
   const keys = Object.fromEntries(
     await Promise.all(who.map(async ([name, one]) => [name, await keysOf(one)] as const)),

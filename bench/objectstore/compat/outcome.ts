@@ -9,6 +9,9 @@ export interface Outcome {
   readonly failed?: string;
 }
 
+/** A client that cannot be had on this machine, and why. */
+export class Missing extends Error {}
+
 export async function outcomeOf(by: string, name: string, act: () => Promise<void>): Promise<Outcome> {
   try {
     await act();

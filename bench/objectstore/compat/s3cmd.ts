@@ -9,8 +9,13 @@ import { equal, lines, md5, NAMES, type Outcome, outcomeOf, write } from './outc
 
 const run = promisify(execFile);
 
-export async function withS3cmd(directory: string, url: string, keys: S3Keys): Promise<readonly Outcome[]> {
-  const packages = await fromPyPi('s3cmd==2.4.0');
+export async function withS3cmd(
+  requirement: string,
+  directory: string,
+  url: string,
+  keys: S3Keys,
+): Promise<readonly Outcome[]> {
+  const packages = await fromPyPi(requirement);
   const tree = join(directory, 's3cmd-tree');
   const back = join(directory, 's3cmd-back');
   mkdirSync(back);
