@@ -9,17 +9,21 @@ const refused =
     equal(await names(ground), []);
   };
 
-/** What is refused by design: nothing is stored. */
+/** What is refused by design, and stores nothing; and where that ends. */
 export const LIMITS: Readonly<Record<string, Play>> = {
   'a name with a control character is refused': async (ground) => {
     write(ground.local, { 'a\u0001b': 'x' });
     like(await ground.fails(['copy', ground.local, ground.data]), /400/);
     equal(await names(ground), []);
   },
-  'a public link, which opens nothing': async (ground) => {
+  'a link for half an hour opens, and one for a week does not': async (ground) => {
     await three(ground);
-    const link = (await ground.rclone(['link', `${ground.data}/a`])).trim();
-    equal((await fetch(link)).status, 403);
+    const link = async (...flags: readonly string[]) =>
+      fetch((await ground.rclone(['link', `${ground.data}/a`, ...flags])).trim());
+    equal(await (await link('--expire', '30m')).text(), 'one');
+    const week = await link();
+    equal(week.status, 400);
+    like(await week.text(), /AuthorizationQueryParametersError/);
   },
   'other buckets, which are not there': async ({ fails, rclone, remote }) => {
     like(await fails(['lsf', `${remote()}space`]), /directory not found|NoSuchBucket/);
@@ -37,13 +41,19 @@ export const LIMITS: Readonly<Record<string, Play>> = {
     like(await ground.fails(['lsf', ground.data, '--s3-versions']), /NotImplemented/);
     like(await ground.fails(['lsf', ground.data, '--s3-version-at', '2020-01-01']), /NotImplemented/);
   },
-  'directory markers are refused': async (ground) => {
-    like(await ground.fails(['mkdir', `${ground.data}/dir`, '--s3-directory-markers']), /InvalidArgument/);
-    equal(await names(ground), []);
+  'directory markers': async (ground) => {
+    await ground.rclone(['mkdir', `${ground.data}/dir`, '--s3-directory-markers']);
+    equal(lines(await ground.rclone(['lsf', ground.data, '--s3-directory-markers'])), ['dir/']);
+    await ground.rclone(['rmdir', `${ground.data}/dir`, '--s3-directory-markers']);
+    equal(lines(await ground.rclone(['lsf', ground.data, '--s3-directory-markers'])), []);
   },
   'a public ACL is refused': refused('--s3-acl', 'public-read'),
   'a storage class is refused': refused('--s3-storage-class', 'GLACIER'),
-  'encryption by the server is refused': refused('--s3-server-side-encryption', 'AES256'),
+  'encryption by the server may be asked for': async (ground) => {
+    write(ground.local, { a: 'x' });
+    await ground.rclone(['copy', ground.local, ground.data, '--s3-server-side-encryption', 'AES256']);
+    equal(await names(ground), ['a']);
+  },
   'encryption by a key is refused': refused(
     '--s3-server-side-encryption',
     'aws:kms',
