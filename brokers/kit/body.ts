@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from './errors.ts';
-import { parseStrictJson, StrictJsonError } from './json.ts';
+import { type JsonLimits, parseStrictJson, StrictJsonError } from './json.ts';
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*(?:utf-8|"utf-8")[ \t]*)?$/i;
 
@@ -16,21 +16,29 @@ export function checkBodyHead(request: IncomingMessage, limit: number): void {
   if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge();
 }
 
+export interface ReadJsonOptions {
+  readonly limits?: JsonLimits;
+  /** Runs the parser when its turn comes; without it, at once. */
+  readonly inTurn?: <T>(parse: () => T) => Promise<T>;
+}
+
 /** The request's body as one JSON object. */
 export async function readJsonObject(
   request: IncomingMessage,
   limit: number,
+  { limits, inTurn = async (act) => act() }: ReadJsonOptions = {},
 ): Promise<Readonly<Record<string, unknown>>> {
-  const value = parse(await readBytes(request, limit));
+  const bytes = await readBytes(request, limit);
+  const value = await inTurn(() => parse(bytes, limits));
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ServiceError('invalid_request', 'not a JSON object');
   }
   return value as Record<string, unknown>;
 }
 
-function parse(bytes: Buffer): unknown {
+function parse(bytes: Buffer, limits: JsonLimits | undefined): unknown {
   try {
-    return parseStrictJson(bytes);
+    return parseStrictJson(bytes, limits);
   } catch (error) {
     if (error instanceof StrictJsonError) throw new ServiceError('invalid_request', error.message);
     throw error;

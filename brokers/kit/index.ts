@@ -22,7 +22,7 @@ export {
 } from './errors.ts';
 export { gatheredOutput } from './gathered-output.ts';
 export { closeAll, type Held, hold, watched } from './held.ts';
-export { parseStrictJson } from './json.ts';
+export { type JsonLimits, parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
 export { lengthPrefixed } from './length-prefixed.ts';
 export { ConcurrencyLimit, RateLimit } from './limits.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseStrictJson, StrictJsonError } from './json.ts';
+import { parseStrictJson, StrictJsonError, scan } from './json.ts';
 
 const bytes = (text: string) => Buffer.from(text, 'utf8');
 
@@ -59,4 +59,59 @@ describe('strict JSON', () => {
     const attempt = () => parseStrictJson(bytes('{"token":"canary"'));
     expect(attempt).toThrow(expect.objectContaining({ message: expect.not.stringContaining('canary') }));
   });
+
+  it('ends at the element, and at the member, that is one too many, and builds nothing of what is behind it', () => {
+    const limits = { elements: 3, members: 2 };
+    expect(parseStrictJson(bytes('[[1,2,3],{"a":1,"b":[]},[]]'), limits)).toEqual([
+      [1, 2, 3],
+      { a: 1, b: [] },
+      [],
+    ]);
+    expect(() => parseStrictJson(bytes('[1,2,3,4]'), limits)).toThrow('too many');
+    expect(() => parseStrictJson(bytes('{"a":1,"b":2,"c":3}'), limits)).toThrow('too many');
+    // Nothing behind it is looked at: this is not even JSON.
+    const counted = counting(bytes(`[${'{},'.repeat(3)}${'{'.repeat(100_000)}`));
+    expect(() => scan(counted.bytes, limits)).toThrow('too many');
+    expect(counted.reads()).toBeLessThan(100);
+  });
+
+  it.each([
+    ['objects without end', '{},'],
+    ['strings of one escape', '"\\u0061",'],
+    ['keys', '{"aaaaaaaa":0},'],
+    ['one object of many keys', ',"aaaaaaaa'],
+    ['quotation marks', '"'],
+    ['backslashes', '\\'],
+    ['numbers', '0,'],
+    ['spaces', ' '],
+    ['levels', '[]'],
+  ])('looks at no byte more than three times: %s', (_, piece) => {
+    for (const before of ['', '[', '{"a":[', '"']) {
+      const text = bytes(before + piece.repeat(4_000));
+      const counted = counting(text);
+      try {
+        scan(counted.bytes, { elements: Number.POSITIVE_INFINITY, members: Number.POSITIVE_INFINITY });
+      } catch (error) {
+        expect(error).toBeInstanceOf(StrictJsonError);
+      }
+      expect(counted.reads()).toBeLessThanOrEqual(3 * text.length + 3);
+    }
+  });
 });
+
+/** Bytes that count how often they are looked at, one by one or in a row. */
+function counting(of: Buffer): { readonly bytes: Uint8Array; readonly reads: () => number } {
+  let reads = 0;
+  const counted = new Proxy(new Uint8Array(of), {
+    get: (target, name) => {
+      if (name === 'subarray')
+        return (from: number, to: number) => {
+          reads += Math.max(0, to - from);
+          return target.subarray(from, to);
+        };
+      if (typeof name === 'string' && /^\d+$/.test(name)) reads += 1;
+      return Reflect.get(target, name, target);
+    },
+  });
+  return { bytes: counted, reads: () => reads };
+}

@@ -1,4 +1,4 @@
-/** JSON that JavaScript would read but a careful service refuses: duplicate or dangerous keys, too deep. */
+/** JSON that JavaScript would read but a careful service refuses: duplicate or dangerous keys, too deep, too many. */
 export class StrictJsonError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -6,63 +6,107 @@ export class StrictJsonError extends Error {
   }
 }
 
+export interface JsonLimits {
+  /** Of one array. */
+  readonly elements: number;
+  /** Of one object. */
+  readonly members: number;
+}
+
+const LIMITS: JsonLimits = { elements: 10_000, members: 10_000 };
 const MAX_DEPTH = 16;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Parses bytes as strict UTF-8 JSON without duplicate keys and `__proto__`, at most 16 levels deep. */
-export function parseStrictJson(bytes: Uint8Array): unknown {
-  let text: string;
-  let value: unknown;
+export function parseStrictJson(bytes: Uint8Array, limits: JsonLimits = LIMITS): unknown {
+  scan(bytes, limits);
   try {
-    text = utf8.decode(bytes);
-    value = JSON.parse(text);
+    return JSON.parse(utf8.decode(bytes));
   } catch {
     // The cause is left out: the parser's message quotes the text, which may hold a token.
-    throw new StrictJsonError('not JSON in UTF-8');
+    throw notJson();
   }
-  checkKeys(text);
-  return value;
 }
 
-/** Walks text that is known to be valid JSON and looks at its keys alone. */
-function checkKeys(text: string): void {
-  const open: (Set<string> | undefined)[] = [];
-  let i = 0;
-  while (i < text.length) {
-    const char = text[i];
-    if (char === '"') {
-      const end = endOfString(text, i);
-      const keys = open.at(-1);
-      if (keys !== undefined && isFollowedByColon(text, end)) {
-        addKey(keys, JSON.parse(text.slice(i, end)) as string);
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
+const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];
+
+/** What is open at one level. */
+interface Open {
+  readonly isObject: boolean;
+  /** Elements or members that ended with a comma. */
+  ended: number;
+  /** Whether the next string is a key. */
+  atKey: boolean;
+  /** Made for the second key. */
+  keys: Set<string> | undefined;
+  firstKey: string | undefined;
+}
+
+/**
+ * Walks the bytes once, before anything is built of them. It judges depth, number and keys of what is valid JSON; what
+ * is not may pass here, for the parser refuses it. Looks at each byte at most three times, whatever it is.
+ */
+export function scan(bytes: Uint8Array, { elements, members }: JsonLimits): void {
+  const open: Open[] = [];
+  let top: Open | undefined;
+  const { length } = bytes;
+  for (let i = 0; i < length; i += 1) {
+    const byte = bytes[i];
+    if (byte === QUOTE) {
+      const end = endOfString(bytes, i);
+      if (top?.atKey === true) {
+        top.atKey = false;
+        addKey(top, keyOf(bytes, i, end));
       }
       i = end;
-      continue;
-    }
-    if (char === '{' || char === '[') {
-      open.push(char === '{' ? new Set() : undefined);
-      if (open.length > MAX_DEPTH) throw new StrictJsonError('nested too deeply');
-    } else if (char === '}' || char === ']') {
+    } else if (byte === COMMA) {
+      if (top === undefined) continue;
+      top.ended += 1;
+      if (top.ended >= (top.isObject ? members : elements)) throw new StrictJsonError('too many');
+      top.atKey = top.isObject;
+    } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      const isObject = byte === OPEN_OBJECT;
+      top = { isObject, ended: 0, atKey: isObject, keys: undefined, firstKey: undefined };
+      if (open.push(top) > MAX_DEPTH) throw new StrictJsonError('nested too deeply');
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
       open.pop();
+      top = open.at(-1);
     }
-    i += 1;
   }
 }
 
-function addKey(keys: Set<string>, key: string): void {
-  if (key === '__proto__') throw new StrictJsonError('forbidden key');
-  if (keys.has(key)) throw new StrictJsonError('duplicate key');
-  keys.add(key);
-}
-
-function isFollowedByColon(text: string, from: number): boolean {
-  let i = from;
-  while (text[i] === ' ' || text[i] === '\t' || text[i] === '\n' || text[i] === '\r') i += 1;
-  return text[i] === ':';
-}
-
-function endOfString(text: string, start: number): number {
+/** Where its closing quotation mark is, or the end of what has none. */
+function endOfString(bytes: Uint8Array, start: number): number {
   let i = start + 1;
-  while (text[i] !== '"') i += text[i] === '\\' ? 2 : 1;
-  return i + 1;
+  while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1;
+  return i;
+}
+
+function keyOf(bytes: Uint8Array, start: number, end: number): string {
+  const text = utf8Lossy.decode(bytes.subarray(start + 1, end));
+  if (!text.includes('\\')) return text;
+  try {
+    return JSON.parse(`"${text}"`) as string;
+  } catch {
+    throw notJson();
+  }
+}
+
+/** Of bytes that the strict decoder has yet to judge. */
+const utf8Lossy = new TextDecoder('utf-8', { ignoreBOM: true });
+
+function addKey(to: Open, key: string): void {
+  if (key === '__proto__') throw new StrictJsonError('forbidden key');
+  if (to.firstKey === undefined) {
+    to.firstKey = key;
+    return;
+  }
+  to.keys ??= new Set([to.firstKey]);
+  if (to.keys.has(key)) throw new StrictJsonError('duplicate key');
+  to.keys.add(key);
+}
+
+function notJson(): StrictJsonError {
+  return new StrictJsonError('not JSON in UTF-8');
 }

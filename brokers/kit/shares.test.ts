@@ -70,6 +70,32 @@ describe('places that are shared', () => {
     expect(() => new SharedPlaces({ total, perKey })).toThrow(RangeError);
   });
 
+  it('a part of what is free leaves places for whoever comes later, however many came before', () => {
+    const places = new SharedPlaces({ total: 320, perKey: 64, ofFree: 1 / 4 });
+    const takeAll = (key: string) => {
+      while (places.tryTake(key) !== undefined);
+      return places.heldBy(key);
+    };
+    expect(['a', 'b', 'c', 'd'].map(takeAll)).toEqual([64, 52, 41, 33]);
+    for (let n = 0; n < 12; n += 1) takeAll(`more-${n}`);
+    expect(places.taken).toBeLessThan(320);
+    expect(places.tryTake('late')).toBeDefined();
+  });
+
+  it('a place that is given back lets in everybody who may have one now, the poor and the rich', async () => {
+    const places = new SharedPlaces({ total: 8, perKey: 4, ofFree: 1 / 2, queued: 8 });
+    const first = Array.from({ length: 3 }, () => places.tryTake('a'));
+    const others = [places.tryTake('b'), places.tryTake('b')];
+    expect([places.heldBy('a'), places.heldBy('b')]).toEqual([3, 2]);
+    const waiting = [places.take('a'), places.take('b')];
+    expect(places.leastOfWaiting).toBe(2);
+    for (const back of others) back?.();
+    await Promise.all(waiting.slice(1));
+    for (const back of first) back?.();
+    await Promise.all(waiting);
+    expect(places.leastOfWaiting).toBeUndefined();
+  });
+
   it('never more than all places or a share are held, and no place stays free while somebody may have it', async () => {
     const step = fc.record({
       act: fc.constantFrom('take', 'try', 'back', 'abort'),

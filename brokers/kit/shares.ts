@@ -5,6 +5,11 @@ export interface ShareOptions {
   readonly total: number;
   /** Places that one key may hold, fewer than all, so that no key can take what the others need. */
   readonly perKey: number;
+  /**
+   * What part of the free places a key may come to hold, so that whoever comes later finds some, however many came
+   * before: with a quarter, each takes at most a fifth of what it found. The first place is anybody's while there is one.
+   */
+  readonly ofFree?: number;
   /** How many may wait in all; without it nobody waits. */
   readonly queued?: number;
   /** How many of one key may wait; a key's share of the queue, in the proportion of its places, unless it is named. */
@@ -36,6 +41,7 @@ interface Holder {
 export class SharedPlaces {
   readonly #total: number;
   readonly #perKey: number;
+  readonly #ofFree: number;
   readonly #queued: number;
   readonly #queuedPerKey: number;
   readonly #waitMs: number;
@@ -48,10 +54,11 @@ export class SharedPlaces {
 
   /** `onRefusal` counts whoever was turned away. */
   constructor(options: ShareOptions, onRefusal: (reason: ShareRefusal) => void = () => undefined) {
-    const { total, perKey, queued = 0, waitMs = 10_000 } = options;
+    const { total, perKey, ofFree = Number.POSITIVE_INFINITY, queued = 0, waitMs = 10_000 } = options;
     if (perKey < 1 || perKey > total) throw new RangeError('a share is at least one place and at most all');
     this.#total = total;
     this.#perKey = perKey;
+    this.#ofFree = ofFree;
     this.#queued = queued;
     this.#queuedPerKey = options.queuedPerKey ?? Math.ceil((queued * perKey) / total);
     this.#waitMs = waitMs;
@@ -64,6 +71,13 @@ export class SharedPlaces {
 
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** Places that the poorest of those holds who wait; undefined while nobody waits. */
+  get leastOfWaiting(): number | undefined {
+    let least: number | undefined;
+    for (const key of this.#turns) least = Math.min(least ?? Number.POSITIVE_INFINITY, this.heldBy(key));
+    return least;
   }
 
   /** Places that the key holds. */
@@ -130,7 +144,9 @@ export class SharedPlaces {
   }
 
   #isFree(holder: Holder | undefined): boolean {
-    return this.#taken < this.#total && (holder?.held ?? 0) < this.#perKey;
+    const free = this.#total - this.#taken;
+    const held = holder?.held ?? 0;
+    return free > 0 && held < this.#perKey && (held === 0 || held < free * this.#ofFree);
   }
 
   #hold(key: string): GiveBack {
@@ -145,12 +161,12 @@ export class SharedPlaces {
       holder.held -= 1;
       this.#taken -= 1;
       this.#forget(key, holder);
-      this.#admitNext();
+      while (this.#admitNext());
     };
   }
 
-  /** The first key in turn that may hold one more; it goes to the end of the turns. */
-  #admitNext(): void {
+  /** The first key in turn that may hold one more; it goes to the end of the turns. Says whether there was one. */
+  #admitNext(): boolean {
     for (const key of this.#turns) {
       const holder = this.#holders.get(key);
       const [waiter] = holder?.waiting ?? [];
@@ -158,8 +174,9 @@ export class SharedPlaces {
       this.#turns.delete(key);
       this.#turns.add(key);
       waiter.admit();
-      return;
+      return true;
     }
+    return false;
   }
 
   #forget(key: string, holder: Holder): void {

@@ -37,6 +37,8 @@ const MUTATIONS = { active: 32 + MOST_TRIALS, queued: 256 };
 const UPKEEP_INTERVAL_MS = 15_000;
 /** A drop that no request has touched for so long is nobody's. */
 const ABANDONED_SECONDS = 60;
+/** So long others wait, and a transfer is slow, before it ends for them. */
+const PRESSED_WINDOW_MS = 10_000;
 /** The edge of the data plane has time-outs of its own: a body may take as long as it moves. */
 const DATA_LIMITS = { maxHeaderSize: 32 * 1024, headersTimeout: 10_000, requestTimeout: 0 };
 
@@ -68,7 +70,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const held: Held = { closers: [], files: [] };
   try {
     const driver = loadDriver(options.driverDirectory);
-    const { context, registry, reseal, managed, nameKey, grants } = await openContext(
+    const { context, registry, reseal, managed, nameKey, grants, shares } = await openContext(
       config,
       log,
       held,
@@ -104,6 +106,9 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     const data = openDataPlane({
       connections,
       s3: managed.s3,
+      upkeep: managed.upkeep,
+      shares,
+      counts: context.metrics,
       secret: nameKey,
       defaultQuotaBytes: context.defaultQuotaBytes,
       presignedSeconds: config.PRESIGNED_URL_SECONDS,
@@ -116,7 +121,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
         streams: config.OBJECT_STREAMS,
       },
-      ...(options.pace === undefined ? {} : { pace: options.pace }),
+      pace: {
+        pressedLeastBytes: (config.OBJECT_CONTENDED_BYTES_PER_SECOND * PRESSED_WINDOW_MS) / 1_000,
+        pressedWindowMs: PRESSED_WINDOW_MS,
+        ...options.pace,
+      },
       log,
       metrics: registry,
     });

@@ -90,6 +90,14 @@ const schema = z
     OBJECT_STREAMS: count(64),
     /** The longest that a presigned URL may be good for; 0 refuses them all. S3 itself allows a week. */
     PRESIGNED_URL_SECONDS: z.coerce.number().int().min(0).max(604_800).default(3_600),
+    /** The same of all Capsules, and connections to the S3 server: a Capsule gets a fifth of what is free at most. */
+    OBJECT_CONNECTIONS: count(320),
+    /** How long a request waits for its place among them. */
+    OBJECT_QUEUE_SECONDS: count(10),
+    /** A caller who moves less ends while others wait for the place. */
+    OBJECT_CONTENDED_BYTES_PER_SECOND: count(65_536),
+    /** Milliseconds of processor in a second for the documents of one Capsule. */
+    DOCUMENT_MS_PER_SECOND: count(250),
     REFUSALS_PER_SECOND: count(200),
     REFUSALS_BURST: count(5_000),
     LOG_LEVEL: settings.logLevel,

@@ -1,3 +1,4 @@
+import type { SharedPlaces } from '@space/broker-kit';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** What the broker counts beside its requests. */
@@ -7,6 +8,11 @@ export interface BrokerMetrics {
   readonly quotaRefusals: Counter<'limit'>;
   readonly doubtedWrites: Counter;
   readonly uploadsGivenUp: Counter;
+  readonly shareRefusals: Counter<'resource' | 'reason'>;
+  readonly slowEnded: Counter<'reason'>;
+  readonly documentSeconds: Counter;
+  /** Shows how many places of a resource are held, and how many wait. */
+  readonly watchPlaces: (resource: string, places: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -19,7 +25,38 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       this.set(connections());
     },
   });
+  const watched = new Map<string, Pick<SharedPlaces, 'taken' | 'waiting'>>();
+  new Gauge({
+    name: 'space_objectstore_places',
+    help: 'Places of what Capsules share that are held, and callers who wait for one.',
+    labelNames: ['resource', 'state'] as const,
+    registers,
+    collect() {
+      for (const [resource, { taken, waiting }] of watched) {
+        this.set({ resource, state: 'held' }, taken);
+        this.set({ resource, state: 'waiting' }, waiting);
+      }
+    },
+  });
   return {
+    watchPlaces: (resource, places) => void watched.set(resource, places),
+    shareRefusals: new Counter({
+      name: 'space_objectstore_share_refusals_total',
+      help: 'Requests that were turned away because a Capsule had its share, or because all places were taken.',
+      labelNames: ['resource', 'reason'] as const,
+      registers,
+    }),
+    slowEnded: new Counter({
+      name: 'space_objectstore_slow_transfers_ended_total',
+      help: 'Bodies that were cut because their caller moved too little, at all or while others waited.',
+      labelNames: ['reason'] as const,
+      registers,
+    }),
+    documentSeconds: new Counter({
+      name: 'space_objectstore_document_seconds_total',
+      help: 'Processor time for documents of callers and of S3 servers.',
+      registers,
+    }),
     dropsPending: new Gauge({
       name: 'space_objectstore_drops_pending',
       help: 'Workloads whose drop was begun and has not ended: access is cut, objects may be left.',

@@ -8,6 +8,7 @@ import { openReach } from './credentials/open.ts';
 import { createVerify } from './credentials/verify.ts';
 import { openCustody } from './custody/open.ts';
 import { abortUnder } from './data/forgotten.ts';
+import { createShares } from './data/shares.ts';
 import { openGrants } from './grants/open.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { leasesLapse } from './principals/lease.ts';
@@ -16,8 +17,9 @@ import { createSweep } from './principals/sweep.ts';
 import { migrate } from './registry/migrations.ts';
 import { openManagedStore } from './upstream/managed.ts';
 
-/** A stream in progress holds one to the upstream. */
-const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4, upstream: 256 };
+const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4 };
+/** To the S3 server, for what is the broker's own. */
+const OWN_UPSTREAM = { custody: 8, upkeep: 16 };
 
 /** What operations need, whether a request or an administrator's command asks for them. */
 export async function openContext(
@@ -36,14 +38,16 @@ export async function openContext(
   await closeRegistry(connections);
   await migrate(connections, config.SPACE_NAME);
 
-  const managed = hold(held, await openManagedStore(config, log, CONNECTIONS.upstream));
+  // A request in progress holds one connection; one that was given up may hold its for a moment longer.
+  const upstream = { ...OWN_UPSTREAM, objects: config.OBJECT_CONNECTIONS };
+  const managed = hold(held, await openManagedStore(config, log, upstream));
   const registry = createMetrics();
   const metrics = createBrokerMetrics(registry.registry, connections.count);
   const { custody, reseal } = await openCustody(
     {
       keyringPath: config.CUSTODY_KEYRING_FILE,
       connections,
-      s3: managed.s3,
+      s3: managed.custody,
       space: config.SPACE_NAME,
       log,
       onAlarm: (alarm) => metrics.custodyAlarms.inc({ alarm }),
@@ -58,8 +62,8 @@ export async function openContext(
     space: config.SPACE_NAME,
     places: placeNames(nameKey, config.SPACE_NAME),
     sweep: createSweep({
-      s3: managed.s3,
-      abortUploads: (place) => abortUnder(connections, managed.s3, place),
+      s3: managed.upkeep,
+      abortUploads: (place) => abortUnder(connections, managed.upkeep, place),
     }),
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
     custody,
@@ -71,5 +75,6 @@ export async function openContext(
     failpoint,
   };
   const grants = config.DATA_PLANE_BYOK ? await openGrants(config, context, reach, held) : undefined;
-  return { context, registry, reseal, managed, nameKey, grants };
+  const shares = createShares(config, metrics);
+  return { context, registry, reseal, managed, nameKey, grants, shares };
 }

@@ -112,7 +112,10 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
       const key = logicalKey(call.tenant.room, at.bucket, upload.key) ?? '';
       return {
         key,
-        ...(await client.listParts(upload.key, upload.upstreamId, page, { signal: call.signal })),
+        ...(await client.listParts(upload.key, upload.upstreamId, page, {
+          signal: call.signal,
+          inTurn: call.inTurn,
+        })),
       };
     },
     completeUpload: async (call, at, parts, headers) => {

@@ -13,6 +13,7 @@ import { createDataPlane, type DataPlane, type PlaneOptions } from './plane.ts';
 import { createQuota } from './quota/allowance.ts';
 import { createRecount } from './quota/recount.ts';
 import { createSeal, type DataKeys } from './seal.ts';
+import type { Shares } from './shares.ts';
 import { createObjectStore } from './store.ts';
 import { abortStrays } from './strays.ts';
 import { createTenants } from './tenants.ts';
@@ -22,6 +23,10 @@ export interface OpenOptions {
   readonly connections: Connections;
   /** The Space's bucket. */
   readonly s3: S3Client;
+  /** The same, over connections of its own. */
+  readonly upkeep: S3Client;
+  readonly shares: Shares;
+  readonly counts: Pick<BrokerMetrics, 'slowEnded'>;
   /** What cursors and S3 keys are derived from; the same for every replica. */
   readonly secret: Secret<Buffer>;
   readonly defaultQuotaBytes: number;
@@ -55,13 +60,23 @@ const CREDENTIALS_MS = 60 * 60 * 1000;
 
 /** Puts the data plane together. */
 export function openDataPlane(options: OpenOptions): OpenedPlane {
-  const { connections, s3, log, grants, entryBytes, counters, now = () => new Date() } = options;
+  const {
+    connections,
+    s3,
+    upkeep,
+    shares,
+    log,
+    grants,
+    entryBytes,
+    counters,
+    now = () => new Date(),
+  } = options;
   const keys = dataKeys(options.secret);
   const tenants = createTenants(connections.lookup, options.defaultQuotaBytes);
   const quota = createQuota({
     registry: connections,
     log,
-    recount: createRecount({ registry: connections, client: s3, entryBytes }),
+    recount: createRecount({ registry: connections, client: upkeep, entryBytes }),
     onEvent: (event) =>
       event === 'refused' ? counters.quotaRefusals.inc({ limit: 'bytes' }) : counters.doubtedWrites.inc(),
   });
@@ -71,7 +86,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
   });
   const managed = createObjectStore(s3, uploads, { quota, entryBytes });
-  const store = grants === undefined ? managed : createGrantedStore(managed, grants);
+  const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
   const cursors = createSeal(keys, 'cursor');
 
   const plane = createDataPlane({
@@ -100,6 +115,10 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     }),
     tenants,
     limits: options.limits,
+    places: shares.places,
+    documents: shares.documents,
+    turns: shares.turns,
+    onSlow: (reason) => options.counts.slowEnded.inc({ reason }),
     ...(options.pace === undefined ? {} : { pace: options.pace }),
     log,
     metrics: options.metrics,
@@ -115,7 +134,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
         run: (stopping) =>
           abortForgotten(
             connections,
-            s3,
+            upkeep,
             { afterSeconds: FORGOTTEN_SECONDS, log, onGivenUp: () => counters.uploadsGivenUp.inc() },
             stopping,
           ),
@@ -124,7 +143,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
         name: 'stray uploads',
         gapMs: 3_600_000,
         run: (stopping) =>
-          abortStrays(connections, s3, { afterSeconds: FORGOTTEN_SECONDS, now, log }, stopping),
+          abortStrays(connections, upkeep, { afterSeconds: FORGOTTEN_SECONDS, now, log }, stopping),
       },
     ],
     close: async () => {

@@ -6,9 +6,11 @@ interface Transfer {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** The caller moved too little for too long. */
-  readonly onSlow: () => void;
+  readonly onSlow: (why: Slow) => void;
   /** Called now and then while the transfer lasts. */
   readonly onRecheck: () => void;
+  /** Whether others wait for the place that this one holds, and hold less than its owner. */
+  readonly isPressed?: () => boolean;
 }
 
 export interface Pace {
@@ -24,28 +26,58 @@ export interface PaceOptions {
   /** A caller who moves fewer than `leastBytes` in this time is let go. */
   readonly windowMs: number;
   readonly leastBytes: number;
+  /** The same while others wait, for as many transfers in a tick as wait. */
+  readonly pressedWindowMs: number;
+  readonly pressedLeastBytes: number;
 }
+
+/** What one is let go for. */
+export type Slow = 'idle' | 'contended';
 
 const DEFAULTS: PaceOptions = {
   tickMs: 5_000,
   recheckMs: 10_000,
   windowMs: 60_000,
   leastBytes: 64 * 1024,
+  pressedWindowMs: 10_000,
+  pressedLeastBytes: 640 * 1024,
 };
 
 interface Watched extends Transfer, Bagged {
   bytes: number;
   since: number;
   checkedAt: number;
+  /** The same as the first two, for the window under pressure. */
+  pressedBytes: number;
+  pressedSince: number;
 }
 
-/** Looks at sockets instead of counting chunks: the fast path stays free of it. */
-export function createPace(options: Partial<PaceOptions> = {}, now = () => performance.now()): Pace {
-  const { tickMs, recheckMs, windowMs, leastBytes } = { ...DEFAULTS, ...options };
+/**
+ * Looks at sockets instead of counting chunks: the fast path stays free of it. `waiting` says how many wait for a place
+ * that a transfer holds.
+ */
+export function createPace(
+  options: Partial<PaceOptions> = {},
+  { waiting = () => 0, now = () => performance.now() }: { waiting?: () => number; now?: () => number } = {},
+): Pace {
+  const { tickMs, recheckMs, windowMs, leastBytes, pressedWindowMs, pressedLeastBytes } = {
+    ...DEFAULTS,
+    ...options,
+  };
   const watched = new Bag<Watched>();
+
+  /** Has it moved too little for the time that others wait? Asked once in each window. */
+  function isLaggard(one: Watched, bytes: number, at: number): boolean {
+    if (at - one.pressedSince < pressedWindowMs) return false;
+    const slow = bytes - one.pressedBytes < pressedLeastBytes;
+    one.pressedBytes = bytes;
+    one.pressedSince = at;
+    return slow && waitsForCaller(one) && one.isPressed?.() === true;
+  }
 
   const timer = setInterval(() => {
     const at = now();
+    let toEnd = waiting();
     for (const one of watched.all()) {
       if (at - one.checkedAt >= recheckMs) {
         one.checkedAt = at;
@@ -57,7 +89,13 @@ export function createPace(options: Partial<PaceOptions> = {}, now = () => perfo
         one.since = at;
       } else if (at - one.since >= windowMs) {
         watched.remove(one);
-        one.onSlow();
+        one.onSlow('idle');
+        continue;
+      }
+      if (isLaggard(one, bytes, at) && toEnd > 0) {
+        toEnd -= 1;
+        watched.remove(one);
+        one.onSlow('contended');
       }
     }
   }, tickMs);
@@ -65,7 +103,16 @@ export function createPace(options: Partial<PaceOptions> = {}, now = () => perfo
 
   return {
     watch: (transfer) => {
-      const one = { ...transfer, at: -1, bytes: moved(transfer), since: now(), checkedAt: now() };
+      const [bytes, since] = [moved(transfer), now()];
+      const one = {
+        ...transfer,
+        at: -1,
+        bytes,
+        since,
+        checkedAt: since,
+        pressedBytes: bytes,
+        pressedSince: since,
+      };
       watched.add(one);
       return () => watched.remove(one);
     },

@@ -1,19 +1,45 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Logger, RateLimit, refusal, ServiceError, type ServiceMetrics } from '@space/broker-kit';
+import {
+  type GiveBack,
+  type Logger,
+  RateLimit,
+  refusal,
+  ServiceError,
+  type ServiceMetrics,
+  type SharedPlaces,
+} from '@space/broker-kit';
 import { toServiceError } from '../upstream/errors.ts';
+import type { InTurn } from '../upstream/sinks.ts';
 import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
-import { createPace, type PaceOptions } from './pace.ts';
+import { createPace, type PaceOptions, type Slow } from './pace.ts';
+import type { Call } from './store.ts';
 import type { Tenant, Tenants } from './tenants.ts';
+import type { Turns } from './turns.ts';
 
 /** What both protocols ask of the plane. */
 export interface Gate {
   /**
-   * Lets an exchange in, or throws: the one refusal for nobody, `rate_limited` for too many or too much at once. Called
-   * exactly once, before anything of the request but its credential was looked at.
+   * Lets an exchange in, or throws: the one refusal for nobody, `rate_limited` for too many or too much at once,
+   * `unavailable` when it has waited for a place among all and there was none. Called exactly once, before anything of
+   * the request but its credential was looked at.
    */
-  admit(exchange: Exchange, tenant: Tenant | undefined): Tenant;
+  admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant>;
+  /** What the store is told of who asks. */
+  callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): Call;
+  /**
+   * Lets a body be read that is one document of at most so many bytes; in few at once where they are large, and within
+   * a time. Until `done`, which has to be called.
+   */
+  document(exchange: Exchange, bytes: number): Promise<Document>;
   /** Watches a body in either direction until the exchange ends; the caller's wait for 100 ends here. */
   transfer(exchange: Exchange): void;
+}
+
+/** A document that is being read. */
+interface Document {
+  /** Every piece of work for it. */
+  readonly inTurn: InTurn;
+  readonly done: () => void;
 }
 
 export interface PlaneOptions {
@@ -25,6 +51,12 @@ export interface PlaneOptions {
     /** Requests of one Capsule at the same time. */
     readonly streams: number;
   };
+  /** Of requests at the same time: one holds at most one connection to the Space's bucket. */
+  readonly places: SharedPlaces;
+  /** Of large documents. */
+  readonly documents: SharedPlaces;
+  readonly turns: Turns;
+  readonly onSlow?: (why: Slow) => void;
   readonly pace?: Partial<PaceOptions>;
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
@@ -39,20 +71,23 @@ export interface DataPlane {
 
 /** How long a caller whose request was refused may go on sending before the connection is cut. */
 const LINGER_MS = 2_000;
+/** Larger documents are few at once. */
+const SMALL_DOCUMENT = 16 * 1024;
+/** How long a document may take to come in. */
+const DOCUMENT_MS = 60_000;
 
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
 export function createDataPlane(options: PlaneOptions): DataPlane {
-  const { log, metrics, limits, tenants } = options;
-  const pace = createPace(options.pace);
+  const { log, metrics, limits, tenants, places, documents, turns } = options;
+  const pace = createPace(options.pace, { waiting: () => places.waiting });
   const callerLimit = new RateLimit(limits.caller);
   const failureLimit = new RateLimit(limits.refusals);
-  const streams = new Map<string, number>();
   let draining = false;
 
-  const gate: Gate = { admit, transfer };
+  const gate: Gate = { admit, callOf, document, transfer };
   const { json, s3 } = options.protocols(gate);
 
-  function admit(exchange: Exchange, tenant: Tenant | undefined): Tenant {
+  async function admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant> {
     const wait =
       tenant === undefined
         ? failureLimit.take(exchange.request.socket.remoteAddress ?? '')
@@ -62,16 +97,42 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     exchange.tenant = tenant;
     // Gone while we looked it up: nothing would ever give its place among the streams back.
     if (exchange.abort.signal.aborted) throw new ServiceError('invalid_request', 'caller gone');
-    const running = streams.get(tenant.place) ?? 0;
-    if (running >= limits.streams)
+    if (places.heldBy(tenant.place) >= limits.streams)
       throw new ServiceError('rate_limited', 'too many requests at once', { retryAfter: 1 });
-    streams.set(tenant.place, running + 1);
-    exchange.release = () => {
-      const left = (streams.get(tenant.place) ?? 1) - 1;
-      if (left > 0) streams.set(tenant.place, left);
-      else streams.delete(tenant.place);
-    };
+    const release = await places.take(tenant.place, exchange.abort.signal);
+    if (exchange.abort.signal.aborted) {
+      release();
+      throw new ServiceError('invalid_request', 'caller gone');
+    }
+    exchange.release = release;
     return tenant;
+  }
+
+  function callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): Call {
+    return {
+      tenant,
+      signal: exchange.abort.signal,
+      grant,
+      inTurn: (act) => turns.run(tenant.place, act),
+      isElsewhere: () => exchange.release?.(),
+    };
+  }
+
+  async function document(exchange: Exchange, bytes: number): Promise<Document> {
+    const key = exchange.tenant?.place ?? '';
+    const { signal } = exchange.abort;
+    const back: GiveBack = bytes > SMALL_DOCUMENT ? await documents.take(key, signal) : () => undefined;
+    const late = setTimeout(
+      () => end(exchange, new ServiceError('invalid_request', 'too slow')),
+      DOCUMENT_MS,
+    );
+    const done = () => {
+      clearTimeout(late);
+      back();
+    };
+    exchange.response.once('close', done);
+    transfer(exchange);
+    return { inTurn: (act) => turns.run(key, act), done };
   }
 
   function transfer(exchange: Exchange): void {
@@ -81,7 +142,13 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     const stop = pace.watch({
       request,
       response,
-      onSlow: () => end(exchange, new ServiceError('invalid_request', 'too slow')),
+      onSlow: (why) => {
+        options.onSlow?.(why);
+        end(exchange, new ServiceError('invalid_request', `too slow: ${why}`));
+      },
+      isPressed: () =>
+        tenant !== undefined &&
+        places.heldBy(tenant.place) > (places.leastOfWaiting ?? Number.POSITIVE_INFINITY),
       // Its principal may have been retired since it was let in.
       onRecheck: () => {
         if (tenant === undefined) return;

@@ -3,6 +3,7 @@ import { ServiceError } from '@space/broker-kit';
 import type { Headers, ListedObject, Part, S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Head } from '../upstream/relay.ts';
+import type { InTurn } from '../upstream/sinks.ts';
 import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './address.ts';
 import { UPSTREAM_METADATA as METADATA, objectHeaders } from './headers.ts';
 import { isMarker, type KeyPrefix, type ObjectKey } from './keys.ts';
@@ -18,6 +19,10 @@ export interface Call {
   readonly signal: AbortSignal;
   /** The text that came as a grant; nobody has looked at it yet. */
   readonly grant?: string | undefined;
+  /** Whose turns the documents of its answers are read in. */
+  readonly inTurn?: InTurn;
+  /** Its objects are not in the Space's bucket: gives back the place among those who wait for that. */
+  readonly isElsewhere?: () => void;
 }
 
 export interface Place {
@@ -172,7 +177,7 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: W
       const { room } = call.tenant;
       const failed = await client.deleteMany(
         keys.map((key) => physicalKey(room, bucket, key)),
-        { signal: call.signal },
+        { signal: call.signal, inTurn: call.inTurn },
       );
       const left = failed.filter(({ code }) => code !== NO_MARKER);
       return new Set(left.map(({ key }) => logicalKey(room, bucket, key) ?? ''));
@@ -187,7 +192,7 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: W
           after: after === undefined ? undefined : physicalPrefix(room, bucket, after),
           limit,
         },
-        { signal: call.signal },
+        { signal: call.signal, inTurn: call.inTurn },
       );
       const own = (key: string) => logicalKey(room, bucket, key) ?? [];
       return {

@@ -5,8 +5,16 @@ import { objectHeaders, type Received } from '../data/headers.ts';
 import { decodePath, type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import type { Call } from '../data/store.ts';
-import { parseXml, type XmlElement, XmlError, type XmlNode, xmlDocument } from '../upstream/xml.ts';
-import { type FrontBody, frontBody, readBody } from './body.ts';
+import { readSlices } from '../upstream/sinks.ts';
+import {
+  type XmlElement,
+  XmlError,
+  type XmlNode,
+  XmlReader,
+  type XmlShape,
+  xmlDocument,
+} from '../upstream/xml.ts';
+import { type FrontBody, frontBody } from './body.ts';
 import { FrontError } from './errors.ts';
 import { noSuchBucket } from './headers.ts';
 import type { S3Match, S3Operation } from './routes.ts';
@@ -14,7 +22,6 @@ import type { Verified } from './signature.ts';
 
 /** How S3 clients name their own metadata. */
 export const METADATA = 'x-amz-meta-';
-const DOCUMENT_LIMIT = 2 * 1024 * 1024;
 
 /** A request that was let in: what its operation reads from it, and how it answers. */
 export interface Admitted extends S3Match {
@@ -58,16 +65,20 @@ export function ownHeaders(headers: Received): Record<string, string> {
   return objectHeaders(changed, METADATA);
 }
 
-/** The XML of a request's body, whose root has this name. */
-export async function document(gate: Gate, one: Admitted, root: string): Promise<XmlNode> {
+/** The XML of a request's body, of at most `limit` bytes; read as it comes, and no further than it is what it must be. */
+export async function document(gate: Gate, one: Admitted, shape: XmlShape, limit: number): Promise<XmlNode> {
   const body = bodyOf(one);
-  gate.transfer(one.exchange);
-  const bytes = await readBody(body, DOCUMENT_LIMIT);
+  if (body.length > limit) throw new ServiceError('too_large', 'body over the limit');
+  const { done, inTurn } = await gate.document(one.exchange, body.length);
+  const reader = new XmlReader(shape);
   try {
-    return parseXml(bytes, root);
+    for await (const chunk of body.stream as AsyncIterable<Buffer>) await readSlices(chunk, reader, inTurn);
+    return await inTurn(() => reader.end());
   } catch (error) {
     if (error instanceof XmlError) throw malformed();
     throw error;
+  } finally {
+    done();
   }
 }
 

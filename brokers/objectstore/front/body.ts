@@ -71,14 +71,6 @@ export function frontBody(
   };
 }
 
-/** The whole of a small body. */
-export async function readBody(body: FrontBody, limit: number): Promise<Buffer> {
-  if (body.length > limit) throw new ServiceError('too_large', 'body over the limit');
-  const chunks: Buffer[] = [];
-  for await (const chunk of body.stream as AsyncIterable<Buffer>) chunks.push(chunk);
-  return Buffer.concat(chunks);
-}
-
 function lengthOf(headers: Received, name: string): number {
   const text = headers.get(name);
   if (text === undefined) throw new ServiceError('length_required', 'no length');

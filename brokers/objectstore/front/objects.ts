@@ -4,7 +4,14 @@ import { deleteCondition, writeConditions } from '../data/headers.ts';
 import { type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
-import { childrenOf, isXmlText, textOf, type XmlElement, type XmlNode } from '../upstream/xml.ts';
+import {
+  childrenOf,
+  isXmlText,
+  textOf,
+  type XmlElement,
+  type XmlNode,
+  type XmlShape,
+} from '../upstream/xml.ts';
 import {
   answer,
   bodyOf,
@@ -54,9 +61,9 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
     },
     DeleteObjects: async (one) => {
       const bucket = bucketOf(one);
-      const node = await document(gate, one, 'Delete');
+      const node = await document(gate, one, DELETE, MIB);
       const asked = childrenOf(node, 'Object').map(askedOf);
-      if (asked.length < 1 || asked.length > MAX_KEYS) throw malformed();
+      if (asked.length < 1) throw malformed();
       const valid = asked.flatMap(({ key }) => key ?? []);
       const failed = valid.length === 0 ? new Set<string>() : await store.deleteMany(one.call, bucket, valid);
       const quiet = textOf(node, 'Quiet') === 'true';
@@ -86,6 +93,9 @@ function askedOf(node: XmlNode): Asked {
   const key = parseKey(text);
   return key === undefined ? { text, refused: 'InvalidArgument' } : { text, key };
 }
+
+const DELETE: XmlShape = { root: 'Delete', items: ['Object'], most: MAX_KEYS };
+const MIB = 1024 * 1024;
 
 const LIMITED = ['VersionId', 'ETag', 'LastModifiedTime', 'Size'];
 

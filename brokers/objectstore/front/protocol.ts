@@ -59,11 +59,11 @@ export function createS3Protocol(options: FrontOptions): Protocol {
   }
 
   /** Lets in who signed in time. Who did not is refused as anybody, but told why. */
-  function admit(exchange: Exchange, who: Signer | undefined): Caller {
+  async function admit(exchange: Exchange, who: Signer | undefined): Promise<Caller> {
     if (who !== undefined && typeof who.verified !== 'string')
-      return { ...who, verified: who.verified, tenant: gate.admit(exchange, who.tenant) };
+      return { ...who, verified: who.verified, tenant: await gate.admit(exchange, who.tenant) };
     try {
-      gate.admit(exchange, undefined);
+      await gate.admit(exchange, undefined);
     } catch (error) {
       if (who === undefined || !(error instanceof ServiceError) || error.code !== 'forbidden') throw error;
       throw untimelyError(who.verified as Untimely, presignedSeconds);
@@ -75,14 +75,14 @@ export function createS3Protocol(options: FrontOptions): Protocol {
     serve: async (exchange) => {
       const { request } = exchange;
       exchange.operation = 's3';
-      const { tenant, headers, verified, query, claim } = admit(exchange, await authenticate(exchange));
+      const { tenant, headers, verified, query, claim } = await admit(exchange, await authenticate(exchange));
       const match = matchS3(request.method ?? '', exchange.path, query, headers.has('x-amz-copy-source'));
       exchange.operation = `s3.${match.operation}`;
       if (claim.expires !== undefined && !PRESIGNED.has(match.operation))
         throw notImplemented('this operation by a presigned URL');
       // The bucket is there, whatever it was to be made like.
       if (match.operation !== 'CreateBucket') checkS3Headers(headers);
-      const call = { tenant, signal: exchange.abort.signal, grant: grantOf(headers) };
+      const call = gate.callOf(exchange, tenant, grantOf(headers));
       await handlers[match.operation]({ ...match, exchange, call, headers, verified });
     },
     refuse: (exchange, error) => {

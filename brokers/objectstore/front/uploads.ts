@@ -7,7 +7,7 @@ import type { ObjectKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
 import { S3Error } from '../upstream/errors.ts';
-import { childrenOf, textOf, type XmlNode } from '../upstream/xml.ts';
+import { childrenOf, textOf, type XmlNode, type XmlShape } from '../upstream/xml.ts';
 import {
   type Admitted,
   answer,
@@ -32,6 +32,9 @@ type Name =
 
 /** What all parts weigh together, as the caller counted. */
 const OBJECT_SIZE = 'x-amz-mp-object-size';
+const COMPLETE: XmlShape = { root: 'CompleteMultipartUpload', items: ['Part'], most: 10_000 };
+/** So many parts with a checksum each. */
+const COMPLETE_BYTES = 2 * 1024 * 1024;
 const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
 const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
 
@@ -95,7 +98,7 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
     },
     CompleteMultipartUpload: async (one) => {
       const at = uploadOf(one);
-      const parts = partsOf(await document(gate, one, 'CompleteMultipartUpload'));
+      const parts = partsOf(await document(gate, one, COMPLETE, COMPLETE_BYTES));
       const { 'content-md5': _checked, ...conditions } = writeConditions(one.headers);
       const headers = { ...conditions, ...sizeOf(one) };
       const { key, etag } = await store.completeUpload(one.call, at, parts, headers).catch(judgeSize);
@@ -140,7 +143,7 @@ function partsOf(node: XmlNode): readonly { readonly number: number; readonly et
     number: numberOf(textOf(child, 'PartNumber'), 0, 1, 10_000),
     etag: `"${ETAG.exec(textOf(child, 'ETag') ?? '')?.[1] ?? ''}"`,
   }));
-  if (parts.length < 1 || parts.length > 10_000) throw malformed();
+  if (parts.length < 1) throw malformed();
   if (parts.some(({ number }, i) => i > 0 && number <= (parts[i - 1]?.number ?? 0)))
     throw new FrontError('invalid_request', { status: 400, code: 'InvalidPartOrder' }, 'order of parts');
   return parts;

@@ -4,9 +4,10 @@ import type { Dispatcher } from 'undici';
 import { encodePath } from './encode.ts';
 import { S3Error } from './errors.ts';
 import type { Head } from './relay.ts';
+import { ANSWER_TOO_LARGE, atOnce, type InTurn } from './sinks.ts';
 import type { Target } from './target.ts';
-import { type Ask, checkBody, createTransport } from './transport.ts';
-import { childrenOf, parseXml, textOf, type XmlNode, xmlDocument } from './xml.ts';
+import { type Ask, createTransport } from './transport.ts';
+import { childrenOf, textOf, type XmlNode, xmlDocument } from './xml.ts';
 
 interface Body {
   readonly stream: Readable;
@@ -20,6 +21,8 @@ export type Headers = Readonly<Record<string, string>>;
 interface Options {
   readonly headers?: Headers;
   readonly signal?: AbortSignal | undefined;
+  /** Whose turns an answer is read in. */
+  readonly inTurn?: InTurn | undefined;
 }
 
 interface ReadOptions extends Options {
@@ -119,6 +122,13 @@ export interface S3Client {
   ): Promise<{ readonly uploads: readonly OpenUploadUpstream[]; readonly next: string | undefined }>;
 }
 
+/** Of a document without items. */
+const FIELDS_LIMIT = 64 * 1024;
+/** Of an item in a document: a key of 1,024 bytes, each of them escaped, and what else is told of it. */
+const ITEM_LIMIT = 7 * 1024;
+/** Of a whole list. A page that is longer is asked for again in halves; at 1 KiB an item it never is. */
+const LISTING_LIMIT = 2 * 1024 * 1024;
+
 /** Whether a segment is longer than S3 servers take that keep objects as files. */
 function isLong(key: string): boolean {
   return key.split('/').some((segment) => Buffer.byteLength(segment) > 255);
@@ -132,11 +142,25 @@ export function createS3Client(
   const transport = createTransport(target, dispatcher, now);
   const source = (key: string) => `/${target.bucket}/${encodePath(key)}`;
 
-  async function document(ask: Ask, root: string): Promise<XmlNode> {
-    const { body } = await transport.small(ask);
-    checkBody(body);
-    return parseXml(body, root);
-  }
+  /** A document of a few fields. */
+  const fields = (ask: Ask, root: string) =>
+    transport.document(ask, {
+      shape: { root, items: [], most: 0 },
+      limit: FIELDS_LIMIT,
+      inTurn: atOnce,
+    });
+
+  /** One that lists: no more items than were asked for, and no more bytes than these can have. */
+  const listing = (
+    ask: Ask,
+    shape: { readonly root: string; readonly items: readonly string[]; readonly most: number },
+    inTurn: InTurn = atOnce,
+  ) =>
+    transport.document(ask, {
+      shape,
+      limit: Math.min(LISTING_LIMIT, FIELDS_LIMIT + shape.most * ITEM_LIMIT),
+      inTurn,
+    });
 
   return {
     createBucket: async ({ headers = {}, signal } = {}) => {
@@ -167,41 +191,47 @@ export function createS3Client(
     delete: async (key, { headers = {}, signal } = {}) => {
       await transport.small({ method: 'DELETE', key, headers, signal });
     },
-    deleteMany: async (keys, { signal } = {}) => {
+    deleteMany: async (keys, { signal, inTurn } = {}) => {
       const objects = keys.map((key) => ['Object', [['Key', key]]] as const);
       const body = Buffer.from(xmlDocument('Delete', [...objects, ['Quiet', true]]));
       const headers = {
         'content-type': 'application/xml',
         'content-md5': createHash('md5').update(body).digest('base64'),
       };
-      const answer = await document(
+      // What was deleted is not to be told, and some tell it.
+      const items = { items: ['Error', 'Deleted'], most: keys.length };
+      const answer = await listing(
         { method: 'POST', query: { delete: '' }, headers, body, signal },
-        'DeleteResult',
+        { root: 'DeleteResult', ...items },
+        inTurn,
       );
       return childrenOf(answer, 'Error').map((node) => ({
         key: textOf(node, 'Key') ?? '',
         code: textOf(node, 'Code') ?? 'Unknown',
       }));
     },
-    list: async ({ prefix, delimiter, token, after, limit }, { signal } = {}) => {
-      const query = {
-        'list-type': '2',
-        'max-keys': String(limit),
-        prefix,
-        ...(delimiter === undefined ? {} : { delimiter }),
-        ...(token === undefined ? {} : { 'continuation-token': token }),
-        ...(after === undefined ? {} : { 'start-after': after }),
-      };
-      const answer = await document({ method: 'GET', query, signal }, 'ListBucketResult');
-      return pageOf(answer);
+    list: (query, { signal, inTurn } = {}) => {
+      const { prefix, delimiter, token, after } = query;
+      return inHalves(query.limit, async (limit) => {
+        const asked = {
+          'list-type': '2',
+          'max-keys': String(limit),
+          prefix,
+          ...(delimiter === undefined ? {} : { delimiter }),
+          ...(token === undefined ? {} : { 'continuation-token': token }),
+          ...(after === undefined ? {} : { 'start-after': after }),
+        };
+        const shape = { root: 'ListBucketResult', items: ['Contents', 'CommonPrefixes'], most: limit };
+        return pageOf(await listing({ method: 'GET', query: asked, signal }, shape, inTurn));
+      });
     },
     copy: async (from, to, { headers = {}, signal } = {}) => {
       const all = { ...headers, 'x-amz-copy-source': source(from) };
-      return copied(await document({ method: 'PUT', key: to, headers: all, signal }, 'CopyObjectResult'));
+      return copied(await fields({ method: 'PUT', key: to, headers: all, signal }, 'CopyObjectResult'));
     },
     createUpload: async (key, { headers = {}, signal } = {}) => {
       const ask: Ask = { method: 'POST', key, query: { uploads: '' }, headers, signal };
-      const id = textOf(await document(ask, 'InitiateMultipartUploadResult'), 'UploadId');
+      const id = textOf(await fields(ask, 'InitiateMultipartUploadResult'), 'UploadId');
       if (id === undefined || id === '') throw new S3Error('answered', 200, 'NoUploadId');
       return id;
     },
@@ -214,20 +244,23 @@ export function createS3Client(
       const query = { partNumber: String(to.number), uploadId: to.upload };
       const all = { ...headers, 'x-amz-copy-source': source(from) };
       return copied(
-        await document({ method: 'PUT', key: to.key, query, headers: all, signal }, 'CopyPartResult'),
+        await fields({ method: 'PUT', key: to.key, query, headers: all, signal }, 'CopyPartResult'),
       );
     },
-    listParts: async (key, upload, { after, limit }, { signal } = {}) => {
+    listParts: async (key, upload, { after, limit }, { signal, inTurn } = {}) => {
       const query = { uploadId: upload, 'part-number-marker': String(after), 'max-parts': String(limit) };
-      const answer = await document({ method: 'GET', key, query, signal }, 'ListPartsResult');
+      const shape = { root: 'ListPartsResult', items: ['Part'], most: limit };
+      const answer = await listing({ method: 'GET', key, query, signal }, shape, inTurn);
       const parts = childrenOf(answer, 'Part').map((node) => ({
         number: Number(textOf(node, 'PartNumber')),
         etag: textOf(node, 'ETag') ?? '',
         size: Number(textOf(node, 'Size') ?? 0),
         modified: textOf(node, 'LastModified') ?? '',
       }));
-      const truncated = textOf(answer, 'IsTruncated') === 'true';
-      return { parts, next: truncated ? Number(textOf(answer, 'NextPartNumberMarker')) : undefined };
+      const next = nextOf(answer, 'NextPartNumberMarker');
+      if (next === undefined) return { parts, next };
+      if (!/^[0-9]{1,5}$/.test(next)) throw noNextToken();
+      return { parts, next: Number(next) };
     },
     completeUpload: async (key, upload, parts, { headers = {}, signal } = {}) => {
       const listed = parts.map(
@@ -249,32 +282,62 @@ export function createS3Client(
         body,
         signal,
       };
-      return { etag: textOf(await document(ask, 'CompleteMultipartUploadResult'), 'ETag') ?? '' };
+      return { etag: textOf(await fields(ask, 'CompleteMultipartUploadResult'), 'ETag') ?? '' };
     },
     abortUpload: async (key, upload, { signal } = {}) => {
       await transport.small({ method: 'DELETE', key, query: { uploadId: upload }, signal });
     },
-    listUploads: async ({ prefix, after, limit }, { signal } = {}) => {
-      const query = {
-        uploads: '',
-        prefix,
-        'max-uploads': String(limit),
-        ...(after === undefined ? {} : { 'key-marker': after }),
-      };
-      const answer = await document({ method: 'GET', query, signal }, 'ListMultipartUploadsResult');
-      const uploads = childrenOf(answer, 'Upload').map((node) => ({
-        key: textOf(node, 'Key') ?? '',
-        id: textOf(node, 'UploadId') ?? '',
-        initiated: new Date(textOf(node, 'Initiated') ?? ''),
-      }));
-      const truncated = textOf(answer, 'IsTruncated') === 'true';
-      return { uploads, next: truncated ? textOf(answer, 'NextKeyMarker') : undefined };
-    },
+    listUploads: ({ prefix, after, limit: most }, { signal, inTurn } = {}) =>
+      inHalves(most, async (limit) => {
+        const query = {
+          uploads: '',
+          prefix,
+          'max-uploads': String(limit),
+          ...(after === undefined ? {} : { 'key-marker': after }),
+        };
+        const shape = {
+          root: 'ListMultipartUploadsResult',
+          items: ['Upload', 'CommonPrefixes'],
+          most: limit,
+        };
+        const answer = await listing({ method: 'GET', query, signal }, shape, inTurn);
+        const uploads = childrenOf(answer, 'Upload').map((node) => ({
+          key: textOf(node, 'Key') ?? '',
+          id: textOf(node, 'UploadId') ?? '',
+          initiated: new Date(textOf(node, 'Initiated') ?? ''),
+        }));
+        return { uploads, next: nextOf(answer, 'NextKeyMarker') };
+      }),
   };
 }
 
 function partOf(part: number | undefined): Pick<Ask, 'query'> {
   return part === undefined ? {} : { query: { partNumber: String(part) } };
+}
+
+/** Asks for fewer where so many are more than an answer may be. */
+async function inHalves<T>(limit: number, ask: (limit: number) => Promise<T>): Promise<T> {
+  try {
+    return await ask(limit);
+  } catch (error) {
+    const fewer = Math.floor(limit / 2);
+    // So few are never too much: whoever says more than that says it of something else.
+    if (!(error instanceof S3Error && error.code === ANSWER_TOO_LARGE) || limit * ITEM_LIMIT < LISTING_LIMIT)
+      throw error;
+    return inHalves(fewer, ask);
+  }
+}
+
+/** Where a list goes on; undefined where it ends. One that says that it goes on must say where. */
+function nextOf(answer: XmlNode, name: string): string | undefined {
+  if (textOf(answer, 'IsTruncated') !== 'true') return undefined;
+  const next = textOf(answer, name);
+  if (next === undefined || next === '') throw noNextToken();
+  return next;
+}
+
+function noNextToken(): S3Error {
+  return new S3Error('answered', 200, 'NoNextToken');
 }
 
 function pageOf(answer: XmlNode): Page {
@@ -285,8 +348,7 @@ function pageOf(answer: XmlNode): Page {
     modified: textOf(node, 'LastModified') ?? '',
   }));
   const prefixes = childrenOf(answer, 'CommonPrefixes').map((node) => textOf(node, 'Prefix') ?? '');
-  const truncated = textOf(answer, 'IsTruncated') === 'true';
-  return { objects, prefixes, next: truncated ? textOf(answer, 'NextContinuationToken') : undefined };
+  return { objects, prefixes, next: nextOf(answer, 'NextContinuationToken') };
 }
 
 function copied(answer: XmlNode): { readonly etag: string; readonly modified: string } {

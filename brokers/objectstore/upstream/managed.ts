@@ -9,6 +9,9 @@ import { createPool } from './pool.ts';
 /** The Space's own bucket, under the Space-managed credential as its files have it now. */
 export interface ManagedStore {
   readonly s3: S3Client;
+  /** The same bucket over connections of their own: what tenants have under way delays none of it. */
+  readonly custody: S3Client;
+  readonly upkeep: S3Client;
   /** Looks at the credential's files now instead of in a moment. */
   refresh(): Promise<void>;
   close(): Promise<void>;
@@ -17,8 +20,20 @@ export interface ManagedStore {
 /** How long a changed key may take to prove itself. */
 const TRY_OUT_MS = 10_000;
 
-/** For the broker's own small objects a few connections do; tenants' bodies have a pool of their own. */
-export async function openManagedStore(config: Config, log: Logger, connections = 8): Promise<ManagedStore> {
+/** Connections at most, for each purpose. For the broker's own small objects a few do. */
+export interface ManagedConnections {
+  readonly objects: number;
+  readonly custody: number;
+  readonly upkeep: number;
+}
+
+const FEW: ManagedConnections = { objects: 8, custody: 4, upkeep: 4 };
+
+export async function openManagedStore(
+  config: Config,
+  log: Logger,
+  connections: ManagedConnections = FEW,
+): Promise<ManagedStore> {
   const bucket = {
     origin: config.S3_ENDPOINT.replace(/\/$/, ''),
     region: config.S3_REGION,
@@ -26,8 +41,12 @@ export async function openManagedStore(config: Config, log: Logger, connections 
     addressing: config.S3_ADDRESSING,
   };
   const ca = config.S3_CA_FILE === undefined ? undefined : await readFile(config.S3_CA_FILE, 'utf8');
-  const pool = createPool(bucket, { connections, ca });
-  const clientOf = (key: () => AccessKey) =>
+  const pools = {
+    objects: createPool(bucket, { connections: connections.objects, ca }),
+    custody: createPool(bucket, { connections: connections.custody, ca }),
+    upkeep: createPool(bucket, { connections: connections.upkeep, ca }),
+  };
+  const clientOf = (key: () => AccessKey, pool: keyof typeof pools) =>
     createS3Client(
       {
         ...bucket,
@@ -38,12 +57,12 @@ export async function openManagedStore(config: Config, log: Logger, connections 
           return key().secret;
         },
       },
-      pool,
+      pools[pool],
     );
   let key: WatchedKey | undefined;
   const close = async () => {
     key?.close();
-    await pool.destroy();
+    await Promise.all(Object.values(pools).map((pool) => pool.destroy()));
   };
   try {
     const watched = await watchKey(
@@ -52,14 +71,18 @@ export async function openManagedStore(config: Config, log: Logger, connections 
         log,
         tryOut: async (next) => {
           const signal = AbortSignal.timeout(TRY_OUT_MS);
-          await clientOf(() => next).list({ prefix: 'space-key/', limit: 1 }, { signal });
+          await clientOf(() => next, 'upkeep').list({ prefix: 'space-key/', limit: 1 }, { signal });
         },
       },
     );
     key = watched;
-    const s3 = clientOf(watched.current);
-    if (config.S3_CREATE_BUCKET) await createBucket(s3, log);
-    return { s3, refresh: watched.refresh, close };
+    const clients = {
+      s3: clientOf(watched.current, 'objects'),
+      custody: clientOf(watched.current, 'custody'),
+      upkeep: clientOf(watched.current, 'upkeep'),
+    };
+    if (config.S3_CREATE_BUCKET) await createBucket(clients.upkeep, log);
+    return { ...clients, refresh: watched.refresh, close };
   } catch (error) {
     await close();
     throw error;

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { Writable } from 'node:stream';
+import { PassThrough, Readable, Writable } from 'node:stream';
 import { portOf } from '@space/broker-kit';
 import { Pool } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../../db/testing/postgres.ts';
-import { type Head, relay } from './relay.ts';
+import { type Head, PATIENCE, relay } from './relay.ts';
 
 const MIB = 1024 * 1024;
 
@@ -27,8 +27,16 @@ afterEach(async () => {
 });
 
 type Patience = NonNullable<Parameters<typeof relay>[1]['patience']>;
-const get = (into: (head: Head) => Writable, signal?: AbortSignal, patience?: Patience) =>
-  relay(pool, { request: { method: 'GET', path: '/' }, signal, ...(patience ? { patience } : {}) }, into);
+const get = (into: (head: Head) => Writable, signal?: AbortSignal, patience?: Partial<Patience>) =>
+  relay(
+    pool,
+    {
+      request: { method: 'GET', path: '/' },
+      signal,
+      ...(patience ? { patience: { ...PATIENCE, ...patience } } : {}),
+    },
+    into,
+  );
 
 /** Counts what is written to it; takes nothing more while it is held. */
 function sink(): { readonly to: Writable; bytes: number; release: () => void } {
@@ -192,4 +200,74 @@ test('an upstream is not given up for a caller that takes nothing', async () => 
   slow.release();
   await done;
   expect(slow.bytes).toBe(8 * MIB);
+});
+
+test('who waits for a connection is let go at once, by abort and by deadline, and the request is never sent', async () => {
+  const asked: string[] = [];
+  let first: ServerResponse | undefined;
+  server.on('request', ({ url }: { url?: string }) => void asked.push(url ?? ''));
+  answer = (response) => {
+    first ??= response;
+    if (first !== response) response.end('hello');
+  };
+  const takes = sink();
+  takes.release();
+  const holder = get(() => takes.to);
+  await until(() => first !== undefined, 'the only connection to be taken');
+  const queued = (path: string, signal?: AbortSignal, patience: Partial<Patience> = {}) =>
+    relay(
+      pool,
+      { request: { method: 'GET', path }, signal, patience: { ...PATIENCE, ...patience } },
+      () => sink().to,
+    );
+  const gone = new AbortController();
+  const aborted = queued('/aborted', gone.signal);
+  const late = queued('/late', undefined, { queueMs: SOON });
+  gone.abort(new Error('gone'));
+  await expect(aborted).rejects.toThrow('gone');
+  await expect(late).rejects.toMatchObject({ code: 'unavailable', retryAfter: 1 });
+  const patient = sink();
+  patient.release();
+  const last = relay(
+    pool,
+    { request: { method: 'GET', path: '/last' }, signal: undefined },
+    () => patient.to,
+  );
+  first?.end('hello');
+  await holder;
+  await last;
+  expect(asked).toEqual(['/', '/last']);
+});
+
+test('a body that its owner brings slowly is waited for, and one that the upstream does not take is given up', async () => {
+  const { promise: taken, resolve } = Promise.withResolvers<void>();
+  answer = (response) => {
+    response.req.resume();
+    response.req.once('end', () => response.end('hello'));
+    resolve();
+  };
+  const slow = new PassThrough();
+  const into = sink();
+  into.release();
+  const put = (body: Readable, bytes: number) =>
+    relay(
+      pool,
+      {
+        request: { method: 'PUT', path: '/', body, headers: { 'content-length': String(bytes) } },
+        signal: undefined,
+        patience: { ...PATIENCE, headMs: SOON },
+      },
+      () => into.to,
+    );
+  const done = put(slow, 2);
+  slow.write('a');
+  await taken;
+  await new Promise((after) => setTimeout(after, 4 * SOON));
+  slow.end('b');
+  await done;
+
+  answer = () => undefined;
+  const flood = Readable.from(Array.from({ length: 64 }, () => Buffer.alloc(MIB)));
+  await expect(put(flood, 64 * MIB)).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' });
+  expect(flood.destroyed).toBe(true);
 });

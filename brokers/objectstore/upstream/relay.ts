@@ -1,4 +1,5 @@
-import type { Writable } from 'node:stream';
+import { Readable, type Writable } from 'node:stream';
+import { ServiceError } from '@space/broker-kit';
 import { type Dispatcher, errors } from 'undici';
 import { free } from './pieces.ts';
 
@@ -14,20 +15,26 @@ interface Sent {
   readonly patience?: Patience;
 }
 
-/** How long an upstream may keep us waiting for its answer, and for each next piece of it; milliseconds. */
-interface Patience {
+/**
+ * How long a request may wait for a connection, and its upstream keep us waiting for its answer and for each next piece
+ * of it; milliseconds. A connection has 5 s to come up, so who waits for longer waits for others.
+ */
+export interface Patience {
+  readonly queueMs: number;
   readonly headMs: number;
   readonly pieceMs: number;
 }
 
-export const PATIENCE: Patience = { headMs: 30_000, pieceMs: 60_000 };
+export const PATIENCE: Patience = { queueMs: 10_000, headMs: 30_000, pieceMs: 60_000 };
 
 /** undici's own timers stay for a second when they are done with, and so become old objects, two for each request. */
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
 
 /**
  * Sends a request, and its answer's body where `into` says, with back-pressure; resolves when all of it was taken.
- * Every download goes this way, so there is nothing in it but the body: undici's own `stream()` does more around each.
+ * Everything that is asked goes this way. undici hears of an abort when it has a connection for the request, which may
+ * be never: here deadline and abort end the wait for it, too, and the request is dropped when its turn comes.
+ * There is nothing in it but the body: undici's own `stream()` does more around each.
  * Who takes a piece copies what it wants to keep: when it says that it has taken it, the piece is freed.
  */
 export function relay(
@@ -40,11 +47,14 @@ export function relay(
     let to: Writable | undefined;
     let failure: { readonly reason: Error } | undefined;
     let late: NodeJS.Timeout | undefined;
+    const body = request.body instanceof Readable ? request.body : undefined;
+    let sending = false;
 
+    /** Whether it is our side that the upstream waits for: who takes the answer, or who brings the request's body. */
+    const isOurTurn = () => (to === undefined ? sending && body?.isPaused() === false : to.writableNeedDrain);
     const wait = (ms: number, error: () => Error) => {
       clearTimeout(late);
-      // While nobody takes what is there, nothing more is asked for.
-      late = setTimeout(() => (to?.writableNeedDrain ? late?.refresh() : fail(error())), ms);
+      late = setTimeout(() => (isOurTurn() ? late?.refresh() : fail(error())), ms);
     };
     const fail = (reason: Error) => {
       if (failure !== undefined) return;
@@ -54,6 +64,8 @@ export function relay(
       reject(reason);
       controller?.abort(reason);
       to?.destroy(reason);
+      // What is left of it is nobody's.
+      body?.destroy();
     };
     const onAbort = () => fail(signal?.reason);
     const onClose = () => {
@@ -64,13 +76,20 @@ export function relay(
 
     if (signal?.aborted) return fail(signal.reason);
     signal?.addEventListener('abort', onAbort);
+    wait(patience.queueMs, noConnection);
     dispatcher.dispatch(
       { ...request, ...UNTIMED },
       {
         onRequestStart: (started) => {
           controller = started;
           if (failure !== undefined) return started.abort(failure.reason);
+          sending = body !== undefined;
           wait(patience.headMs, () => new errors.HeadersTimeoutError());
+        },
+        onBodySent: () => void late?.refresh(),
+        onRequestSent: () => {
+          sending = false;
+          late?.refresh();
         },
         onResponseStart: (answering, status, headers) => {
           if (status < 200) return;
@@ -99,10 +118,12 @@ export function relay(
   });
 }
 
+function noConnection(): ServiceError {
+  return new ServiceError('unavailable', 'no connection to the upstream was free', { retryAfter: 1 });
+}
+
 /** Headers that came twice are not believed. */
-export function single(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): Record<string, string> {
+function single(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
   const result: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
     const value = headers[name];

@@ -1,13 +1,14 @@
-import { type Readable, Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { CODED_PAYLOAD, coded } from './coded.ts';
 import { encode, encodePath } from './encode.ts';
 import { fromTransport, S3Error } from './errors.ts';
-import { type Head, relay, single } from './relay.ts';
+import { type Head, type Patience, relay } from './relay.ts';
 import { createSigner } from './sign.ts';
 import { EMPTY_SHA256, sha256 } from './sigv4.ts';
+import { Collector, DocumentSink, type InTurn, plainCode } from './sinks.ts';
 import { routeOf, type Target } from './target.ts';
-import { parseXml, textOf } from './xml.ts';
+import { parseXml, textOf, type XmlNode, type XmlShape } from './xml.ts';
 
 /** A request for the bucket or one of its keys. */
 export interface Ask {
@@ -20,18 +21,29 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | { readonly stream: Readable; readonly length: number };
   readonly signal?: AbortSignal | undefined;
+  readonly patience?: Patience;
+}
+
+/** A document that is expected in an answer. */
+export interface Expected {
+  readonly shape: XmlShape;
+  /** Bytes. */
+  readonly limit: number;
+  readonly inTurn: InTurn;
 }
 
 export interface Transport {
   readonly bucket: string;
   /** For answers that are small; `limit` is in bytes. Throws S3Error unless the status is 2xx or 304. */
   small(ask: Ask, limit?: number): Promise<Head & { readonly body: Buffer }>;
+  /** The document of a 2xx answer, read as it comes. Throws S3Error for every other, and for an error in its place. */
+  document(ask: Ask, expected: Expected): Promise<XmlNode>;
   /** Sends the body of a 2xx or 304 answer where `into` says, with back-pressure. Throws S3Error otherwise. */
   stream(ask: Ask, into: (head: Head) => Writable): Promise<Head>;
 }
 
-/** The largest answer that is read as a whole: a page of 1,000 keys, each 1,024 bytes and escaped. */
-const SMALL_LIMIT = 8 * 1024 * 1024;
+/** Of answers that say nothing but their head. */
+const SMALL_LIMIT = 64 * 1024;
 const ERROR_LIMIT = 16 * 1024;
 
 /** Signs requests for one bucket and sends them through the dispatcher. */
@@ -59,49 +71,70 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
   }
 
   /** A kept connection may have been closed under us; what changes nothing is asked once more. */
-  async function attempt<T>(ask: Ask, act: () => Promise<T>, begun: () => boolean): Promise<T> {
+  async function attempt(ask: Ask, act: () => Promise<void>, begun: () => boolean): Promise<void> {
     const safe = ask.method === 'GET' || ask.method === 'HEAD';
     try {
-      return await act();
+      await act();
     } catch (error) {
       const failure = fromTransport(error);
       if (!safe || begun() || !(failure instanceof S3Error) || !isStale(failure)) throw failure;
-      return act().catch((again: unknown) => Promise.reject(fromTransport(again)));
+      await act().catch((again: unknown) => Promise.reject(fromTransport(again)));
     }
+  }
+
+  /** The body of a 2xx or 304 answer goes where `into` says; every other answer is thrown. */
+  async function send(ask: Ask, into: (head: Head) => Writable, again = false): Promise<Head> {
+    const { signal, patience } = ask;
+    let head: Head | undefined;
+    let refused: Collector | undefined;
+    const act = () => {
+      head = undefined;
+      refused = undefined;
+      return relay(
+        dispatcher,
+        { request: signed(ask), signal, ...(patience ? { patience } : {}) },
+        (begun) => {
+          head = begun;
+          if (isSuccess(begun.status)) return into(begun);
+          refused = new Collector(ERROR_LIMIT, { cut: true });
+          return refused;
+        },
+      );
+    };
+    await attempt(ask, act, () => head !== undefined && !again);
+    if (head === undefined) throw new S3Error('unreachable', 0, 'Unknown');
+    if (refused !== undefined) throw answered(head.status, refused.bytes());
+    return head;
   }
 
   return {
     bucket: target.bucket,
-    small: (ask, limit = SMALL_LIMIT) =>
-      attempt(
+    small: async (ask, limit = SMALL_LIMIT) => {
+      let body = new Collector(limit);
+      const head = await send(
         ask,
-        async () => {
-          const answer = await dispatcher.request(signed(ask));
-          const head = { status: answer.statusCode, headers: single(answer.headers) };
-          const body = await readUpTo(answer.body, isSuccess(head.status) ? limit : ERROR_LIMIT);
-          if (!isSuccess(head.status)) throw answered(head.status, body);
-          return { ...head, body };
+        () => {
+          body = new Collector(limit);
+          return body;
         },
-        () => false,
-      ),
-    stream: async (ask, into) => {
-      let head: Head | undefined;
-      let refused: Collector | undefined;
-      await attempt(
-        ask,
-        () =>
-          relay(dispatcher, { request: signed(ask), signal: ask.signal }, (begun) => {
-            head = begun;
-            if (isSuccess(begun.status)) return into(begun);
-            refused = new Collector(ERROR_LIMIT);
-            return refused;
-          }),
-        () => head !== undefined,
+        true,
       );
-      if (head === undefined) throw new S3Error('unreachable', 0, 'Unknown');
-      if (refused !== undefined) throw answered(head.status, refused.bytes());
-      return head;
+      return { ...head, body: body.bytes() };
     },
+    document: async (ask, { shape, limit, inTurn }) => {
+      let sink: DocumentSink | undefined;
+      await send(
+        ask,
+        () => {
+          sink = new DocumentSink(shape, limit, inTurn);
+          return sink;
+        },
+        true,
+      );
+      if (sink === undefined) throw new S3Error('unreachable', 0, 'Unknown');
+      return sink.document();
+    },
+    stream: (ask, into) => send(ask, into),
   };
 }
 
@@ -121,57 +154,20 @@ function payloadOf(body: Ask['body']): Payload {
   return { payload: CODED_PAYLOAD, sent: stream, about };
 }
 
-/** Throws S3Error when a 200 turns out to be an error, as with copies and completions. One among several results is none. */
-export function checkBody(body: Buffer): void {
-  if (/^\s*(?:<\?xml[^>]*>\s*)?<Error[\s>]/.test(body.toString('latin1', 0, 512))) throw answered(500, body);
-}
-
 function answered(status: number, body: Buffer): S3Error {
   return new S3Error('answered', status, s3Code(body));
 }
 
 function s3Code(body: Buffer): string {
   try {
-    const code = textOf(parseXml(body, 'Error'), 'Code') ?? '';
-    return /^[A-Za-z]{1,64}$/.test(code) ? code : 'Unknown';
+    return plainCode(textOf(parseXml(body, ERROR), 'Code'));
   } catch {
     return 'Unknown';
   }
 }
 
+const ERROR: XmlShape = { root: 'Error', items: [], most: 0, answer: true };
+
 /** A condition that says "you have it already" is an answer, not an error. */
 const isSuccess = (status: number) => (status >= 200 && status < 300) || status === 304;
 const isStale = ({ code }: S3Error) => code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
-
-async function readUpTo(body: Readable, limit: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    // Leaving the loop destroys the body, and with it the connection that still has more.
-    if (size > limit) throw new S3Error('answered', 0, 'AnswerTooLarge');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-/** Keeps the beginning of what is written to it. */
-class Collector extends Writable {
-  readonly #chunks: Buffer[] = [];
-  #room: number;
-
-  constructor(limit: number) {
-    super();
-    this.#room = limit;
-  }
-
-  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    if (this.#room > 0) this.#chunks.push(Buffer.from(chunk.subarray(0, this.#room)));
-    this.#room -= chunk.length;
-    done();
-  }
-
-  bytes(): Buffer {
-    return Buffer.concat(this.#chunks);
-  }
-}

@@ -10,6 +10,7 @@ import {
   type Secret,
   ServiceError,
 } from '@space/broker-kit';
+import type * as z from 'zod';
 import type { Bucket } from '../address.ts';
 import { detach } from '../detach.ts';
 import { type Exchange, type Protocol, writeHead, writeJson } from '../exchange.ts';
@@ -29,7 +30,7 @@ import { type Call, type IncomingBody, MAX_KEYS, type ObjectStore } from '../sto
 import type { Tenant, Tenants } from '../tenants.ts';
 import { MAX_PUT_BYTES } from '../writer.ts';
 import { bucketOf, keyOf, type Matched, matchRoute, numberOf, type Operation, queryOf } from './routes.ts';
-import { COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './schemas.ts';
+import { type BodyOf, COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './schemas.ts';
 
 /** How callers name their own metadata. */
 const METADATA = 'x-object-meta-';
@@ -109,7 +110,7 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
     },
     'upload.create': async (one) => {
       const bucket = bucketOf(one.parts[0]);
-      const { key, metadata = {}, ...about } = parseBody(CREATE_UPLOAD, await json(one, SMALL_BODY));
+      const { key, metadata = {}, ...about } = await json(one, CREATE_UPLOAD, SMALL_BODY);
       const named = Object.entries(about).flatMap(([name, value]) =>
         value === undefined ? [] : [[name.replaceAll('_', '-'), value] as const],
       );
@@ -136,7 +137,7 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
     },
     'upload.complete': async (one) => {
       const at = uploadOf(one);
-      const { parts } = parseBody(COMPLETE_UPLOAD, await json(one, LARGE_BODY));
+      const { parts } = await json(one, COMPLETE_UPLOAD, LARGE_BODY);
       answer(one, await store.completeUpload(one.call, at, parts, {}));
     },
     'upload.abort': async (one) => {
@@ -147,14 +148,14 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
     },
     'object.copy': async (one) => {
       const bucket = bucketOf(one.parts[0]);
-      const body = parseBody(COPY, await json(one, SMALL_BODY));
+      const body = await json(one, COPY, SMALL_BODY);
       const from = { bucket: body.from_bucket ?? bucket, key: body.from };
       const { etag, modified, size } = await store.copy(one.call, from, { bucket, key: body.to }, {});
       answer(one, { etag, modified, size });
     },
     'object.delete-many': async (one) => {
       const bucket = bucketOf(one.parts[0]);
-      const { keys } = parseBody(DELETE_MANY, await json(one, LARGE_BODY));
+      const { keys } = await json(one, DELETE_MANY, LARGE_BODY);
       const failed = await store.deleteMany(one.call, bucket, keys);
       answer(one, {
         deleted: keys.filter((key) => !failed.has(key)),
@@ -178,22 +179,36 @@ export function createJsonProtocol({ gate, tenants, store, cursors, s3Credential
       });
       exchange.operation = matched.operation;
       if (matched.operation === 'healthz') return writeJson(exchange, 200, '{"status":"ok"}');
-      const tenant = gate.admit(exchange, await tenantOf(request, matched.operation, tenants));
+      const tenant = await gate.admit(exchange, await tenantOf(request, matched.operation, tenants));
       const headers = receivedHeaders(request.rawHeaders);
       for (const name of headers.keys())
         if (name.startsWith('x-amz-'))
           throw new ServiceError('invalid_request', 'a header of another protocol');
-      const call = { tenant, signal: exchange.abort.signal, grant: headers.get(GRANT) };
+      const call = gate.callOf(exchange, tenant, headers.get(GRANT));
       const query = queryOf(exchange.query, matched.parameters);
       await handlers[matched.operation]({ ...matched, exchange, call, headers, query });
     },
     refuse: (exchange, error) => writeJson(exchange, error.status, errorBody(error.code, exchange.traceId)),
   };
 
-  async function json({ exchange }: Admitted, limit: number): Promise<unknown> {
-    checkBodyHead(exchange.request, limit);
-    gate.transfer(exchange);
-    return readJsonObject(exchange.request, limit);
+  async function json<Schema extends z.ZodType>(
+    { exchange }: Admitted,
+    { schema, limits, list }: BodyOf<Schema>,
+    limit: number,
+  ): Promise<z.output<Schema>> {
+    const { request } = exchange;
+    checkBodyHead(request, limit);
+    const announced = request.headers['content-length'];
+    const { done, inTurn } = await gate.document(
+      exchange,
+      announced === undefined ? limit : Number(announced),
+    );
+    try {
+      const body = await readJsonObject(request, limit, { limits, inTurn });
+      return await inTurn(() => parseBody({ schema, limits, list }, body));
+    } finally {
+      done();
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { ServiceError } from '@space/broker-kit';
+import { type JsonLimits, ServiceError } from '@space/broker-kit';
 import { z } from 'zod';
 import { BUCKETS } from '../address.ts';
 import { MAX_KEY_BYTES, parseKey } from '../keys.ts';
@@ -29,33 +29,71 @@ const key = z
 const etag = z.string().regex(/^"[\x21\x23-\x7e]{1,128}"$/);
 const header = z.string().max(1_024).meta({ pattern: '^[\\x20-\\x7e]*$' });
 
-export const CREATE_UPLOAD = z.strictObject({
-  key,
-  content_type: header.optional(),
-  content_disposition: header.optional(),
-  content_encoding: header.optional(),
-  content_language: header.optional(),
-  cache_control: header.optional(),
-  metadata: z.record(z.string().meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$' }), header).optional(),
-});
+/** What a body must be, and how much of it is looked at before that is decided. */
+export interface BodyOf<Schema extends z.ZodType> {
+  readonly schema: Schema;
+  readonly limits: JsonLimits;
+  /** Its one list, whose elements are judged one by one, and none behind the first that is wrong. */
+  readonly list?: { readonly name: string; readonly element: z.ZodType } | undefined;
+}
 
-export const COMPLETE_UPLOAD = z.strictObject({
-  parts: z
-    .array(z.strictObject({ number: z.number().int().min(1).max(10_000), etag }))
-    .min(1)
-    .max(10_000)
-    .refine(
-      (parts) => parts.every(({ number }, i) => i === 0 || number > (parts[i - 1]?.number ?? 0)),
-      'order',
-    ),
-});
+/** Of an object of ours; what knows fewer names is refused by its schema. */
+const MOST_MEMBERS = 16;
 
-export const COPY = z.strictObject({ from: key, from_bucket: z.enum(BUCKETS).optional(), to: key });
+export const CREATE_UPLOAD = {
+  schema: z.strictObject({
+    key,
+    content_type: header.optional(),
+    content_disposition: header.optional(),
+    content_encoding: header.optional(),
+    content_language: header.optional(),
+    cache_control: header.optional(),
+    metadata: z
+      .record(z.string().meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$' }), header)
+      .optional(),
+  }),
+  // Of metadata: 2 KiB hold no more names than this.
+  limits: { elements: 1, members: 2_048 },
+};
 
-export const DELETE_MANY = z.strictObject({ keys: z.array(key).min(1).max(MAX_KEYS) });
+const MAX_PARTS = 10_000;
+const part = z.strictObject({ number: z.number().int().min(1).max(MAX_PARTS), etag });
 
-export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
-  const parsed = schema.safeParse(body);
-  if (!parsed.success) throw new ServiceError('invalid_request', 'not the schema of this operation');
+export const COMPLETE_UPLOAD = {
+  schema: z.strictObject({
+    parts: z
+      .array(part)
+      .min(1)
+      .max(MAX_PARTS)
+      .refine(
+        (parts) => parts.every(({ number }, i) => i === 0 || number > (parts[i - 1]?.number ?? 0)),
+        'order',
+      ),
+  }),
+  limits: { elements: MAX_PARTS, members: MOST_MEMBERS },
+  list: { name: 'parts', element: part },
+};
+
+export const COPY = {
+  schema: z.strictObject({ from: key, from_bucket: z.enum(BUCKETS).optional(), to: key }),
+  limits: { elements: 1, members: MOST_MEMBERS },
+};
+
+export const DELETE_MANY = {
+  schema: z.strictObject({ keys: z.array(key).min(1).max(MAX_KEYS) }),
+  limits: { elements: MAX_KEYS, members: MOST_MEMBERS },
+  list: { name: 'keys', element: key },
+};
+
+export function parseBody<Schema extends z.ZodType>(
+  { schema, list }: BodyOf<Schema>,
+  body: Readonly<Record<string, unknown>>,
+): z.output<Schema> {
+  const elements = list === undefined ? [] : body[list.name];
+  const parsed =
+    Array.isArray(elements) && elements.every((one) => list?.element.safeParse(one).success)
+      ? schema.safeParse(body)
+      : undefined;
+  if (parsed?.success !== true) throw new ServiceError('invalid_request', 'not the schema of this operation');
   return parsed.data;
 }

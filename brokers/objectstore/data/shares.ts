@@ -1,0 +1,61 @@
+import { SharedPlaces, type ShareRefusal } from '@space/broker-kit';
+import type { Config } from '../config.ts';
+import type { BrokerMetrics } from '../metrics.ts';
+import { Turns } from './turns.ts';
+
+/** What Capsules share in this process, and how much of it one of them may have. Keys are the Capsules' places. */
+export interface Shares {
+  /** Requests at one time; each holds at most one connection to the Space's bucket, so nobody waits for one. */
+  readonly places: SharedPlaces;
+  /** The same, of requests for buckets of Capsules' own. */
+  readonly elsewhere: SharedPlaces;
+  /** Documents over 16 KiB that come in. */
+  readonly documents: SharedPlaces;
+  /** Lists that come from Capsules' own buckets. */
+  readonly lists: SharedPlaces;
+  /** Of the processor, for documents in both directions. */
+  readonly turns: Turns;
+}
+
+/** Whoever comes takes at most a fifth of what is free. */
+const OF_FREE = 1 / 4;
+/** In progress, a document takes some MiB at most. */
+const DOCUMENTS = { total: 32, perKey: 2, queued: 512, queuedPerKey: 64 };
+/** Seconds of its share that a Capsule may have saved up. */
+const SAVED_SECONDS = 20;
+
+export function createShares(
+  config: Pick<
+    Config,
+    'OBJECT_CONNECTIONS' | 'OBJECT_STREAMS' | 'OBJECT_QUEUE_SECONDS' | 'DOCUMENT_MS_PER_SECOND'
+  >,
+  metrics: Pick<BrokerMetrics, 'shareRefusals' | 'documentSeconds' | 'watchPlaces'>,
+): Shares {
+  const waitMs = config.OBJECT_QUEUE_SECONDS * 1_000;
+  const total = config.OBJECT_CONNECTIONS;
+  const requests = {
+    total,
+    perKey: Math.min(total, config.OBJECT_STREAMS),
+    ofFree: OF_FREE,
+    queued: 4 * total,
+    waitMs,
+  };
+  const placesOf = (resource: string, options: ConstructorParameters<typeof SharedPlaces>[0]) => {
+    const refused = (reason: ShareRefusal) => metrics.shareRefusals.inc({ resource, reason });
+    const places = new SharedPlaces(options, refused);
+    metrics.watchPlaces(resource, places);
+    return places;
+  };
+  return {
+    places: placesOf('objects', requests),
+    elsewhere: placesOf('own-buckets', requests),
+    documents: placesOf('documents', { ...DOCUMENTS, waitMs }),
+    lists: placesOf('own-lists', { ...DOCUMENTS, waitMs }),
+    turns: new Turns({
+      perSecondMs: config.DOCUMENT_MS_PER_SECOND,
+      burstMs: SAVED_SECONDS * config.DOCUMENT_MS_PER_SECOND,
+      onWork: (ms) => metrics.documentSeconds.inc(ms / 1_000),
+      onRefusal: () => metrics.shareRefusals.inc({ resource: 'processor', reason: 'share' }),
+    }),
+  };
+}

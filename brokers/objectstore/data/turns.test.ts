@@ -1,0 +1,80 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Turns } from './turns.ts';
+
+/** A processor whose time is what the work says that it took. */
+function processor() {
+  const time = { ms: 0 };
+  const turns = new Turns({
+    perSecondMs: 100,
+    burstMs: 50,
+    used: () => time.ms,
+    now: () => time.ms,
+  });
+  const work = (key: string, ms: number, done: () => void = () => undefined) =>
+    turns.run(key, () => {
+      time.ms += ms;
+      done();
+    });
+  return { time, turns, work };
+}
+
+describe('turns of the processor', () => {
+  it('a key with a long line delays its own documents and nobody else', async () => {
+    const { work } = processor();
+    const order: string[] = [];
+    const all = [1, 2, 3, 4].map((n) => work('greedy', 1, () => order.push(`greedy ${n}`)));
+    all.push(work('modest', 1, () => order.push('modest')));
+    await Promise.all(all);
+    expect(order.indexOf('modest')).toBe(1);
+  });
+
+  it('lets everything else of the process come between two pieces that are long', async () => {
+    const { work } = processor();
+    let between = 0;
+    const count = () => {
+      between += 1;
+      if (between < 100) setImmediate(count);
+    };
+    setImmediate(count);
+    const seen: number[] = [];
+    await Promise.all([1, 2, 3].map(() => work('a', 5, () => seen.push(between))));
+    expect(new Set(seen).size).toBe(3);
+  });
+
+  it('refuses who has used up its share until it is filled again, and lets others go on', async () => {
+    const { work, time } = processor();
+    await work('greedy', 150);
+    const refused = { code: 'rate_limited', retryAfter: 1 };
+    await expect(work('greedy', 1)).rejects.toMatchObject(refused);
+    await work('modest', 1);
+    time.ms += 1_200;
+    await work('greedy', 1);
+  });
+
+  it('ends a document in the middle when the share is used up by another of the same key', async () => {
+    const { work } = processor();
+    const pieces = await Promise.allSettled(Array.from({ length: 10 }, () => work('greedy', 10)));
+    expect(pieces.filter(({ status }) => status === 'rejected').length).toBeGreaterThan(0);
+    expect(pieces.filter(({ status }) => status === 'fulfilled').length).toBeGreaterThanOrEqual(5);
+  });
+
+  it('runs every piece once and in the order of its key, and nobody waits for more than one piece of each other', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 40 }), async (keys) => {
+        const turns = new Turns({ perSecondMs: 1, burstMs: 1_000_000 });
+        const order: string[] = [];
+        await Promise.all(keys.map((key, n) => turns.run(key, () => order.push(`${key}${n}`))));
+        expect(order).toHaveLength(keys.length);
+        for (const key of ['a', 'b', 'c']) {
+          const own = keys.flatMap((one, n) => (one === key ? [`${key}${n}`] : []));
+          expect(order.filter((name) => name.startsWith(key))).toEqual(own);
+          const first = own[0] === undefined ? 0 : order.indexOf(own[0]);
+          expect(first).toBeLessThan(3);
+        }
+        expect(turns.waiting).toBe(0);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});

@@ -1,0 +1,138 @@
+import { ServiceError } from '@space/broker-kit';
+
+export interface TurnsOptions {
+  /** Milliseconds of processor that one key may use in each second, and how many it may have saved up. */
+  readonly perSecondMs: number;
+  readonly burstMs: number;
+  /** After so many in a row everything else of the process comes first. */
+  readonly sliceMs?: number;
+  /** Milliseconds of processor that this thread has used, however busy the machine is. */
+  readonly used?: () => number;
+  readonly now?: () => number;
+  readonly onWork?: (ms: number) => void;
+  readonly onRefusal?: () => void;
+}
+
+interface Budget {
+  left: number;
+  at: number;
+}
+
+const SLICE_MS = 2;
+
+/**
+ * Processor time for documents, shared by key (a Capsule): each in turn gets a piece of work done, a few pieces between
+ * two rounds of the event loop, and who has used up its share is refused until it is filled again. So the longest that
+ * a document keeps anybody else waiting is one of its pieces, and a key with many documents waits for itself.
+ */
+export class Turns {
+  readonly #options: Required<TurnsOptions>;
+  readonly #lines = new Map<string, (() => void)[]>();
+  readonly #budgets = new Map<string, Budget>();
+  #pumping = false;
+
+  constructor(options: TurnsOptions) {
+    this.#options = {
+      sliceMs: SLICE_MS,
+      used: threadMs,
+      now: () => performance.now(),
+      onWork: () => undefined,
+      onRefusal: () => undefined,
+      ...options,
+    };
+  }
+
+  /** Pieces that wait. */
+  get waiting(): number {
+    let sum = 0;
+    for (const line of this.#lines.values()) sum += line.length;
+    return sum;
+  }
+
+  /**
+   * Runs a piece of work in the key's turn.
+   *
+   * @throws ServiceError `rate_limited` when the key has no time left
+   */
+  run<T>(key: string, act: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const line = this.#lines.get(key) ?? [];
+      if (line.length === 0) this.#lines.set(key, line);
+      line.push(() => {
+        try {
+          resolve(this.#charged(key, act));
+        } catch (error) {
+          reject(error);
+        }
+      });
+      this.#pump();
+    });
+  }
+
+  #charged<T>(key: string, act: () => T): T {
+    const { used, onWork } = this.#options;
+    const budget = this.#budget(key);
+    if (budget.left <= 0) throw this.#refuse(budget);
+    const before = used();
+    try {
+      return act();
+    } finally {
+      const spent = used() - before;
+      budget.left -= spent;
+      onWork(spent);
+    }
+  }
+
+  #refuse({ left }: Budget): ServiceError {
+    const { perSecondMs, onRefusal } = this.#options;
+    onRefusal();
+    return new ServiceError('rate_limited', 'documents took too much of the processor', {
+      retryAfter: Math.max(1, Math.ceil(-left / perSecondMs)),
+    });
+  }
+
+  #budget(key: string): Budget {
+    const { now, burstMs, perSecondMs } = this.#options;
+    const at = now();
+    const filled = ({ left, at: since }: Budget) =>
+      Math.min(burstMs, left + ((at - since) / 1_000) * perSecondMs);
+    if (this.#budgets.size > 1_000)
+      for (const [name, one] of this.#budgets) if (filled(one) >= burstMs) this.#budgets.delete(name);
+    const budget = this.#budgets.get(key) ?? { left: burstMs, at };
+    this.#budgets.set(key, budget);
+    budget.left = filled(budget);
+    budget.at = at;
+    return budget;
+  }
+
+  #pump(): void {
+    if (this.#pumping || this.#lines.size === 0) return;
+    this.#pumping = true;
+    setImmediate(() => {
+      this.#pumping = false;
+      this.#round();
+      this.#pump();
+    });
+  }
+
+  /** A piece for each key in turn, until the time of the round is over. */
+  #round(): void {
+    const { used, sliceMs } = this.#options;
+    const begun = used();
+    do {
+      const [next] = this.#lines;
+      if (next === undefined) return;
+      const [key, line] = next;
+      const work = line.shift();
+      this.#lines.delete(key);
+      // To the end of the turns.
+      if (line.length > 0) this.#lines.set(key, line);
+      work?.();
+    } while (used() - begun < sliceMs);
+  }
+}
+
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}

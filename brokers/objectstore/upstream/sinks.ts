@@ -1,0 +1,93 @@
+import { Writable } from 'node:stream';
+import { S3Error } from './errors.ts';
+import { textOf, XmlError, type XmlNode, XmlReader, type XmlShape } from './xml.ts';
+
+/** Runs a short piece of work when its turn comes, so that no document keeps others waiting for longer than a piece. */
+export type InTurn = <T>(act: () => T) => Promise<T>;
+
+export const atOnce: InTurn = async (act) => act();
+
+/** So much is read of a document in one turn. */
+const SLICE_BYTES = 16 * 1024;
+
+/** Feeds a document to its reader, a slice in a turn. */
+export async function readSlices(bytes: Uint8Array, reader: XmlReader, inTurn: InTurn): Promise<void> {
+  for (let at = 0; at < bytes.length; at += SLICE_BYTES)
+    await inTurn(() => reader.write(bytes.subarray(at, at + SLICE_BYTES)));
+}
+
+/** An answer's body as a whole, of at most so many bytes, or its beginning (`cut`). */
+export class Collector extends Writable {
+  readonly #chunks: Buffer[] = [];
+  readonly #cut: boolean;
+  #room: number;
+
+  constructor(limit: number, { cut = false } = {}) {
+    super();
+    this.#room = limit;
+    this.#cut = cut;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
+    if (chunk.length > this.#room && !this.#cut) return void done(answerTooLarge());
+    // A copy: who sends it frees the piece.
+    if (this.#room > 0) this.#chunks.push(Buffer.from(chunk.subarray(0, this.#room)));
+    this.#room -= chunk.length;
+    done();
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks);
+  }
+}
+
+/** Reads an answer's document as it comes. */
+export class DocumentSink extends Writable {
+  readonly #reader: XmlReader;
+  readonly #inTurn: InTurn;
+  #room: number;
+
+  constructor(shape: XmlShape, limit: number, inTurn: InTurn) {
+    super();
+    this.#reader = new XmlReader({ ...shape, answer: true });
+    this.#inTurn = inTurn;
+    this.#room = limit;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
+    this.#room -= chunk.length;
+    if (this.#room < 0) return void done(answerTooLarge());
+    readSlices(chunk, this.#reader, this.#inTurn).then(
+      () => done(),
+      (error: Error) => done(judged(error)),
+    );
+  }
+
+  /** @throws S3Error when a 200 turns out to be an error, as with copies and completions, or is no such document */
+  document(): XmlNode {
+    let node: XmlNode;
+    try {
+      node = this.#reader.end();
+    } catch (error) {
+      throw judged(error);
+    }
+    if (this.#reader.isError) throw new S3Error('answered', 500, plainCode(textOf(node, 'Code')));
+    return node;
+  }
+}
+
+/** S3's own code, where it is one. */
+export function plainCode(code: string | undefined): string {
+  return /^[A-Za-z]{1,64}$/.test(code ?? '') ? String(code) : 'Unknown';
+}
+
+function judged(error: unknown): Error {
+  if (error instanceof XmlError) return new S3Error('answered', 200, 'MalformedAnswer', { cause: error });
+  return error instanceof Error ? error : new S3Error('answered', 200, 'Unknown', { cause: error });
+}
+
+function answerTooLarge(): S3Error {
+  return new S3Error('answered', 0, ANSWER_TOO_LARGE);
+}
+
+export const ANSWER_TOO_LARGE = 'AnswerTooLarge';
