@@ -25,7 +25,7 @@ export interface Ask {
 }
 
 /** A document that is expected in an answer. */
-export interface Expected {
+interface Expected {
   readonly shape: XmlShape;
   /** Bytes. */
   readonly limit: number;
