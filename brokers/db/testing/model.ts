@@ -1,6 +1,8 @@
 import { newToken } from '@space/broker-kit';
 import fc from 'fast-check';
+import type pg from 'pg';
 import { client, type Reply } from './broker.ts';
+import { connect } from './postgres.ts';
 
 /**
  * A sequential model of the broker. Drops have a beginning and an end, between which others may come; everything
@@ -8,7 +10,8 @@ import { client, type Reply } from './broker.ts';
  */
 
 interface Operation {
-  readonly kind: 'provision' | 'finalize' | 'create' | 'drop' | 'dropAll';
+  /** `hostile`: a tenant does its worst with a URL that it was given, which nobody else must notice. */
+  readonly kind: 'provision' | 'finalize' | 'create' | 'drop' | 'dropAll' | 'hostile';
   readonly capsule: number;
   readonly principal: number;
   /** For `create` and `drop`. */
@@ -27,6 +30,7 @@ const kind = fc.oneof(
   { weight: 3, arbitrary: fc.constant('drop' as const) },
   { weight: 2, arbitrary: fc.constant('dropAll' as const) },
   { weight: 2, arbitrary: fc.constant('finalize' as const) },
+  { weight: 2, arbitrary: fc.constant('hostile' as const) },
 );
 /** Mostly a Capsule's own principal on few names, or nearly everything would be refused. */
 const operation: fc.Arbitrary<Operation> = fc
@@ -76,6 +80,7 @@ type Seen = string;
 const OWN = 'own';
 
 function perform(world: World, op: Operation, moment: 'begin' | 'end', begun: Seen | undefined): Seen {
+  if (op.kind === 'hostile') return 'unnoticed';
   const capsule = world.capsules[op.capsule];
   if (op.kind === 'provision') return provision(world, op.capsule, op.principal);
   if (op.kind === 'finalize') {
@@ -193,24 +198,70 @@ async function contradicts(
   const tokens = Array.from({ length: PRINCIPALS }, () => newToken('dbp').reveal());
   let names = new Map<string, string>();
   let worlds: World[] = [{ capsules: {}, retired: [] }];
-  for (const [step, batch] of schedule.entries()) {
-    const replies = await Promise.all(
-      batch.map((op, i) => call(urls[(step + i) % urls.length] ?? '', provisioner, tokens, op, prefix)),
-    );
-    const possible = worlds.flatMap((world) => [...outcomes(world, batch).values()]);
-    const matching = possible.flatMap(({ world, seen }) => {
-      const learned = explainsAll(seen, replies, names);
-      return learned === undefined ? [] : [{ world, learned }];
-    });
-    const [some] = matching;
-    if (some === undefined) {
-      const got = replies.map(({ status, text }) => `${status} ${text}`);
-      return `step ${step} of ${JSON.stringify(schedule)}: got ${got.join(' | ')}`;
+  const held: pg.Client[] = [];
+  try {
+    for (const [step, batch] of schedule.entries()) {
+      const replies = await Promise.all(
+        batch.map((op, i) =>
+          op.kind === 'hostile'
+            ? rage(urlsOf(names, op.capsule), held)
+            : call(urls[(step + i) % urls.length] ?? '', provisioner, tokens, op, prefix),
+        ),
+      );
+      const possible = worlds.flatMap((world) => [...outcomes(world, batch).values()]);
+      const matching = possible.flatMap(({ world, seen }) => {
+        const learned = explainsAll(seen, replies, names);
+        return learned === undefined ? [] : [{ world, learned }];
+      });
+      const [some] = matching;
+      if (some === undefined) {
+        const got = replies.map((reply) => `${reply?.status} ${reply?.text}`);
+        return `step ${step} of ${JSON.stringify(schedule)}: got ${got.join(' | ')}`;
+      }
+      names = some.learned;
+      worlds = [...new Map(matching.map(({ world }) => [JSON.stringify(world), world])).values()];
     }
-    names = some.learned;
-    worlds = [...new Map(matching.map(({ world }) => [JSON.stringify(world), world])).values()];
+    return undefined;
+  } finally {
+    for (const session of held) await session.end().catch(() => undefined);
   }
-  return undefined;
+}
+
+/** Of what a Capsule was given, the newest first; some open nothing any more. */
+function urlsOf(names: ReadonlyMap<string, string>, capsule: number): string[] {
+  const known = [...names].filter(([model]) => model.startsWith(`${capsule}/`) && model.endsWith(' url'));
+  return known.map(([, url]) => url).reverse();
+}
+
+const RAGE = [
+  'SET idle_in_transaction_session_timeout = 0',
+  'CREATE TABLE IF NOT EXISTS mine (n int)',
+  // To every role that there is, as far as it lets.
+  `DO $$ DECLARE other text; BEGIN
+     FOR other IN SELECT rolname FROM pg_roles WHERE rolname ~ '^spc_' LOOP
+       BEGIN EXECUTE format('GRANT SELECT ON mine TO %I', other); EXCEPTION WHEN OTHERS THEN NULL; END;
+     END LOOP;
+   END $$`,
+  'BEGIN',
+  "DO $$ BEGIN EXECUTE format('ALTER ROLE %I PASSWORD ''mine''', current_user); END $$",
+  `DO $$ DECLARE other text; BEGIN
+     FOR other IN SELECT datname FROM pg_database LOOP
+       BEGIN
+         EXECUTE format('ALTER ROLE %I IN DATABASE %I SET work_mem = 64', current_user, other);
+       EXCEPTION WHEN OTHERS THEN NULL; END;
+     END LOOP;
+   END $$`,
+];
+
+/** A tenant names every role in grants, locks all that it can lock and stays; others may be faster, and put it out. */
+async function rage(urls: readonly string[], held: pg.Client[]): Promise<undefined> {
+  for (const url of urls) {
+    const session = await connect(url).catch(() => undefined);
+    if (session === undefined) continue;
+    held.push(session);
+    for (const act of RAGE) await session.query(act).catch(() => undefined);
+    return;
+  }
 }
 
 function call(url: string, provisioner: string, tokens: readonly string[], op: Operation, prefix: string) {
@@ -226,7 +277,7 @@ function call(url: string, provisioner: string, tokens: readonly string[], op: O
 /** Compares a batch; returns the names as they are known after it, or nothing. */
 function explainsAll(
   seen: readonly Seen[],
-  replies: readonly Reply[],
+  replies: readonly (Reply | undefined)[],
   names: ReadonlyMap<string, string>,
 ): Map<string, string> | undefined {
   const learned = new Map(names);
@@ -239,9 +290,10 @@ const isList = (seen: Seen | undefined) => seen?.startsWith('list') === true;
 
 /** Compares, and learns which real name the model's database has. */
 function explains(expected: Seen, reply: Reply | undefined, names: Map<string, string>): boolean {
+  const [word = '', ...listed] = expected.split(' ');
+  if (word === 'unnoticed') return true;
   if (reply === undefined) return false;
   const { status, json } = reply;
-  const [word = '', ...listed] = expected.split(' ');
   if (/^\d+$/.test(word)) return String(status) === word;
   if (status !== 200) return false;
   const is = (model: string, real: string) => {
