@@ -26,11 +26,11 @@ import { loadDriverDocument } from './driver.ts';
 import { startWatch } from './limits/watch.ts';
 import { openContext } from './open.ts';
 import type { Context } from './operations/context.ts';
-import { ensureTemplate } from './spares/template.ts';
 import { repairDrift } from './upkeep/drift.ts';
 import { dropLeftovers } from './upkeep/leftovers.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { refill } from './upkeep/refill.ts';
+import { forgetOld } from './upkeep/retention.ts';
 
 /** Many more than there are connections: who waits for a clone or a checkpoint keeps nobody who waits for neither. */
 const MUTATIONS = { active: 32, queued: 256 };
@@ -70,7 +70,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log),
     );
     const mutations = new ConcurrencyLimit(MUTATIONS);
-    await ensureTemplate(context.connections, opened.address, context.spares);
+    await context.ensureTemplate();
 
     const { connections } = context;
     const watch = startWatch({
@@ -129,6 +129,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       finishPending(context, ABANDONED_SECONDS),
       repairDrift(context, acceptedOpen),
       dropLeftovers(context),
+      forgetOld(context, config.RETENTION_DAYS),
     ];
     const upkeep = startUpkeep({
       rounds,

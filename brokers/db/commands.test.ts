@@ -33,6 +33,35 @@ describe('rotation', () => {
     expect((await capsule.create('rotating', 'app')).json.database_url).toBe(after.json.database_url);
   });
 
+  it('puts out who has the old password, and leaves no way back', async () => {
+    const capsule = await stage.broker.capsule('stolen');
+    const before: string = (await capsule.create('stolen', 'app')).json.database_url;
+    const { username: name } = new URL(before);
+    const thieves = await Promise.all(Array.from({ length: 5 }, () => connect(before)));
+    await command('rotate', ['stolen', 'app', '--end-sessions']);
+    // One holds the door, one keeps changing the lock.
+    await thieves[0]!.query(`BEGIN; ALTER ROLE ${name} IN DATABASE ${name} SET work_mem = '1MB'`);
+    const changing = thieves[1]!.query(
+      `DO $$ BEGIN LOOP EXECUTE 'ALTER ROLE ${name} PASSWORD ''thief'''; COMMIT; END LOOP; END $$`,
+    );
+    const ended = expect(changing).rejects.toThrow();
+    const after = await capsule.create('stolen', 'app');
+    expect(after).toMatchObject({ status: 200, json: { created: false } });
+    await ended;
+    for (const thief of thieves) await expect(thief.query('SELECT 1')).rejects.toThrow();
+    for (const password of [new URL(before).password, 'thief']) {
+      const url = new URL(before);
+      url.password = password;
+      expect(await sqlstate(url.href)).toBe('28P01');
+    }
+    const mine = await connect(after.json.database_url);
+    expect((await capsule.create('stolen', 'app')).json.database_url).toBe(after.json.database_url);
+    // Once is enough.
+    await mine.query('SELECT 1');
+    await mine.end();
+    for (const thief of thieves) await thief.end().catch(() => undefined);
+  });
+
   it("reaches the Capsule's own database by provision", async () => {
     const principal = newToken('dbp').reveal();
     const first = await stage.broker.provisioner.provision('own', principal);

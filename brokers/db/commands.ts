@@ -5,6 +5,7 @@ import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './operations/context.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
+import { RESTORE_COMMANDS } from './restore.ts';
 import { observeRegistered } from './walls/observe.ts';
 import { END_SESSIONS, reopeningStatements } from './walls/statements.ts';
 
@@ -40,9 +41,11 @@ export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
     }),
   },
   ...principalCommands<Context>('dbp'),
+  ...RESTORE_COMMANDS,
   rotate: {
-    usage: 'rotate CAPSULE [APP] | rotate --all',
-    about: 'mark the next password: the next create (or provision) of each workload switches to it',
+    usage: 'rotate CAPSULE [APP] [--end-sessions] | rotate --all [--end-sessions]',
+    about:
+      'mark the next password: the next create (or provision) of each workload switches to it, and puts everybody out',
     run: (context, traceId, args) => rotate(context, traceId, args),
   },
 };
@@ -52,7 +55,7 @@ async function list(session: Session): Promise<string> {
     'list capsules',
     `SELECT c.capsule_id AS capsule, c.state, c.life, c.changed_at AS since,
             coalesce(json_agg(json_build_object('app', d.app_id, 'name', d.name, 'state', d.state,
-              'generation', d.generation, 'closed', d.closed, 'rotation_due', d.rotation_due) ORDER BY d.app_id)
+              'generation', d.generation, 'closed', d.closed, 'rotation_due', d.rotation_due, 'evicting', d.evicting) ORDER BY d.app_id)
               FILTER (WHERE d.state <> 'dropped'), '[]') AS databases
      FROM broker.capsule c LEFT JOIN broker.database d USING (capsule_id)
      GROUP BY c.capsule_id ORDER BY c.capsule_id`,
@@ -84,18 +87,21 @@ async function setClosed(context: Context, traceId: string, capsule: string, clo
   return { [closed ? 'closed' : 'opened']: names };
 }
 
+const END_SESSIONS_FLAG = '--end-sessions';
+
 function rotate(context: Context, traceId: string, args: readonly string[]) {
-  const all = args.length === 1 && args[0] === '--all';
-  const [capsule, app] = all ? [] : args;
-  if (!all && (capsule === undefined || args.length > 2))
+  const named = args.filter((arg) => arg !== END_SESSIONS_FLAG);
+  const all = named.length === 1 && named[0] === '--all';
+  const [capsule, app] = all ? [] : named;
+  if (!all && (capsule === undefined || named.length > 2))
     throw new UsageError('rotate CAPSULE [APP], or --all');
   return context.connections.transaction(async (session) => {
     const rows = await session.run<{ capsule: string; app: string }>(
       'mark rotation',
-      `UPDATE broker.database SET rotation_due = true
+      `UPDATE broker.database SET rotation_due = true, evicting = evicting OR $3
        WHERE state = 'ready' AND ($1::text IS NULL OR capsule_id = $1) AND ($2::text IS NULL OR app_id = $2)
        RETURNING capsule_id AS capsule, app_id AS app`,
-      [capsule ?? null, app ?? null],
+      [capsule ?? null, app ?? null, args.includes(END_SESSIONS_FLAG)],
     );
     for (const row of rows) {
       await audit(session, { ...entry(traceId, 'rotate', row.capsule, 'marked'), app: row.app });

@@ -36,6 +36,8 @@ const schema = z
     ROLE_CONNECTION_LIMIT: count(5),
     /** How long a tenant's client may stand still in the middle of a command while a drop waits for all sessions. */
     STALLED_CLIENT_SECONDS: count(3),
+    /** How long audit entries, tombstones and retired digests are kept. */
+    RETENTION_DAYS: count(400, 30),
     /** Sealed databases kept ready. */
     SPARE_DATABASES: count(8, 0),
     /** Names of databases, separated by commas, that may stay open to every role of the server. */

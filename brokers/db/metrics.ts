@@ -8,6 +8,7 @@ export interface BrokerMetrics {
   readonly dropsPending: Gauge;
   readonly openDatabases: Gauge;
   readonly leftoverRoles: Gauge;
+  readonly unknownObjects: Gauge;
   readonly sessionsEnded: Counter<'reason'>;
   readonly watchLooks: Counter;
 }
@@ -55,6 +56,11 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     watchLooks: new Counter({
       name: 'space_db_watch_looks_total',
       help: "Looks at tenants' sessions; while it stands still nobody is put out.",
+      registers,
+    }),
+    unknownObjects: new Gauge({
+      name: 'space_db_unknown_objects',
+      help: "Databases and roles of the broker's making that its registry does not know.",
       registers,
     }),
     leftoverRoles: new Gauge({

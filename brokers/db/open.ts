@@ -18,6 +18,7 @@ import {
   untilReachable,
 } from '@space/broker-kit/postgres';
 import type { Config } from './config.ts';
+import { newEpoch } from './core/names.ts';
 import { type Keyring, parseKeyring } from './keys.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
@@ -25,6 +26,7 @@ import type { Context } from './operations/context.ts';
 import { migrate } from './registry/migrations.ts';
 import { keyIdsInUse } from './registry/rows.ts';
 import { spareNames } from './spares/names.ts';
+import { ensureTemplate } from './spares/template.ts';
 import { judge, readServerFacts, requireSafe } from './walls/preflight.ts';
 
 /** Connections to the server; with the one that watches, eleven in all. */
@@ -71,6 +73,7 @@ export async function openContext(
     spares,
     keyring: keyring.current,
     nameKey,
+    newEpoch,
     issued: {
       host: config.ISSUED_HOST,
       port: config.ISSUED_PORT,
@@ -80,6 +83,7 @@ export async function openContext(
     connectionLimit: config.ROLE_CONNECTION_LIMIT,
     log,
     metrics,
+    ensureTemplate: () => ensureTemplate(connections, address, spares),
     cloning: new ConcurrencyLimit(CLONES),
     nudge: () => attached.nudge(),
     quietFor: () => attached.quietFor(),

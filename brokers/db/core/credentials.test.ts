@@ -6,21 +6,24 @@ const key = derivationKey(Buffer.alloc(32, 1));
 const other = derivationKey(Buffer.alloc(32, 2));
 const workload = { capsule: 'home', app: 'ledger' };
 
-it('a password is the same for ever, and another for every other key, space, workload and generation', () => {
-  const password = passwordOf(key, 'space', workload, 1).reveal();
-  expect(passwordOf(key, 'space', workload, 1).reveal()).toBe(password);
+const first = { generation: 1, epoch: '' };
+
+it('a password is the same for ever, and another for every other key, space, workload, generation and epoch', () => {
+  const password = passwordOf(key, 'space', workload, first).reveal();
+  expect(passwordOf(key, 'space', workload, first).reveal()).toBe(password);
   const others = [
-    passwordOf(other, 'space', workload, 1),
-    passwordOf(key, 'spac', { capsule: 'ehome', app: 'ledger' }, 1),
-    passwordOf(key, 'space', { ...workload, app: '' }, 1),
-    passwordOf(key, 'space', workload, 11),
+    passwordOf(other, 'space', workload, first),
+    passwordOf(key, 'spac', { capsule: 'ehome', app: 'ledger' }, first),
+    passwordOf(key, 'space', { ...workload, app: '' }, first),
+    passwordOf(key, 'space', workload, { ...first, generation: 11 }),
+    passwordOf(key, 'space', workload, { ...first, epoch: '1' }),
   ];
-  expect(new Set([password, ...others.map((one) => one.reveal())]).size).toBe(5);
+  expect(new Set([password, ...others.map((one) => one.reveal())]).size).toBe(6);
   expect(password).toMatch(/^[A-Za-z0-9_-]{43}$/);
 });
 
 it('a verifier repeats and does not hold the password', async () => {
-  const password = passwordOf(key, 'space', workload, 1);
+  const password = passwordOf(key, 'space', workload, first);
   const verifier = await scramVerifier(key, password);
   expect(await scramVerifier(key, password)).toBe(verifier);
   expect(verifier).toMatch(
@@ -38,7 +41,7 @@ it('a URL opens what it was made of', () => {
   fc.assert(
     fc.property(fc.nat(65_535), fc.constantFrom('postgres', '10.0.0.1', '::1'), (port, host) => {
       const url = new URL(
-        databaseUrl('spc_a', passwordOf(key, 's', workload, 1), { host, port, sslmode: 'verify-full' }),
+        databaseUrl('spc_a', passwordOf(key, 's', workload, first), { host, port, sslmode: 'verify-full' }),
       );
       expect(url.hostname.replace(/^\[|\]$/g, '')).toBe(host);
       expect(url.username).toBe('spc_a');
@@ -52,6 +55,6 @@ it('a URL opens what it was made of', () => {
     sslmode: 'verify-full',
     sslrootcert: '/etc/space/tls/ca.crt',
   };
-  const url = databaseUrl('spc_a', passwordOf(key, 's', workload, 1), issued);
+  const url = databaseUrl('spc_a', passwordOf(key, 's', workload, first), issued);
   expect(url).toMatch(/\/spc_a\?sslmode=verify-full&sslrootcert=\/etc\/space\/tls\/ca\.crt$/);
 });

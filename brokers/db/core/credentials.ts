@@ -17,14 +17,22 @@ export function derivationKey(bytes: Buffer): DerivationKey {
   return { id, key: new Secret(bytes) };
 }
 
-/** A workload's password in one generation: the same for ever, so that it need not be stored. */
+/** One password of a workload among all that it ever has. */
+export interface Edition {
+  readonly generation: number;
+  /** Random; empty for those of before there were epochs. */
+  readonly epoch: string;
+}
+
+/** A workload's password in one edition: the same for ever, so that it need not be stored. */
 export function passwordOf(
   key: DerivationKey,
   space: string,
   workload: Workload,
-  generation: number,
+  { generation, epoch }: Edition,
 ): Secret<string> {
   const parts = ['password/v1', space, workload.capsule, workload.app, String(generation)];
+  if (epoch !== '') parts.push(epoch);
   return new Secret(derive(key, parts).toString('base64url'));
 }
 

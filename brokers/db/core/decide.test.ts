@@ -5,8 +5,10 @@ const database = (row: Partial<DatabaseRow>): DatabaseRow => ({
   state: 'ready',
   name: 'spc_a',
   generation: 3,
+  epoch: '',
   keyId: 'key',
   rotationDue: false,
+  evicting: false,
   closed: false,
   ...row,
 });

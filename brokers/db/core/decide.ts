@@ -7,9 +7,13 @@ export interface DatabaseRow {
   readonly state: DatabaseState;
   readonly name: string;
   readonly generation: number;
+  /** Of the password. */
+  readonly epoch: string;
   readonly keyId: string;
   /** An administrator asked for a new password; the next create gives it. */
   readonly rotationDue: boolean;
+  /** With the next password everybody is put out. */
+  readonly evicting: boolean;
   /** An administrator closed it: it is kept, and nobody comes in. */
   readonly closed: boolean;
 }

@@ -14,6 +14,8 @@ export interface Context {
   readonly space: string;
   readonly spares: SpareNames;
   readonly keyring: () => Keyring;
+  /** Random: no name and no password is ever made twice, whatever registry is restored onto the server. */
+  readonly newEpoch: () => string;
   readonly nameKey: Secret<Buffer>;
   readonly issued: IssuedAddress;
   readonly connectionLimit: number;
@@ -21,6 +23,8 @@ export interface Context {
   readonly metrics: BrokerMetrics;
   /** Turns at cloning the template, in order; more at once would only share the disk and hold connections. */
   readonly cloning: ConcurrencyLimit;
+  /** Makes the template that spares are cloned from, unless it is there. */
+  readonly ensureTemplate: () => Promise<void>;
   /** Asks the upkeep to look now: a spare was taken, or a drop left something behind. */
   readonly nudge: () => void;
   /** Milliseconds since the last mutation ended. */

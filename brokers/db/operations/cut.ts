@@ -47,7 +47,8 @@ async function cutAccess(
 ): Promise<void> {
   if (contested) await seize(context, session, observed);
   const statements = observed.flatMap(closingStatements);
-  if (statements.length > 0) await session.run('cut access', within('cut', statements));
+  if (statements.length > 0)
+    await session.run('cut access', within(contested ? 'insist' : 'cut', statements));
 }
 
 /**
@@ -61,7 +62,9 @@ export async function seize(
 ): Promise<void> {
   for (const { name, database } of observed) {
     if (database !== 'valid') continue;
-    await blockers.expel(name, () => session.run('seize database', within('seize', seizingStatements(name))));
+    await blockers.expel(name, () =>
+      session.run('seize database', within('insist', seizingStatements(name))),
+    );
   }
 }
 

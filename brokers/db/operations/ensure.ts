@@ -1,35 +1,44 @@
 import { ServiceError } from '@space/broker-kit';
 import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import { audit, type Undecided } from '@space/broker-kit/principals';
-import { type DerivationKey, databaseUrl, passwordOf, scramVerifier } from '../core/credentials.ts';
+import {
+  type DerivationKey,
+  databaseUrl,
+  type Edition,
+  passwordOf,
+  scramVerifier,
+} from '../core/credentials.ts';
 import { type DatabaseRow, decideCreate } from '../core/decide.ts';
 import { databaseName, type Workload } from '../core/names.ts';
-import { advanceDatabase, insertDatabase, type Registration } from '../registry/rows.ts';
+import {
+  advanceDatabase,
+  insertDatabase,
+  lockDatabase,
+  markEvicted,
+  type Registration,
+} from '../registry/rows.ts';
 import { claimSpare, makeSpare, takeSpare } from '../spares/pool.ts';
 import { observe } from '../walls/observe.ts';
-import { openingStatements, passwordStatement } from '../walls/statements.ts';
+import {
+  openingStatements,
+  passwordStatement,
+  reopeningStatements,
+  shuttingStatement,
+} from '../walls/statements.ts';
 import type { Context } from './context.ts';
 import { seize } from './cut.ts';
 
 /** What a create answers with. */
 export interface Ensured {
+  readonly name: string;
   readonly url: string;
   readonly created: boolean;
+  /** Everybody was put out, and the database is shut until `reopen`. */
+  readonly evicting: boolean;
 }
 
 /** The pool was empty: the transaction must be begun anew with a spare of its own. */
 class NoSpare extends Error {}
-
-/** Something holds the spare that was taken: another one will do. */
-class HeldSpare extends Error {
-  readonly spare: string;
-
-  constructor(spare: string, cause: unknown) {
-    super('a spare is locked', { cause });
-    this.name = 'HeldSpare';
-    this.spare = spare;
-  }
-}
 
 /** Another transaction registered the workload first: begun anew, this one finds its row. */
 class Overtaken extends Error {}
@@ -41,6 +50,8 @@ interface Attempt {
   readonly passedOver: readonly string[];
   /** The workload's role changes all the time: take its database first. */
   readonly contested: boolean;
+  /** Tells which spare it works with. */
+  readonly take: (spare: string) => void;
 }
 
 const MAX_ATTEMPTS = 6;
@@ -55,7 +66,11 @@ export async function withSpare<T>(
   context: Context,
   act: (session: Session, attempt: Attempt) => Promise<T>,
 ): Promise<T> {
-  let next: Attempt = { passedOver: [], contested: false };
+  let taken = '';
+  const take = (spare: string) => {
+    taken = spare;
+  };
+  let next: Attempt = { passedOver: [], contested: false, take };
   for (let attempt = 1; ; attempt += 1) {
     const now = next;
     try {
@@ -63,13 +78,13 @@ export async function withSpare<T>(
         act(session, { ...now, contested: now.contested || again > 1 }),
       );
     } catch (error) {
-      if (attempt >= MAX_ATTEMPTS) throw error instanceof HeldSpare ? error.cause : error;
+      if (attempt >= MAX_ATTEMPTS) throw error;
       if (error instanceof Overtaken) continue;
       if (!now.contested && isContested(error)) {
         next = { ...now, contested: true };
         continue;
       }
-      const held = error instanceof HeldSpare ? error.spare : undefined;
+      const held = isHeld(error) ? taken : undefined;
       const passedOver = held === undefined ? now.passedOver : [...now.passedOver, held];
       next = { ...now, reserved: undefined, passedOver };
       if (held !== undefined && held !== now.reserved && passedOver.length <= MAX_PASSED_OVER) continue;
@@ -81,6 +96,13 @@ export async function withSpare<T>(
       context.failpoint('cold:after-clone');
     }
   }
+}
+
+/** Does somebody hold the spare that was taken? Another one will do. */
+function isHeld(error: unknown): boolean {
+  return (
+    error instanceof StepError && error.step === 'open database' && error.code === SQLSTATE.lockNotAvailable
+  );
 }
 
 /** Did the role's row not come free, or change under every attempt? */
@@ -126,11 +148,11 @@ export async function ensureDatabase(context: Context, session: Session, target:
   if (decision.kind === 'create') return create(context, session, target, decision.generation);
   if (row === undefined) throw new Error('nothing to reassert');
   if (decision.kind !== 'rotate')
-    return reassert(context, session, target, row.name, row.generation, keyOf(context, row), 'existing');
-  const { generation } = decision;
+    return reassert(context, session, target, row, row, keyOf(context, row), 'existing');
+  const edition: Edition = { generation: decision.generation, epoch: context.newEpoch() };
   const key = context.keyring().current;
-  await advanceDatabase(session, workload, row, { life, name: row.name, generation, keyId: key.id });
-  return reassert(context, session, target, row.name, generation, key, 'rotated');
+  await advanceDatabase(session, workload, row, { ...edition, life, name: row.name, keyId: key.id });
+  return reassert(context, session, target, row, edition, key, 'rotated');
 }
 
 async function create(
@@ -140,9 +162,10 @@ async function create(
   generation: number,
 ): Promise<Ensured> {
   const key = context.keyring().current;
-  const name = databaseName(context.nameKey, context.space, workload, generation);
-  const password = passwordOf(key, context.space, workload, generation);
-  const registration: Registration = { life, name, generation, keyId: key.id };
+  const edition: Edition = { generation, epoch: context.newEpoch() };
+  const name = databaseName(context.nameKey, context.space, workload, edition.epoch);
+  const password = passwordOf(key, context.space, workload, edition);
+  const registration: Registration = { ...edition, life, name, keyId: key.id };
   const [registered, spare, verifier] = await Promise.all([
     tombstone === undefined
       ? insertDatabase(session, workload, registration)
@@ -154,34 +177,30 @@ async function create(
   ]);
   if (!registered) throw new Overtaken();
   if (spare === undefined) throw new NoSpare();
+  attempt.take(spare);
   context.failpoint('create:after-spare');
   await Promise.all([
-    session
-      .run('open database', openingStatements(spare, name, verifier, context.connectionLimit))
-      .catch((error: unknown) => {
-        throw isHeld(error) ? new HeldSpare(spare, error) : error;
-      }),
+    session.run(
+      'open database',
+      openingStatements(spare, name, verifier, context.connectionLimit, attempt.reserved ? 'insist' : 'give'),
+    ),
     audit(session, { ...entry, outcome: 'created' }),
   ]);
   context.failpoint('create:after-open');
   context.nudge();
-  return { url: databaseUrl(name, password, context.issued), created: true };
-}
-
-function isHeld(error: unknown): boolean {
-  return error instanceof StepError && error.code === SQLSTATE.lockNotAvailable;
+  return { name, url: databaseUrl(name, password, context.issued), created: true, evicting: false };
 }
 
 async function reassert(
   context: Context,
   session: Session,
   { workload, attempt, entry }: Target,
-  name: string,
-  generation: number,
+  { name, evicting }: DatabaseRow,
+  edition: Edition,
   key: DerivationKey,
   outcome: 'existing' | 'rotated',
 ): Promise<Ensured> {
-  const password = passwordOf(key, context.space, workload, generation);
+  const password = passwordOf(key, context.space, workload, edition);
   const [found, verifier] = await Promise.all([observe(session, name), scramVerifier(key, password)]);
   if (found.database !== 'valid' || !found.role) {
     throw new ServiceError(
@@ -189,12 +208,24 @@ async function reassert(
       `database ${found.database}, role ${found.role ? 'present' : 'absent'}`,
     );
   }
-  if (attempt.contested) await seize(context, session, [{ name, ...found }]);
+  if (attempt.contested || evicting) await seize(context, session, [{ name, ...found }]);
   await Promise.all([
-    session.run('assert password', passwordStatement(name, verifier)),
-    audit(session, { ...entry, outcome }),
+    session.run('assert password', passwordStatement(name, verifier, attempt.contested ? 'insist' : 'cut')),
+    // Who proved the old password and waits at the door would come in when the transaction ends.
+    evicting && session.run('shut database', shuttingStatement(name)),
+    audit(session, { ...entry, outcome: evicting ? `${outcome}, sessions ended` : outcome }),
   ]);
-  return { url: databaseUrl(name, password, context.issued), created: false };
+  return { name, url: databaseUrl(name, password, context.issued), created: false, evicting };
+}
+
+/** The end of an eviction: opens the database again to whoever has the new password. */
+export async function reopen(context: Context, workload: Workload, name: string): Promise<void> {
+  await context.connections.transaction(async (session) => {
+    const row = await lockDatabase(session, workload);
+    if (row?.state !== 'ready' || row.name !== name || !row.evicting) return;
+    await markEvicted(session, workload);
+    if (!row.closed) await session.run('reopen database', reopeningStatements(name));
+  });
 }
 
 function keyOf(context: Context, row: DatabaseRow): DerivationKey {

@@ -1,9 +1,10 @@
 import { ServiceError, type TokenDigest } from '@space/broker-kit';
 import { SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import { about, authorisedCapsule, type Call, registerCapsule } from '@space/broker-kit/principals';
+import type { Workload } from '../core/names.ts';
 import { lockDatabase } from '../registry/rows.ts';
 import type { Context } from './context.ts';
-import { type Ensured, ensureDatabase, withSpare } from './ensure.ts';
+import { type Ensured, ensureDatabase, reopen, withSpare } from './ensure.ts';
 
 /** Registers a Capsule with its principal and makes the Capsule's own database; in one transaction. */
 export async function provisionCapsule(
@@ -13,7 +14,7 @@ export async function provisionCapsule(
   principal: TokenDigest,
 ): Promise<Ensured> {
   try {
-    return await withSpare(context, async (session, attempt) => {
+    return await ensured(context, { capsule, app: '' }, async (session, attempt) => {
       const { life } = await registerCapsule(session, capsule, principal);
       const workload = { capsule, app: '' };
       const row = await lockDatabase(session, workload);
@@ -33,7 +34,7 @@ export async function provisionCapsule(
 export function createApp(context: Context, call: Call, capsule: string, app: string): Promise<Ensured> {
   const workload = { capsule, app };
   const entry = { ...about(call, 'capsule.app.create', 'capsule'), capsule, app };
-  return withSpare(context, async (session, attempt) => {
+  return ensured(context, workload, async (session, attempt) => {
     const [{ life }, row] = await Promise.all([
       authorisedCapsule(session, call, capsule, 'apps'),
       lockDatabase(session, workload),
@@ -42,4 +43,16 @@ export function createApp(context: Context, call: Call, capsule: string, app: st
     context.failpoint('create:before-commit');
     return ensured;
   });
+}
+
+/** Whoever was evicted is out before anybody is told the new password, and the database is open again. */
+async function ensured(
+  context: Context,
+  workload: Workload,
+  act: Parameters<typeof withSpare<Ensured>>[1],
+): Promise<Ensured> {
+  const outcome = await withSpare(context, act);
+  context.failpoint('evict:before-reopen');
+  if (outcome.evicting) await reopen(context, workload, outcome.name);
+  return outcome;
 }

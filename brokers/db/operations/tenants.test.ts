@@ -112,6 +112,23 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     });
   });
 
+  describe('a tenant that changes its own', () => {
+    it.each([
+      ['role', (name: string) => `ALTER ROLE ${name} PASSWORD NULL`],
+      ['database', (name: string) => `GRANT CONNECT ON DATABASE ${name} TO ${name}`],
+    ])('%s without end, inside of the server, is put out by a drop all the same', async (_, act) => {
+      const own = await tenant();
+      const changing = await connect(own.url);
+      open.push(changing);
+      const ended = expect(
+        changing.query(`DO $$ BEGIN LOOP EXECUTE '${act(own.name)}'; COMMIT; END LOOP; END $$`),
+      ).rejects.toThrow();
+      expect(await own.drop()).toMatchObject({ status: 200, json: { dropped: own.name } });
+      await ended;
+      expect(await sqlstate(own.url)).not.toBe('ok');
+    });
+  });
+
   describe('a tenant that locks what is not its own', () => {
     it('every database of the server keeps no other Capsule from a database', async () => {
       const hostile = await tenant();

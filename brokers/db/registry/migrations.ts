@@ -32,6 +32,29 @@ ${AUDIT_TABLE}`,
     name text PRIMARY KEY CHECK (octet_length(name) <= 63),
     since timestamptz NOT NULL DEFAULT clock_timestamp()
   );`,
+  `ALTER TABLE broker.database
+    ADD COLUMN epoch text NOT NULL DEFAULT '',
+    ADD COLUMN evicting boolean NOT NULL DEFAULT false;`,
+  `-- What is left of audit entries that were kept long enough. Those of the last 30 days nobody deletes.
+  CREATE TABLE broker.audit_summary (
+    month date NOT NULL,
+    operation text NOT NULL,
+    authority text NOT NULL,
+    outcome text NOT NULL,
+    entries bigint NOT NULL,
+    PRIMARY KEY (month, operation, authority, outcome)
+  );
+  CREATE OR REPLACE FUNCTION broker.audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP = 'DELETE' AND TG_LEVEL = 'ROW' THEN
+      IF OLD.at < clock_timestamp() - interval '30 days' THEN RETURN OLD; END IF;
+    END IF;
+    RAISE EXCEPTION 'the audit is append-only';
+  END $$;
+  DROP TRIGGER append_only ON broker.audit;
+  CREATE TRIGGER append_only BEFORE UPDATE OR TRUNCATE ON broker.audit
+    FOR EACH STATEMENT EXECUTE FUNCTION broker.audit_is_append_only();
+  CREATE TRIGGER append_only_for_long BEFORE DELETE ON broker.audit
+    FOR EACH ROW EXECUTE FUNCTION broker.audit_is_append_only();`,
 ];
 
 /** Brings the registry up to date and returns the installation's random id, which our own names carry. */

@@ -5,7 +5,8 @@ import type { Workload } from '../core/names.ts';
 
 /** Every statement about registered databases. Whoever changes a row has locked it in the same transaction. */
 
-const DATABASE_COLUMNS = 'state, name, generation, key_id AS "keyId", rotation_due AS "rotationDue", closed';
+const DATABASE_COLUMNS =
+  'state, name, generation, epoch, key_id AS "keyId", rotation_due AS "rotationDue", evicting, closed';
 
 export async function lockDatabase(session: Session, workload: Workload): Promise<DatabaseRow | undefined> {
   const [row] = await session.run<DatabaseRow>(
@@ -21,6 +22,7 @@ export interface Registration {
   readonly life: number;
   readonly name: string;
   readonly generation: number;
+  readonly epoch: string;
   readonly keyId: string;
 }
 
@@ -32,9 +34,9 @@ export async function insertDatabase(
 ): Promise<boolean> {
   const rows = await session.run(
     'insert database',
-    `INSERT INTO broker.database (capsule_id, app_id, state, life, name, generation, key_id)
-     VALUES ($1, $2, 'ready', $3, $4, $5, $6) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
-    [workload.capsule, workload.app, to.life, to.name, to.generation, to.keyId],
+    `INSERT INTO broker.database (capsule_id, app_id, state, life, name, generation, key_id, epoch)
+     VALUES ($1, $2, 'ready', $3, $4, $5, $6, $7) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
+    [workload.capsule, workload.app, to.life, to.name, to.generation, to.keyId, to.epoch],
   );
   return rows.length === 1;
 }
@@ -49,9 +51,41 @@ export async function advanceDatabase(
   const rows = await session.run(
     'advance database',
     `UPDATE broker.database SET state = 'ready', life = $5, name = $6, generation = $7, key_id = $8,
-       rotation_due = false, closed = false, dropped_with_capsule = false, changed_at = clock_timestamp()
+       epoch = $9, rotation_due = false, evicting = evicting AND state = 'ready', closed = false, dropped_with_capsule = false, changed_at = clock_timestamp()
      WHERE capsule_id = $1 AND app_id = $2 AND state = $3 AND generation = $4 RETURNING 1`,
-    [workload.capsule, workload.app, from.state, from.generation, to.life, to.name, to.generation, to.keyId],
+    [
+      workload.capsule,
+      workload.app,
+      from.state,
+      from.generation,
+      to.life,
+      to.name,
+      to.generation,
+      to.keyId,
+      to.epoch,
+    ],
+  );
+  expectOne(rows);
+}
+
+/** The next create switches to the next password. */
+export async function markRotationDue(session: Session, workload: Workload): Promise<void> {
+  const rows = await session.run(
+    'mark rotation due',
+    `UPDATE broker.database SET rotation_due = true
+     WHERE capsule_id = $1 AND app_id = $2 AND state = 'ready' RETURNING 1`,
+    [workload.capsule, workload.app],
+  );
+  expectOne(rows);
+}
+
+/** Everybody was put out. */
+export async function markEvicted(session: Session, workload: Workload): Promise<void> {
+  const rows = await session.run(
+    'mark evicted',
+    `UPDATE broker.database SET evicting = false
+     WHERE capsule_id = $1 AND app_id = $2 AND evicting RETURNING 1`,
+    [workload.capsule, workload.app],
   );
   expectOne(rows);
 }
@@ -133,6 +167,23 @@ export function leftoverRoles(session: Session): Promise<{ name: string; culprit
        LEFT JOIN broker.database w ON w.name = d.datname
        WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = r.oid) AS culprits
      FROM broker.leftover_role l LEFT JOIN pg_roles r ON r.rolname = l.name`,
+  );
+}
+
+/** Databases and roles of the broker's making that no row knows: of a registry that is older than the server. */
+export function unknownObjects(
+  session: Session,
+): Promise<{ name: string; database: boolean; role: boolean }[]> {
+  return session.run(
+    'find unknown objects',
+    `SELECT name, bool_or(database) AS database, bool_or(role) AS role FROM (
+       SELECT datname::text AS name, true AS database, false AS role FROM pg_database
+       WHERE pg_get_userbyid(datdba) = current_user
+       UNION ALL SELECT rolname::text, false, true FROM pg_roles) server
+     WHERE name ~ '^spc_[0-9a-f]{40}$'
+       AND name NOT IN (SELECT d.name FROM broker.database d WHERE d.state <> 'dropped')
+       AND name NOT IN (SELECT l.name FROM broker.leftover_role l)
+     GROUP BY name ORDER BY name`,
   );
 }
 

@@ -1,19 +1,20 @@
 import { randomBytes } from 'node:crypto';
 
-/** Raise it when what a new database holds changes; spares of another version are dropped, never issued. */
+/** Raise it when what a new database holds changes; spares of another version are never issued, and those of a lower one dropped. */
 const TEMPLATE_VERSION = 1;
 
 /** Names of what belongs to one installation, of which several can share a server. */
-export function spareNames(installation: string) {
+export function spareNames(installation: string, version = TEMPLATE_VERSION) {
   const family = `spc_${installation}_spare_`;
   return {
-    template: `spc_${installation}_template_${TEMPLATE_VERSION}`,
+    version,
+    template: `spc_${installation}_template_${version}`,
     templates: `spc_${installation}_template_`,
     /** Every spare of ours, of any version. */
     family,
     /** Spares that may be issued. */
-    usable: `${family}${TEMPLATE_VERSION}_`,
-    next: () => `${family}${TEMPLATE_VERSION}_${randomBytes(8).toString('hex')}`,
+    usable: `${family}${version}_`,
+    next: () => `${family}${version}_${randomBytes(8).toString('hex')}`,
   };
 }
 

@@ -53,27 +53,35 @@ export async function adoptSpares(session: Session, names: SpareNames): Promise<
   await session.run(
     'forget lost spares',
     `DELETE FROM broker.spare s
-     WHERE NOT EXISTS (SELECT FROM pg_database d WHERE d.datname = s.name AND d.datconnlimit <> -2)
+     WHERE NOT EXISTS (
+       SELECT FROM pg_database d WHERE d.datname = s.name AND d.datconnlimit <> -2 AND NOT d.datallowconn)
        OR NOT starts_with(s.name, $1)`,
     [names.usable],
   );
   return rows.length;
 }
 
-/** Spares and templates that can never be issued: of another version, or left invalid by an interrupted drop. */
-export async function dropUnusable(session: Session, names: SpareNames): Promise<number> {
+/**
+ * Spares and templates that can never be issued: of a lower version, left invalid by an interrupted drop, or opened by
+ * somebody, who may have left something in them. What is of a higher version is a newer replica's.
+ */
+export async function unusableSpares(session: Session, names: SpareNames): Promise<string[]> {
   const rows = await session.run<{ name: string }>(
     'find unusable spares',
-    `SELECT datname AS name FROM pg_database
-     WHERE pg_get_userbyid(datdba) = current_user
-       AND ((starts_with(datname, $1) AND (datconnlimit = -2 OR NOT starts_with(datname, $2)))
-         OR (starts_with(datname, $3) AND datname <> $4))`,
-    [names.family, names.usable, names.templates, names.template],
+    `SELECT name FROM (
+       SELECT datname::text AS name, datconnlimit = -2 OR datallowconn AS spoilt,
+         substring(datname FROM '_(?:spare|template)_([0-9]{1,9})(?:_|$)')::int AS version,
+         starts_with(datname, $1) AS spare
+       FROM pg_database
+       WHERE pg_get_userbyid(datdba) = current_user AND (starts_with(datname, $1) OR starts_with(datname, $2))) ours
+     WHERE version < $3 OR (version = $3 AND spare AND spoilt)`,
+    [names.family, names.templates, names.version],
   );
-  for (const { name } of rows) {
-    await session.run('drop unusable spare', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`);
-  }
-  return rows.length;
+  return rows.map(({ name }) => name);
+}
+
+export async function dropSpare(session: Session, name: string): Promise<void> {
+  await session.run('drop unusable spare', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`);
 }
 
 export async function countSpares(session: Session, names: SpareNames): Promise<number> {

@@ -11,7 +11,7 @@ const TEMPLATE_LOCK = 7_305_181_002;
 /**
  * Makes sure that the sealed template exists. Spares are cloned from it and not from `template1`, in which a
  * stranger's idle session would block every clone for seconds. It is the one database besides the registry that the
- * broker ever opens, and only before anybody else could have.
+ * broker ever opens, and only before anybody else could have. One that was lost is made anew.
  */
 export async function ensureTemplate(
   connections: Connections,

@@ -3,7 +3,7 @@ import type { Round } from '@space/broker-kit';
 import { closeRegistry } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
 import type { Context } from '../operations/context.ts';
-import { lockDatabase } from '../registry/rows.ts';
+import { lockDatabase, unknownObjects } from '../registry/rows.ts';
 import { decideRepairs, type Repair, type Walls } from '../walls/drift.ts';
 import { judge, readServerFacts } from '../walls/preflight.ts';
 import { within } from '../walls/statements.ts';
@@ -24,6 +24,7 @@ export function repairDrift(context: Context, acceptedOpen: readonly string[]): 
       for (const finding of judge(facts, acceptedOpen).refusals) {
         log.error({ finding }, 'the server is no longer safe');
       }
+      metrics.unknownObjects.set((await connections.session(unknownObjects)).length);
       metrics.unrepaired.reset();
       for (const walls of await connections.session((session) => surveyWalls(session))) {
         for (const { kind } of decideRepairs(walls, connectionLimit)) {

@@ -1,6 +1,6 @@
 import type { Round } from '@space/broker-kit';
 import type { Context } from '../operations/context.ts';
-import { addSpare, adoptSpares, countSpares, dropUnusable } from '../spares/pool.ts';
+import { addSpare, adoptSpares, countSpares, dropSpare, unusableSpares } from '../spares/pool.ts';
 
 /** So many clones, then it is asked again what is missing. */
 const CLONES_A_ROUND = 8;
@@ -10,7 +10,7 @@ const QUIET_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 
 /**
- * Keeps the pool at its size: adopts strays, drops what cannot be issued, clones one at a time. A clone writes some
+ * Keeps the pool at its size: makes sure of the template, adopts strays, drops what cannot be issued, clones one at a time. A clone writes some
  * four megabytes of WAL, so it waits for a quiet moment until the pool runs low.
  */
 export function refill(context: Context, size: number): Round {
@@ -38,10 +38,17 @@ export function refill(context: Context, size: number): Round {
     name: 'spares',
     gapMs: 0,
     run: async (stopping) => {
-      await connections.session(async (session) => {
+      await context.ensureTemplate();
+      const unusable = await connections.session(async (session) => {
         await adoptSpares(session, spares);
-        await dropUnusable(session, spares);
+        return unusableSpares(session, spares);
       });
+      for (const name of unusable) {
+        // One that somebody sits in keeps nobody from the others.
+        await connections
+          .dropping((session) => dropSpare(session, name))
+          .catch((error: unknown) => context.log.warn({ spare: name, err: error }, 'spare not dropped'));
+      }
       for (let clones = 0; clones < CLONES_A_ROUND; clones += 1) {
         const count = await ready();
         if (count >= size || stopping.aborted) return;

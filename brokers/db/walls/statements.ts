@@ -17,12 +17,14 @@ const PATIENCE = {
   cut: '1s',
   /** A spare is given: there are others. */
   give: '300ms',
-  seize: '5s',
-  role: '5s',
+  /** There is nothing else to try. */
+  insist: '5s',
 } as const;
 
+export type Patience = keyof typeof PATIENCE;
+
 /** For a transaction: these statements wait for their locks as long as their kind may. */
-export function within(kind: keyof typeof PATIENCE, statements: readonly string[]): string {
+export function within(kind: Patience, statements: readonly string[]): string {
   return [`SET LOCAL lock_timeout = '${PATIENCE[kind]}'`, ...statements].join(';\n');
 }
 
@@ -35,9 +37,10 @@ export function openingStatements(
   name: string,
   verifier: string,
   connectionLimit: number,
+  patience: Patience,
 ): string {
   const own = checkedName(name);
-  return within('give', [
+  return within(patience, [
     `CREATE ROLE ${own} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION NOBYPASSRLS
        CONNECTION LIMIT ${limit(connectionLimit)} PASSWORD '${checkedVerifier(verifier)}'`,
     `ALTER DATABASE ${checkedName(spare)} RENAME TO ${own}`,
@@ -49,8 +52,8 @@ export function openingStatements(
 }
 
 /** Says again who the role is; heals what a tenant did to its own password. */
-export function passwordStatement(name: string, verifier: string): string {
-  return within('cut', [`ALTER ROLE ${checkedName(name)} LOGIN PASSWORD '${checkedVerifier(verifier)}'`]);
+export function passwordStatement(name: string, verifier: string, patience: Patience): string {
+  return within(patience, [`ALTER ROLE ${checkedName(name)} LOGIN PASSWORD '${checkedVerifier(verifier)}'`]);
 }
 
 /** Nobody comes in any more. On an interrupted drop's database only DROP is possible, so it is left out. */
@@ -73,12 +76,17 @@ export function seizingStatements(name: string): string[] {
 
 /** Drops a role, in a savepoint named after it, or leaves one that can do nothing. */
 export function roleDropStatement(name: string): string {
-  return `SAVEPOINT role;\n${within('role', [`DROP ROLE IF EXISTS ${checkedName(name)}`])}`;
+  return `SAVEPOINT role;\n${within('insist', [`DROP ROLE IF EXISTS ${checkedName(name)}`])}`;
 }
 
 /** What becomes of a role that others still name, after `roleDropStatement` has failed. */
 export function roleSilencingStatement(name: string): string {
-  return `ROLLBACK TO SAVEPOINT role;\n${within('role', [`ALTER ROLE ${checkedName(name)} NOLOGIN PASSWORD NULL`])}`;
+  return `ROLLBACK TO SAVEPOINT role;\n${within('insist', [`ALTER ROLE ${checkedName(name)} NOLOGIN PASSWORD NULL`])}`;
+}
+
+/** Nobody comes in until `reopeningStatements`. */
+export function shuttingStatement(name: string): string {
+  return `ALTER DATABASE ${checkedName(name)} WITH ALLOW_CONNECTIONS false`;
 }
 
 /** Undoes the closing of a database that was kept. */

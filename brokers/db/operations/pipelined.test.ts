@@ -1,0 +1,51 @@
+import { type Session, SQLSTATE } from '@space/broker-kit/postgres';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect, type Stage, setStage } from '../testing/postgres.ts';
+
+/** Statements of one transaction that go out one behind the other. */
+let stage: Stage;
+beforeAll(async () => {
+  stage = await setStage({}, { environment: { SPARE_DATABASES: '0' } });
+  await stage.registry('CREATE TABLE held (n int UNIQUE); GRANT ALL ON held TO PUBLIC');
+});
+afterAll(() => stage.close());
+
+it('all fail after the first, and it is the first whose failure is told', async () => {
+  const holder = await connect(stage.server.superuserUrl.replace(/\/postgres$/, '/space_registry'));
+  await holder.query('BEGIN; LOCK TABLE held');
+  // Who waits for it hears of it a few turns later than who waits for the statement behind it.
+  const later = async (session: Session) => {
+    const rows = async () =>
+      session.run('first', "SET LOCAL lock_timeout = '10ms'; SELECT 1 FROM public.held");
+    const once = async () => [...(await rows())];
+    return [...(await once())];
+  };
+  const failed = stage.broker.context.connections.transaction((session) =>
+    Promise.all([
+      later(session),
+      session.run('second', 'SET LOCAL work_mem = 64'),
+      session.run('third', 'SET LOCAL work_mem = 64'),
+    ]),
+  );
+  await expect(failed).rejects.toMatchObject({ step: 'first', code: SQLSTATE.lockNotAvailable });
+  await holder.end();
+});
+
+it('none goes out once the transaction has ended', async () => {
+  let kept: Session | undefined;
+  await stage.broker.context.connections.transaction(async (session) => {
+    kept = session;
+  });
+  await expect(kept?.run('late', 'SELECT 1')).rejects.toThrow(/late: its session has ended/);
+});
+
+it('a duplicate that is no race is tried twice', async () => {
+  await stage.registry('INSERT INTO held VALUES (1)');
+  let tries = 0;
+  const failed = stage.broker.context.connections.transaction((session) => {
+    tries += 1;
+    return session.run('insert', 'INSERT INTO public.held VALUES (1)');
+  });
+  await expect(failed).rejects.toMatchObject({ code: SQLSTATE.uniqueViolation });
+  expect(tries).toBe(2);
+});

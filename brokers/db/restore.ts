@@ -1,0 +1,98 @@
+import { ServiceError } from '@space/broker-kit';
+import { type Command, UsageError } from '@space/broker-kit/administrator';
+import { audit, lockCapsule } from '@space/broker-kit/principals';
+import { checkedName, isNameOf } from './core/names.ts';
+import type { Context } from './operations/context.ts';
+import { dropRole } from './operations/finish.ts';
+import {
+  advanceDatabase,
+  insertDatabase,
+  lockDatabase,
+  markRotationDue,
+  noteLeftoverRole,
+  unknownObjects,
+} from './registry/rows.ts';
+import { observe } from './walls/observe.ts';
+
+/** For a registry that was restored from a copy older than the server: what it does not know is adopted or dropped. */
+export const RESTORE_COMMANDS: Readonly<Record<string, Command<Context>>> = {
+  unknown: {
+    usage: 'unknown',
+    about: 'databases and roles that the registry does not know, one JSON object a line',
+    run: async (context) =>
+      (await context.connections.session(unknownObjects)).map((one) => JSON.stringify(one)).join('\n'),
+  },
+  adopt: {
+    usage: 'adopt NAME CAPSULE [APP]',
+    about: 'register an unknown database for the workload that it was made for',
+    run: (context, traceId, args) => adopt(context, traceId, args),
+  },
+  'drop-unknown': {
+    usage: 'drop-unknown NAME',
+    about: 'drop an unknown database and its role; this cannot be undone',
+    run: (context, traceId, args) => dropUnknown(context, traceId, args),
+  },
+};
+
+/** With a new password: the next create (or provision) tells it, and the old one opens nothing from then on. */
+async function adopt(context: Context, traceId: string, args: readonly string[]) {
+  const [name, capsule, app = ''] = args;
+  if (name === undefined || capsule === undefined || args.length > 3)
+    throw new UsageError('adopt NAME CAPSULE [APP]');
+  const workload = { capsule, app };
+  if (!isNameOf(context.nameKey, context.space, workload, name))
+    throw new ServiceError('conflict', 'that database was not made for this workload');
+  return context.connections.transaction(async (session) => {
+    const { life, state } = (await lockCapsule(session, capsule, 'SHARE')) ?? {};
+    if (life === undefined || state !== 'active')
+      throw new ServiceError('conflict', 'the Capsule is not registered, or not active');
+    const row = await lockDatabase(session, workload);
+    const unknown = (await unknownObjects(session)).find((one) => one.name === name);
+    if (unknown === undefined || !unknown.database || !unknown.role)
+      throw new ServiceError('not_found', 'no unknown database with a role has this name');
+    const lost = row !== undefined && (await observe(session, row.name)).database === 'absent';
+    if (row !== undefined && row.state !== 'dropped' && !lost)
+      throw new ServiceError('conflict', 'the workload has a database');
+    const registration = {
+      life,
+      name,
+      generation: (row?.generation ?? 0) + 1,
+      epoch: context.newEpoch(),
+      keyId: context.keyring().current.id,
+    };
+    if (row === undefined) await insertDatabase(session, workload, registration);
+    else await advanceDatabase(session, workload, row, registration);
+    await markRotationDue(session, workload);
+    await audit(session, {
+      traceId,
+      operation: 'administrator.adopt',
+      authority: 'administrator',
+      ...workload,
+      outcome: 'adopted',
+    });
+    return { adopted: name };
+  });
+}
+
+async function dropUnknown(context: Context, traceId: string, args: readonly string[]) {
+  const [name] = args;
+  if (name === undefined || args.length > 1) throw new UsageError('drop-unknown NAME');
+  const objects = await context.connections.session(unknownObjects);
+  if (!objects.some((one) => one.name === name))
+    throw new ServiceError('not_found', 'no unknown database or role has this name');
+  await context.connections.dropping((session) =>
+    session.run('drop unknown database', `DROP DATABASE IF EXISTS ${checkedName(name)} WITH (FORCE)`),
+  );
+  await context.connections.transaction(async (session) => {
+    if (!(await dropRole(session, name))) await noteLeftoverRole(session, name);
+    await audit(session, {
+      traceId,
+      operation: 'administrator.drop-unknown',
+      authority: 'administrator',
+      capsule: '',
+      app: '',
+      outcome: 'dropped',
+    });
+  });
+  return { dropped: name };
+}

@@ -1,0 +1,81 @@
+import { newToken } from '@space/broker-kit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Stage, setStage } from '../testing/postgres.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await setStage({}, { environment: { SPARE_DATABASES: '0', RETENTION_DAYS: '100' } });
+});
+afterAll(() => stage.close());
+
+/** As if so many days had gone by since. */
+async function age(days: number): Promise<void> {
+  for (const [table, column] of [
+    ['database', 'changed_at'],
+    ['capsule', 'changed_at'],
+    ['retired_principal', 'retired_at'],
+  ])
+    await stage.registry(`UPDATE broker.${table} SET ${column} = ${column} - interval '${days} days'`);
+  await stage.registry(
+    `SET session_replication_role = replica; UPDATE broker.audit SET at = at - interval '${days} days'`,
+  );
+}
+
+const counts = async () => {
+  const [row] = await stage.registry<{
+    audit: number;
+    tombstones: number;
+    digests: number;
+    capsules: number;
+  }>(
+    `SELECT (SELECT count(*)::int FROM broker.audit) AS audit,
+       (SELECT count(*)::int FROM broker.database WHERE state = 'dropped') AS tombstones,
+       (SELECT count(*)::int FROM broker.retired_principal) AS digests,
+       (SELECT count(*)::int FROM broker.capsule) AS capsules`,
+  );
+  return row;
+};
+
+it('what was kept long enough goes, and leaves its counts; the rest stays', async () => {
+  const living = await stage.broker.capsule('living');
+  await living.create('living', 'gone');
+  await living.drop('living', 'gone');
+  const url: string = (await living.create('living', 'app')).json.database_url;
+  const ended = await stage.broker.capsule('ended');
+  await ended.dropAll('ended');
+  await stage.broker.provisioner.finalize('ended');
+  const before = await counts();
+  expect(before).toMatchObject({ tombstones: 2, digests: 1, capsules: 2 });
+
+  await age(99);
+  await stage.broker.round('retention');
+  expect(await counts()).toEqual(before);
+
+  await age(2);
+  await living.create('living', 'app');
+  await stage.broker.round('retention');
+  expect(await counts()).toEqual({ audit: 1, tombstones: 0, digests: 0, capsules: 1 });
+  const [sums] = await stage.registry<{ entries: number; creations: number }>(
+    `SELECT sum(entries)::int AS entries,
+       (sum(entries) FILTER (WHERE operation = 'capsule.app.create' AND outcome = 'created'))::int AS creations
+     FROM broker.audit_summary`,
+  );
+  expect(sums).toEqual({ entries: before?.audit, creations: 2 });
+
+  expect((await living.create('living', 'app')).json).toMatchObject({ created: false, database_url: url });
+  expect((await living.drop('living', 'gone')).status).toBe(404);
+  expect((await stage.broker.provisioner.provision('ended', newToken('dbp').reveal())).json.created).toBe(
+    true,
+  );
+  expect((await ended.create('ended', 'app')).status).toBe(403);
+});
+
+it('no audit entry of the last 30 days can be deleted, and none changed', async () => {
+  await stage.broker.capsule('audited');
+  for (const change of [
+    'DELETE FROM broker.audit',
+    'UPDATE broker.audit SET at = at',
+    'TRUNCATE broker.audit',
+  ])
+    await expect(stage.registry(change)).rejects.toThrow(/append-only/);
+});
