@@ -15,6 +15,8 @@ export interface CapsuleStatus {
   readonly observedGeneration?: number;
   readonly namespace?: string;
   readonly assistants?: { readonly total: number; readonly ready: number };
+  /** Quantities, in coarse steps. */
+  readonly usage?: { readonly database?: string };
   readonly conditions?: readonly StatusCondition[];
 }
 

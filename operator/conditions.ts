@@ -28,6 +28,7 @@ export type Reason =
   | 'NamespaceConflict'
   | 'NamespaceTerminating'
   | 'QuotaInvalid'
+  | 'NearQuota'
   | 'BrokerUnreachable'
   | 'BrokerRefused'
   | 'BrokerNotOurs'

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
-import type { DatabaseBroker } from './brokers/database.ts';
+import type { DatabaseBroker, DatabaseUsage } from './brokers/database.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
+import type { Usages } from './capsule/usages.ts';
 import type { Finding } from './conditions.ts';
 import type { Gateways } from './egress/gateways.ts';
 import type { GrantKey } from './grants/sign.ts';
@@ -54,6 +55,8 @@ export interface Context {
   readonly gate: () => Finding;
   readonly now: () => string;
   readonly log: Logger;
+  /** What Capsules' databases held when the broker was asked last. */
+  readonly databaseUsages: Usages<DatabaseUsage>;
   /** Between two reconciles of an object that nothing has touched. */
   readonly sweepMs: () => number;
 }

@@ -27,6 +27,8 @@ export const ANNOTATION = {
   rotate: `${GROUP}/rotate`,
   /** On a Secret with a database's URL: the last such value that was served. */
   rotated: `${GROUP}/rotated`,
+  /** On a Capsule's database principal: the limits with which the broker knows it. */
+  databaseLimits: `${GROUP}/database-limits`,
   /** On a Capsule's object-store principal: the quota in bytes, or `default`, with which the broker knows it. */
   provisioned: `${GROUP}/provisioned`,
   /** On a workload's object-store token: the digest with which the broker knows it. */

@@ -4,6 +4,7 @@ import type { DatabaseBroker } from './brokers/database.ts';
 import { fenced } from './brokers/fenced.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
 import { reconcileCapsule } from './capsule/controller.ts';
+import { Usages } from './capsule/usages.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context, Identity, SpaceNames } from './context.ts';
 import { egressGateways } from './egress/gateways.ts';
@@ -159,6 +160,7 @@ export function startOperator(options: OperatorOptions): Operator {
     gate: gate.now,
     now: () => wireTime(),
     log,
+    databaseUsages: new Usages(() => clock.now()),
     sweepMs: () => SWEEP_MS * (0.8 + 0.4 * clock.random()),
   };
 

@@ -1,12 +1,13 @@
 import { digestOf, Secret } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
-import type { CONTRACT } from './contract.ts';
+import type { SERVED } from './contract.ts';
+import { setLimits } from './limits/set.ts';
 import type { Context } from './operations/context.ts';
 import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
 
 /** The contract's operations: from wire to work and back. */
-export function handlers(context: Context): Handlers<typeof CONTRACT> {
+export function handlers(context: Context): Handlers<typeof SERVED> {
   return {
     'capsule.provision': async (call, { capsule_id, principal_token }) => {
       const principal = digestOf(new Secret(principal_token));
@@ -27,5 +28,15 @@ export function handlers(context: Context): Handlers<typeof CONTRACT> {
     'capsule.drop': async (call, { capsule_id }) => ({
       dropped: await dropCapsule(context, call, capsule_id),
     }),
+    'capsule.limits': async (call, { capsule_id, database_bytes, connections }) => {
+      const wanted = { databaseBytes: database_bytes ?? null, connections: connections ?? null };
+      const limits = await setLimits(context, call, capsule_id, wanted);
+      return {
+        database_bytes: limits.databaseBytes,
+        connections: limits.connections,
+        used_bytes: limits.usedBytes,
+        standing: limits.standing,
+      };
+    },
   };
 }

@@ -21,8 +21,9 @@ import { createAuthorities, createControlApp } from '@space/broker-kit/control';
 import { findPrincipal } from '@space/broker-kit/principals';
 import { handlers } from './app.ts';
 import type { Config } from './config.ts';
-import { CONTRACT } from './contract.ts';
+import { SERVED } from './contract.ts';
 import { loadDriverDocument } from './driver.ts';
+import { sizing } from './limits/sweep.ts';
 import { startWatch } from './limits/watch.ts';
 import { openContext } from './open.ts';
 import type { Context } from './operations/context.ts';
@@ -86,7 +87,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
     });
     held.closers.push(() => watch.stop());
     const edge = createControlApp({
-      contract: CONTRACT,
+      contract: SERVED,
       handlers: handlers(context),
       documents: [{ path: '/v1/driver', operation: 'driver', bytes: driver }],
       authorities: createAuthorities({
@@ -137,13 +138,21 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       intervalMs: UPKEEP_INTERVAL_MS,
       metrics: registry,
     });
+    // Apart from the rest, none of which may keep a Capsule open that is over its quota.
+    const sizes = sizing(context);
+    const measuring = startUpkeep({
+      rounds: [sizes],
+      log,
+      intervalMs: config.SIZE_INTERVAL_MS,
+      metrics: registry,
+    });
     opened.attach({ nudge: upkeep.nudge, quietFor: () => mutations.quietFor() });
     log.info({ port: portOf(serving.server), tls: tls !== undefined }, 'listening');
 
     return {
       port: portOf(serving.server),
       metricsPort: portOf(metricsServer),
-      rounds,
+      rounds: [...rounds, sizes],
       context,
       refreshFiles: async () => {
         for (const file of held.files) await file.refresh();
@@ -153,7 +162,13 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
         shutDown(
           [
             { name: 'requests', timeoutMs: 60_000, run: () => serving.close() },
-            { name: 'upkeep', timeoutMs: 20_000, run: () => upkeep.stop() },
+            {
+              name: 'upkeep',
+              timeoutMs: 20_000,
+              run: async () => {
+                await Promise.all([upkeep.stop(), measuring.stop()]);
+              },
+            },
             { name: 'files and connections', timeoutMs: 5_000, run: () => closeAll(held) },
           ],
           log,

@@ -38,6 +38,10 @@ const schema = z
     STALLED_CLIENT_SECONDS: count(3),
     /** How long audit entries, tombstones and retired digests are kept. */
     RETENTION_DAYS: count(400, 30),
+    /** Bytes that the databases of a Capsule may hold together which has no limit of its own. */
+    DEFAULT_QUOTA_BYTES: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).default(1_073_741_824),
+    /** How often databases are measured that may have grown. */
+    SIZE_INTERVAL_MS: count(2_000),
     /** Sealed databases kept ready. */
     SPARE_DATABASES: count(8, 0),
     /** Names of databases, separated by commas, that may stay open to every role of the server. */

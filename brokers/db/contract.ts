@@ -45,6 +45,31 @@ export const CONTRACT = {
   },
 } as const satisfies Contract;
 
+/**
+ * What the broker serves beside the operations of the interface, for the operator of its own release: the driver document
+ * does not know of it, and nothing of the five depends on it.
+ */
+export const ADDITIONS = {
+  'capsule.limits': {
+    path: '/v1/capsules/limits',
+    authority: 'provisioner',
+    request: z.strictObject({
+      capsule_id: id,
+      database_bytes: z.int().min(1).optional(),
+      connections: z.int().min(1).max(1_000).optional(),
+    }),
+    response: z.strictObject({
+      database_bytes: z.int(),
+      connections: z.int(),
+      used_bytes: z.int(),
+      standing: z.enum(['ok', 'near', 'full', 'closed']),
+      trace_id: traceId,
+    }),
+  },
+} as const satisfies Contract;
+
+export const SERVED = { ...CONTRACT, ...ADDITIONS } as const;
+
 export type OperationName = keyof typeof CONTRACT;
 
 export const OPERATIONS: readonly OperationName[] = operationsOf(CONTRACT);

@@ -11,6 +11,8 @@ export interface BrokerMetrics {
   readonly unknownObjects: Gauge;
   readonly sessionsEnded: Counter<'reason'>;
   readonly watchLooks: Counter;
+  readonly quotas: Gauge<'standing'>;
+  readonly oldestTransaction: Gauge;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -66,6 +68,17 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     leftoverRoles: new Gauge({
       name: 'space_db_leftover_roles',
       help: 'Roles of dropped databases that cannot be dropped, since a tenant has named them in a grant of its own.',
+      registers,
+    }),
+    quotas: new Gauge({
+      name: 'space_db_capsules',
+      help: 'Capsules by how they stand to the quota of their databases.',
+      labelNames: ['standing'] as const,
+      registers,
+    }),
+    oldestTransaction: new Gauge({
+      name: 'space_db_oldest_transaction_age',
+      help: 'Transactions since the oldest that a database of the server still depends on; they end after 2147483648.',
       registers,
     }),
   };

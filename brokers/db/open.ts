@@ -29,7 +29,7 @@ import { spareNames } from './spares/names.ts';
 import { ensureTemplate } from './spares/template.ts';
 import { judge, readServerFacts, requireSafe } from './walls/preflight.ts';
 
-/** Connections to the server; with the one that watches, eleven in all. */
+/** Connections to the server; with the two that watch, twelve in all. */
 const CONNECTIONS = { application: 'space-db-broker', lookup: 2, work: 5, drop: 3 };
 /** Fewer than there are connections for work, so that a cut never waits behind clones. */
 const CLONES = { active: 3, queued: 1_000 };
@@ -81,6 +81,7 @@ export async function openContext(
       sslrootcert: config.ISSUED_SSLROOTCERT,
     },
     connectionLimit: config.ROLE_CONNECTION_LIMIT,
+    databaseBytes: config.DEFAULT_QUOTA_BYTES,
     log,
     metrics,
     ensureTemplate: () => ensureTemplate(connections, address, spares),

@@ -33,6 +33,7 @@ const capsuleStatus: Structural = {
     observedGeneration: integer,
     namespace: text,
     assistants: { type: 'object', properties: { total: integer, ready: integer } },
+    usage: { type: 'object', properties: { database: text } },
     conditions,
   },
 };
@@ -93,6 +94,7 @@ export const KINDS: readonly Kind[] = [
       { name: 'Running', type: 'integer', jsonPath: '.status.assistants.ready' },
       condition('Sandbox', 'SandboxReady', 'status', true),
       condition('Database', 'DatabaseReady', 'status', true),
+      { name: 'Database Used', type: 'string', jsonPath: '.status.usage.database', priority: 1 },
       age,
       condition('Why', 'Ready', 'message', true),
     ],

@@ -26,6 +26,27 @@ const quota = object({
       description: 'Files in the object store, in bytes; without it, as much as the Space grants by default.',
       examples: ['10Gi'],
     }),
+    database: quantity({
+      title: 'Database',
+      description:
+        'What its databases may hold together, in bytes; without it, as much as the Space grants by default. An empty database takes 8Mi.',
+      examples: ['2Gi'],
+    }),
+  },
+});
+
+const database = object({
+  title: 'Database',
+  description: 'How the databases of the Capsule are limited, each for itself.',
+  required: {},
+  optional: {
+    connections: integer({
+      title: 'Connections',
+      description:
+        'Connections that each Assistant may hold to its database; without it, as many as the Space grants by default.',
+      min: 1,
+      max: 1_000,
+    }),
   },
 });
 
@@ -47,6 +68,7 @@ export const capsuleSpec = object({
       default: 'Drop',
     }),
     quota,
+    database,
     integrations: integrations(
       'What the administrator grants: an Assistant may use an integration with these scopes and no others.',
     ),

@@ -63,6 +63,8 @@ const Refusal = z.object({
 });
 
 const CALL_MS = 15_000;
+/** What was asked for goes beyond a quota: trying again is no use by itself. */
+const NO_ROOM = 507;
 /** A broker that was ours is believed for so long: a burst of Assistants asks once. */
 const IDENTIFIED_MS = 5_000;
 const LONGEST_ANSWER = 64 * 1024;
@@ -135,7 +137,8 @@ export function brokerClient(options: BrokerOptions): <T>(call: Call<T>) => Prom
     if (status !== 200) {
       const refusal = Refusal.safeParse(json);
       // What is not in the broker's own words comes from something in front of it.
-      if (!refusal.success || status >= 500 || status === 429) {
+      const refused = status === NO_ROOM || (status < 500 && status !== 429);
+      if (!refusal.success || !refused) {
         throw new BrokerError(broker, 'unreachable', `the ${name} could not do it now (${status})`, {
           status,
         });

@@ -10,6 +10,20 @@ export interface DatabaseBroker {
   dropApp(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<void>;
   drop(capsule: string, principal: Secret, signal: AbortSignal): Promise<void>;
   finalize(capsule: string, signal: AbortSignal): Promise<void>;
+  /** Tells what the Capsule may have, where undefined is the broker's default, and hears what it holds. */
+  limits(capsule: string, limits: DatabaseLimits, signal: AbortSignal): Promise<DatabaseUsage>;
+}
+
+export interface DatabaseLimits {
+  readonly bytes: number | undefined;
+  readonly connections: number | undefined;
+}
+
+export interface DatabaseUsage {
+  readonly usedBytes: number;
+  /** In force. */
+  readonly limitBytes: number;
+  readonly standing: 'ok' | 'near' | 'full' | 'closed';
 }
 
 export interface DatabaseBrokerOptions extends Omit<BrokerOptions, 'broker'> {
@@ -20,6 +34,14 @@ export interface DatabaseBrokerOptions extends Omit<BrokerOptions, 'broker'> {
 const Provisioned = z.object({ database_url: z.string().min(1), created: z.boolean(), trace_id: z.string() });
 const Dropped = z.object({ dropped: z.union([z.string(), z.array(z.string())]), trace_id: z.string() });
 const Finalized = z.object({ finalized: z.boolean(), trace_id: z.string() });
+
+const Limited = z.object({
+  database_bytes: z.number().int(),
+  connections: z.number().int(),
+  used_bytes: z.number().int(),
+  standing: z.enum(['ok', 'near', 'full', 'closed']),
+  trace_id: z.string(),
+});
 
 const BROKER = { name: 'database broker', deployment: 'db-broker' };
 /** A drop waits for a checkpoint of the whole server. */
@@ -75,6 +97,21 @@ export function databaseBroker({ provisionerToken, ...options }: DatabaseBrokerO
         signal,
         timeoutMs: DROP_MS,
       });
+    },
+    async limits(capsule_id, { bytes, connections }, signal) {
+      const { used_bytes, database_bytes, standing } = await post({
+        operation: 'capsule.limits',
+        path: '/v1/capsules/limits',
+        answer: Limited,
+        token: await provisionerToken(),
+        body: {
+          capsule_id,
+          ...(bytes === undefined ? {} : { database_bytes: bytes }),
+          ...(connections === undefined ? {} : { connections }),
+        },
+        signal,
+      });
+      return { usedBytes: used_bytes, limitBytes: database_bytes, standing };
     },
     async finalize(capsule_id, signal) {
       await post({

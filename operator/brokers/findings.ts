@@ -30,6 +30,11 @@ export function brokerFinding(error: unknown, place?: PrincipalPlace): Finding |
         `The service at the ${name}'s address answers with another discovery document than the one built into the operator, so it was sent no token. Run both from the same release.`,
       );
     case 'refused':
+      if (error.code === 'quota_exceeded')
+        return no(
+          'QuotaExceeded',
+          `The ${name} has no room for it: the Capsule holds more than it may (spec.quota), or the Space has no connections left to promise (dbBroker.roleConnectionLimit times the number of Assistants, against postgres.maxConnections).`,
+        );
       return error.code === 'conflict'
         ? no(
             'PrincipalLost',

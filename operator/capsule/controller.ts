@@ -9,6 +9,7 @@ import { together } from '../runtime/together.ts';
 import { ensureDatabase } from './database.ts';
 import { decideName, SUSPENDED, waitsFor } from './decide.ts';
 import { finalizeCapsule } from './finalize.ts';
+import { USAGE_SOON_MS } from './limits.ts';
 import { ensureGuardrails } from './namespace.ts';
 import { ensureObjectStore } from './objects.ts';
 import { reportCapsule } from './status.ts';
@@ -18,6 +19,7 @@ const LOOK_AGAIN_MS = 15_000;
 
 interface Step {
   readonly finding: Finding;
+  readonly usage?: string;
   /** A broker's failure: told in the condition, and tried again. */
   readonly retry?: unknown;
 }
@@ -85,6 +87,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     capsuleNamespace(context.names.space, capsule.metadata.name),
     findings,
     signal,
+    database.usage,
   );
   const retry = database.retry ?? objects?.retry;
   if (retry) throw retry;
@@ -92,5 +95,8 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
   const stuck = Object.values(findings).some(
     ({ status, reason }) => status === 'False' && UNWATCHED.has(reason),
   );
-  return { requeueAfterMs: stuck ? LOOK_AGAIN_MS : context.sweepMs() };
+  if (stuck) return { requeueAfterMs: LOOK_AGAIN_MS };
+  return {
+    requeueAfterMs: findings.DatabaseReady.reason === 'QuotaExceeded' ? USAGE_SOON_MS : context.sweepMs(),
+  };
 }

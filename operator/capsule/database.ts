@@ -1,19 +1,20 @@
 import { newPrincipal } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
-import { type Finding, yes } from '../conditions.ts';
+import type { Finding } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CAPSULE, type Capsule, SECRET } from '../kinds.ts';
 import { principalSecretName } from '../names.ts';
 import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
+import { ensureLimits, standing, tellLimits } from './limits.ts';
 import { encode, ensurePrincipal, type PrincipalKind, principalOf } from './principal.ts';
 
 export interface DatabaseStep {
   readonly finding: Finding;
+  /** What its databases hold, as the status tells it; undefined where nobody could ask. */
+  readonly usage?: string;
   /** A broker's failure: told in the condition, and tried again. */
   readonly retry?: unknown;
 }
-
-const PROVISIONED = yes('Ready', 'The Capsule is known to the database broker.');
 
 /**
  * The principal is in its Secret before any broker hears of it, so that a crash at any line keeps it; the URL that
@@ -34,21 +35,22 @@ export async function ensureDatabase(
   const { secret } = principal;
   const known = secret.data?.['database-url'];
   const rotation = rotationAsked(capsule, secret);
-  if (known && rotation === undefined) return { finding: PROVISIONED };
   try {
+    if (known && rotation === undefined) {
+      await ensureLimits(context, capsule, secret, signal);
+      return standing(context, capsule);
+    }
     const { name: id } = capsule.metadata;
     const url = encode(await context.database.provision(id, principalOf(secret), signal));
-    await context.writer.merge(
-      SECRET,
-      secret,
-      issuedPatch(secret, { 'database-url': url }, rotation),
-      signal,
-    );
+    const told = await tellLimits(context, capsule, signal);
+    const { metadata, ...data } = issuedPatch(secret, { 'database-url': url }, rotation);
+    const noted = { ...metadata, annotations: { ...metadata.annotations, ...told } };
+    await context.writer.merge(SECRET, secret, { metadata: noted, ...data }, signal);
     if (known) {
       const event = rotationEvent(url !== known, 'No pod has either of them.', `rotate ${id}`);
       context.events.record(CAPSULE, capsule, event);
     }
-    return { finding: PROVISIONED };
+    return standing(context, capsule);
   } catch (error) {
     const { names } = context;
     const { secretName } = kind;

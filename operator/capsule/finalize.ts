@@ -58,6 +58,7 @@ export async function finalizeCapsule(
       await writer.merge(SECRET, secret, { metadata: { labels: { [LABEL.retained]: 'true' } } }, signal);
     if (secret && !retain) await writer.remove(SECRET, secret, signal);
   }
+  context.databaseUsages.forget(capsule.metadata.uid ?? '');
   await removeFinalizer(writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal);
   const note = retain
     ? 'The Capsule is gone; its data and its principals are kept.'

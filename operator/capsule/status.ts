@@ -11,6 +11,7 @@ export async function reportCapsule(
   namespace: string | undefined,
   findings: Readonly<Record<string, Finding>>,
   signal: AbortSignal,
+  databaseUsage?: string,
 ): Promise<void> {
   const before = capsule.status?.conditions;
   const assistants = context.stores.assistants.by('capsule', capsule.metadata.name);
@@ -18,6 +19,14 @@ export async function reportCapsule(
   const status = {
     observedGeneration: capsule.metadata.generation,
     ...(namespace === undefined ? {} : { namespace }),
+    ...(databaseUsage === undefined && capsule.status?.usage === undefined
+      ? {}
+      : {
+          usage: {
+            ...capsule.status?.usage,
+            ...(databaseUsage === undefined ? {} : { database: databaseUsage }),
+          },
+        }),
     assistants: { total: assistants.length, ready: assistants.filter(isReady).length },
     conditions,
   };
@@ -50,8 +59,10 @@ function tellCapsule(
       tell('Warning', 'SandboxRefused', 'Gate', condition.message);
     } else if (condition.type === 'SandboxReady' && old) {
       tell('Normal', 'SandboxRestored', 'Gate', condition.message);
+    } else if (condition.type === 'DatabaseReady' && condition.reason === 'NearQuota') {
+      tell('Warning', 'NearQuota', 'Measure', condition.message);
     } else if (condition.type === 'DatabaseReady' && condition.status === 'True') {
-      tell('Normal', 'DatabaseProvisioned', 'Provision', condition.message);
+      if (old?.status !== 'True') tell('Normal', 'DatabaseProvisioned', 'Provision', condition.message);
     } else if (
       condition.status === 'False' &&
       !QUIET.has(condition.type) &&

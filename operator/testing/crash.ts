@@ -63,6 +63,7 @@ export function lifeline(
     dropApp: (...args) => act('dropApp', () => database.dropApp(...args)),
     drop: (...args) => act('drop', () => database.drop(...args)),
     finalize: (...args) => act('finalize', () => database.finalize(...args)),
+    limits: (...args) => act('limits', () => database.limits(...args)),
   };
   const mortalObjectStore: ObjectStoreBroker | undefined = objectStore && {
     provision: (...args) => act('objects provision', () => objectStore.provision(...args)),

@@ -19,6 +19,8 @@ export interface Context {
   readonly nameKey: Secret<Buffer>;
   readonly issued: IssuedAddress;
   readonly connectionLimit: number;
+  /** That the databases of a Capsule may hold which has no limit of its own. */
+  readonly databaseBytes: number;
   readonly log: Logger;
   readonly metrics: BrokerMetrics;
   /** Turns at cloning the template, in order; more at once would only share the disk and hold connections. */

@@ -10,6 +10,7 @@ import {
 } from '../core/credentials.ts';
 import { type DatabaseRow, decideCreate } from '../core/decide.ts';
 import { databaseName, type Workload } from '../core/names.ts';
+import { requireRoom } from '../limits/set.ts';
 import {
   advanceDatabase,
   insertDatabase,
@@ -166,7 +167,8 @@ async function create(
   const name = databaseName(context.nameKey, context.space, workload, edition.epoch);
   const password = passwordOf(key, context.space, workload, edition);
   const registration: Registration = { ...edition, life, name, keyId: key.id };
-  const [registered, spare, verifier] = await Promise.all([
+  const [connections, registered, spare, verifier] = await Promise.all([
+    requireRoom(context, session, workload),
     tombstone === undefined
       ? insertDatabase(session, workload, registration)
       : advanceDatabase(session, workload, tombstone, registration).then(() => true),
@@ -182,7 +184,7 @@ async function create(
   await Promise.all([
     session.run(
       'open database',
-      openingStatements(spare, name, verifier, context.connectionLimit, attempt.reserved ? 'insist' : 'give'),
+      openingStatements(spare, name, verifier, connections, attempt.reserved ? 'insist' : 'give'),
     ),
     audit(session, { ...entry, outcome: 'created' }),
   ]);

@@ -90,8 +90,15 @@ if [ -e "$tls/tls.crt" ]; then
   set -- "$@" -c ssl=on -c ssl_cert_file="$tls/tls.crt" -c ssl_key_file="$tls/tls.key" -c ssl_min_protocol_version=TLSv1.3
 fi
 
+# What one process may have for itself; PostgreSQL tells the query that asks for more, and no other. What all of them share
+# is not counted.
+ulimit -d "${SESSION_MEMORY_KIB:-131072}"
+
 # Who is the server's own account in this container is the superuser on its socket.
 printf 'server %s postgres\n' "$(id -un)" >"$sockets/ident.conf"
+
+# Beside the server, which is its parent from the next line on; without the lock, which is the server's.
+perl "$here/guard.pl" "$data" "$sockets" "${PORT:-5432}" "$programs" 9>&- &
 
 exec "$programs/postgres" -D "$data" \
   -c config_file="$here/settings.conf" -c hba_file="$hba" -c ident_file="$sockets/ident.conf" \

@@ -12,13 +12,15 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { connect as connectSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../kit/testing/certificates.ts';
 import { freePort } from '../../kit/testing/ports.ts';
 import { postgresPrograms } from '../embedded/binaries.ts';
-import { query, sqlstate, until } from '../testing/postgres.ts';
+import { connect, query, sqlstate, until } from '../testing/postgres.ts';
 
 /** The entry point of the embedded server's image, on the same major version, as an unprivileged user. */
 
@@ -49,6 +51,9 @@ function environment() {
     MAX_CONNECTIONS: '50',
     TMPDIR: directory,
     LOG: join(directory, 'log'),
+    // The machine's own memory is nobody's limit here.
+    CGROUP_DIRECTORY: join(directory, 'cgroup'),
+    DISK_RESERVE_MIB: '0',
   };
 }
 
@@ -78,7 +83,7 @@ async function end(signal: NodeJS.Signals, child = running): Promise<void> {
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'space-entrypoint-'));
   mkdirSync(join(directory, 'volume'));
-  for (const file of readdirSync(import.meta.dirname).filter((name) => /\.(sh|sql|conf)$/.test(name))) {
+  for (const file of readdirSync(import.meta.dirname).filter((name) => /\.(sh|pl|sql|conf)$/.test(name))) {
     cpSync(join(import.meta.dirname, file), join(directory, 'image', file));
   }
   chmodSync(directory, 0o755);
@@ -246,5 +251,94 @@ describe('the embedded server', () => {
     expect(await verified(foreign.cert)).toBe('ok');
     rmSync(join(directory, 'tls'), { recursive: true });
     rmSync(pki, { recursive: true });
+  });
+
+  describe('among tenants', () => {
+    const tenant = `spc_${'a'.repeat(40)}`;
+    const own = () => url('tenant_Password', tenant, tenant);
+    const broker = () => url('tenants_Password');
+    const sessions: pg.Client[] = [];
+    const session = async (to: string) => {
+      const client = await connect(to);
+      sessions.push(client);
+      return { client, gone: new Promise<void>((resolve) => client.once('end', () => resolve())) };
+    };
+    const begin = async (changes: Readonly<Record<string, string>> = {}) => {
+      setPassword('tenants_Password');
+      start(changes);
+      await until(async () => (await sqlstate(broker())) === 'ok', 'the server');
+      if ((await sqlstate(own())) === 'ok') return;
+      await query(broker(), `CREATE ROLE ${tenant} LOGIN PASSWORD 'tenant_Password'`);
+      await query(broker(), `CREATE DATABASE ${tenant}`);
+    };
+    afterEach(async () => {
+      for (const client of sessions.splice(0)) await client.end().catch(() => undefined);
+      rmSync(join(directory, 'cgroup'), { recursive: true, force: true });
+    });
+
+    it('a query that wants more memory than a session may have fails, and nothing else', async () => {
+      await begin();
+      const neighbour = await session(broker());
+      const greedy = await session(own());
+      await greedy.client.query("SET work_mem = '2GB'");
+      const sort =
+        "SELECT count(*) FROM (SELECT repeat('x', 200) || i FROM generate_series(1, 2000000) i ORDER BY 1 DESC) s";
+      await expect(greedy.client.query(sort)).rejects.toMatchObject({ code: '53200' });
+      await greedy.client.query('SELECT 1');
+      await neighbour.client.query('SELECT 1');
+    });
+
+    it('one address that crowds the door, silent or not, is put out and the others come in', async () => {
+      await begin({ LOGINS_PER_ADDRESS: '4' });
+      const hello = Buffer.from('\0\0\0\x22\0\x03\0\0user\0nobody\0database\0nobody\0\0', 'latin1');
+      hello.writeInt32BE(hello.length);
+      let ended = 0;
+      const sockets = Array.from({ length: 12 }, (_, i) => {
+        const socket = connectSocket({ port, host: '127.0.0.1' });
+        socket.on('error', () => undefined).on('close', () => (ended += 1));
+        socket.resume();
+        if (i % 2 === 0) socket.write(hello);
+        return socket;
+      });
+      await until(() => log().includes('guard: too many at the door: ended'), 'the guard');
+      await until(() => ended > 0, 'the end of one of them');
+      for (const socket of sockets) socket.destroy();
+      expect(await sqlstate(own())).toBe('ok');
+    });
+
+    it('the largest session of a tenant goes before the container runs out of memory', async () => {
+      await begin();
+      const neighbour = await session(broker());
+      const large = await session(own());
+      mkdirSync(join(directory, 'cgroup'));
+      writeFileSync(join(directory, 'cgroup/memory.stat'), 'anon 900\nfile 5000\nshmem 10\n');
+      writeFileSync(join(directory, 'cgroup/memory.max'), '1000\n');
+      await large.gone;
+      expect(log()).toContain(`guard: memory runs out: ended 1 of ${tenant}`);
+      await neighbour.client.query('SELECT 1');
+    });
+
+    it('nobody writes on to a disk that runs full', async () => {
+      await begin({ DISK_RESERVE_MIB: String(2 ** 40) });
+      const neighbour = await session(broker());
+      const { gone } = await session(own());
+      await gone;
+      expect(log()).toContain('guard: the disk runs full');
+      await neighbour.client.query('SELECT 1');
+    });
+
+    it.skipIf(!existsSync('/usr/bin/psql'))(
+      'whoever keeps everybody from logging in is put out',
+      async () => {
+        await begin({ PSQL: '/usr/bin/psql' });
+        const { client, gone } = await session(own());
+        const loop = `DO $$ DECLARE i bigint := 0; BEGIN LOOP
+        i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
+        await client.query(loop).catch(() => undefined);
+        await gone;
+        expect(log()).toContain(`guard: nobody can log in: ended 1 of ${tenant}`);
+        expect(await sqlstate(broker())).toBe('ok');
+      },
+    );
   });
 });

@@ -55,6 +55,17 @@ ${AUDIT_TABLE}`,
     FOR EACH STATEMENT EXECUTE FUNCTION broker.audit_is_append_only();
   CREATE TRIGGER append_only_for_long BEFORE DELETE ON broker.audit
     FOR EACH ROW EXECUTE FUNCTION broker.audit_is_append_only();`,
+  `-- What a Capsule may have, null being the broker's default, and what it was found to hold.
+  CREATE TABLE broker.capsule_limits (
+    capsule_id text PRIMARY KEY REFERENCES broker.capsule ON DELETE CASCADE,
+    database_bytes bigint CHECK (database_bytes > 0),
+    connections integer CHECK (connections > 0),
+    used_bytes bigint NOT NULL DEFAULT 0,
+    door text NOT NULL DEFAULT 'open' CHECK (door IN ('open', 'tidying', 'shut', 'closed')),
+    tries integer NOT NULL DEFAULT 0,
+    ceiling bigint NOT NULL DEFAULT 0,
+    until_ms bigint NOT NULL DEFAULT 0
+  );`,
 ];
 
 /** Brings the registry up to date and returns the installation's random id, which our own names carry. */

@@ -5,6 +5,8 @@ const NAME = `spc_${'a'.repeat(40)}`;
 const right: Walls = {
   name: NAME,
   closed: false,
+  door: 'open',
+  connections: null,
   role: { login: true, powers: [], inherit: false, limit: 5, expires: false },
   memberOf: [],
   members: [],
@@ -62,6 +64,14 @@ describe('drift', () => {
     ['no door at all', database({ grants: [] }), 'grants', /^GRANT CONNECT, CREATE, TEMPORARY/],
     ['a door that is shut', database({ open: false }), 'limits', /ALLOW_CONNECTIONS true/],
     ['a closed one that is open', { ...right, closed: true }, 'limits', /ALLOW_CONNECTIONS false/],
+    ['one over its quota that is open', { ...right, door: 'shut' }, 'limits', /ALLOW_CONNECTIONS false/],
+    [
+      'one that makes room with more than one connection',
+      { ...right, door: 'tidying' },
+      'limits',
+      /ALLOW_CONNECTIONS true CONNECTION LIMIT 1$/,
+    ],
+    ["another limit than its Capsule's", { ...right, connections: 7 }, 'role', /CONNECTION LIMIT 7 /],
   ])('mends %s', (_, walls, kind, statement) => {
     const repair = decideRepairs(walls, 5).find((one) => one.kind === kind);
     expect(repair?.statements.join('\n')).toMatch(new RegExp(statement.source, 'm'));

@@ -1,10 +1,15 @@
 import { checkedName } from '../core/names.ts';
+import type { Door } from '../limits/quota.ts';
 
 /** One workload's role and database as the server has them. */
 export interface Walls {
   readonly name: string;
   /** An administrator closed it; its walls have no door. */
   readonly closed: boolean;
+  /** How far its Capsule's quota opens it. */
+  readonly door: Door;
+  /** That its Capsule may have; null is the broker's default. */
+  readonly connections: number | null;
   readonly role: {
     readonly login: boolean;
     /** What takes away each power that it should not have: `NOCREATEDB`, … */
@@ -33,7 +38,8 @@ export interface Repair {
 }
 
 /** Compares what is with what must be, and says how to mend each difference. */
-export function decideRepairs(walls: Walls, connectionLimit: number): Repair[] {
+export function decideRepairs(walls: Walls, defaultConnections: number): Repair[] {
+  const connectionLimit = walls.connections ?? defaultConnections;
   const { role, database } = walls;
   if (role === null || database === null || database.invalid || !database.ours) {
     return [{ kind: 'lost', statements: [] }];
@@ -69,8 +75,10 @@ export function decideRepairs(walls: Walls, connectionLimit: number): Repair[] {
       ],
     });
   }
-  if (database.open !== login || database.limit !== connectionLimit) {
-    const statement = `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${login} CONNECTION LIMIT ${connectionLimit}`;
+  const open = login && (walls.door === 'open' || walls.door === 'tidying');
+  const ofDatabase = walls.door === 'tidying' ? 1 : connectionLimit;
+  if (database.open !== open || (open && database.limit !== ofDatabase)) {
+    const statement = `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${ofDatabase}`;
     repairs.push({ kind: 'limits', statements: [statement] });
   }
   return repairs;

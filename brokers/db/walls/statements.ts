@@ -89,6 +89,24 @@ export function shuttingStatement(name: string): string {
   return `ALTER DATABASE ${checkedName(name)} WITH ALLOW_CONNECTIONS false`;
 }
 
+/** How many the workload may be, in its role and, where that is another number, in its database. */
+export function connectionStatements(
+  { name, database, role }: ObservedWorkload,
+  ofRole: number,
+  ofDatabase: number,
+): string[] {
+  const own = checkedName(name);
+  return [
+    ...(role ? [`ALTER ROLE ${own} CONNECTION LIMIT ${limit(ofRole)}`] : []),
+    ...(database === 'valid' ? [`ALTER DATABASE ${own} WITH CONNECTION LIMIT ${limit(ofDatabase)}`] : []),
+  ];
+}
+
+/** Opens or shuts a database, whatever its role may do; the role and its password stay as they are. */
+export function doorStatements(name: string, open: boolean, connections: number): string {
+  return `ALTER DATABASE ${checkedName(name)} WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${limit(connections)}`;
+}
+
 /** Undoes the closing of a database that was kept. */
 export function reopeningStatements(name: string): string {
   const own = checkedName(name);

@@ -9,6 +9,7 @@ export function surveyWalls(
   return session.run(
     'survey walls',
     `SELECT w.capsule_id AS capsule, w.app_id AS app, w.name, w.closed,
+       coalesce(q.door, 'open') AS door, q.connections,
        CASE WHEN r.oid IS NOT NULL THEN json_build_object(
          'login', r.rolcanlogin, 'inherit', r.rolinherit, 'limit', r.rolconnlimit,
          'powers', array_remove(ARRAY[
@@ -28,6 +29,7 @@ export function surveyWalls(
            FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
            WHERE a.grantee <> d.datdba GROUP BY a.grantee)) END AS database
      FROM broker.database w
+     LEFT JOIN broker.capsule_limits q ON q.capsule_id = w.capsule_id
      LEFT JOIN pg_roles r ON r.rolname = w.name
      LEFT JOIN pg_database d ON d.datname = w.name
      WHERE w.state = 'ready' AND ($1::text IS NULL OR w.name = $1)`,

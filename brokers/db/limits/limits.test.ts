@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { COMMANDS } from '../commands.ts';
+import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { Client } from '../testing/broker.ts';
+import { connect, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+
+const MI = 2 ** 20;
+/** Full pages of what cannot be compressed. */
+const FILL = (mebibytes: number) =>
+  `CREATE TABLE IF NOT EXISTS heap (t text); ALTER TABLE heap ALTER t SET STORAGE PLAIN;
+   INSERT INTO heap SELECT repeat(chr(65 + i % 26), 8000) FROM generate_series(1, ${mebibytes * 128}) i`;
+
+describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on PostgreSQL %s', (major) => {
+  let stage: Stage;
+  const limits = (capsule_id: string, more: object = {}) =>
+    stage.broker.provisioner.post('/v1/capsules/limits', { capsule_id, ...more });
+  const sizes = () => stage.broker.round('sizes');
+  /** What a session did is counted a moment after its end. */
+  const settled = (isSo: () => Promise<boolean>) =>
+    until(async () => {
+      await sizes();
+      return isSo();
+    }, 'the doors');
+  const login = (url: string, state: string) => settled(async () => (await sqlstate(url)) === state);
+  const standing = (name: string, bytes: number, wanted: string) =>
+    settled(async () => (await limits(name, { database_bytes: bytes })).json.standing === wanted);
+  const capsuleWithApp = async (name: string): Promise<{ capsule: Client; url: string }> => {
+    const capsule = await stage.broker.capsule(name);
+    const { json } = await capsule.create(name, 'ledger');
+    return { capsule, url: json.database_url };
+  };
+  const roleLimits = async (url: string) => {
+    const name = new URL(url).username;
+    const [row] = await stage.sql<{ role: number; database: number; open: boolean }>(
+      `SELECT rolconnlimit AS role, datconnlimit AS database, datallowconn AS open
+       FROM pg_roles JOIN pg_database ON datname = rolname WHERE rolname = $1`,
+      [name],
+    );
+    return row;
+  };
+
+  beforeAll(async () => {
+    // Looked at by hand, so that a test sees each step.
+    stage = await setStage({ major }, { environment: { SIZE_INTERVAL_MS: '1000000' } });
+  });
+  afterAll(() => stage.close());
+
+  it('are told and set by the provisioner alone, and setting them again changes nothing', async () => {
+    const { capsule } = await capsuleWithApp('told');
+    const first = await limits('told');
+    expect(first.json).toEqual({
+      database_bytes: 1024 * MI,
+      connections: 5,
+      used_bytes: expect.any(Number),
+      standing: 'ok',
+      trace_id: expect.any(String),
+    });
+    expect((await limits('told', { database_bytes: 64 * MI, connections: 3 })).json).toMatchObject({
+      database_bytes: 64 * MI,
+      connections: 3,
+    });
+    const audits = () => stage.registry("SELECT FROM broker.audit WHERE operation = 'capsule.limits'");
+    const { length } = await audits();
+    expect((await limits('told', { database_bytes: 64 * MI, connections: 3 })).status).toBe(200);
+    expect((await audits()).length).toBe(length);
+    expect((await limits('told')).json).toMatchObject({ database_bytes: 1024 * MI, connections: 5 });
+    expect((await limits('nobody')).status).toBe(404);
+    expect((await capsule.post('/v1/capsules/limits', { capsule_id: 'told' })).status).toBe(403);
+    for (const bad of [{ connections: 0 }, { database_bytes: 0 }, { database_bytes: 1.5 }, { other: 1 }])
+      expect((await limits('told', bad)).status).toBe(400);
+    await capsule.dropAll('told');
+    expect((await limits('told')).status).toBe(409);
+  });
+
+  it('of connections hold for what is there and for what comes, and drift goes back to them', async () => {
+    const { capsule, url } = await capsuleWithApp('few');
+    await limits('few', { connections: 2 });
+    expect(await roleLimits(url)).toEqual({ role: 2, database: 2, open: true });
+    const held = [await connect(url), await connect(url)];
+    expect(await sqlstate(url)).toBe('53300');
+    for (const client of held) await client.end();
+    const other = (await capsule.create('few', 'other')).json.database_url;
+    expect(await roleLimits(other)).toEqual({ role: 2, database: 2, open: true });
+    await stage.sql(`ALTER ROLE ${new URL(url).username} CONNECTION LIMIT 50`);
+    await stage.broker.round('drift');
+    expect(await roleLimits(url)).toEqual({ role: 2, database: 2, open: true });
+    await limits('few');
+    expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
+  });
+
+  it('refuse what the server has no connections for, and nothing else', async () => {
+    const { capsule, url } = await capsuleWithApp('greedy');
+    expect((await limits('greedy', { connections: 1_000 })).json.error.code).toBe('quota_exceeded');
+    expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
+    expect((await limits('greedy', { connections: 80 })).status).toBe(200);
+    const second = await capsule.create('greedy', 'second');
+    expect([second.status, second.json.error.code]).toEqual([507, 'quota_exceeded']);
+    expect((await capsule.create('greedy', 'ledger')).json).toMatchObject({ created: false });
+    await limits('greedy', { connections: 5 });
+    expect((await capsule.create('greedy', 'second')).status).toBe(200);
+  });
+
+  it('of bytes put out whoever passes them, let one in to make room, and open again when there is some', async () => {
+    const { capsule, url } = await capsuleWithApp('full');
+    const held = await connect(url);
+    const gone = new Promise<void>((resolve) => held.once('end', () => resolve()));
+    const { used_bytes: before } = (await limits('full')).json;
+    expect(before).toBeGreaterThan(4 * MI);
+    await limits('full', { database_bytes: before + 100 * MI });
+    await query(url, FILL(90));
+    await standing('full', before + 100 * MI, 'near');
+    await query(url, FILL(20));
+    // Nor does a lock on its own database keep it open.
+    await held.query(
+      `BEGIN; ALTER ROLE CURRENT_USER IN DATABASE ${new URL(url).username} SET work_mem = '1MB'`,
+    );
+    await standing('full', before + 100 * MI, 'full');
+    await gone;
+    expect(await roleLimits(url)).toEqual({ role: 5, database: 1, open: true });
+    expect((await capsule.create('full', 'more')).json.error.code).toBe('quota_exceeded');
+    expect((await capsule.create('full', 'ledger')).status).toBe(200);
+    await query(url, 'TRUNCATE heap');
+    await standing('full', before + 100 * MI, 'ok');
+    expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
+    expect((await capsule.create('full', 'more')).status).toBe(200);
+  });
+
+  it('shut out who goes on growing, against drift and by whatever hand it is opened', async () => {
+    const { url } = await capsuleWithApp('grows');
+    await limits('grows', { database_bytes: 120 * MI });
+    await query(url, FILL(115));
+    await standing('grows', 120 * MI, 'full');
+    expect(await sqlstate(url)).toBe('ok');
+    await query(url, FILL(20));
+    await login(url, '55000');
+    await stage.broker.round('drift');
+    expect(await sqlstate(url)).toBe('55000');
+    await COMMANDS['open']!.run(stage.broker.context, 'test', ['grows'], async () => '');
+    await login(url, '55000');
+    // The pause is over.
+    await stage.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'grows'");
+    await login(url, 'ok');
+    await query(url, FILL(60));
+    await standing('grows', 120 * MI, 'closed');
+    expect(await sqlstate(url)).toBe('55000');
+    await limits('grows', { database_bytes: 400 * MI });
+    await login(url, 'ok');
+  });
+
+  it('bound a tenant that writes as fast as it can, whatever it does', async () => {
+    const { capsule, url } = await capsuleWithApp('fast');
+    const limit = 64 * MI;
+    await limits('fast', { database_bytes: limit });
+    const eager = await stage.replica({ environment: { SIZE_INTERVAL_MS: '50' } });
+    let over = false;
+    const write = async () => {
+      while (!over) await query(url, FILL(4)).catch(() => undefined);
+    };
+    const writers = [write(), write(), write()];
+    const used = async () => (await limits('fast', { database_bytes: limit })).json;
+    const isClosed = async () => {
+      // Whoever is shut out for a while need not wait here.
+      await stage.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'fast'");
+      return (await used()).standing === 'closed';
+    };
+    await until(isClosed, 'the end of it').finally(() => {
+      over = true;
+    });
+    await Promise.all(writers);
+    await eager.stop();
+    const bytes = async () =>
+      (
+        await stage.sql<{ bytes: number }>('SELECT pg_database_size($1)::float8 AS bytes', [
+          new URL(url).username,
+        ])
+      )[0]?.bytes;
+    const stopped = await bytes();
+    expect(stopped).toBeGreaterThan(limit * 1.25);
+    expect(await sqlstate(url)).toBe('55000');
+    expect(await bytes()).toBe(stopped);
+    expect((await capsule.drop('fast', 'ledger')).status).toBe(200);
+    await sizes();
+    expect((await used()).standing).toBe('ok');
+  });
+});

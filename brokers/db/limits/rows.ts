@@ -1,0 +1,122 @@
+import type { Session } from '@space/broker-kit/postgres';
+import type { QuotaState } from './quota.ts';
+
+/** What a Capsule may have; null is the broker's default. */
+export interface Limits {
+  readonly databaseBytes: number | null;
+  readonly connections: number | null;
+}
+
+/** One Capsule's row, or what stands in for one that was never written. */
+export interface LimitsRow extends Limits, QuotaState {
+  readonly capsule: string;
+  readonly used: number;
+}
+
+const COLUMNS = `c.capsule_id AS capsule, l.database_bytes::float8 AS "databaseBytes", l.connections,
+  coalesce(l.used_bytes, 0)::float8 AS used, coalesce(l.door, 'open') AS door, coalesce(l.tries, 0) AS tries,
+  coalesce(l.ceiling, 0)::float8 AS ceiling, coalesce(l.until_ms, 0)::float8 AS until`;
+
+export async function readLimits(session: Session, capsule: string): Promise<LimitsRow | undefined> {
+  const [row] = await session.run<LimitsRow>(
+    'read limits',
+    `SELECT ${COLUMNS} FROM broker.capsule c LEFT JOIN broker.capsule_limits l USING (capsule_id)
+     WHERE c.capsule_id = $1`,
+    [capsule],
+  );
+  return row;
+}
+
+/** Of every Capsule that has a database, or is not open. */
+export function allLimits(session: Session): Promise<LimitsRow[]> {
+  return session.run(
+    'read all limits',
+    `SELECT ${COLUMNS} FROM broker.capsule c LEFT JOIN broker.capsule_limits l USING (capsule_id)
+     WHERE coalesce(l.door, 'open') <> 'open' OR coalesce(l.used_bytes, 0) > 0
+       OR EXISTS (SELECT FROM broker.database d WHERE d.capsule_id = c.capsule_id AND d.state = 'ready')`,
+  );
+}
+
+export async function writeLimits(session: Session, capsule: string, limits: Limits): Promise<void> {
+  await session.run(
+    'write limits',
+    `INSERT INTO broker.capsule_limits (capsule_id, database_bytes, connections) VALUES ($1, $2, $3)
+     ON CONFLICT (capsule_id) DO UPDATE SET database_bytes = $2, connections = $3`,
+    [capsule, limits.databaseBytes, limits.connections],
+  );
+}
+
+/** What the sweep found; false when another replica's was first. */
+export async function writeUsage(
+  session: Session,
+  before: LimitsRow,
+  used: number,
+  state: QuotaState,
+): Promise<boolean> {
+  await session.run(
+    'make limits',
+    'INSERT INTO broker.capsule_limits (capsule_id) VALUES ($1) ON CONFLICT (capsule_id) DO NOTHING',
+    [before.capsule],
+  );
+  const rows = await session.run(
+    'write usage',
+    `UPDATE broker.capsule_limits SET used_bytes = $2, door = $3, tries = $4, ceiling = $5, until_ms = $6
+     WHERE capsule_id = $1 AND door = $7 AND tries = $8 RETURNING 1`,
+    [before.capsule, used, state.door, state.tries, state.ceiling, state.until, before.door, before.tries],
+  );
+  return rows.length === 1;
+}
+
+/** Connections that the databases of Assistants may hold together, but for one Capsule's, and how many it has. */
+export async function connectionsGranted(
+  session: Session,
+  capsule: string,
+  fallback: number,
+): Promise<{ readonly others: number; readonly own: number; readonly capacity: number }> {
+  const [row] = await session.run<{ others: number; own: number; capacity: number }>(
+    'sum connections',
+    `SELECT coalesce(sum(coalesce(l.connections, $2::int)) FILTER (WHERE d.capsule_id <> $1), 0)::int AS others,
+       (count(*) FILTER (WHERE d.capsule_id = $1))::int AS own,
+       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+         - coalesce(current_setting('reserved_connections', true)::int, 30) AS capacity
+     FROM broker.database d LEFT JOIN broker.capsule_limits l USING (capsule_id)
+     WHERE d.state = 'ready' AND d.app_id <> ''`,
+    [capsule, fallback],
+  );
+  if (row === undefined) throw new Error('an aggregate without a row');
+  return row;
+}
+
+export interface Sized {
+  readonly capsule: string;
+  readonly name: string;
+  /** Changes with every transaction that ended in it. */
+  readonly transactions: number;
+  /** Is somebody in a transaction in it now? */
+  readonly busy: boolean;
+  readonly open: boolean;
+  readonly limit: number;
+}
+
+/** The databases that may have grown are told from those that cannot have: none is opened for it. */
+export function observeActivity(session: Session): Promise<Sized[]> {
+  return session.run(
+    'observe activity',
+    `SELECT w.capsule_id AS capsule, w.name, b.datid IS NOT NULL AS busy, d.datallowconn AS open, d.datconnlimit AS limit,
+       (pg_stat_get_db_xact_commit(d.oid) + pg_stat_get_db_xact_rollback(d.oid))::float8 AS transactions
+     FROM broker.database w JOIN pg_database d ON d.datname = w.name
+     LEFT JOIN (SELECT DISTINCT datid FROM pg_stat_activity WHERE xact_start IS NOT NULL) b ON b.datid = d.oid
+     WHERE w.state = 'ready' AND NOT w.closed`,
+  );
+}
+
+/** Bytes on the disk. One that is dropped meanwhile has none. */
+export async function measure(session: Session, names: readonly string[]): Promise<Map<string, number>> {
+  const rows = await session.run<{ name: string; bytes: number | null }>(
+    'measure databases',
+    `SELECT datname::text AS name, pg_database_size(oid)::float8 AS bytes FROM pg_database
+     WHERE datname = ANY ($1) AND datconnlimit <> -2`,
+    [names],
+  );
+  return new Map(rows.map(({ name, bytes }) => [name, bytes ?? 0]));
+}

@@ -1,0 +1,135 @@
+import type { Round } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import type { Context } from '../operations/context.ts';
+import { doorStatements, END_SESSIONS, within } from '../walls/statements.ts';
+import { type Door, decideQuota, type QuotaState, standingOf } from './quota.ts';
+import { allLimits, type LimitsRow, measure, observeActivity, type Sized, writeUsage } from './rows.ts';
+
+/** All are measured as often as this, for what shrinks by itself. */
+const ALL_MS = 600_000;
+/** Smaller changes of what a Capsule holds are not written down. */
+const STEP_BYTES = 2 ** 20;
+
+interface Known {
+  readonly transactions: number;
+  readonly bytes: number;
+}
+
+/**
+ * Measures what Capsules hold, and closes those that hold too much: a tenant passes its limit by no more than it writes
+ * between two looks. A database in which no transaction is open or has ended since the last look cannot have grown.
+ */
+export function sizing(context: Context, now = () => performance.now()): Round {
+  let known = new Map<string, Known>();
+  let measuredAll = Number.NEGATIVE_INFINITY;
+
+  async function look(): Promise<void> {
+    const all = now() - measuredAll >= ALL_MS;
+    const {
+      databases,
+      limits,
+      now: serverNow,
+      age,
+      sizes,
+    } = await context.connections.session(async (session) => {
+      const found = await observeActivity(session);
+      const grown = found.filter(
+        ({ name, busy, transactions }) => all || busy || known.get(name)?.transactions !== transactions,
+      );
+      const names = grown.map(({ name }) => name);
+      return {
+        databases: found,
+        sizes: names.length === 0 ? new Map<string, number>() : await measure(session, names),
+        limits: await allLimits(session),
+        ...(await readServer(session)),
+      };
+    });
+    context.metrics.oldestTransaction.set(age);
+    if (all) measuredAll = now();
+    const next = databases.map(({ name, transactions }): [string, Known] => [
+      name,
+      { transactions, bytes: sizes.get(name) ?? known.get(name)?.bytes ?? 0 },
+    ]);
+    known = new Map(next);
+    const standings = new Map<string, number>();
+    for (const row of limits) {
+      const own = databases.filter(({ capsule }) => capsule === row.capsule);
+      const used = own.reduce((sum, { name }) => sum + (known.get(name)?.bytes ?? 0), 0);
+      const limit = row.databaseBytes ?? context.databaseBytes;
+      const state = decideQuota(row, used, limit, serverNow);
+      const standing = standingOf(state.door, used, limit);
+      standings.set(standing, (standings.get(standing) ?? 0) + 1);
+      if (isNews(row, used, state) || !stands(context, own, row, state))
+        await settle(context, row, used, state, own).catch((error: unknown) =>
+          context.log.warn({ capsule: row.capsule, err: error }, 'a quota is not kept yet'),
+        );
+    }
+    context.metrics.quotas.reset();
+    for (const [standing, count] of standings) context.metrics.quotas.labels(standing).set(count);
+  }
+
+  return { name: 'sizes', gapMs: 0, run: look };
+}
+
+async function readServer(session: Session): Promise<{ now: number; age: number }> {
+  const [row] = await session.run<{ now: number; age: number }>(
+    'read server',
+    `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
+       (SELECT max(age(datfrozenxid)) FROM pg_database WHERE datconnlimit <> -2)::float8 AS age`,
+  );
+  if (row === undefined) throw new Error('a clock without a time');
+  return row;
+}
+
+function isNews(row: LimitsRow, used: number, state: QuotaState): boolean {
+  const step = Math.max(STEP_BYTES, row.used / 100);
+  return (
+    state.door !== row.door ||
+    state.tries !== row.tries ||
+    state.ceiling !== row.ceiling ||
+    Math.abs(used - row.used) >= step ||
+    (used === 0) !== (row.used === 0)
+  );
+}
+
+/** Are the doors of its databases as they must be? An administrator may have opened them, or a change been cut short. */
+function stands(context: Context, own: readonly Sized[], row: LimitsRow, { door }: QuotaState): boolean {
+  if (door === 'open') return true;
+  const limit = limitOf(context, row, door);
+  return own.every((one) => one.open === (door === 'tidying') && (!one.open || one.limit === limit));
+}
+
+const limitOf = (context: Context, row: LimitsRow, door: Door) =>
+  door === 'tidying' ? 1 : (row.connections ?? context.connectionLimit);
+
+/** Writes down what was found, and moves the doors with it; in one transaction, whatever tenants do meanwhile. */
+async function settle(
+  context: Context,
+  row: LimitsRow,
+  used: number,
+  state: QuotaState,
+  own: readonly Sized[],
+): Promise<void> {
+  const names = own.map(({ name }) => name);
+  const moves = state.door !== row.door || !stands(context, own, row, state);
+  const tightened = moves && state.door !== 'open';
+  const done = await context.connections.transaction(
+    async (session) => {
+      const first = await writeUsage(session, row, used, state);
+      if (!first || !moves) return first;
+      if (tightened) await session.run('end sessions', END_SESSIONS, [names]);
+      const open = state.door === 'open' || state.door === 'tidying';
+      const limit = limitOf(context, row, state.door);
+      const statements = names.map((name) => doorStatements(name, open, limit));
+      if (statements.length > 0) await session.run('move doors', within('cut', statements));
+      return true;
+    },
+    async (session, first) => {
+      if (first && tightened) await session.run('end sessions', END_SESSIONS, [names]).catch(() => undefined);
+    },
+  );
+  if (!done || state.door === row.door) return;
+  const about = { capsule: row.capsule, door: state.door, used_bytes: used };
+  if (state.door === 'open') context.log.info(about, 'a Capsule is within its quota again');
+  else context.log.warn(about, 'a Capsule is over its quota');
+}

@@ -1,0 +1,116 @@
+# Keeps the server up against its tenants where PostgreSQL itself and the broker's watch cannot: looks twice a second at
+# the server's processes, and ends (SIGTERM, as pg_terminate_backend does; never SIGKILL, which would restart the
+# server for everybody) those of tenants that endanger all. It asks the server for nothing it needs, so it also works
+# when nobody can log in. A tenant's process says so in its title; nobody else's is ever touched but one that has not
+# logged in.
+use strict;
+use warnings;
+
+my ($data, $sockets, $port, $programs) = @ARGV;
+my $server = getppid();
+my $per_address = $ENV{LOGINS_PER_ADDRESS} // 20;
+my $reserve_kib = ($ENV{DISK_RESERVE_MIB} // 256) * 1024;
+my $psql = $ENV{PSQL} // "$programs/psql";
+my $cgroup = $ENV{CGROUP_DIRECTORY} // '/sys/fs/cgroup';
+# Of the container's limit, before the kernel ends the whole of it.
+my $full = 0.85;
+
+sub content {
+  my ($path) = @_;
+  open(my $file, '<', $path) or return '';
+  local $/;
+  return <$file> // '';
+}
+
+# Who is at the other end of each TCP connection, by the inode of its socket.
+sub peers {
+  my %peer;
+  for my $table ('tcp', 'tcp6') {
+    for (split /\n/, content("/proc/net/$table")) {
+      my (undef, $local, $remote, undef, undef, undef, undef, undef, undef, $inode) = split ' ';
+      $peer{$inode} = $remote =~ s/:[0-9A-F]+$//r if defined $inode && $remote =~ /^[0-9A-F]+:/;
+    }
+  }
+  return \%peer;
+}
+
+sub address {
+  my ($pid, $peer) = @_;
+  for (glob "/proc/$pid/fd/*") {
+    my $socket = readlink($_) // next;
+    return $peer->{$1} if $socket =~ /^socket:\[(\d+)\]$/ && exists $peer->{$1};
+  }
+  return undef;
+}
+
+sub look {
+  my (@tenants, @entering);
+  for my $pid (split ' ', content("/proc/$server/task/$server/children")) {
+    my $title = content("/proc/$pid/cmdline") =~ s/\0.*//sr;
+    if ($title =~ /^postgres: (spc_[0-9a-f]{40}) \1 \S+\(\d+\) (?!authentication|startup)/) {
+      push @tenants, { pid => $pid, role => $1 };
+    } elsif ($title !~ /^postgres: / || $title =~ /\(\d+\) (?:authentication|startup)/) {
+      push @entering, $pid;
+    }
+  }
+  return (\@tenants, \@entering);
+}
+
+sub finish {
+  my ($why, @processes) = @_;
+  return unless @processes;
+  kill 'TERM', map { $_->{pid} } @processes;
+  my %of;
+  $of{ $_->{role} }++ for @processes;
+  print STDERR "guard: $why: ended " . join(', ', map {"$of{$_} of $_"} sort keys %of) . "\n";
+}
+
+sub crowds {
+  my ($entering) = @_;
+  return if @$entering <= $per_address;
+  my $peer = peers();
+  my %from;
+  for (sort { $a <=> $b } @$entering) {
+    my $address = address($_, $peer) // next;
+    push @{ $from{$address} }, { pid => $_, role => "address $address" };
+  }
+  # Who came first may still log in.
+  finish('too many at the door', splice(@$_, $per_address)) for grep { @$_ > $per_address } values %from;
+}
+
+sub memory {
+  my ($tenants) = @_;
+  my ($limit) = content("$cgroup/memory.max") =~ /^(\d+)/ or return;
+  my %stat = map { split ' ', $_, 2 } split /\n/, content("$cgroup/memory.stat");
+  return if ($stat{anon} // 0) + ($stat{shmem} // 0) + ($stat{slab_unreclaimable} // 0) <= $limit * $full;
+  my $largest;
+  for (@$tenants) {
+    ($_->{kib}) = content("/proc/$_->{pid}/status") =~ /^RssAnon:\s*(\d+)/m;
+    $largest = $_ if defined $_->{kib} && (!$largest || $_->{kib} > $largest->{kib});
+  }
+  finish('memory runs out', $largest) if $largest;
+}
+
+sub disk {
+  my ($tenants) = @_;
+  my (undef, $line) = split /\n/, `df -Pk '$data' 2>/dev/null`;
+  my (undef, undef, undef, $free) = split ' ', $line // '';
+  finish('the disk runs full', @$tenants) if defined $free && $free < $reserve_kib;
+}
+
+# A full table of locks keeps everybody out, and the watch too when it has to begin anew.
+sub lockout {
+  my ($tenants) = @_;
+  return unless -x $psql && @$tenants;
+  my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c 'SELECT 1' 2>&1`;
+  finish('nobody can log in', @$tenants) if $said =~ /out of shared memory/;
+}
+
+for (my $turn = 0; getppid() == $server; $turn++) {
+  my ($tenants, $entering) = look();
+  crowds($entering);
+  memory($tenants);
+  disk($tenants) if $turn % 2 == 0;
+  lockout($tenants) if $turn % 10 == 9;
+  select(undef, undef, undef, 0.5);
+}

@@ -1,0 +1,134 @@
+import { BrokerError } from '../brokers/client.ts';
+import type { DatabaseLimits, DatabaseUsage } from '../brokers/database.ts';
+import { type Finding, no, yes } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
+import { ANNOTATION } from '../names.ts';
+import type { DatabaseStep } from './database.ts';
+import { bytesOf } from './quantity.ts';
+
+/** What is heard is believed until the next sweep; where a Capsule is over its quota, for a minute. */
+const USAGE_MS = 420_000;
+export const USAGE_SOON_MS = 60_000;
+
+const PROVISIONED = yes('Ready', 'The Capsule is known to the database broker.');
+
+/** Tells the broker what the Capsule may have; the note of it goes into the Secret with whatever else is written there. */
+export async function tellLimits(
+  { database, databaseUsages }: Context,
+  capsule: Capsule,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  const { name, uid = '' } = capsule.metadata;
+  const limits = limitsOf(capsule);
+  databaseUsages.note(uid, await database.limits(name, limits, signal));
+  return { [ANNOTATION.databaseLimits]: noteOf(limits) };
+}
+
+/**
+ * The broker knows what the Capsule may have, told again when that changes, and what it holds is known. Between that
+ * nobody is asked; a broker that is away for a moment changes nothing of what was heard before.
+ */
+export async function ensureLimits(
+  context: Context,
+  capsule: Capsule,
+  secret: SecretObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const { databaseUsages: usages, writer } = context;
+  const { uid = '' } = capsule.metadata;
+  if (secret.metadata.annotations?.[ANNOTATION.databaseLimits] !== noteOf(limitsOf(capsule))) {
+    const annotations = await tellLimits(context, capsule, signal);
+    await writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
+  } else if (usages.isFresh(uid, Number.POSITIVE_INFINITY)) {
+    const believedMs =
+      standing(context, capsule).finding.reason === 'QuotaExceeded' ? USAGE_SOON_MS / 2 : USAGE_MS;
+    if (!usages.isFresh(uid, believedMs)) await ask(context, capsule, uid, signal);
+  } else if (capsule.status?.usage?.database === undefined) {
+    await ask(context, capsule, uid, signal);
+  } else {
+    // An operator before this one has asked: what it told is believed as long.
+    usages.note(uid);
+  }
+}
+
+/** What is known of its databases, as condition and status tell it. */
+export function standing(context: Context, capsule: Capsule): DatabaseStep {
+  const usage = context.databaseUsages.last(capsule.metadata.uid ?? '');
+  if (usage === undefined) return { finding: before(capsule) ?? PROVISIONED };
+  const shown = coarse(usage, bytesOf(capsule.status?.usage?.database));
+  return { finding: judge(usage, shown), usage: shown };
+}
+
+const limitsOf = ({ spec }: Capsule): DatabaseLimits => ({
+  bytes: bytesOf(spec.quota?.database),
+  connections: spec.database?.connections,
+});
+
+async function ask(
+  { database, databaseUsages, log }: Context,
+  capsule: Capsule,
+  uid: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name } = capsule.metadata;
+  try {
+    databaseUsages.note(uid, await database.limits(name, limitsOf(capsule), signal));
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error;
+    log.debug({ capsule: name, err: error }, 'what the databases hold could not be asked');
+    databaseUsages.note(uid);
+  }
+}
+
+const noteOf = ({ bytes, connections }: DatabaseLimits) =>
+  `bytes=${bytes ?? 'default'},connections=${connections ?? 'default'}`;
+
+/** What an operator before this one found out. */
+function before(capsule: Capsule): Finding | undefined {
+  const known = capsule.status?.conditions?.find(({ type }) => type === 'DatabaseReady');
+  if (known?.reason === 'NearQuota') return yes('NearQuota', known.message);
+  return known?.reason === 'QuotaExceeded' ? no('QuotaExceeded', known.message) : undefined;
+}
+
+function judge({ standing, limitBytes }: DatabaseUsage, shown: string): Finding {
+  const held = `The databases of this Capsule hold ${shown} of ${quantity(limitBytes)} (spec.quota.database)`;
+  switch (standing) {
+    case 'ok':
+      return PROVISIONED;
+    case 'near':
+      return yes('NearQuota', `${held}. Beyond it they take nothing more.`);
+    case 'full':
+      return no(
+        'QuotaExceeded',
+        `${held}. Each takes one connection now, for as long as they do not grow: delete with TRUNCATE or DROP TABLE, or DELETE and VACUUM, until less than 95 % is used, or raise the quota.`,
+      );
+    case 'closed':
+      return no(
+        'QuotaExceeded',
+        `${held}, and are closed: they went on growing. Raise the quota, then delete.`,
+      );
+  }
+}
+
+const MEBIBYTE = 2 ** 20;
+/** The status tells usage in steps of a twentieth of the limit, so that it is not written whenever a row is. */
+const STEPS = 20;
+
+function coarse({ usedBytes, limitBytes }: DatabaseUsage, shownBefore: number | undefined): string {
+  const step = Math.max(MEBIBYTE, Math.ceil(limitBytes / STEPS / MEBIBYTE) * MEBIBYTE);
+  const shown = Math.ceil(usedBytes / step) * step;
+  // At the edge of two steps it stays where it is.
+  const near = shownBefore !== undefined && shownBefore % step === 0 && shownBefore - shown === step;
+  return quantity(near && usedBytes > shown - step / 2 ? shownBefore : shown);
+}
+
+function quantity(bytes: number): string {
+  for (const [suffix, size] of [
+    ['Gi', 2 ** 30],
+    ['Mi', MEBIBYTE],
+    ['Ki', 2 ** 10],
+  ] as const)
+    if (bytes >= size && bytes % size === 0) return `${bytes / size}${suffix}`;
+  return String(bytes);
+}

@@ -1,0 +1,29 @@
+/** What was found out about objects and may be believed for a while, so that nobody is asked at every look. */
+export class Usages<T> {
+  readonly #known = new Map<string, { readonly value: T | undefined; readonly at: number }>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** The last that was heard; undefined when nothing was. */
+  last(uid: string): T | undefined {
+    return this.#known.get(uid)?.value;
+  }
+
+  /** Was somebody asked within that time, answered or not? */
+  isFresh(uid: string, withinMs: number): boolean {
+    const known = this.#known.get(uid);
+    return known !== undefined && this.#now() - known.at < withinMs;
+  }
+
+  /** Notes an answer; without one, that what was known is all there is for now. */
+  note(uid: string, value: T | undefined = this.last(uid)): void {
+    this.#known.set(uid, { value, at: this.#now() });
+  }
+
+  forget(uid: string): void {
+    this.#known.delete(uid);
+  }
+}
