@@ -74,7 +74,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
 async function readServer(session: Session): Promise<{ now: number; age: number }> {
   const [row] = await session.run<{ now: number; age: number }>(
     'read server',
-    `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
+    `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
        (SELECT max(age(datfrozenxid)) FROM pg_database WHERE datconnlimit <> -2)::float8 AS age`,
   );
   if (row === undefined) throw new Error('a clock without a time');
