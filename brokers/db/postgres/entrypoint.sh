@@ -12,6 +12,9 @@ password_file=${PASSWORD_FILE:-/etc/space/admin/password}
 objectstore_file=${OBJECTSTORE_PASSWORD_FILE:-/etc/space/objectstore/password}
 tls=${TLS_DIRECTORY:-/etc/space/tls}
 sockets=${SOCKET_DIRECTORY:-/run/postgresql}
+# All that the image has, and the place where the server looks for those that there are.
+all_extensions=${EXTENSIONS_FROM:-/usr/share/postgresql/17/extension.all}
+extensions=${EXTENSIONS:-}
 here=$(dirname "$0")
 draft=$data.draft
 
@@ -68,6 +71,21 @@ has_objectstore() {
   printf "SELECT datname FROM pg_database WHERE datname = 'space_objectstore';\n\n" | single_user "$1" |
     grep '"space_objectstore"' >/dev/null
 }
+
+# A tenant may create what is trusted and there. What is listed and not trusted, no tenant could create, and a person who
+# lists it has something else in mind: it is refused.
+offer() {
+  control=$all_extensions/$1.control
+  [ -e "$control" ] || fail "extension $1 is not in the image"
+  grep -Eq '^trusted *= *true' "$control" || fail "extension $1 is not trusted: no tenant may have it"
+  ln -s "$control" "$all_extensions/$1"--*.sql "$sockets/extension/"
+}
+
+if [ -d "$all_extensions" ]; then
+  rm -rf "$sockets/extension"
+  mkdir -p "$sockets/extension"
+  for extension in plpgsql $extensions; do offer "$extension"; done
+fi
 
 if [ ! -e "$data/PG_VERSION" ]; then
   echo 'entrypoint: first start' >&2

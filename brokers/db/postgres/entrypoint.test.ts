@@ -9,12 +9,14 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../kit/testing/certificates.ts';
@@ -286,6 +288,33 @@ describe('the embedded server', () => {
       await expect(greedy.client.query(sort)).rejects.toMatchObject({ code: '53200' });
       await greedy.client.query('SELECT 1');
       await neighbour.client.query('SELECT 1');
+    });
+
+    it('a tenant has the extensions that are listed, and the server no start with one that is not trusted', async () => {
+      // As the image has it: all of them aside, and in their place what the entry point chooses.
+      const programs = join(directory, 'programs');
+      cpSync(dirname(postgresPrograms('17')), programs, { recursive: true, verbatimSymlinks: true });
+      const share = join(programs, 'share/postgresql');
+      renameSync(join(share, 'extension'), join(share, 'extension.all'));
+      symlinkSync(join(directory, 'extension'), join(share, 'extension'));
+      const image = { PG_PROGRAMS: join(programs, 'bin'), EXTENSIONS_FROM: join(share, 'extension.all') };
+      await begin({ ...image, EXTENSIONS: 'pg_trgm citext' });
+      await query(own(), 'CREATE EXTENSION pg_trgm');
+      expect(await sqlstate(own(), 'CREATE EXTENSION hstore')).toBe('0A000');
+      expect(await sqlstate(own(), 'CREATE EXTENSION dblink')).toBe('0A000');
+      await end('SIGINT');
+      await begin({ ...image, EXTENSIONS: 'citext' });
+      expect(await query(own(), "SELECT similarity('word', 'words') > 0.5 AS similar")).toEqual([
+        { similar: true },
+      ]);
+      await query(own(), 'CREATE EXTENSION citext');
+      await end('SIGINT');
+      for (const extension of ['dblink', 'nothing']) {
+        const refused = start({ ...image, EXTENSIONS: extension });
+        expect((await once(refused, 'exit'))[0]).toBe(1);
+      }
+      expect(log()).toContain('extension dblink is not trusted');
+      expect(log()).toContain('extension nothing is not in the image');
     });
 
     it('one address that crowds the door, silent or not, is put out and the others come in', async () => {
