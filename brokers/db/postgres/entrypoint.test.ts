@@ -272,6 +272,7 @@ describe('the embedded server', () => {
       if ((await sqlstate(own())) === 'ok') return;
       await query(broker(), `CREATE ROLE ${tenant} LOGIN PASSWORD 'tenant_Password'`);
       await query(broker(), `CREATE DATABASE ${tenant}`);
+      await query(broker(), `GRANT CREATE ON DATABASE ${tenant} TO ${tenant}`);
     };
     afterEach(async () => {
       for (const client of sessions.splice(0)) await client.end().catch(() => undefined);
