@@ -49,7 +49,7 @@ export const CONTRACT = {
  * What the broker serves beside the operations of the interface, for the operator of its own release: the driver document
  * does not know of it, and nothing of the five depends on it.
  */
-export const ADDITIONS = {
+const ADDITIONS = {
   'capsule.limits': {
     path: '/v1/capsules/limits',
     authority: 'provisioner',

@@ -344,7 +344,10 @@ describe('the embedded server', () => {
       writeFileSync(join(directory, 'cgroup/memory.stat'), 'anon 900\nfile 5000\nshmem 10\n');
       writeFileSync(join(directory, 'cgroup/memory.max'), '1000\n');
       await large.gone;
-      expect(log()).toContain(`guard: memory runs out: ended 1 of ${tenant}`);
+      await until(
+        () => log().includes(`guard: memory runs out: ended 1 of ${tenant}`),
+        'its line of the log',
+      );
       await neighbour.client.query('SELECT 1');
     });
 
@@ -353,7 +356,7 @@ describe('the embedded server', () => {
       const neighbour = await session(broker());
       const { gone } = await session(own());
       await gone;
-      expect(log()).toContain('guard: the disk runs full');
+      await until(() => log().includes('guard: the disk runs full'), 'its line of the log');
       await neighbour.client.query('SELECT 1');
     });
 
@@ -366,7 +369,10 @@ describe('the embedded server', () => {
         i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
         await client.query(loop).catch(() => undefined);
         await gone;
-        expect(log()).toContain(`guard: nobody can log in: ended 1 of ${tenant}`);
+        await until(
+          () => log().includes(`guard: nobody can log in: ended 1 of ${tenant}`),
+          'its line of the log',
+        );
         expect(await sqlstate(broker())).toBe('ok');
       },
     );
