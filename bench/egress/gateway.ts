@@ -17,11 +17,19 @@ export async function startOurs(options: {
   /** File with the upstream's authority. */
   readonly authority: string;
   readonly unscrubbed?: true;
+  /** Of the stored input, unless it is the stage's. */
+  readonly value?: string;
 }): Promise<Ours> {
   const program = join(import.meta.dirname, 'gateway-process.ts');
   // `NODE_ARGS=--cpu-prof` profiles it.
   const flags = (process.env['NODE_ARGS'] ?? '').split(' ').filter((flag) => flag !== '');
-  const args = [HOST, String(options.port), options.authority, VALUE, options.unscrubbed ? 'unscrubbed' : ''];
+  const args = [
+    HOST,
+    String(options.port),
+    options.authority,
+    options.value ?? VALUE,
+    options.unscrubbed ? 'unscrubbed' : '',
+  ];
   const child = spawn(process.execPath, [...flags, program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
   return {

@@ -12,7 +12,9 @@ export interface PodCommand {
 export async function podCommand(dockerfile: string, service: string): Promise<PodCommand> {
   const text = await readFile(dockerfile, 'utf8');
   const [, command = '[]'] = /^(?:CMD|ENTRYPOINT) (\[.*\])$/m.exec(text) ?? [];
-  const [node, ...args] = JSON.parse(command) as string[];
+  const words = JSON.parse(command) as string[];
+  // A shell that sets a limit and then is the program.
+  const [node, ...args] = words[0] === 'sh' ? (words[2]?.split(' exec ')[1]?.split(' ') ?? []) : words;
   const program = args.at(-1) ?? '';
   if (node !== 'node' || !/^(?:\/app\/)?main\.mjs$/.test(program))
     throw new Error(`${dockerfile} does not start main.mjs`);

@@ -43,7 +43,9 @@ const RUNS: Readonly<Record<Alphabet, Uint8Array>> = {
 const HELD_BACK = [1_024, 4_096, 16_384, 32_768];
 
 export function scrubberOf(values: readonly string[], alphabet: Alphabet = 'visible'): CompiledScrubber {
-  const search = compileSearch(needlesOf(values));
+  const needles = needlesOf(values);
+  const search = compileSearch(needles);
+  for (const needle of needles) needle.fill(0);
   const longest = LONGEST_FORM * values.reduce((most, { length }) => Math.max(most, length), 0);
   const most = HELD_BACK.find((step) => step >= longest);
   if (most === undefined) throw new Error('a value is too long to be looked for');

@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { traceIdOf } from '@space/broker-kit';
+import type { SigningProfile } from '@space/manifests';
 import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
 import { requestHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import { METHODS, type Method } from '../core/route.ts';
 import { reporting, type Scrubber, scrubberOf, scrubbersInTurn } from '../core/scrub.ts';
-import { sign } from '../core/signing.ts';
+import { type Signable, type Signature, sign } from '../core/signing.ts';
 import { fillsQuerySlot, headerValue, targetWith } from '../core/slot.ts';
 import { type InputTarget, parseInputTarget, placeOfAmbiguity } from '../core/target.ts';
 import type { Custody } from '../custody.ts';
@@ -143,7 +144,7 @@ export function serveInput(options: InputOptions) {
     const { slot, signing, host } = input;
     const idle = { idleMs: limits.bodyIdleMs, onIdle: (problem: Problem) => ending.end(problem) };
     if (request.headers.expect !== undefined) response.writeContinue();
-    const signed =
+    const body =
       signing === undefined
         ? undefined
         : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, ending.signal);
@@ -156,11 +157,11 @@ export function serveInput(options: InputOptions) {
     const signature =
       signing === undefined
         ? undefined
-        : sign(signing, Buffer.from(value, 'latin1'), {
+        : signed(signing, value, {
             method,
             path: target.path,
             query: target.query,
-            body: signed ?? Buffer.alloc(0),
+            body: body ?? Buffer.alloc(0),
             at: Math.floor(options.now() / 1000),
           });
     const filling = signature?.text ?? value;
@@ -173,7 +174,7 @@ export function serveInput(options: InputOptions) {
         method,
         path: targetWith(target, slot, filling),
         headers,
-        body: signed ?? bodyOf(request, { limit: limits.bodyBytes, ...idle }, line),
+        body: body ?? bodyOf(request, { limit: limits.bodyBytes, ...idle }, line),
       },
       { response, scrubber, line, ending, idleMs: limits.bodyIdleMs, answerMs: limits.answerMs },
     );
@@ -212,6 +213,15 @@ function admit(
   if (options.reflections.isSuspended(tenant, input)) throw new Problem('input_suspended');
   if (announcedLength(request) > options.limits.bodyBytes) throw new Problem('too_large');
   return { tenant, input, method, target, headers: passed };
+}
+
+function signed(profile: SigningProfile, value: string, request: Signable): Signature {
+  const key = Buffer.from(value, 'latin1');
+  try {
+    return sign(profile, key, request);
+  } finally {
+    key.fill(0);
+  }
 }
 
 const ambiguous = (raw: string): Problem =>
