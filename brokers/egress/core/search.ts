@@ -22,22 +22,24 @@ interface Scan {
 
 /** Of the beginnings of needles so many bytes are told apart without the automaton. */
 const WINDOW = 32;
-/** Below that, every second or third byte would have to be looked at: then it is as well done with all of them. */
-const SHORTEST_SKIPPED = 4;
+/** Below that, so many bytes would have to be looked at that it is as well done with all of them. */
+const SHORTEST_SKIPPED = 8;
+/** Bytes that are looked at together: the beginnings of so few needles have them that others are hardly ever met. */
+const LOOK = 4;
 const NONE = 0xffff;
 
 /**
  * Prepares a search over needles of bytes. A state is a beginning of a needle, numbered in the order in which they were
  * put in, so that most have the next number as their only child; the few others are in a map.
  *
- * A needle of n bytes has n - 1 pairs of neighbours: one of them is met by whoever looks at every (n - 1)th pair of the
- * text alone. While no needle is begun only that is done, and most bytes are never looked at.
+ * A needle of n bytes has n - 3 places where four of them stand together: one of these is met by whoever looks at every
+ * (n - 3)th place of the text alone. While no needle is begun only that is done, and most bytes are never looked at.
  */
 export function compileSearch(needles: readonly Uint8Array[], letters = shuffledLetters()): Search {
   const shortest = needles.reduce((least, { length }) => Math.min(least, length), Number.POSITIVE_INFINITY);
   const longest = needles.reduce((most, { length }) => Math.max(most, length), 0);
   if (needles.length === 0 || shortest === 0 || longest >= NONE) throw new Error('nothing to search for');
-  const step = shortest < SHORTEST_SKIPPED ? 0 : Math.min(WINDOW, shortest) - 1;
+  const step = shortest < SHORTEST_SKIPPED ? 0 : Math.min(WINDOW, shortest) - LOOK + 1;
   const most = needles.reduce((sum, { length }) => sum + length, 1);
   /** Letter that leads to the next state, by state. */
   const next = new Uint16Array(most).fill(NONE);
@@ -47,7 +49,7 @@ export function compileSearch(needles: readonly Uint8Array[], letters = shuffled
   const others = new Map<number, number>();
   const branches = new Uint8Array(most);
   const fromRoot = new Uint32Array(256);
-  const pairs = new Uint8Array(8_192);
+  const looks = new Uint8Array(LOOKS / 8);
 
   let states = 1;
   const child = (state: number, letter: number): number => {
@@ -58,7 +60,7 @@ export function compileSearch(needles: readonly Uint8Array[], letters = shuffled
   for (const needle of needles) {
     let state = 0;
     needle.forEach((byte, index) => {
-      if (index < step) addPair(pairs, byte, needle[index + 1] as number);
+      if (index < step) addLook(looks, lookAt(needle, index));
       const letter = letters[byte] as number;
       const known = child(state, letter);
       if (known === 0) {
@@ -92,12 +94,9 @@ export function compileSearch(needles: readonly Uint8Array[], letters = shuffled
         while (at < length) {
           let until = length;
           if (state === 0 && step > 0) {
-            // No needle is begun: those to come begin at `at` or later, and each of them has a pair in one of these places.
+            // No needle is begun: those to come begin at `at` or later, and each of them covers one of these places.
             let sample = at + step - 1;
-            while (
-              sample + 1 < length &&
-              !hasPair(pairs, piece[sample] as number, piece[sample + 1] as number)
-            ) {
+            while (sample + LOOK <= length && !hasLook(looks, lookAt(piece, sample))) {
               sample += step;
               steps += 1;
             }
@@ -133,7 +132,7 @@ export function compileSearch(needles: readonly Uint8Array[], letters = shuffled
       },
     };
   };
-  const bytes = [next, longestEnd, branches, fromRoot, pairs, fallback].reduce(
+  const bytes = [next, longestEnd, branches, fromRoot, looks, fallback].reduce(
     (sum, { byteLength }) => sum + byteLength,
     0,
   );
@@ -186,12 +185,21 @@ function fallbacks({ states, next, others, fromRoot, child, longestEnd }: Trie):
   return fallback;
 }
 
-const addPair = (pairs: Uint8Array, first: number, second: number): void => {
-  const at = (first << 5) | (second >> 3);
-  pairs[at] = (pairs[at] as number) | (1 << (second & 7));
+/** So many bits, one for all fours of bytes that come out at it. */
+const LOOKS = 65_536;
+const lookAt = (bytes: Uint8Array, at: number): number =>
+  Math.imul(
+    (bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24),
+    0x9e3779b1,
+  ) >>> 16;
+const addLook = (looks: Uint8Array, look: number): void => {
+  looks[look >> 3] = (looks[look >> 3] as number) | (1 << (look & 7));
 };
-const hasPair = (pairs: Uint8Array, first: number, second: number): boolean =>
-  ((pairs[(first << 5) | (second >> 3)] as number) & (1 << (second & 7))) !== 0;
+const hasLook = (looks: Uint8Array, look: number): boolean =>
+  ((looks[look >> 3] as number) & (1 << (look & 7))) !== 0;
 
 /** A letter for each byte, so that no table spells a needle: they are kept for longer than values are. */
 function shuffledLetters(): Uint8Array {
