@@ -13,6 +13,7 @@ export interface BrokerMetrics {
   readonly watchLooks: Counter;
   readonly quotas: Gauge<'standing'>;
   readonly oldestTransaction: Gauge;
+  readonly sessionsKilled: Gauge;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -74,6 +75,11 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       name: 'space_db_capsules',
       help: 'Capsules by how they stand to the quota of their databases.',
       labelNames: ['standing'] as const,
+      registers,
+    }),
+    sessionsKilled: new Gauge({
+      name: 'space_db_sessions_killed',
+      help: 'Sessions in databases of now that somebody ended by hand: the guard beside the server, the broker, an administrator.',
       registers,
     }),
     oldestTransaction: new Gauge({

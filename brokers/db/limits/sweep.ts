@@ -30,6 +30,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
       limits,
       now: serverNow,
       age,
+      killed,
       sizes,
     } = await context.connections.session(async (session) => {
       const found = await observeActivity(session);
@@ -45,6 +46,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
       };
     });
     context.metrics.oldestTransaction.set(age);
+    context.metrics.sessionsKilled.set(killed);
     if (all) measuredAll = now();
     const next = databases.map(({ name, transactions }): [string, Known] => [
       name,
@@ -71,10 +73,11 @@ export function sizing(context: Context, now = () => performance.now()): Round {
   return { name: 'sizes', gapMs: 0, run: look };
 }
 
-async function readServer(session: Session): Promise<{ now: number; age: number }> {
-  const [row] = await session.run<{ now: number; age: number }>(
+async function readServer(session: Session): Promise<{ now: number; age: number; killed: number }> {
+  const [row] = await session.run<{ now: number; age: number; killed: number }>(
     'read server',
     `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
+       (SELECT sum(pg_stat_get_db_sessions_killed(oid)) FROM pg_database)::float8 AS killed,
        (SELECT max(age(datfrozenxid)) FROM pg_database WHERE datconnlimit <> -2)::float8 AS age`,
   );
   if (row === undefined) throw new Error('a clock without a time');
