@@ -92,6 +92,8 @@ const schema = z
     PRESIGNED_URL_SECONDS: z.coerce.number().int().min(0).max(604_800).default(3_600),
     /** The same of all Capsules, and connections to the S3 server: a Capsule gets a fifth of what is free at most. */
     OBJECT_CONNECTIONS: count(320),
+    /** How long an S3 server may be at a copy or at the completion of an upload. */
+    S3_LONG_SECONDS: count(600),
     /** How long a request waits for its place among them. */
     OBJECT_QUEUE_SECONDS: count(10),
     /** A caller who moves less ends while others wait for the place. */

@@ -17,6 +17,8 @@ export interface Exchange {
   readonly query: string | undefined;
   /** For the log line and the metrics. */
   operation: string;
+  /** Was the head of a good answer sent as a sign of life? Then what follows says how it went. */
+  alive: boolean;
   code: ErrorCode | 'ok';
   error: unknown;
   tenant: Tenant | undefined;
@@ -46,6 +48,7 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
     path: mark === -1 ? url : url.slice(0, mark),
     query: mark === -1 ? undefined : url.slice(mark + 1),
     operation: 'none',
+    alive: false,
     code: 'ok',
     error: undefined,
     tenant: undefined,

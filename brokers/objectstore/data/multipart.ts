@@ -1,6 +1,8 @@
 import { ServiceError } from '@space/broker-kit';
 import type { S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
 import { logicalKey, physicalKey } from './address.ts';
+import { completedBefore } from './completions.ts';
 import { abortUpload } from './forgotten.ts';
 import { isMarker } from './keys.ts';
 import type { Hold } from './quota/allowance.ts';
@@ -14,6 +16,15 @@ const MAX_PART = 10_000;
 const UPLOAD_ENTRIES = 2;
 /** One that was begun and that no row tells of is given up after a day, at the next look. */
 const STRAY_SECONDS = 26 * 3_600;
+
+/** How long it may take to see whether an upload was completed before. */
+const RECOGNISE_MS = 30_000;
+
+type Completing = [
+  parts: Parameters<ObjectStore['completeUpload']>[2],
+  headers: Parameters<ObjectStore['completeUpload']>[3],
+];
+type Completed = Awaited<ReturnType<ObjectStore['completeUpload']>>;
 
 type Multipart = Pick<
   ObjectStore,
@@ -35,6 +46,39 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     if (upload === undefined || (key !== undefined && upload.key !== physicalKey(tenant.room, bucket, key)))
       throw new NoSuchUpload();
     return upload;
+  }
+
+  const completing = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
+
+  async function complete(
+    call: Call,
+    at: UploadAt,
+    upload: OpenUpload,
+    ...[parts, headers]: Completing
+  ): Promise<Completed> {
+    // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
+    const { etag } = await client
+      .completeUpload(upload.key, upload.upstreamId, parts, { headers })
+      .catch(async (error: unknown) => {
+        const gone = error instanceof S3Error && error.code === 'NoSuchUpload';
+        const before = gone
+          ? await completedBefore(client, upload.key, parts, AbortSignal.timeout(RECOGNISE_MS))
+          : undefined;
+        if (before === undefined) throw error;
+        return { etag: before };
+      });
+    await uploads.close(upload, false);
+    return { key: logicalKey(call.tenant.room, at.bucket, upload.key) ?? '', etag };
+  }
+
+  /** One without a row is over: completed, where its object is there, and else given up. */
+  async function finishedBefore(call: Call, at: UploadAt, parts: Completing[0]): Promise<Completed> {
+    const { bucket, key } = at;
+    if (key === undefined) throw new NoSuchUpload();
+    uploads.demand?.(call.tenant.room[bucket], physical(call, { bucket, key }));
+    const etag = await completedBefore(client, physical(call, { bucket, key }), parts, call.signal);
+    if (etag === undefined) throw new NoSuchUpload();
+    return { key, etag };
   }
 
   /** A part of which nobody knows whether it is stored counts too, until the upload is over and a while longer. */
@@ -119,11 +163,20 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
       };
     },
     completeUpload: async (call, at, parts, headers) => {
-      const upload = await uploadAt(call, at);
-      // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
-      const { etag } = await client.completeUpload(upload.key, upload.upstreamId, parts, { headers });
-      await uploads.close(upload, false);
-      return { key: logicalKey(call.tenant.room, at.bucket, upload.key) ?? '', etag };
+      const upload = await uploadAt(call, at).catch((error: unknown) => {
+        if (error instanceof NoSuchUpload && at.key !== undefined) return undefined;
+        throw error;
+      });
+      if (upload === undefined) return finishedBefore(call, at, parts);
+      const running = completing.get(upload.id);
+      const asked = JSON.stringify([parts, headers]);
+      // Who asks again while it goes on hears of the same end.
+      if (running !== undefined && running.asked === asked) return running.end;
+      const end = complete(call, at, upload, parts, headers).finally(() => {
+        if (completing.get(upload.id)?.end === end) completing.delete(upload.id);
+      });
+      completing.set(upload.id, { asked, end });
+      return end;
     },
     abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(call, at)),
     listUploads: async ({ tenant }, bucket, { prefix, afterKey, ...page }) => {

@@ -29,18 +29,21 @@ export interface PaceOptions {
   /** The same while others wait, for as many transfers in a tick as wait. */
   readonly pressedWindowMs: number;
   readonly pressedLeastBytes: number;
+  /** How often a caller who waits for a long piece of work is told that it goes on, where its protocol can say that. */
+  readonly signOfLifeMs: number;
 }
 
 /** What one is let go for. */
 export type Slow = 'idle' | 'contended';
 
-const DEFAULTS: PaceOptions = {
+export const DEFAULTS: PaceOptions = {
   tickMs: 5_000,
   recheckMs: 10_000,
   windowMs: 60_000,
   leastBytes: 64 * 1024,
   pressedWindowMs: 10_000,
   pressedLeastBytes: 640 * 1024,
+  signOfLifeMs: 10_000,
 };
 
 interface Watched extends Transfer, Bagged {

@@ -11,7 +11,7 @@ import {
 import { toServiceError } from '../upstream/errors.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
-import { createPace, type PaceOptions, type Slow } from './pace.ts';
+import { createPace, DEFAULTS, type PaceOptions, type Slow } from './pace.ts';
 import type { Call } from './store.ts';
 import type { Tenant, Tenants } from './tenants.ts';
 import type { Turns } from './turns.ts';
@@ -31,6 +31,7 @@ export interface Gate {
    * a time. Until `done`, which has to be called.
    */
   document(exchange: Exchange, bytes: number): Promise<Document>;
+  readonly signOfLifeMs: number;
   /** Watches a body in either direction until the exchange ends; the caller's wait for 100 ends here. */
   transfer(exchange: Exchange): void;
 }
@@ -84,7 +85,8 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
   const failureLimit = new RateLimit(limits.refusals);
   let draining = false;
 
-  const gate: Gate = { admit, callOf, document, transfer };
+  const { signOfLifeMs } = { ...DEFAULTS, ...options.pace };
+  const gate: Gate = { admit, callOf, document, transfer, signOfLifeMs };
   const { json, s3 } = options.protocols(gate);
 
   async function admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant> {
@@ -179,6 +181,7 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
       : toServiceError(reason);
     exchange.code = error.code;
     exchange.error = error.status >= 500 ? error : undefined;
+    if (exchange.alive && !response.destroyed) return void protocol.refuse(exchange, error);
     if (response.headersSent || response.destroyed) return void response.destroy();
     if (error.retryAfter !== undefined) exchange.common['retry-after'] = String(error.retryAfter);
     // Nobody reads the body any more.

@@ -33,6 +33,8 @@ export interface Uploads {
   admit(place: string): Promise<void>;
   /** Undefined unless the room has such an upload, in this bucket. */
   find(room: string, id: string): Promise<OpenUpload | undefined>;
+  /** Throws where an upload of this key is not the caller's to make; without it, every one is. */
+  readonly demand?: (room: string, key: string) => void;
   list(
     room: string,
     page: {

@@ -94,6 +94,44 @@ export function answer(one: Admitted, root: string, content: readonly XmlElement
   xml(one, xmlDocument(root, content));
 }
 
+/**
+ * Answers work that may take long as S3 does: after a while with the head of a good answer, with white space as long as
+ * it goes on, and then with its result or an error.
+ */
+export async function answerAlive(
+  { signOfLifeMs }: Gate,
+  one: Admitted,
+  root: string,
+  work: Promise<readonly XmlElement[]>,
+): Promise<void> {
+  const { exchange } = one;
+  const timer = setInterval(() => {
+    if (exchange.response.destroyed || exchange.response.writableNeedDrain) return;
+    if (exchange.alive) exchange.response.write(' ');
+    else writeHead(exchange, 200, { 'content-type': 'application/xml' }).write(DECLARATION);
+    exchange.alive = true;
+  }, signOfLifeMs);
+  try {
+    const content = await work;
+    if (!exchange.alive) answer(one, root, content);
+    else exchange.response.end(withoutDeclaration(xmlDocument(root, content)));
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** What is told of a copy. */
+export function copied({ etag, modified }: { readonly etag: string; readonly modified: string }) {
+  return [['LastModified', modified] as const, ['ETag', etag] as const];
+}
+
+const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
+
+/** Of a document whose beginning was sent before. */
+export function withoutDeclaration(document: string): string {
+  return document.startsWith(DECLARATION) ? document.slice(DECLARATION.length) : document;
+}
+
 export function xml({ exchange }: Admitted, body: string): void {
   const about = { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) };
   writeHead(exchange, 200, about).end(body);

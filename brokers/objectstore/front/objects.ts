@@ -14,8 +14,10 @@ import {
 } from '../upstream/xml.ts';
 import {
   answer,
+  answerAlive,
   bodyOf,
   bucketOf,
+  copied,
   document,
   type Handlers,
   keyOf,
@@ -48,11 +50,8 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       if (!replace && directive !== 'COPY') throw new ServiceError('invalid_request', 'metadata directive');
       const headers = { 'x-amz-metadata-directive': directive, ...(replace ? ownHeaders(one.headers) : {}) };
       const to = { bucket: bucketOf(one), key: keyOf(one) };
-      const { etag, modified } = await store.copy(one.call, sourceOf(one.headers), to, headers);
-      answer(one, 'CopyObjectResult', [
-        ['LastModified', modified],
-        ['ETag', etag],
-      ]);
+      const work = store.copy(one.call, sourceOf(one.headers), to, headers);
+      await answerAlive(gate, one, 'CopyObjectResult', work.then(copied));
     },
     DeleteObject: async (one) => {
       const place = { bucket: bucketOf(one), key: keyOf(one) };

@@ -6,7 +6,7 @@ import type { DataKeys, Seal } from '../data/seal.ts';
 import type { ObjectStore } from '../data/store.ts';
 import type { Tenant, Tenants } from '../data/tenants.ts';
 import { aclHandlers } from './acls.ts';
-import type { Handlers } from './admitted.ts';
+import { type Handlers, withoutDeclaration } from './admitted.ts';
 import { bucketHandlers } from './buckets.ts';
 import { notImplemented, s3AnswerOf, untimelyError } from './errors.ts';
 import { checkS3Headers, grantOf } from './headers.ts';
@@ -86,9 +86,10 @@ export function createS3Protocol(options: FrontOptions): Protocol {
       await handlers[match.operation]({ ...match, exchange, call, headers, verified });
     },
     refuse: (exchange, error) => {
-      const { request, traceId } = exchange;
+      const { request, response, traceId } = exchange;
       const { status, code, sentence } = s3AnswerOf(error);
       const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${sentence}</Message><RequestId>${traceId}</RequestId></Error>`;
+      if (exchange.alive) return void response.end(withoutDeclaration(body));
       const about = { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) };
       writeHead(exchange, status, about).end(request.method === 'HEAD' ? undefined : body);
     },

@@ -11,8 +11,10 @@ import { childrenOf, textOf, type XmlNode, type XmlShape } from '../upstream/xml
 import {
   type Admitted,
   answer,
+  answerAlive,
   bodyOf,
   bucketOf,
+  copied,
   document,
   type Handlers,
   keyOf,
@@ -63,11 +65,8 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
         throw new ServiceError('invalid_request', 'range of the source');
       const headers = range === undefined ? {} : { 'x-amz-copy-source-range': range };
       const source = sourceOf(one.headers);
-      const { etag, modified } = await store.copyPart(one.call, uploadPartOf(one), source, headers);
-      answer(one, 'CopyPartResult', [
-        ['LastModified', modified],
-        ['ETag', etag],
-      ]);
+      const work = store.copyPart(one.call, uploadPartOf(one), source, headers);
+      await answerAlive(gate, one, 'CopyPartResult', work.then(copied));
     },
     ListParts: async (one) => {
       const after = numberOf(one.query.get('part-number-marker'), 0, 0, 10_000);
@@ -101,13 +100,14 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const parts = partsOf(await document(gate, one, COMPLETE, COMPLETE_BYTES));
       const { 'content-md5': _checked, ...conditions } = writeConditions(one.headers);
       const headers = { ...conditions, ...sizeOf(one) };
-      const { key, etag } = await store.completeUpload(one.call, at, parts, headers).catch(judgeSize);
-      answer(one, 'CompleteMultipartUploadResult', [
-        ['Location', `/${at.bucket}/${key}`],
-        ['Bucket', at.bucket],
-        ['Key', key],
-        ['ETag', etag],
+      const work = store.completeUpload(one.call, at, parts, headers).catch(judgeSize);
+      const told = work.then(({ key, etag }) => [
+        ['Location', `/${at.bucket}/${key}`] as const,
+        ['Bucket', at.bucket] as const,
+        ['Key', key] as const,
+        ['ETag', etag] as const,
       ]);
+      await answerAlive(gate, one, 'CompleteMultipartUploadResult', told);
     },
     AbortMultipartUpload: async (one) => {
       await store.abortUpload(one.call, uploadOf(one));

@@ -49,7 +49,7 @@ const LIFE = `
 
 /** Opens the grants, fail-closed: without a good file of keys the broker does not start. */
 export async function openGrants(
-  config: Pick<Config, 'GRANT_KEYS_FILE' | 'OPEN_UPLOADS'>,
+  config: Pick<Config, 'GRANT_KEYS_FILE' | 'OPEN_UPLOADS' | 'S3_LONG_SECONDS'>,
   { connections, custody, space, log }: Pick<Context, 'connections' | 'custody' | 'space' | 'log'>,
   reach: Reach,
   held: Held,
@@ -78,7 +78,11 @@ export async function openGrants(
     };
     const pool = pools.of(set.setId, routeOf(target).origin);
     const uploads = allowed(openUploads(set.setId), claims, tenant);
-    return createObjectStore(createS3Client(target, pool, now), uploads, UNCOUNTED);
+    return createObjectStore(
+      createS3Client(target, pool, now, config.S3_LONG_SECONDS * 1_000),
+      uploads,
+      UNCOUNTED,
+    );
   }
 
   return async ({ tenant, grant }) => {
@@ -106,13 +110,16 @@ async function lifeOf(session: Session, { digest }: Tenant): Promise<number> {
 
 /** An upload is known by its id, and what it is for is asked of its row: its key must be granted too. */
 function allowed(uploads: Uploads, claims: GrantClaims, { room }: Tenant): Uploads {
+  const demandOf = (place: string, key: string) => {
+    const bucket = place === room.shared ? 'shared' : 'data';
+    demand(claims, { operation: 'object.put', bucket, path: key.slice(place.length) });
+  };
   return {
     ...uploads,
+    demand: demandOf,
     find: async (place, id) => {
       const upload = await uploads.find(place, id);
-      if (upload === undefined) return undefined;
-      const bucket = place === room.shared ? 'shared' : 'data';
-      demand(claims, { operation: 'object.put', bucket, path: upload.key.slice(place.length) });
+      if (upload !== undefined) demandOf(place, upload.key);
       return upload;
     },
     addBytes: async () => undefined,

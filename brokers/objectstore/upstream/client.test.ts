@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { Readable, Writable } from 'node:stream';
 import { portOf, Secret } from '@space/broker-kit';
@@ -284,6 +285,64 @@ describe('an upstream that fails', () => {
       reply('200 OK', '<?xml version="1.0"?>\n<Error><Code>InternalError</Code></Error>'),
     );
     expect(await failure(one.copy('a', 'b'))).toBe('answered 500 InternalError');
+  });
+
+  test.each([
+    [
+      'a page that goes on, and says not where',
+      '<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>',
+      'NoNextToken',
+    ],
+    [
+      'more items than were asked for',
+      `<ListBucketResult>${'<Contents/>'.repeat(4)}</ListBucketResult>`,
+      'MalformedAnswer',
+    ],
+    [
+      'more bytes than so many items can have',
+      `<ListBucketResult>${' '.repeat(100_000)}</ListBucketResult>`,
+      'AnswerTooLarge',
+    ],
+    ['a list of something else', '<Other/>', 'MalformedAnswer'],
+    ['half a list', '<ListBucketResult><Contents>', 'MalformedAnswer'],
+    [
+      'an error in its place, after white space',
+      `<?xml version="1.0"?>${' '.repeat(2_000)}<Error><Code>SlowDown</Code></Error>`,
+      'SlowDown',
+    ],
+  ])('%s is no list', async (_, body, code) => {
+    const one = await fake(reply('200 OK', body));
+    expect(await failure(one.list({ prefix: '', limit: 3 }))).toMatch(new RegExp(` ${code}$`));
+  });
+
+  test('a page that is too long is asked for again in halves, a few times', async () => {
+    const asked: string[] = [];
+    const pages = createHttpServer((request, response) => {
+      const most = new URL(request.url ?? '', 'http://a').searchParams.get('max-keys') ?? '';
+      asked.push(most);
+      const one = `<Contents><Key>${'a'.repeat(3_500)}</Key></Contents>`;
+      response.end(`<ListBucketResult>${one.repeat(Number(most))}</ListBucketResult>`);
+    }).listen(0, '127.0.0.1');
+    await once(pages, 'listening');
+    const there = { ...target, origin: `http://127.0.0.1:${portOf(pages)}` };
+    const own = createPool(there, { connections: 1 });
+    const page = await createS3Client(there, own).list({ prefix: '', limit: 1_000 });
+    expect([asked, page.objects.length]).toEqual([['1000', '500'], 500]);
+    await own.destroy();
+    pages.close();
+  });
+
+  test('an object without a length, or a whole one in the place of a range, is none', async () => {
+    const endless = await fake('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhalf of it');
+    expect(await failure(endless.get('key', {}, () => new Sink()))).toBe('answered 200 NoLength');
+    const whole = await fake(reply('200 OK', 'all of it'));
+    const range = { headers: { range: 'bytes=0-1' } };
+    expect(await failure(whole.get('key', range, () => new Sink()))).toBe('answered 200 RangeIgnored');
+  });
+
+  test('a write that does not say what it stored is none', async () => {
+    const one = await fake(reply('200 OK', ''));
+    expect(await failure(one.put('key', Buffer.from('x')))).toBe('answered 200 NoETag');
   });
 
   test('an answer without end is cut', async () => {

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { encodePath } from './encode.ts';
 import { S3Error } from './errors.ts';
-import type { Head } from './relay.ts';
+import { type Head, PATIENCE } from './relay.ts';
 import { ANSWER_TOO_LARGE, atOnce, type InTurn } from './sinks.ts';
 import type { Target } from './target.ts';
 import { type Ask, createTransport } from './transport.ts';
@@ -122,6 +122,8 @@ export interface S3Client {
   ): Promise<{ readonly uploads: readonly OpenUploadUpstream[]; readonly next: string | undefined }>;
 }
 
+/** How long a server may be at a copy or a completion: it may move all bytes of an object meanwhile. */
+const LONG_MS = 600_000;
 /** Of a document without items. */
 const FIELDS_LIMIT = 64 * 1024;
 /** Of an item in a document: a key of 1,024 bytes, each of them escaped, and what else is told of it. */
@@ -138,7 +140,9 @@ export function createS3Client(
   target: Target,
   dispatcher: Dispatcher,
   now: () => Date = () => new Date(),
+  longMs = LONG_MS,
 ): S3Client {
+  const patience = { ...PATIENCE, headMs: longMs, pieceMs: longMs };
   const transport = createTransport(target, dispatcher, now);
   const source = (key: string) => `/${target.bucket}/${encodePath(key)}`;
 
@@ -172,10 +176,13 @@ export function createS3Client(
     },
     put: async (key, body, { headers = {}, signal } = {}) => {
       const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
-      return { etag: answer.headers['etag'] ?? '' };
+      return { etag: stored(answer.headers['etag']) };
     },
     get: (key, { headers = {}, part, signal }, into) =>
-      transport.stream({ method: 'GET', key, ...partOf(part), headers, signal }, into),
+      transport.stream({ method: 'GET', key, ...partOf(part), headers, signal }, (head) => {
+        checkDownload(head, headers['range']);
+        return into(head);
+      }),
     read: (key, limit, { headers = {}, signal } = {}) =>
       transport.small({ method: 'GET', key, headers, signal }, limit),
     head: async (key, { headers = {}, part, signal } = {}) => {
@@ -227,7 +234,9 @@ export function createS3Client(
     },
     copy: async (from, to, { headers = {}, signal } = {}) => {
       const all = { ...headers, 'x-amz-copy-source': source(from) };
-      return copied(await fields({ method: 'PUT', key: to, headers: all, signal }, 'CopyObjectResult'));
+      return copied(
+        await fields({ method: 'PUT', key: to, headers: all, signal, patience }, 'CopyObjectResult'),
+      );
     },
     createUpload: async (key, { headers = {}, signal } = {}) => {
       const ask: Ask = { method: 'POST', key, query: { uploads: '' }, headers, signal };
@@ -238,13 +247,13 @@ export function createS3Client(
     putPart: async (key, upload, number, body, { headers = {}, signal } = {}) => {
       const query = { partNumber: String(number), uploadId: upload };
       const answer = await transport.small({ method: 'PUT', key, query, headers, body, signal });
-      return { etag: answer.headers['etag'] ?? '' };
+      return { etag: stored(answer.headers['etag']) };
     },
     copyPart: async (from, to, { headers = {}, signal } = {}) => {
       const query = { partNumber: String(to.number), uploadId: to.upload };
       const all = { ...headers, 'x-amz-copy-source': source(from) };
       return copied(
-        await fields({ method: 'PUT', key: to.key, query, headers: all, signal }, 'CopyPartResult'),
+        await fields({ method: 'PUT', key: to.key, query, headers: all, signal, patience }, 'CopyPartResult'),
       );
     },
     listParts: async (key, upload, { after, limit }, { signal, inTurn } = {}) => {
@@ -281,8 +290,9 @@ export function createS3Client(
         headers: { ...headers, 'content-type': 'application/xml' },
         body,
         signal,
+        patience,
       };
-      return { etag: textOf(await fields(ask, 'CompleteMultipartUploadResult'), 'ETag') ?? '' };
+      return { etag: stored(textOf(await fields(ask, 'CompleteMultipartUploadResult'), 'ETag')) };
     },
     abortUpload: async (key, upload, { signal } = {}) => {
       await transport.small({ method: 'DELETE', key, query: { uploadId: upload }, signal });
@@ -313,6 +323,30 @@ export function createS3Client(
 
 function partOf(part: number | undefined): Pick<Ask, 'query'> {
   return part === undefined ? {} : { query: { partNumber: String(part) } };
+}
+
+/** A server that stored something says what. */
+function stored(etag: string | undefined): string {
+  if (etag === undefined || etag === '') throw new S3Error('answered', 200, 'NoETag');
+  return etag;
+}
+
+/**
+ * Is it the object, or the part of it that was asked for, with an end that cannot be missed? A body that ends with its
+ * connection may have been cut, and the whole in the place of a part would be taken for the part.
+ */
+function checkDownload({ status, headers }: Head, range: string | undefined): void {
+  if (status === 304) return;
+  if (headers['content-length'] === undefined && headers['transfer-encoding'] !== 'chunked')
+    throw new S3Error('answered', 200, 'NoLength');
+  if (range !== undefined && status !== 206 && isSatisfied(range) && headers['content-length'] !== '0')
+    throw new S3Error('answered', 200, 'RangeIgnored');
+}
+
+/** One whose end is before its start means nothing, and is not heeded. */
+function isSatisfied(range: string): boolean {
+  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(range) ?? [];
+  return first === '' || last === '' || Number(last) >= Number(first);
 }
 
 /** Asks for fewer where so many are more than an answer may be. */
@@ -352,5 +386,5 @@ function pageOf(answer: XmlNode): Page {
 }
 
 function copied(answer: XmlNode): { readonly etag: string; readonly modified: string } {
-  return { etag: textOf(answer, 'ETag') ?? '', modified: textOf(answer, 'LastModified') ?? '' };
+  return { etag: stored(textOf(answer, 'ETag')), modified: textOf(answer, 'LastModified') ?? '' };
 }

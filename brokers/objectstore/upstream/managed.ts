@@ -58,6 +58,8 @@ export async function openManagedStore(
         },
       },
       pools[pool],
+      undefined,
+      config.S3_LONG_SECONDS * 1_000,
     );
   let key: WatchedKey | undefined;
   const close = async () => {

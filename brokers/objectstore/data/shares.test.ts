@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../../db/testing/postgres.ts';
+import { type Assistant, newAssistant } from '../testing/assistant.ts';
+import { callRaw, type RawCaller } from '../testing/raw.ts';
+import { type Stage, setStage } from '../testing/stage.ts';
+
+/** What Capsules who take all they can get leave for others. */
+
+const MIB = 1024 * 1024;
+/** As many as the broker's connections to the S3 server in earlier versions, and a share of it each. */
+const [CAPSULES, READERS] = [4, 64];
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await setStage({
+    environment: { OBJECT_QUEUE_SECONDS: '2', CONNECTIONS: '4000', CONNECTIONS_PER_ADDRESS: '1000' },
+    // Nobody is cut for being slow: the places alone must do.
+    pace: { pressedLeastBytes: 0 },
+  });
+});
+afterAll(() => stage?.close());
+
+const greedy: { readonly owner: Assistant; readonly readers: readonly RawCaller[] }[] = [];
+const pacers: NodeJS.Timeout[] = [];
+afterAll(() => {
+  for (const pacer of pacers) clearInterval(pacer);
+  for (const { readers } of greedy) for (const { socket } of readers) socket.destroy();
+});
+
+/** Takes some 32 KiB a second, for as long as it is let. */
+async function slowReader(token: string): Promise<RawCaller> {
+  const caller = await callRaw(stage.broker.dataUrl);
+  caller.socket.removeAllListeners('data');
+  caller.socket.pause();
+  caller.send(`GET /v1/objects/data/wide HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`);
+  pacers.push(setInterval(() => void caller.socket.read(8 * 1024), 250));
+  return caller;
+}
+
+const places = async (state: string) => {
+  const metrics = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+  const line = `space_objectstore_places{resource="objects",state="${state}"}`;
+  return Number(
+    metrics
+      .split('\n')
+      .find((one) => one.startsWith(line))
+      ?.split(' ')[1],
+  );
+};
+
+it('four Capsules of 64 slow readers each leave places for a fifth, for custody and for health', async () => {
+  for (let n = 0; n < CAPSULES; n += 1) {
+    const owner = await newAssistant(stage.broker, { quota: 256 * MIB });
+    expect((await owner.put('wide', Buffer.alloc(32 * MIB))).status).toBe(200);
+    greedy.push({ owner, readers: [] });
+  }
+  const neighbour = await newAssistant(stage.broker, { capsule: 'neighbour' });
+  expect((await neighbour.put('own', 'mine')).status).toBe(200);
+  for (const one of greedy) {
+    const readers = await Promise.all(Array.from({ length: READERS }, () => slowReader(one.owner.token)));
+    Object.assign(one, { readers });
+  }
+  await until(async () => (await places('held')) > 150, 'the readers to hold what they get');
+  for (let n = 0; n < 8; n += 1) {
+    expect((await neighbour.get('own')).text).toBe('mine');
+    expect((await neighbour.put(`new-${n}`, 'x')).status).toBe(200);
+    expect((await neighbour.call('GET', '/v1/objects/data')).status).toBe(200);
+  }
+  expect((await fetch(`${stage.broker.dataUrl}/healthz`)).status).toBe(200);
+  const owner = await stage.broker.capsule('keeper');
+  const listed = await owner.post('/v1/capsules/credentials/list', { capsule_id: 'keeper' });
+  expect(listed.status).toBe(200);
+  expect((await neighbour.call('DELETE', '/v1/objects/data/own')).status).toBe(200);
+  expect(await places('held')).toBeLessThan(320);
+});
+
+it('a Capsule that has its share is told to come back, and a request that waited for too long, too', async () => {
+  const [first] = greedy;
+  if (first === undefined) throw new Error('no Capsule');
+  const answers = await Promise.all(
+    Array.from({ length: 96 }, () => first.owner.get('wide', { range: 'bytes=0-0' })),
+  );
+  const refused = answers.filter(({ status }) => status !== 206);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { status, headers, json } of refused) {
+    expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+    expect([`429 rate_limited`, `503 unavailable`]).toContain(`${status} ${json.error.code}`);
+  }
+});
