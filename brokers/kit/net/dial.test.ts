@@ -94,6 +94,33 @@ describe('dialling', () => {
     expect(await attempt(elsewhere)).toBe('denied');
   });
 
+  it('reaches an address of the one family that works, behind many of the other', async () => {
+    const listening = createServer((socket) => socket.destroy());
+    await new Promise<void>((resolve) => listening.listen(0, '::1', resolve));
+    const open = addressGuard({ allowed: ['127.0.0.0/8', '::1/128'] });
+    // Nothing listens on that port of these: an IPv6-only cluster cannot reach them either.
+    const resolve = answers('127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '::1');
+    const socket = await dialler({ resolve, guard: open, connectMs: 1_000 }).dial(
+      'api.bank.org',
+      portOf(listening),
+    );
+    expect(socket.remoteAddress).toBe('::1');
+    socket.destroy();
+    listening.close();
+    // And the other way round, where the IPv6 ones are dead.
+    const dead = answers('::1', '::1', '::1', '::1', '127.0.0.1');
+    const other = await dialler({ resolve: dead, guard: open, connectMs: 1_000 }).dial('api.bank.org', port);
+    expect(other.remoteAddress).toBe('127.0.0.1');
+    other.destroy();
+    // All of them are judged, tried or not.
+    const inside = answers('::1', '127.0.0.1', '::1', '127.0.0.1', '::1', '10.0.0.1');
+    expect(
+      await dialler({ resolve: inside, guard: open })
+        .dial('api.bank.org', port)
+        .catch(({ failure }) => failure),
+    ).toBe('denied');
+  });
+
   it('leaves a connection alone whose signal is aborted after it was handed over', async () => {
     const open = addressGuard({ allowed: ['127.0.0.0/8'] });
     const quiet = createServer((socket) => socket.pipe(socket));

@@ -51,7 +51,7 @@ export function dialler(options: {
     async dial(host, port, signal) {
       const answers = await answersOf(host);
       let failed: DialError | undefined;
-      for (const answer of answers.slice(0, MOST_TRIED)) {
+      for (const answer of interleaved(answers).slice(0, MOST_TRIED)) {
         try {
           const socket = await open(answer.address, answer.port ?? port, connectMs, signal);
           if (sameAddress(socket.remoteAddress, answer.address)) return socket;
@@ -65,6 +65,15 @@ export function dialler(options: {
       throw failed ?? new DialError('unreachable');
     },
   };
+}
+
+/** One of each family in turn, IPv6 first (RFC 8305): a cluster that has only one of them soon meets an address of it. */
+function interleaved(answers: readonly Answer[]): readonly Answer[] {
+  const of = (family: number) => answers.filter(({ address }) => isIP(address) === family);
+  const [v6, v4] = [of(6), of(4)];
+  return Array.from({ length: Math.max(v6.length, v4.length) }).flatMap((_, at) =>
+    [v6[at], v4[at]].filter((answer) => answer !== undefined),
+  );
 }
 
 function open(host: string, port: number, timeoutMs: number, signal?: AbortSignal): Promise<Socket> {
