@@ -19,6 +19,9 @@ export class Policies {
   readonly #byAddress = new Map<string, Set<Tenant>>();
   readonly #removed = new Set<string>();
   readonly #watchers = new Set<() => void>();
+  /** Numbers messages as they come; of each Assistant the last that took effect. */
+  #puts = 0;
+  readonly #newest = new WeakMap<Tenant, number>();
 
   constructor(custody: Custody) {
     this.#custody = custody;
@@ -60,6 +63,8 @@ export class Policies {
 
   /** Replaces the Assistant's policy; what it no longer permits is ended before this resolves. */
   async put(put: PolicyPut): Promise<Omit<AnswerOf<'policy.put'>, 'instance'>> {
+    this.#puts += 1;
+    const at = this.#puts;
     const inputs = new Map<string, LiveInput>();
     const resealed: Record<string, string> = {};
     for (const [key, input] of Object.entries(put.stored_inputs)) {
@@ -73,11 +78,16 @@ export class Policies {
         resealed[key] = await this.#custody.seal(owner, value);
     }
     // From here on nothing waits, so that two messages cannot interleave.
-    const tenant = this.#currentFor(put) ?? this.#admit(put);
+    const current = this.#currentFor(put);
+    // One that came later, of the same generation, may have had less to seal.
+    if (current !== undefined && (this.#newest.get(current) ?? 0) > at)
+      throw new ServiceError('conflict', 'a later message came before');
+    const tenant = current ?? this.#admit(put);
     for (const principal of put.principals) {
       const other = this.#byPrincipal.get(principal);
       if (other !== undefined && other !== tenant) throw new ServiceError('conflict', 'principal of another');
     }
+    this.#newest.set(tenant, at);
     this.#forgetPrincipals(tenant);
     Object.assign(tenant, {
       generation: put.generation,
@@ -98,6 +108,8 @@ export class Policies {
   narrow(request: RequestOf<'policy.narrow'>): boolean {
     const tenant = this.#currentFor(request);
     if (tenant === undefined) return false;
+    this.#puts += 1;
+    this.#newest.set(tenant, this.#puts);
     const hosts = new Set(request.allowed_hosts);
     tenant.generation = request.generation;
     tenant.hosts = new Set([...tenant.hosts].filter((host) => hosts.has(host)));
