@@ -71,3 +71,28 @@ it('requests that wait for the answer before them share a connection', async () 
   expect(socket.destroyed).toBe(false);
   socket.destroy();
 });
+
+it('a tunnel that is asked for on a busy connection, and reset while the replica drains, ends nothing else', async () => {
+  const unheard: unknown[] = [];
+  const hear = (error: unknown) => unheard.push(error);
+  process.on('uncaughtException', hear);
+  try {
+    upstream.answer = () => undefined;
+    const asked = upstream.seen.length;
+    const busy = connect(test.port, '127.0.0.1').on('error', () => undefined);
+    busy.write(get('/silent'));
+    const idle = connect(test.port, '127.0.0.1').on('error', () => undefined);
+    idle.write('CONNECT x');
+    while (upstream.seen.length === asked) await new Promise((resolve) => setTimeout(resolve, 5));
+    const closing = test.gateway.listener.close();
+    const ended = [busy, idle].map((socket) => new Promise((resolve) => socket.once('close', resolve)));
+    busy.write(open());
+    idle.write(':443 HTTP/1.1\r\n\r\n');
+    for (const socket of [busy, idle]) socket.resetAndDestroy();
+    await Promise.all(ended);
+    await closing;
+  } finally {
+    process.off('uncaughtException', hear);
+  }
+  expect(unheard).toEqual([]);
+});

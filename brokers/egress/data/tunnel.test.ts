@@ -1,6 +1,8 @@
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { Duplex, duplexPair } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { portOf } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
 import { makePki, type TestPki } from '../testing/pki.ts';
@@ -54,12 +56,21 @@ async function get(socket: TLSSocket, host = HOST): Promise<string> {
 }
 
 /** What comes next on a connection that was paused. */
-async function said(socket: Socket): Promise<string> {
+async function saidBy(socket: Socket): Promise<string> {
   const next = once(socket, 'data');
   socket.resume();
   const [bytes] = await next;
   socket.pause();
   return String(bytes);
+}
+
+/** The first bytes of a TLS client that names the host. */
+async function clientHello(host: string): Promise<Buffer> {
+  const [client, server] = duplexPair();
+  const socket = connectTls({ socket: client, servername: host }).on('error', () => undefined);
+  const [bytes] = await once(server, 'data');
+  socket.destroy();
+  return bytes;
 }
 
 const count = () =>
@@ -116,6 +127,32 @@ describe('a tunnel', () => {
     expect(codeOf(head)).toBe('invalid_request');
   });
 
+  it('is not opened when the policy changed while its host was being looked up', async () => {
+    await test.close();
+    const resolved = Promise.withResolvers<void>();
+    const answer = { address: '127.0.0.1', port: upstream.port, ttl: 60, trusted: true as const };
+    test = await makeGateway({
+      resolve: async () => {
+        await test.put({ allowed_hosts: [] });
+        resolved.resolve();
+        return [answer];
+      },
+    });
+    await test.put({ allowed_hosts: [HOST] });
+    const text = await test
+      .raw(`CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: ${basic(test.principal)}\r\n\r\n`)
+      .catch(() => 'ended');
+    await resolved.promise;
+    expect(text).not.toContain('200');
+  });
+
+  it.each(['evil.org', HOST])('is not opened when a second Host header says %s', async (second) => {
+    const text = await test.raw(
+      `CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}\r\nHost: ${second}\r\nproxy-authorization: ${basic(test.principal)}\r\n\r\n`,
+    );
+    expect(codeOf(text)).toBe('invalid_request');
+  });
+
   it.each([
     ['another principal', { 'proxy-authorization': basic(`spc_egr_${'A'.repeat(43)}`) }],
     ['another audience', { 'proxy-authorization': basic(`spc_dbp_${'A'.repeat(43)}`) }],
@@ -141,7 +178,7 @@ describe('a tunnel', () => {
     expect(await lastLine()).toMatchObject({ code: 'credential_required', status: 407 });
     const connections = await count();
     socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: ${basic(test.principal)}\r\n\r\n`);
-    expect(await said(socket)).toBe('HTTP/1.1 200 Connection Established\r\n\r\n');
+    expect(await saidBy(socket)).toBe('HTTP/1.1 200 Connection Established\r\n\r\n');
     expect(await count()).toBe(connections);
     const secure = connectTls({ socket, servername: HOST, ca: pki.authority });
     expect(await get(secure)).toMatch(/ok$/);
@@ -151,13 +188,13 @@ describe('a tunnel', () => {
     const { socket } = await test.tunnel(`${HOST}:443`, {});
     for (let i = 0; i < 20; i++) {
       socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\n\r\n`);
-      expect(await said(socket)).toMatch(/^HTTP\/1\.1 407 /);
+      expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 407 /);
     }
     // Nothing is left behind on the connection by those before.
     expect(socket.listenerCount('close')).toBeLessThan(10);
     const wrong = basic(`spc_egr_${'A'.repeat(43)}`);
     socket.write(`CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: ${wrong}\r\n\r\n`);
-    expect(await said(socket)).toMatch(/^HTTP\/1\.1 403 /);
+    expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 403 /);
   });
 
   it('is refused to who speaks on without having been asked for its credential', async () => {
@@ -213,6 +250,108 @@ describe('a tunnel', () => {
     socket.resume();
     await closed(socket);
     expect(await lastLine()).toMatchObject({ code });
+  });
+
+  it('gives a slow client all that its host has said, though the host has gone', async () => {
+    const [length, many] = [1024 * 1024, 150];
+    const host = createServer({ allowHalfOpen: false }, (socket) => {
+      socket.on('error', () => undefined).once('data', () => socket.end(Buffer.alloc(length, 'x')));
+    });
+    await once(host.listen(0, '127.0.0.1'), 'listening');
+    await test.close();
+    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
+    test = await makeGateway({
+      fixed: new Map([[HOST, answer]]),
+      limits: { tunnels: many, perSecond: many, burst: many },
+    });
+    await test.put({ allowed_hosts: [HOST] });
+    const hello = await clientHello(HOST);
+    const got = await Promise.all(
+      Array.from({ length: many }, async () => {
+        const { socket } = await test.tunnel(`${HOST}:443`);
+        socket.write(hello);
+        let bytes = 0;
+        const ended = closed(socket);
+        socket.on('data', (chunk) => {
+          bytes += chunk.length;
+          socket.pause();
+          setTimeout(() => socket.resume(), 1);
+        });
+        socket.resume();
+        await ended;
+        return bytes;
+      }),
+    );
+    host.close();
+    expect(got.filter((bytes) => bytes !== length)).toEqual([]);
+  });
+
+  it('keeps what its host has said for a client that is slower than the host is to go', async () => {
+    const length = 500_000;
+    const left = Promise.withResolvers<void>();
+    const host = createServer((socket) => {
+      socket.on('error', () => undefined).once('data', () => socket.end(Buffer.alloc(length, 'x')));
+      socket.once('close', () => left.resolve());
+    });
+    await once(host.listen(0, '127.0.0.1'), 'listening');
+    await test.close();
+    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
+    test = await makeGateway({ fixed: new Map([[HOST, answer]]) });
+    await test.put({ allowed_hosts: [HOST] });
+    // It takes one part in each turn, and what stands behind that is still the gateway's.
+    let text = '';
+    const client = new Duplex({
+      writableHighWaterMark: 1024 * 1024,
+      read: () => undefined,
+      write(chunk: Buffer, _encoding, done) {
+        text += chunk.toString('latin1');
+        setTimeout(done, 20);
+      },
+    });
+    Object.assign(client, { remoteAddress: '127.0.0.1' });
+    const gone = new Promise((resolve) => client.once('close', resolve));
+    test.gateway.listener.server.emit('connection', client);
+    client.push(`CONNECT ${HOST}:443 HTTP/1.1\r\nproxy-authorization: ${basic(test.principal)}\r\n\r\n`);
+    while (!text.includes('200')) await new Promise((resolve) => setImmediate(resolve));
+    client.push(await clientHello(HOST));
+    await Promise.race([once(client, 'finish'), gone]);
+    expect(text.split('\r\n\r\n')[1]).toHaveLength(length);
+    client.push(null);
+    await left.promise;
+    host.close();
+  });
+
+  it('carries what its client says after the host has ended its side', async () => {
+    const said = Promise.withResolvers<string>();
+    const host = createServer({ allowHalfOpen: true }, (socket) => {
+      let text = '';
+      socket
+        .on('error', () => undefined)
+        .once('data', () => {
+          socket.end('that is all');
+          socket.on('data', (chunk) => {
+            text += chunk;
+          });
+          socket.once('end', () => said.resolve(text));
+        });
+    });
+    await once(host.listen(0, '127.0.0.1'), 'listening');
+    await test.close();
+    const answer = { address: '127.0.0.1', port: portOf(host), ttl: 60, trusted: true as const };
+    test = await makeGateway({ fixed: new Map([[HOST, answer]]) });
+    await test.put({ allowed_hosts: [HOST] });
+    const { socket } = await test.tunnel(`${HOST}:443`);
+    socket.write(await clientHello(HOST));
+    socket.allowHalfOpen = true;
+    const ended = once(socket, 'end');
+    const gone = closed(socket);
+    expect(await saidBy(socket)).toBe('that is all');
+    socket.resume();
+    await ended;
+    socket.end('not yet');
+    expect(await said.promise).toBe('not yet');
+    await gone;
+    host.close();
   });
 
   it('ends when a later policy does not allow its host, and the others stay', async () => {

@@ -174,9 +174,16 @@ function readHello(client: Duplex, head: Buffer, host: string, timeoutMs: number
   });
 }
 
-/** Bytes both ways until both sides have ended, one breaks, or neither has spoken for the idle time. */
-function join(client: Duplex, upstream: Socket, first: Buffer, idleMs: number, line: Line): Promise<void> {
+/** A client that was given all of an answer and neither speaks nor closes is not waited for longer. */
+const LAST_WORD_MS = 60_000;
+
+/**
+ * Bytes both ways until both sides have ended, one breaks, or neither has spoken for the idle time. Each direction ends
+ * by itself: what a side has said before its end is delivered, however slowly the other one takes it.
+ */
+function join(client: Socket, upstream: Socket, first: Buffer, idleMs: number, line: Line): Promise<void> {
   return new Promise((resolve) => {
+    let [answered, asked] = [false, false];
     const end = () => {
       clearTimeout(idle);
       client.destroy();
@@ -184,6 +191,11 @@ function join(client: Duplex, upstream: Socket, first: Buffer, idleMs: number, l
       resolve();
     };
     const idle = setTimeout(end, idleMs);
+    const last = () => {
+      if (asked && answered) end();
+    };
+    // Otherwise the end of an answer would cut off what its client still says.
+    upstream.allowHalfOpen = true;
     line.bytesOut += first.length;
     client.on('data', (chunk: Buffer) => {
       line.bytesOut += chunk.length;
@@ -193,8 +205,22 @@ function join(client: Duplex, upstream: Socket, first: Buffer, idleMs: number, l
       line.bytesIn += chunk.length;
       idle.refresh();
     });
+    // One that takes slowly what is written to it is not idle.
+    client.on('drain', () => idle.refresh());
+    upstream.on('drain', () => idle.refresh());
+    upstream.once('finish', () => {
+      asked = true;
+      last();
+    });
+    client.once('finish', () => {
+      answered = true;
+      last();
+      const late = setTimeout(end, Math.min(idleMs, LAST_WORD_MS));
+      client.on('data', () => late.refresh()).once('close', () => clearTimeout(late));
+    });
+    // Closed before it has ended is broken; after it, what it said may still be on its way to the other one.
     client.once('close', end).once('error', end);
-    upstream.once('close', end).once('error', end);
+    upstream.once('error', () => client.end()).once('close', () => client.end());
     upstream.write(first);
     client.pipe(upstream);
     upstream.pipe(client);
