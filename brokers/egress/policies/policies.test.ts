@@ -1,5 +1,4 @@
 import { Secret } from '@space/broker-kit';
-import type { Definition } from '@space/manifests';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PolicyPut } from '../contract.ts';
 import { type Custody, createCustody, passingKeyring } from '../custody.ts';
@@ -17,6 +16,7 @@ const put = (changes: Partial<PolicyPut> = {}): PolicyPut => ({
   stored_inputs: {},
   ...changes,
 });
+type Sealed = PolicyPut['stored_inputs'][string];
 const OTHER = { capsule_id: 'office', app_id: 'desk', assistant_uid: 'uid-2' };
 
 let custody: Custody;
@@ -42,7 +42,7 @@ beforeEach(() => {
 
 describe('the policies of a replica', () => {
   it('keep the later of two messages of one generation, though the earlier one took longer', async () => {
-    const definition: Definition = {
+    const definition: Sealed['definition'] = {
       host: 'api.bank.org',
       routes: [{ method: 'GET', path: '/v1' }],
       header: 'X-Api-Key',
@@ -59,7 +59,7 @@ describe('the policies of a replica', () => {
   });
 
   it('keep what was narrowed while an earlier message was at work', async () => {
-    const definition: Definition = { host: 'a.org', routes: [{ method: 'GET', path: '/' }], query: 'k' };
+    const definition: Sealed['definition'] = { host: 'a.org', routes: [{ method: 'GET', path: '/' }], query: 'k' };
     await policies.put(put({ allowed_hosts: ['a.org', 'b.org'] }));
     const earlier = policies.put(
       put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: { bank: { definition, envelope: 'k0:x' } } }),
