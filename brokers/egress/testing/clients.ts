@@ -109,7 +109,7 @@ function answer(request: Http2ServerRequest, response: Http2ServerResponse): voi
     const length = Buffer.alloc(5);
     length.writeUInt32BE(GREETING.length, 1);
     response.setHeader('content-type', 'application/grpc');
-    response.setTrailer('grpc-status', '0');
+    response.addTrailers({ 'grpc-status': '0' });
     return void response.end(Buffer.concat([length, Buffer.from(GREETING)]));
   }
   response.end(GREETING);
