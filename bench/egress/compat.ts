@@ -141,9 +141,9 @@ console.log(answer.choices[0].message.content);`,
   ),
   npm(
     'axios',
-    '`proxy: false`, so that Node’s own proxy does it',
+    '–',
     ({ url }) => `const axios = need('axios');
-console.log((await axios.get('${url}', { proxy: false })).data);`,
+console.log((await axios.get('${url}')).data);`,
   ),
   npm(
     'ws',

@@ -1,6 +1,7 @@
 import {
   type Environment,
   isConnectionsShare,
+  isNat64Prefix,
   isTlsPair,
   NO_CONNECTIONS_SHARE,
   NO_TLS_PAIR,
@@ -68,6 +69,12 @@ const schema = z
     DENIED_CIDRS: blocks,
     /** Blocks that may be dialled though they are not public. */
     ALLOWED_CIDRS: blocks,
+    /** By which the network's own NAT64 reaches IPv4, beside 64:ff9b::/96. */
+    NAT64_PREFIXES: z
+      .string()
+      .default('')
+      .transform(words)
+      .refine((texts) => texts.every(isNat64Prefix), 'not IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits'),
     /** `HOST=ADDRESS[:PORT]`, separated by commas or spaces: addresses that the administrator answers for. */
     FIXED_HOSTS: z
       .string()

@@ -56,7 +56,11 @@ export async function startService(config: Config, log: Logger): Promise<Service
       port: config.DATA_PORT,
       custody,
       resolve: withFixed(fixedMap(config.FIXED_HOSTS), cached(dnsResolve())),
-      guard: addressGuard({ denied: config.DENIED_CIDRS, allowed: config.ALLOWED_CIDRS }),
+      guard: addressGuard({
+        denied: config.DENIED_CIDRS,
+        allowed: config.ALLOWED_CIDRS,
+        nat64: config.NAT64_PREFIXES,
+      }),
       names: config.SERVED_NAMES,
       requestHeaders: config.REQUEST_HEADERS,
       authorities,

@@ -32,7 +32,7 @@ export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } fr
 export { parseBlock } from './net/address.ts';
 export { DialError, type Dialler, dialler } from './net/dial.ts';
 export { fixedMap, parseFixed } from './net/fixed.ts';
-export { type AddressGuard, addressGuard } from './net/guard.ts';
+export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens } from './provisioners.ts';
 export { Secret } from './secret.ts';

@@ -215,6 +215,46 @@ describe('the chart', () => {
     });
   });
 
+  it('lets the gateway reach fixed hosts at their ports, and not the API server where that is known', async () => {
+    const all = await render(
+      '--set-json',
+      'egress.hosts={"a.example.org":"10.1.2.3","b.example.org":"203.0.113.7:8443","c.example.org":"[2001:db8::7]:8444"}',
+      '--set-json',
+      'network.apiServerCIDRs=["198.51.100.4/32","2001:db8:1::/64"]',
+      '--set-json',
+      'egress.nat64Prefixes=["2001:db8:64::/96"]',
+    );
+    const of = (kind: string, name: string) =>
+      all.find(
+        (one) =>
+          one.kind === kind && one.metadata.name === name && one.metadata.namespace === 'home-services',
+      );
+    const variables: { name: string; value: string }[] = of('Deployment', 'platform-assistant-egress')?.[
+      'spec'
+    ].template.spec.containers[0].env;
+    const environment = Object.fromEntries(variables.map(({ name, value }) => [name, value]));
+    expect(environment).toMatchObject({
+      DENIED_CIDRS: '198.51.100.4/32,2001:db8:1::/64',
+      NAT64_PREFIXES: '2001:db8:64::/96',
+    });
+    // The program takes what the chart takes.
+    expect(readConfig(environment).FIXED_HOSTS).toHaveLength(3);
+    const rules = of('NetworkPolicy', 'egress')?.['spec'].egress;
+    for (const [cidr, port] of [
+      ['10.1.2.3/32', 443],
+      ['203.0.113.7/32', 8443],
+      ['2001:db8::7/128', 8444],
+    ])
+      expect(rules).toContainEqual({ to: [{ ipBlock: { cidr } }], ports: [{ port }] });
+    const world = rules[0].to.map(({ ipBlock }: { ipBlock: { except?: string[] } }) => ipBlock.except);
+    expect([world[0].includes('198.51.100.4/32'), world[1].includes('2001:db8:1::/64')]).toEqual([
+      true,
+      true,
+    ]);
+    const wrong = await template('home', '--set-json', 'egress.hosts={"a.example.org":"1.2.3.4:"}');
+    expect(wrong.stderr).toContain('/egress/hosts');
+  });
+
   it('gives the gateway its time to drain, and the pod more', async () => {
     const all = await render('--set', 'egress.drainSeconds=600');
     const gateway = all.find(

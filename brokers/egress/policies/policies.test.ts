@@ -59,7 +59,11 @@ describe('the policies of a replica', () => {
   });
 
   it('keep what was narrowed while an earlier message was at work', async () => {
-    const definition: Sealed['definition'] = { host: 'a.org', routes: [{ method: 'GET', path: '/' }], query: 'k' };
+    const definition: Sealed['definition'] = {
+      host: 'a.org',
+      routes: [{ method: 'GET', path: '/' }],
+      query: 'k',
+    };
     await policies.put(put({ allowed_hosts: ['a.org', 'b.org'] }));
     const earlier = policies.put(
       put({ allowed_hosts: ['a.org', 'b.org'], stored_inputs: { bank: { definition, envelope: 'k0:x' } } }),

@@ -19,6 +19,26 @@ const PUBLIC_V4 = [
 ];
 
 describe('the address guard', () => {
+  it.each([
+    // RFC 6052, section 2.4, for 192.0.2.33; the same for 93.184.216.34.
+    ['2001:db8::/32', '2001:db8:c000:221::', '2001:db8:5db8:d822::'],
+    ['2001:db8:100::/40', '2001:db8:1c0:2:21::', '2001:db8:15d:b8d8:22::'],
+    ['2001:db8:122::/48', '2001:db8:122:c000:2:2100::', '2001:db8:122:5db8:d8:2200::'],
+    ['2001:db8:122:300::/56', '2001:db8:122:3c0:0:221::', '2001:db8:122:35d:b8:d822::'],
+    ['2001:db8:122:344::/64', '2001:db8:122:344:c0:2:2100::', '2001:db8:122:344:5d:b8d8:2200::'],
+    ['2001:db8:122:344::/96', '2001:db8:122:344::192.0.2.33', '2001:db8:122:344::93.184.216.34'],
+  ])(
+    'judges an address in a network’s own NAT64 prefix %s by the IPv4 address in it',
+    (prefix, inside, public_) => {
+      const own = addressGuard({ nat64: [prefix] });
+      expect([own.permits(inside), own.permits(public_)]).toEqual([false, true]);
+    },
+  );
+
+  it.each(['10.0.0.0/8', '2001:db8::/33', 'x'])('takes %s for no NAT64 prefix', (prefix) =>
+    expect(() => addressGuard({ nat64: [prefix] })).toThrow('is not a block'),
+  );
+
   it.each(DENIED_V4)('refuses %s, and so everything that embeds it', (address) => {
     expect(guard.permits(address)).toBe(false);
     for (const [name, embed] of Object.entries(EMBEDDINGS))

@@ -11,6 +11,11 @@ export interface GuardOptions {
   readonly denied?: readonly string[];
   /** Blocks that are permitted though they are not public; they do not reach into `denied`. */
   readonly allowed?: readonly string[];
+  /**
+   * A network's own prefixes by which its NAT64 reaches IPv4 (RFC 6052), beside the well-known one: an address in them is
+   * the IPv4 address that it carries.
+   */
+  readonly nat64?: readonly string[];
 }
 
 /** A block that was written wrongly; its text is the operator's own and may be shown. */
@@ -53,20 +58,34 @@ const EMBEDDING = ['::/96', '::ffff:0:0/96', '::ffff:0:0:0/96', '64:ff9b::/96'].
 /** NAT64 is how an IPv6-only cluster reaches the IPv4 world; every other embedding has no public use. */
 const NAT64 = block('64:ff9b::/96');
 
+/** The lengths that RFC 6052 knows. */
+const NAT64_BITS = new Set([32, 40, 48, 56, 64, 96]);
+
+export const isNat64Prefix = (text: string): boolean => {
+  const parsed = parseBlock(text);
+  return parsed !== undefined && parsed.bytes.length === 16 && NAT64_BITS.has(parsed.bits);
+};
+
 /** @throws AddressBlockError for a block that cannot be meant. */
-export function addressGuard({ denied = [], allowed = [] }: GuardOptions = {}): AddressGuard {
+export function addressGuard({ denied = [], allowed = [], nat64 = [] }: GuardOptions = {}): AddressGuard {
+  const ownNat64 = nat64.map((text) => {
+    if (!isNat64Prefix(text)) throw new AddressBlockError(text);
+    return block(text);
+  });
   const deniedBlocks = denied.map(block);
   const allowedBlocks = allowed.map(block);
   const within = (blocks: readonly AddressBlock[], address: AddressBytes) =>
     blocks.some((candidate) => contains(candidate, address));
 
   function judge(address: AddressBytes): boolean {
-    const embedded = embeddedIn(address);
+    const translated = ownNat64.find((prefix) => contains(prefix, address));
+    const embedded = translated === undefined ? embeddedIn(address) : behind(translated, address);
     if (within(deniedBlocks, address) || (embedded !== undefined && within(deniedBlocks, embedded)))
       return false;
     if (within(allowedBlocks, address)) return true;
     if (address.length === 4) return !within(NOT_PUBLIC_V4, address);
-    if (contains(NAT64, address)) return embedded !== undefined && judge(embedded);
+    if (translated !== undefined || contains(NAT64, address))
+      return embedded !== undefined && judge(embedded);
     if (!contains(PUBLIC_V6, address) || within(NOT_PUBLIC_V6, address)) return false;
     // ISATAP: whoever owns the prefix may tunnel the packet to the IPv4 address in it.
     return embedded === undefined || judge(embedded);
@@ -79,6 +98,10 @@ export function addressGuard({ denied = [], allowed = [] }: GuardOptions = {}): 
     },
   };
 }
+
+/** RFC 6052: the four bytes after the prefix, but for the one that is always zero. */
+const behind = ({ bits }: AddressBlock, address: AddressBytes): AddressBytes =>
+  (bits === 96 ? address : address.toSpliced(8, 1)).slice(bits / 8, bits / 8 + 4);
 
 /** The IPv4 address that an IPv6 address carries, where a standard says that it does. */
 function embeddedIn(address: AddressBytes): AddressBytes | undefined {

@@ -139,3 +139,12 @@ annotations: { helm.sh/resource-policy: keep }
 {{- fail (printf "objectStore.defaultQuotaBytes is %d, more than the disk that all Capsules share, s3.storage.size: %s; lower the quota or enlarge the disk" $quota (toString $size)) }}
 {{- end }}
 {{- end }}
+
+{{/* Where the API server is, if that was narrowed: the gateway connects to none of it. A JSON array. */}}
+{{- define "space.narrowApiServer" -}}
+{{- $narrow := list }}
+{{- range .Values.network.apiServerCIDRs }}
+{{- if not (hasSuffix "/0" .) }}{{ $narrow = append $narrow . }}{{ end }}
+{{- end }}
+{{- toJson $narrow }}
+{{- end }}
