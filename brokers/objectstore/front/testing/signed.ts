@@ -71,13 +71,18 @@ export function sendSigned(base: string, keys: S3Keys, said: Said): Promise<Answ
 
 export interface Presigning extends Omit<Said, 'body' | 'unsigned'> {
   readonly expires?: number;
+  /** Of another day than it is signed at. */
+  readonly day?: string;
+  /** Parameters that are there a second time. */
+  readonly again?: Readonly<Record<string, string>>;
 }
 
 /** A URL that is signed in its query, and good for an hour unless it says otherwise. */
 export function presign(base: string, keys: S3Keys, what: Presigning): string {
   const { method, path, query = {}, headers = {}, at = new Date(), expires = 3_600, leaving = [] } = what;
+  const { again = {} } = what;
   const time = amzDate(at);
-  const scope = { day: time.slice(0, 8), region: REGION };
+  const scope = { day: what.day ?? time.slice(0, 8), region: REGION };
   const signed = Object.entries({ host: new URL(base).host, ...headers }).filter(
     ([name]) => !leaving.includes(name),
   );
@@ -92,7 +97,9 @@ export function presign(base: string, keys: S3Keys, what: Presigning): string {
       .join(';'),
     ...query,
   };
-  const pairs = Object.entries(all).map(([name, value]) => [encode(name), encode(value)] as const);
+  const pairs = [...Object.entries(all), ...Object.entries(again)].map(
+    ([name, value]) => [encode(name), encode(value)] as const,
+  );
   const payload = query['X-Amz-Content-Sha256'] ?? headers['x-amz-content-sha256'] ?? UNSIGNED_PAYLOAD;
   const { signature } = signatureOf(
     { method, path, query: pairs, headers: signed, payload },
