@@ -23,6 +23,45 @@ const PROGRAM = resolve('dist/egress/main.mjs');
 const UNLIMITED = '1000000';
 
 export async function startPod(stage: Stage, upstream: number): Promise<Pod> {
+  const pod = await startGatewayPod(stage, upstream, {
+    CALLER_CONNECTIONS: UNLIMITED,
+    CALLER_TUNNELS: UNLIMITED,
+    CALLER_PER_SECOND: UNLIMITED,
+    CALLER_BURST: UNLIMITED,
+  });
+  const principal = newToken('egr').reveal();
+  try {
+    const routes = [{ method: 'GET' as const, path: '/v1/rates' }];
+    await pod.admit({ capsule: 'bench', principal, address: '127.0.0.1', routes, value: VALUE });
+  } catch (error) {
+    await pod.stop();
+    throw error;
+  }
+  return { ...pod, principal };
+}
+
+/** One Assistant of a Capsule, whose one stored input goes to the one host. */
+interface Admission {
+  readonly capsule: string;
+  readonly principal: string;
+  /** Of its pod. */
+  readonly address: string;
+  readonly routes: readonly { readonly method: 'GET'; readonly path: string }[];
+  readonly value: string;
+}
+
+/** The gateway in a process of its own, which knows nobody yet. */
+interface GatewayPod extends Omit<Pod, 'principal'> {
+  /** Tells it about an Assistant, as the operator does. */
+  admit(admission: Admission): Promise<void>;
+}
+
+/** `limits`: environment beside that of every pod. */
+export async function startGatewayPod(
+  stage: Stage,
+  upstream: number,
+  limits: Readonly<Record<string, string>>,
+): Promise<GatewayPod> {
   await bundle('egress');
   const command = await podCommand('brokers/egress/Dockerfile', 'egress');
   const provisioner = newToken('prv').reveal();
@@ -43,10 +82,7 @@ export async function startPod(stage: Stage, upstream: number): Promise<Pod> {
     ),
     FIXED_HOSTS: `${HOST}=127.0.0.1:${upstream}`,
     UPSTREAM_CA_FILE: stage.authority,
-    CALLER_CONNECTIONS: UNLIMITED,
-    CALLER_TUNNELS: UNLIMITED,
-    CALLER_PER_SECOND: UNLIMITED,
-    CALLER_BURST: UNLIMITED,
+    ...limits,
   };
   // `NODE_ARGS=--cpu-prof` profiles it.
   const extra = (process.env['NODE_ARGS'] ?? '').split(' ').filter((flag) => flag !== '');
@@ -70,18 +106,15 @@ export async function startPod(stage: Stage, upstream: number): Promise<Pod> {
     child.kill('SIGTERM');
     await gone;
   };
-  const principal = newToken('egr').reveal();
-  try {
-    await admit(`http://127.0.0.1:${ports.controlPort}`, provisioner, principal);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { port: ports.dataPort, principal, ...watchProcess(child.pid ?? 0), stop };
+  return {
+    port: ports.dataPort,
+    ...watchProcess(child.pid ?? 0),
+    admit: (admission) => admit(`http://127.0.0.1:${ports.controlPort}`, provisioner, admission),
+    stop,
+  };
 }
 
-/** Tells the gateway about its Assistant, as the operator does. */
-async function admit(control: string, provisioner: string, principal: string): Promise<void> {
+async function admit(control: string, provisioner: string, admission: Admission): Promise<void> {
   const post = async (path: string, body: object) => {
     const headers = { authorization: `Bearer ${provisioner}`, 'content-type': 'application/json' };
     const response = await fetch(`${control}${path}`, {
@@ -93,24 +126,21 @@ async function admit(control: string, provisioner: string, principal: string): P
     return (await response.json()) as { readonly envelope: string };
   };
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
-  const assistant = { capsule_id: 'bench', app_id: 'caller', assistant_uid: 'uid' };
-  const definition = {
-    host: HOST,
-    routes: [{ method: 'GET' as const, path: '/v1/rates' }],
-    header: 'X-Api-Key',
-  };
+  const { capsule, principal, address, routes, value } = admission;
+  const assistant = { capsule_id: capsule, app_id: 'caller', assistant_uid: `uid-${capsule}` };
+  const definition = { host: HOST, routes: [...routes], header: 'X-Api-Key' };
   const { envelope } = await post('/v1/inputs/seal', {
     ...assistant,
     input: 'bank',
     definition,
-    value: VALUE,
+    value,
   });
   await post('/v1/policies/put', {
     ...assistant,
     generation: 1,
-    revision: sha256('bench'),
+    revision: sha256(capsule),
     principals: [sha256(principal)],
-    addresses: ['127.0.0.1'],
+    addresses: [address],
     allowed_hosts: [HOST],
     stored_inputs: { bank: { definition, envelope } },
   } satisfies PolicyPut);

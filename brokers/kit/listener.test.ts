@@ -124,6 +124,14 @@ describe('a TLS listener', () => {
 });
 
 describe('a listener', () => {
+  it('ends a connection on which no request comes without an answer, and one with half of one with 400', async () => {
+    const port = await serving({ limits: { headersTimeout: 200 } });
+    const before = await refused('silent');
+    expect(await said(opened(port), 'GET / HTTP/1.1\r\n')).toMatch(ERROR);
+    expect(await said(opened(port), '')).toBe('');
+    expect(await refused('silent')).toBe(before + 1);
+  });
+
   it.for([
     ['of HTTP/2.0', 'GET / HTTP/2.0\r\nHost: x\r\n\r\n'],
     ['of HTTP/0.9', 'GET / HTTP/0.9\r\nHost: x\r\n\r\n'],

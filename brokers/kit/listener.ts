@@ -6,7 +6,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import type { Edge } from './edge.ts';
@@ -147,15 +147,21 @@ function tlsOptions({ cert, key }: TlsMaterial) {
   return { cert, key: key.reveal(), minVersion: 'TLSv1.3' as const };
 }
 
-/** Only on what spoke HTTP an answer can be written; a handshake that never ends would keep it, and the socket, for good. */
+/**
+ * Answers what the parser refuses and requests that do not go on, and ends all else without a word: what is written before the end of a handshake, or
+ * to somebody who does not listen, would keep the socket for good.
+ */
 function endAfter(error: NodeJS.ErrnoException, socket: Duplex, options: ListenOptions): void {
   const { code = '' } = error;
-  const spokeHttp = code.startsWith('HPE_') || code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  if (spokeHttp && socket.writable) {
+  const late = code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  // Of those that said nothing there may be thousands: none gets an answer, nor a line.
+  const begun = late && socket instanceof Socket && socket.bytesRead > 0;
+  if ((begun || code.startsWith('HPE_')) && socket.writable) {
     refuseHead(code, socket, options);
     return;
   }
-  if (code.startsWith('ERR_')) options.metrics.refusedConnections.labels(options.name, 'handshake').inc();
+  if (code.startsWith('ERR_'))
+    options.metrics.refusedConnections.labels(options.name, late ? 'silent' : 'handshake').inc();
   socket.destroy();
 }
 

@@ -1,0 +1,129 @@
+import { loadavg } from 'node:os';
+import { openDbBroker, openPostgres } from './neighbours/database.ts';
+import { openGateway } from './neighbours/gateway.ts';
+import { startHostile } from './neighbours/hostile.ts';
+import { openObjectStore } from './neighbours/objectstore.ts';
+import { measure, type Taken } from './neighbours/quiet.ts';
+import type { OpenScene, Scene } from './neighbours/scene.ts';
+import { quantile, type Report, type Row } from './report.ts';
+
+/**
+ * What a hostile tenant costs a quiet one, for each resource that they share: the quiet one's p99 alone, and beside a
+ * neighbour at its limits. The services run as in their pods, with the limits that are shipped; the hostile tenant is a
+ * process of its own at the lowest priority and at bounded rates, which comes from other loopback addresses, as from
+ * other pods. `--only gateway,postgres/processor` measures these alone.
+ */
+
+const SCENES: Readonly<Record<string, OpenScene>> = {
+  'db-broker': openDbBroker,
+  postgres: openPostgres,
+  objectstore: openObjectStore,
+  gateway: openGateway,
+};
+/** Beside a hostile neighbour, so many times its p99 alone at most, and nothing fails. */
+const MOST_RATIO = 3;
+
+interface Plan {
+  /** Before and again after: a moment in which the machine is slow is everybody's. */
+  readonly aloneSeconds: number;
+  readonly besideSeconds: number;
+}
+const QUICK: Plan = { aloneSeconds: 0.5, besideSeconds: 1.5 };
+const WHOLE: Plan = { aloneSeconds: 3, besideSeconds: 6 };
+
+interface Options {
+  readonly quick: boolean;
+  readonly only?: readonly string[] | undefined;
+}
+
+export async function run({ quick, only }: Options): Promise<Report> {
+  const unknown = only?.find((part) => SCENES[part.split('/')[0] ?? ''] === undefined);
+  if (unknown !== undefined)
+    throw new Error(`no part ${unknown}; there are ${Object.keys(SCENES).join(', ')}, and PART/ACT`);
+  const wanted = (part: string) =>
+    only === undefined || only.some((one) => part === one || part.startsWith(`${one}/`));
+  const rows: Row[] = [];
+  const figures: Record<string, number> = {};
+  for (const [name, open] of Object.entries(SCENES)) {
+    if (only !== undefined && !only.some((one) => one.split('/')[0] === name)) continue;
+    const scene = await open();
+    try {
+      await warm(scene);
+      for (const act of Object.keys(scene.hostile)) {
+        const part = `${name}/${act}`;
+        if (wanted(part)) await beside(scene, part, act, quick ? QUICK : WHOLE, rows, figures);
+      }
+    } finally {
+      await scene.close();
+    }
+  }
+  const missed = rows.filter(({ goal }) => goal !== 'met').length;
+  return {
+    title: 'A quiet tenant alone, and beside a hostile one at its limits (milliseconds)',
+    rows,
+    figures: { ...figures, measured: rows.length, missed },
+    notes: [
+      `The goal: p99 at most ${MOST_RATIO} times what it is alone, and no failure.`,
+      'The hostile process has nice 19 and bounded rates; PostgreSQL runs its statements at the priority of all. Clients and servers share the machine, over loopback and without TLS.',
+    ],
+  };
+}
+
+async function beside(
+  scene: Scene,
+  part: string,
+  act: string,
+  { aloneSeconds, besideSeconds }: Plan,
+  rows: Row[],
+  figures: Record<string, number>,
+): Promise<void> {
+  const before = await measure(scene.habits, aloneSeconds);
+  const hostile = await startHostile(scene.hostile[act] ?? []);
+  let taken: readonly Taken[];
+  let became: Readonly<Record<string, number>> = {};
+  try {
+    taken = await measure(scene.habits, besideSeconds);
+  } finally {
+    became = await hostile.end();
+  }
+  await scene.settle();
+  const after = await measure(scene.habits, aloneSeconds);
+  for (const [i, habit] of scene.habits.entries()) {
+    const alone = [before[i], after[i]].flatMap((one) => one?.ms ?? []);
+    const { ms = [], failures = 0 } = taken[i] ?? {};
+    const [p99, p50, p99Alone] = [quantile(ms, 0.99), quantile(ms, 0.5), quantile(alone, 0.99)];
+    const row: Row = {
+      'hostile neighbour': part,
+      'quiet tenant': habit.name,
+      n: ms.length,
+      failures,
+      'p99 alone': round(p99Alone),
+      'p50 beside': round(p50),
+      'p99 beside': round(p99),
+      ratio: round(p99 / p99Alone),
+      goal: failures === 0 && p99 <= MOST_RATIO * p99Alone ? 'met' : 'missed',
+      'what became of its acts': told(became),
+    };
+    rows.push(row);
+    console.error(`${JSON.stringify(row)}, load ${loadavg()[0]?.toFixed(1)}`);
+    const key = `${part} ${habit.name}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
+    figures[`${key}_alone_p99_ms`] = round(p99Alone);
+    figures[`${key}_beside_p99_ms`] = round(p99);
+    figures[`${key}_failures`] = failures;
+  }
+}
+
+const told = (became: Readonly<Record<string, number>>): string =>
+  Object.entries(became)
+    .map(([what, count]) => `${what} ${count}`)
+    .join(', ');
+
+/** Code that is compiled as it runs, connections and caches are as they stay. */
+async function warm({ habits }: Scene): Promise<void> {
+  await measure(
+    habits.map((habit) => ({ ...habit, perSecond: habit.perSecond * 2 })),
+    2,
+  );
+}
+
+const round = (value: number): number => Math.round(value * 10) / 10;

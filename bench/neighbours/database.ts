@@ -1,0 +1,219 @@
+import { randomBytes } from 'node:crypto';
+import { Agent, request } from 'node:http';
+import pg from 'pg';
+import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
+import { mountFiles } from '../../brokers/db/testing/broker.ts';
+import { newToken } from '../../brokers/kit/index.ts';
+import { brokerProgram } from '../db/process.ts';
+import { headOf } from './acts.ts';
+import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
+
+/** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
+async function openStage() {
+  const server = await startEmbeddedServer();
+  const program = await brokerProgram();
+  const mounts = mountFiles(server, 'bench');
+  const broker = await program.spawn({ ...mounts.environment, SPARE_DATABASES: '8', LOG_LEVEL: 'info' });
+  const agent = new Agent({ keepAlive: true });
+  const call = caller(broker.url, agent);
+  const capsule = async (id: string) => {
+    const principal = newToken('dbp').reveal();
+    await call(mounts.provisioner, '/v1/capsules/provision', { capsule_id: id, principal_token: principal });
+    const ask = (operation: string, app: string) =>
+      call(principal, `/v1/capsules/apps/${operation}`, { capsule_id: id, app_id: app });
+    return { principal, ask, url: (await ask('create', 'app')).database_url };
+  };
+  return {
+    server,
+    port: Number(new URL(broker.url).port),
+    quiet: await capsule('quiet'),
+    hostile: await capsule('hostile'),
+    close: async () => {
+      agent.destroy();
+      await broker.kill();
+      mounts.remove();
+      await server.remove();
+    },
+  };
+}
+
+/** A tenant's own role may say this of itself; unfinished, it stands in the way of who changes roles. */
+const OWN_LOCK = [
+  'SET idle_in_transaction_session_timeout = 0',
+  'BEGIN',
+  `ALTER ROLE CURRENT_USER PASSWORD '${randomBytes(12).toString('hex')}'`,
+];
+const ALL_LOCKS = ['SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 100000000) AS i'];
+const MUCH = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
+
+/** What the operator asks of the broker for a quiet Capsule: an Assistant's database again, and another made and dropped. */
+export async function openDbBroker(): Promise<Scene> {
+  const { port, quiet, hostile, close } = await openStage();
+  let made = 0;
+  const unknown = headOf('POST /v1/capsules/apps/create', {
+    host: 'db-broker',
+    authorization: `Bearer ${newToken('dbp').reveal()}`,
+    'content-type': 'application/json',
+    'content-length': 2,
+    connection: 'close',
+  });
+  const again = unknown.replace('connection: close', 'connection: keep-alive');
+  const url = new URL(hostile.url);
+  const database = url.pathname.slice(1);
+  return {
+    habits: [
+      { name: 'ask again', perSecond: 20, once: () => quiet.ask('create', 'app') },
+      {
+        name: 'create and drop',
+        perSecond: 2,
+        once: async () => {
+          made += 1;
+          const app = `app-${made}`;
+          await quiet.ask('create', app);
+          await quiet.ask('drop', app);
+        },
+      },
+    ],
+    hostile: {
+      'silent sockets': [{ kind: 'silent', port, from: MANY, each: 256 }],
+      'flood of wrong principals': [
+        { kind: 'requests', port, from: STRANGER, head: unknown, body: ['{}', 1], perSecond: 200 },
+      ],
+      pipelining: [
+        {
+          kind: 'pipelined',
+          port,
+          from: STRANGER,
+          head: again,
+          body: ['{}', 1],
+          times: 1_000,
+          perSecond: 20,
+        },
+      ],
+      'locks on its own role': [
+        { kind: 'sql', url: hostile.url, sessions: 2, statements: OWN_LOCK, once: true },
+      ],
+      'settings in a transaction': [
+        {
+          kind: 'sql',
+          url: hostile.url,
+          sessions: 2,
+          statements: [
+            'SET idle_in_transaction_session_timeout = 0',
+            'BEGIN',
+            `ALTER ROLE CURRENT_USER IN DATABASE "${database}" SET work_mem = '1MB'`,
+          ],
+          once: true,
+        },
+      ],
+      'answers that are not read': [{ kind: 'unread', url: hostile.url, sessions: 3, statement: MUCH }],
+      'all locks of the server': [
+        { kind: 'sql', url: hostile.url, sessions: 2, statements: ALL_LOCKS, once: true },
+      ],
+    },
+    settle: rest,
+    close,
+  };
+}
+
+/** A quiet tenant's own statements and logins beside a hostile tenant's, both with the database that they were given. */
+export async function openPostgres(): Promise<Scene> {
+  const { server, quiet, hostile, close } = await openStage();
+  const session = new pg.Pool({
+    connectionString: quiet.url,
+    max: 2,
+    min: 2,
+    connectionTimeoutMillis: 30_000,
+  });
+  session.on('error', () => undefined);
+  await session.query('CREATE TABLE posted (id serial PRIMARY KEY, amount int NOT NULL)');
+  await session.query('INSERT INTO posted (amount) SELECT g FROM generate_series(1, 1000) AS g');
+  const sql = (sessions: number, ...statements: string[]) =>
+    [{ kind: 'sql', url: hostile.url, sessions, statements }] as const;
+  return {
+    habits: [
+      {
+        name: 'statements',
+        perSecond: 30,
+        once: async () => {
+          await session.query('INSERT INTO posted (amount) VALUES ($1)', [1]);
+          await session.query('SELECT amount FROM posted WHERE id = $1', [500]);
+        },
+      },
+      {
+        name: 'login',
+        perSecond: 5,
+        once: async () => {
+          const client = new pg.Client({ connectionString: quiet.url, connectionTimeoutMillis: 30_000 });
+          client.on('error', () => undefined);
+          await client.connect();
+          await client.query('SELECT 1');
+          await client.end();
+        },
+      },
+    ],
+    hostile: {
+      processor: sql(5, 'SELECT count(*) FROM generate_series(1, 3000000)'),
+      'temporary files': sql(
+        5,
+        "SET work_mem = '64kB'",
+        'SELECT count(*) FROM (SELECT md5(g::text) AS m FROM generate_series(1, 1000000) AS g ORDER BY m) AS s',
+      ),
+      'writes of the log': sql(
+        5,
+        'CREATE TABLE IF NOT EXISTS written (line text)',
+        "INSERT INTO written SELECT repeat('x', 200) FROM generate_series(1, 20000)",
+        'TRUNCATE written',
+      ),
+      'tables made and dropped': sql(
+        5,
+        'CREATE TEMP TABLE made (id serial PRIMARY KEY, line text UNIQUE)',
+        'DROP TABLE made',
+      ),
+      'all locks of the server': [
+        { kind: 'sql', url: hostile.url, sessions: 2, statements: ALL_LOCKS, once: true },
+      ],
+      'all its connections': [{ kind: 'logins', url: hostile.url, perSecond: 50 }],
+      'silent sockets': [{ kind: 'silent', port: server.port, from: [HOSTILE], each: 400 }],
+      notifications: [
+        {
+          kind: 'sql',
+          url: hostile.url,
+          sessions: 1,
+          statements: ['LISTEN news', 'BEGIN', 'SELECT 1'],
+          once: true,
+        },
+        ...sql(2, "SELECT pg_notify('news', repeat('x', 7000) || g) FROM generate_series(1, 1000) AS g"),
+      ],
+      'answers that are not read': [{ kind: 'unread', url: hostile.url, sessions: 5, statement: MUCH }],
+    },
+    settle: rest,
+    close: async () => {
+      await session.end();
+      await close();
+    },
+  };
+}
+
+/** Ended clients are noticed, and what their statements began is taken back. */
+const rest = () => new Promise<void>((resolve) => setTimeout(resolve, 2_000));
+
+function caller(base: string, agent: Agent) {
+  const { hostname, port } = new URL(base);
+  return (token: string, path: string, body: object): Promise<{ database_url: string }> =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      request({ hostname, port, path, agent, method: 'POST', headers }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk) => {
+          text += chunk;
+        });
+        response.on('end', () => {
+          if (response.statusCode === 200) resolve(JSON.parse(text));
+          else reject(new Error(`${path}: ${response.statusCode} ${text}`));
+        });
+      })
+        .on('error', reject)
+        .end(JSON.stringify(body));
+    });
+}

@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { newToken } from '../../brokers/kit/index.ts';
+import { startGatewayPod } from '../egress/pod.ts';
+import { HOST, type Stage, setStage, VALUE } from '../egress/stage.ts';
+import { headOf } from './acts.ts';
+import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
+
+/** A bad value to look for in an answer of the one letter: each place might be its beginning. */
+const PERIODIC = `${'a'.repeat(4_080)}bcdefghijklmnop`;
+const ROUTES = ['/v1/rates', '/v1/large', '/v1/letters'];
+
+/** The gateway as in its pod, two Capsules with an Assistant each, and one host outside. */
+export async function openGateway(): Promise<Scene> {
+  const stage = await setStage();
+  const closers: (() => unknown)[] = [stage.remove];
+  const close = async () => {
+    for (const closer of closers.toReversed()) await closer();
+  };
+  try {
+    const upstream = await startUpstream(stage);
+    closers.push(upstream.stop);
+    const pod = await startGatewayPod(stage, upstream.port, {});
+    closers.push(pod.stop);
+    const quiet = newToken('egr').reveal();
+    const hostile = newToken('egr').reveal();
+    const routes = ROUTES.map((path) => ({ method: 'GET' as const, path }));
+    await pod.admit({ capsule: 'quiet', principal: quiet, address: '127.0.0.1', routes, value: VALUE });
+    await pod.admit({ capsule: 'hostile', principal: hostile, address: HOSTILE, routes, value: PERIODIC });
+    const agent = new Agent({ keepAlive: true });
+    closers.push(() => agent.destroy());
+    return { ...sceneOf(pod.port, stage, quiet, hostile, agent), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function sceneOf(
+  port: number,
+  stage: Stage,
+  quiet: string,
+  hostile: string,
+  agent: Agent,
+): Omit<Scene, 'close'> {
+  const by = { port, from: HOSTILE } as const;
+  const input = (path: string, principal: string) =>
+    headOf(`GET /i/bank${path}`, {
+      host: 'assistant-egress',
+      authorization: `Bearer ${principal}`,
+      connection: 'close',
+    });
+  const kept = headOf('GET /i/bank/v1/rates', {
+    host: 'assistant-egress',
+    authorization: `Bearer ${newToken('egr').reveal()}`,
+  });
+  return {
+    habits: [
+      { name: 'injection', perSecond: 30, once: () => injection(port, quiet, agent) },
+      { name: 'tunnel', perSecond: 5, once: () => handshakeThrough(port, quiet, stage.authorityPem) },
+    ],
+    hostile: {
+      'pipelining of wrong principals': [
+        { kind: 'pipelined', port, from: STRANGER, head: kept, times: 3_000, perSecond: 20 },
+      ],
+      'flood of wrong principals': [
+        {
+          kind: 'requests',
+          port,
+          from: STRANGER,
+          head: input('/v1/rates', newToken('egr').reveal()),
+          perSecond: 200,
+        },
+      ],
+      'slow readers of answers': [
+        { ...by, kind: 'slow-reads', head: input('/v1/large', hostile), connections: 64 },
+      ],
+      'downloads as fast as they come': [
+        { ...by, kind: 'requests', head: input('/v1/large', hostile), perSecond: 10 },
+      ],
+      'silent sockets': [{ kind: 'silent', port, from: [HOSTILE, ...MANY], each: 256 }],
+      'periodic values to scrub': [
+        { ...by, kind: 'requests', head: input('/v1/letters', hostile), perSecond: 5 },
+      ],
+      'requests up to its rate': [
+        { ...by, kind: 'requests', head: input('/v1/rates', hostile), perSecond: 150 },
+      ],
+      tunnels: [
+        {
+          ...by,
+          kind: 'tunnels',
+          head: headOf(`CONNECT ${HOST}:443`, {
+            host: `${HOST}:443`,
+            'proxy-authorization': `Bearer ${hostile}`,
+          }),
+          kept: 64,
+          perSecond: 50,
+        },
+      ],
+    },
+    settle: () => new Promise((resolve) => setTimeout(resolve, 2_000)),
+  };
+}
+
+/** One request with the stored input, on a kept connection. */
+function injection(port: number, principal: string, agent: Agent): Promise<void> {
+  const headers = { host: 'assistant-egress', authorization: `Bearer ${principal}` };
+  return new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port, path: '/i/bank/v1/rates', headers, agent }, (response) => {
+      response.resume().once('error', reject);
+      response.once('end', () => {
+        if (response.statusCode === 200) resolve();
+        else reject(new Error(`injection: ${response.statusCode}`));
+      });
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+/** A tunnel of its own, until TLS stands in it. */
+async function handshakeThrough(port: number, principal: string, ca: string): Promise<void> {
+  const socket: Socket = connect({ port, host: '127.0.0.1' });
+  try {
+    await once(socket, 'connect');
+    const headers = { host: `${HOST}:443`, 'proxy-authorization': `Bearer ${principal}` };
+    socket.write(headOf(`CONNECT ${HOST}:443`, headers));
+    const [head] = await once(socket, 'data');
+    if (!String(head).startsWith('HTTP/1.1 200')) throw new Error(`tunnel: ${String(head).slice(0, 12)}`);
+    const secure = connectTls({ socket, servername: HOST, ca });
+    await once(secure, 'secureConnect');
+    secure.destroy();
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function startUpstream({ directory, leaf }: Stage) {
+  const file = async (name: string, text: string) => {
+    await writeFile(join(directory, name), text);
+    return join(directory, name);
+  };
+  const program = join(import.meta.dirname, 'upstream-process.ts');
+  const args = [program, await file('leaf.pem', leaf.cert), await file('leaf.key', leaf.key)];
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
+  return {
+    ...(JSON.parse(line) as { readonly port: number }),
+    stop: async () => {
+      const gone = once(child, 'exit');
+      child.stdin.end();
+      await gone;
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import type { Act, HttpAct } from './acts.ts';
+import { atRate, type Doing, sleep } from './doing.ts';
+
+const HOST = '127.0.0.1';
+/** Connections that were ended are not opened faster than this: a pod's own network is not faster for long either. */
+const REOPENED_MS = 5_000;
+
+export async function doSilent(act: Extract<Act, { kind: 'silent' }>, doing: Doing): Promise<void> {
+  for (const from of act.from) {
+    const all = Array.from({ length: act.each }, () => keepSilent(act.port, from, doing));
+    await Promise.all(all);
+  }
+}
+
+/** Resolves when the first try is over. */
+async function keepSilent(port: number, from: string, doing: Doing): Promise<void> {
+  const socket = opened(port, from, doing);
+  socket.once('connect', () => doing.count('connected'));
+  socket.once('close', () => {
+    doing.count('ended');
+    setTimeout(() => void (doing.signal.aborted || keepSilent(port, from, doing)), REOPENED_MS);
+  });
+  await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => undefined);
+}
+
+export async function doHttp(act: HttpAct, doing: Doing): Promise<void> {
+  switch (act.kind) {
+    case 'requests':
+      atRate(act.perSecond, doing, () => ask(act, doing));
+      return;
+    case 'pipelined':
+      atRate(act.perSecond, doing, () => ask(repeated(act), doing));
+      return;
+    case 'slow-reads':
+      for (let i = 0; i < act.connections; i += 1) readSlowly(act, doing);
+      break;
+    case 'slow-writes':
+      for (let i = 0; i < act.connections; i += 1) writeSlowly(act, doing);
+      break;
+    case 'tunnels':
+      for (let i = 0; i < act.kept; i += 1) keepTunnel(act, doing);
+      atRate(act.perSecond, doing, async () => (await tunnel(act, doing)).destroy());
+      break;
+  }
+  await sleep(500);
+}
+
+function repeated({
+  head,
+  body: [text, count] = ['', 0],
+  ...act
+}: Extract<HttpAct, { kind: 'pipelined' }>): HttpAct {
+  return { ...act, head: `${head}${text.repeat(count)}`.repeat(act.times) };
+}
+
+/** Sends the whole request and takes the whole answer. */
+async function ask(act: HttpAct, doing: Doing): Promise<void> {
+  const socket = opened(act.port, act.from, doing);
+  send(act, socket);
+  let status = 'ended unheard';
+  socket.once('data', (bytes) => {
+    status = String(bytes).slice(9, 12);
+  });
+  socket.setTimeout(10_000, () => socket.destroy());
+  await once(socket, 'close').catch(() => undefined);
+  doing.count(status);
+}
+
+function send({ head, body }: HttpAct, socket: Socket): void {
+  socket.write(Buffer.from(head, 'latin1'));
+  if (body !== undefined) socket.write(body[0].repeat(body[1]));
+}
+
+function readSlowly(act: HttpAct, doing: Doing): void {
+  const socket = opened(act.port, act.from, doing);
+  send(act, socket);
+  socket.once('data', (bytes) => doing.count(String(bytes).slice(9, 12)));
+  socket.on('data', (bytes) => {
+    socket.pause();
+    setTimeout(() => socket.resume(), (bytes.length / (32 * 1024)) * 1_000);
+  });
+  again(socket, doing, () => readSlowly(act, doing));
+}
+
+function writeSlowly(act: HttpAct, doing: Doing): void {
+  const socket = opened(act.port, act.from, doing);
+  socket.write(Buffer.from(act.head, 'latin1'));
+  const drip = setInterval(() => socket.writable && socket.write('x'.repeat(2 * 1024)), 1_000);
+  socket.once('data', (bytes) => doing.count(String(bytes).slice(9, 12)));
+  socket.once('close', () => clearInterval(drip));
+  again(socket, doing, () => writeSlowly(act, doing));
+}
+
+async function keepTunnel(act: HttpAct, doing: Doing): Promise<void> {
+  const socket = await tunnel(act, doing);
+  again(socket, doing, () => void keepTunnel(act, doing));
+}
+
+async function tunnel(act: HttpAct, doing: Doing): Promise<Socket> {
+  const socket = opened(act.port, act.from, doing);
+  send(act, socket);
+  const [bytes] = await Promise.race([once(socket, 'data'), once(socket, 'close')]).catch(() => []);
+  doing.count(Buffer.isBuffer(bytes) ? String(bytes).slice(9, 12) : 'ended unheard');
+  return socket;
+}
+
+function again(socket: Socket, doing: Doing, act: () => void): void {
+  const repeat = () => setTimeout(() => doing.signal.aborted || act(), REOPENED_MS);
+  if (socket.closed) repeat();
+  else
+    socket.once('close', () => {
+      doing.count('ended');
+      repeat();
+    });
+}
+
+function opened(port: number, from: string, { signal }: Doing): Socket {
+  const socket = connect({ port, host: HOST, localAddress: from });
+  socket.on('error', () => undefined);
+  signal.addEventListener('abort', () => socket.destroy());
+  socket.resume();
+  return socket;
+}

@@ -1,0 +1,33 @@
+/** One hostile tenant: does what the first line of its input says until that ends, and prints what became of that. */
+import { once } from 'node:events';
+import { setPriority } from 'node:os';
+import { createInterface } from 'node:readline';
+import type { Act } from './acts.ts';
+import { doHttp, doSilent } from './hostile-http.ts';
+import { doSql } from './hostile-sql.ts';
+
+// As in a cluster, where its processor share is its own: it is not to be what is measured.
+setPriority(19);
+const input = createInterface({ input: process.stdin });
+const [line] = await once(input, 'line');
+const acts = JSON.parse(line) as readonly Act[];
+const counts: Record<string, number> = {};
+const count = (what: string) => {
+  counts[what] = (counts[what] ?? 0) + 1;
+};
+const ending = new AbortController();
+const doing = { signal: ending.signal, count };
+
+await Promise.all(
+  acts.map((act) => {
+    if (act.kind === 'silent') return doSilent(act, doing);
+    if (act.kind === 'sql' || act.kind === 'unread' || act.kind === 'logins') return doSql(act, doing);
+    return doHttp(act, doing);
+  }),
+);
+console.log('begun');
+input.on('close', () => {
+  ending.abort();
+  console.log(JSON.stringify(counts));
+  process.exit(0);
+});

@@ -1,0 +1,211 @@
+import { join } from 'node:path';
+import { Pool } from 'undici';
+import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
+import { newToken, Secret } from '../../brokers/kit/index.ts';
+import { freePort } from '../../brokers/kit/testing/ports.ts';
+import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
+import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
+import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
+import { UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
+import { bundle } from '../../scripts/bundle.ts';
+import { podCommand } from '../installed/image.ts';
+import { startProgram } from '../objectstore/program.ts';
+import { headOf } from './acts.ts';
+import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
+
+const MIB = 2 ** 20;
+const OBJECTS = 1_000;
+/** Of a document; larger ones are not read. */
+const DOCUMENT = MIB - 4_096;
+
+/** The broker as in its pod, in front of a real S3 server, with two Capsules. */
+export async function openObjectStore(): Promise<Scene> {
+  const closers: (() => unknown)[] = [];
+  const close = async () => {
+    for (const closer of closers.toReversed()) await closer();
+  };
+  try {
+    const s3 = await startS3Server();
+    closers.push(() => s3.remove());
+    s3.makeBucket(BUCKET);
+    const postgres = await startEmbeddedServer();
+    closers.push(() => postgres.remove());
+    const mounts = mountFiles(postgres.objectStoreUrl, s3, 'bench');
+    closers.push(() => mounts.remove());
+    const [control, port] = [await freePort(), await freePort()];
+    const pod = await podCommand('brokers/objectstore/Dockerfile', 'objectStore');
+    await bundle('objectstore-broker');
+    const main = join(import.meta.dirname, '../../dist/objectstore-broker/main.mjs');
+    const url = `http://127.0.0.1:${control}`;
+    const environment = {
+      ...pod.environment,
+      ...mounts.environment,
+      LISTEN_PORT: String(control),
+      DATA_PORT: String(port),
+      LOG_LEVEL: 'info',
+    };
+    const command = [process.execPath, ...pod.flags, main] as const;
+    const program = await startProgram([command[0], ...command.slice(1)], environment, `${url}/healthz`);
+    closers.push(() => program.stop());
+    const tenant = async (id: string) => {
+      const [principal, token] = [newToken('osp').reveal(), newToken('osw').reveal()];
+      await client(url, mounts.provisioner).provision(id, principal, { quota_bytes: 4 * 2 ** 30 });
+      await client(url, principal).create(id, 'app', token);
+      return tenantOf(`http://127.0.0.1:${port}`, token);
+    };
+    const [quiet, hostile] = [await tenant('quiet'), await tenant('hostile')];
+    closers.push(() => Promise.all([quiet.close(), hostile.close()]));
+    await hostile.put('large', Buffer.alloc(64 * MIB, 'x'));
+    for (let i = 0; i < OBJECTS; i += 16)
+      await Promise.all(Array.from({ length: 16 }, (_, j) => hostile.put(`many/${i + j}`, Buffer.from('x'))));
+    return { ...(await sceneOf(port, quiet, hostile)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function sceneOf(port: number, quiet: Tenant, hostile: Tenant): Promise<Omit<Scene, 'close'>> {
+  const body = Buffer.alloc(1_024, 'x');
+  let stored = 0;
+  const headers = (length: number) => ({
+    host: 'objects',
+    authorization: `Bearer ${hostile.token}`,
+    'content-length': length,
+    connection: 'close',
+  });
+  const by = { port, from: HOSTILE } as const;
+  const upload = await hostile.beginUpload('parts');
+  const complete = headOf(`POST /v1/uploads/data/${upload}/complete`, {
+    ...headers(DOCUMENT),
+    'content-type': 'application/json',
+  });
+  const parts = `{"parts":[${'{},'.repeat((DOCUMENT - 14) / 3)}`;
+  const wrong = headOf('GET /v1/objects/data/small', {
+    host: 'objects',
+    authorization: `Bearer ${newToken('osw').reveal()}`,
+    connection: 'close',
+  });
+  const unsent = headOf('GET /healthz', { host: 'objects', 'content-length': 9 });
+  return {
+    habits: [
+      {
+        name: 'PUT and GET of 1 KiB',
+        perSecond: 30,
+        once: async () => {
+          stored += 1;
+          const key = `small-${stored % 32}`;
+          await quiet.put(key, body);
+          await quiet.get(key);
+        },
+      },
+    ],
+    hostile: {
+      'slow readers': [
+        {
+          ...by,
+          kind: 'slow-reads',
+          head: headOf('GET /v1/objects/data/large', headers(0)),
+          connections: 256,
+        },
+      ],
+      'downloads as fast as they come': [
+        { ...by, kind: 'requests', head: headOf('GET /v1/objects/data/large', headers(0)), perSecond: 5 },
+      ],
+      'slow writers': [
+        {
+          ...by,
+          kind: 'slow-writes',
+          head: headOf('PUT /v1/objects/data/slow', headers(8 * MIB)),
+          connections: 256,
+        },
+      ],
+      'JSON documents': [
+        { ...by, kind: 'requests', head: complete, body: [parts.padEnd(DOCUMENT, ' '), 1], perSecond: 20 },
+      ],
+      'XML documents': [
+        {
+          ...by,
+          kind: 'requests',
+          head: await hostile.signed('POST', '/data', 'delete', DOCUMENT),
+          body: [`<Delete>${'<a>'.repeat((DOCUMENT - 8) / 3)}`.padEnd(DOCUMENT, ' '), 1],
+          perSecond: 20,
+        },
+      ],
+      lists: [
+        {
+          ...by,
+          kind: 'requests',
+          head: headOf('GET /v1/objects/data?limit=1000', headers(0)),
+          perSecond: 20,
+        },
+      ],
+      'many small PUTs': [
+        {
+          ...by,
+          kind: 'requests',
+          head: headOf('PUT /v1/objects/data/again', headers(1_024)),
+          body: ['x', 1_024],
+          perSecond: 200,
+        },
+      ],
+      'silent sockets': [{ kind: 'silent', port, from: MANY, each: 256 }],
+      'flood of wrong principals': [{ kind: 'requests', port, from: STRANGER, head: wrong, perSecond: 200 }],
+      'health with a body that never comes': [
+        { kind: 'pipelined', port, from: STRANGER, head: unsent, times: 1, perSecond: 200 },
+      ],
+    },
+    settle: () => new Promise((resolve) => setTimeout(resolve, 2_000)),
+  };
+}
+
+type Tenant = ReturnType<typeof tenantOf>;
+
+function tenantOf(origin: string, token: string) {
+  const pool = new Pool(origin, { connections: 32 });
+  const authorization = `Bearer ${token}`;
+  const ask = async (method: 'GET' | 'PUT' | 'POST', path: string, body?: Buffer | string) => {
+    const type = typeof body === 'string' ? { 'content-type': 'application/json' } : {};
+    const answer = await pool.request({
+      method,
+      path,
+      headers: { authorization, ...type },
+      body: body ?? null,
+    });
+    const text = await answer.body.text();
+    if (answer.statusCode !== 200) throw new Error(`${method}: ${answer.statusCode} ${text.slice(0, 100)}`);
+    return text;
+  };
+  return {
+    token,
+    put: (key: string, body: Buffer) => ask('PUT', `/v1/objects/data/${key}`, body),
+    get: (key: string) => ask('GET', `/v1/objects/data/${key}`),
+    beginUpload: async (key: string) => {
+      const text = await ask('POST', '/v1/uploads/data', JSON.stringify({ key }));
+      return (JSON.parse(text) as { upload_id: string }).upload_id;
+    },
+    /** The head of a request of S3, good for a quarter of an hour. */
+    signed: async (method: string, path: string, query: string, length: number) => {
+      const keys = JSON.parse(await ask('GET', '/v1/s3/credentials')) as Record<string, string>;
+      const sign = createSigner({
+        origin,
+        region: 'us-east-1',
+        bucket: 'data',
+        addressing: 'path',
+        accessKeyId: new Secret(keys['AccessKeyId'] ?? ''),
+        secretAccessKey: new Secret(keys['SecretAccessKey'] ?? ''),
+      });
+      const { host } = new URL(origin);
+      const request = {
+        method,
+        path,
+        query: [[query, '']] as const,
+        headers: [['host', host]] as const,
+        payload: UNSIGNED_PAYLOAD,
+      };
+      const headers = { host, ...sign(request, new Date()), 'content-length': length, connection: 'close' };
+      return headOf(`${method} ${path}?${query}=`, headers);
+    },
+    close: () => pool.destroy(),
+  };
+}

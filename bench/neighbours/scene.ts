@@ -1,0 +1,21 @@
+import type { Act } from './acts.ts';
+import type { Habit } from './quiet.ts';
+
+/** A service as its pod runs it, a quiet tenant of it, and what a hostile one may do to it. */
+export interface Scene {
+  readonly habits: readonly Habit[];
+  /** By name; each begins alone, on a service that was let come to rest. */
+  readonly hostile: Readonly<Record<string, readonly Act[]>>;
+  /** What hostile acts left is taken away. */
+  settle(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type OpenScene = () => Promise<Scene>;
+
+/** Where hostile tenants come from: each address is a pod of its own, the quiet one's is 127.0.0.1. */
+export const HOSTILE = '127.0.0.2';
+/** A pod without any credential. */
+export const STRANGER = '127.0.0.3';
+/** As many pods as Capsules of one tenant may have, and more. */
+export const MANY: readonly string[] = Array.from({ length: 16 }, (_, i) => `127.0.0.${i + 10}`);
