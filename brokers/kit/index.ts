@@ -41,6 +41,5 @@ export { shutDown, stopSignal } from './shutdown.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 export { traceIdOf } from './trace.ts';
-export { unlessAborted } from './unless-aborted.ts';
 export { type Round, startUpkeep } from './upkeep.ts';
 export { type Watched, watchFile } from './watched.ts';
