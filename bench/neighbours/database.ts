@@ -3,6 +3,7 @@ import { Agent, request } from 'node:http';
 import pg from 'pg';
 import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { mountFiles } from '../../brokers/db/testing/broker.ts';
+import { query, until } from '../../brokers/db/testing/postgres.ts';
 import { newToken } from '../../brokers/kit/index.ts';
 import { brokerProgram } from '../db/process.ts';
 import { headOf } from './acts.ts';
@@ -23,11 +24,24 @@ async function openStage() {
       call(principal, `/v1/capsules/apps/${operation}`, { capsule_id: id, app_id: app });
     return { principal, ask, url: (await ask('create', 'app')).database_url };
   };
+  const tenant = await capsule('hostile');
   return {
     server,
     port: Number(new URL(broker.url).port),
     quiet: await capsule('quiet'),
-    hostile: await capsule('hostile'),
+    hostile: tenant,
+    /** A statement whose client is gone goes on until the server looks; it is not to be the next act's. */
+    settle: async () => {
+      const { username } = new URL(tenant.url);
+      await until(async () => {
+        const rows = await query(
+          server.superuserUrl,
+          'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1',
+          [username],
+        );
+        return rows.length === 0;
+      }, 'the hostile sessions to end');
+    },
     close: async () => {
       agent.destroy();
       await broker.kill();
@@ -48,7 +62,7 @@ const MUCH = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
 
 /** What the operator asks of the broker for a quiet Capsule: an Assistant's database again, and another made and dropped. */
 export async function openDbBroker(): Promise<Scene> {
-  const { port, quiet, hostile, close } = await openStage();
+  const { port, quiet, hostile, settle, close } = await openStage();
   let made = 0;
   const unknown = headOf('POST /v1/capsules/apps/create', {
     host: 'db-broker',
@@ -111,14 +125,14 @@ export async function openDbBroker(): Promise<Scene> {
         { kind: 'sql', url: hostile.url, sessions: 2, statements: ALL_LOCKS, once: true },
       ],
     },
-    settle: rest,
+    settle,
     close,
   };
 }
 
 /** A quiet tenant's own statements and logins beside a hostile tenant's, both with the database that they were given. */
 export async function openPostgres(): Promise<Scene> {
-  const { server, quiet, hostile, close } = await openStage();
+  const { server, quiet, hostile, settle, close } = await openStage();
   const session = new pg.Pool({
     connectionString: quiet.url,
     max: 2,
@@ -128,6 +142,7 @@ export async function openPostgres(): Promise<Scene> {
   session.on('error', () => undefined);
   await session.query('CREATE TABLE posted (id serial PRIMARY KEY, amount int NOT NULL)');
   await session.query('INSERT INTO posted (amount) SELECT g FROM generate_series(1, 1000) AS g');
+  let lastLogin: Promise<void> = Promise.resolve();
   const sql = (sessions: number, ...statements: string[]) =>
     [{ kind: 'sql', url: hostile.url, sessions, statements }] as const;
   return {
@@ -143,12 +158,11 @@ export async function openPostgres(): Promise<Scene> {
       {
         name: 'login',
         perSecond: 5,
-        once: async () => {
-          const client = new pg.Client({ connectionString: quiet.url, connectionTimeoutMillis: 30_000 });
-          client.on('error', () => undefined);
-          await client.connect();
-          await client.query('SELECT 1');
-          await client.end();
+        // One after the other: its role has few connections, and none of them is to be refused for its own others.
+        once: () => {
+          const next = lastLogin.then(() => login(quiet.url));
+          lastLogin = next.catch(() => undefined);
+          return next;
         },
       },
     ],
@@ -187,7 +201,7 @@ export async function openPostgres(): Promise<Scene> {
       ],
       'answers that are not read': [{ kind: 'unread', url: hostile.url, sessions: 5, statement: MUCH }],
     },
-    settle: rest,
+    settle,
     close: async () => {
       await session.end();
       await close();
@@ -195,8 +209,16 @@ export async function openPostgres(): Promise<Scene> {
   };
 }
 
-/** Ended clients are noticed, and what their statements began is taken back. */
-const rest = () => new Promise<void>((resolve) => setTimeout(resolve, 2_000));
+async function login(connectionString: string): Promise<void> {
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 30_000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await client.query('SELECT 1');
+  } finally {
+    await client.end();
+  }
+}
 
 function caller(base: string, agent: Agent) {
   const { hostname, port } = new URL(base);
