@@ -14,7 +14,7 @@ import {
   remove,
   select,
 } from '../custody/changes.ts';
-import type { Custody } from '../custody/custody.ts';
+import { type Custody, isEmpty } from '../custody/custody.ts';
 import { discard } from '../custody/discard.ts';
 import type { Inventory, SealedSet } from '../custody/inventory.ts';
 import { findAnswer, keepAnswer, type RequestKey } from '../custody/requests.ts';
@@ -199,8 +199,7 @@ export async function clearCustody(custody: Custody, capsule: string): Promise<v
 function clearBelieved(custody: Custody, capsule: string): Promise<void> {
   return custody.change(capsule, async (_session, current) => {
     const inventory = current('stored');
-    const empty = inventory.sets.length === 0 && inventory.selected === null;
-    return { next: empty ? inventory : clear(inventory, inventory.life), answer: undefined };
+    return { next: isEmpty(inventory) ? inventory : clear(inventory, inventory.life), answer: undefined };
   });
 }
 

@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -179,6 +179,73 @@ describe('an endpoint', () => {
     expect(await verify()(fields())).toBe('bucket');
     expect(requests.map((line) => line.split(' ')[0])).toEqual(['GET', 'PUT', 'HEAD', 'GET', 'DELETE']);
     expect(new Set(requests.slice(1).map((line) => line.split(' ')[1]))).toHaveProperty('size', 1);
+  });
+
+  describe('that is like S3', () => {
+    /** One object, kept as it came unless the coding is taken off; answers what is asked for, or as `not` says. */
+    const like =
+      (not: (request: IncomingMessage) => number | undefined, decode = true): RequestListener =>
+      (request, response) => {
+        const status = not(request);
+        if (status !== undefined) return answers(status, s3Error('NotImplemented'))(request, response);
+        const { method, url = '' } = request;
+        const chunks: Buffer[] = [];
+        request.on('data', (chunk: Buffer) => chunks.push(chunk));
+        request.on('end', () => {
+          const sent = Buffer.concat(chunks).toString('latin1');
+          const coded = String(request.headers['x-amz-content-sha256']).startsWith('STREAMING-');
+          if (method === 'PUT')
+            kept = Buffer.from(
+              coded && decode ? sent.slice(sent.indexOf('\r\n') + 2).slice(0, 16) : sent,
+              'latin1',
+            );
+          const body = url.includes('list-type')
+            ? '<ListBucketResult></ListBucketResult>'
+            : method === 'POST' && url.includes('uploads=')
+              ? '<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>'
+              : method === 'POST'
+                ? '<CompleteMultipartUploadResult><ETag>"e"</ETag></CompleteMultipartUploadResult>'
+                : method === 'GET'
+                  ? kept
+                  : '';
+          response.writeHead(method === 'DELETE' ? 204 : 200, { etag: '"e"' }).end(body);
+        });
+      };
+    let kept: Buffer;
+    const steps = () =>
+      requests.map((line) => `${line.split(' ')[0]}${/[?&](uploads?|uploadId)=/.exec(line)?.[1] ?? ''}`);
+    const ALL = 'GET PUT HEAD GET POSTuploads PUTuploadId POSTuploadId GET DELETE';
+
+    it('passes when it does all that Assistants ask for, in the coding of the data plane and in parts', async () => {
+      answer = like(() => undefined);
+      expect(await verify()(fields())).toBeUndefined();
+      expect(steps().join(' ')).toBe(ALL);
+    });
+
+    it.each<[string, RequestListener, string]>([
+      [
+        'does not know the coding',
+        like(({ headers }) =>
+          String(headers['x-amz-content-sha256']).startsWith('STREAMING-') ? 501 : undefined,
+        ),
+        'GET PUT DELETE',
+      ],
+      ['keeps the coding for the object', like(() => undefined, false), 'GET PUT HEAD GET DELETE'],
+      [
+        'has no uploads in parts',
+        like(({ method }) => (method === 'POST' ? 501 : undefined)),
+        'GET PUT HEAD GET POSTuploads DELETE',
+      ],
+      [
+        'refuses parts',
+        like(({ method, url }) => (method === 'PUT' && url?.includes('partNumber') ? 400 : undefined)),
+        'GET PUT HEAD GET POSTuploads PUTuploadId DELETEuploadId DELETE',
+      ],
+    ])('and %s: refused, and nothing is left there', async (_, listener, expected) => {
+      answer = listener;
+      expect(await verify()(fields())).toBe('bucket');
+      expect(steps().join(' ')).toBe(expected);
+    });
   });
 
   it('with a certificate of nobody, or of another name, is sent no request', async () => {

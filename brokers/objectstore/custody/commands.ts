@@ -2,9 +2,10 @@ import { ServiceError } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
 import { compare } from './anchor.ts';
-import type { Custody } from './custody.ts';
+import { type Custody, isEmpty } from './custody.ts';
 import { discard } from './discard.ts';
 import { acceptRestore } from './restore.ts';
+import { readLife } from './rows.ts';
 
 export interface CustodyState {
   readonly capsule: string;
@@ -28,10 +29,13 @@ export async function custodyStates(custody: Custody, connections: Connections):
 
 function stateOf(custody: Custody, capsule: string): Promise<CustodyState> {
   return custody
-    .exclusively<CustodyState>(capsule, async (_session, { load }) => {
+    .exclusively<CustodyState>(capsule, async (session, { load }) => {
       const { stored, held } = await load();
       const state = compare(stored, held?.anchor);
       if (stored === undefined) return { capsule, state };
+      // Of another life, and not what a drop leaves.
+      if (stored.life !== (await readLife(session, capsule)) && !(isEmpty(stored) && state === 'agree'))
+        return { capsule, state: 'rollback' };
       return { capsule, state, sets: stored.sets.length, inventory_generation: stored.generation };
     })
     .catch((error: unknown) => {

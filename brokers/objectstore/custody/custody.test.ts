@@ -2,13 +2,18 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createLogger } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readConfig } from '../config.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from '../credentials/testing/byok.ts';
 import { BUCKET, client, type TestBroker } from '../testing/broker.ts';
 import { spawnBroker } from '../testing/process.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
+import { openManagedStore } from '../upstream/managed.ts';
 import { anchorKey } from './anchor.ts';
+import { bucketAnchors } from './anchors.ts';
 import { acceptCommand, custodyStates, discardCommand } from './commands.ts';
+import { writeInventory } from './rows.ts';
 import { checkRevocation } from './testing/revocation.ts';
 
 /** Real PostgreSQL, real S3 servers: what somebody does to the rows, the bucket, the keys or the process. */
@@ -31,6 +36,7 @@ const capsule = async (id: string, broker: TestBroker = stage.broker) => {
 const code = (reply: { status: number; json: { error?: { code: string } } }) =>
   reply.json.error?.code ?? reply.status;
 const lifeOne = async () => 1;
+const silent = createLogger({ service: 'test', level: 'silent' });
 const anchorFile = (id: string) => join(stage.s3.directory, BUCKET, anchorKey('test', id));
 
 /** Keeps the custody's tables as they are now, to be put back later. */
@@ -169,6 +175,70 @@ describe('a registry that was restored', () => {
     rmSync(anchorFile('forgotten'));
     await acceptCommand(custody, 'forgotten', 'b'.repeat(32));
     expect((await own.list()).json).toMatchObject({ selected: set_id, inventory_generation: 3 });
+  });
+});
+
+describe('a life that was edited in the registry', () => {
+  it.each([
+    ['a later one, so that what is selected would be an earlier life’s', 1, 2],
+    ['an earlier one', 2, 1],
+  ])('%s: is a rollback, never the Space’s bucket', async (_, from, to) => {
+    const id = `life-${from}-${to}`;
+    const first = await stage.broker.capsule(id);
+    for (let life = 1; life < from; life += 1) {
+      expect((await first.dropAll(id)).status).toBe(200);
+      expect((await stage.broker.provisioner.finalize(id)).status).toBe(200);
+    }
+    const own = from === 1 ? credentialsOf(first, id) : await capsule(id);
+    const { set_id, inventory_generation } = (await own.create('one', store.fields(), 0)).json;
+    expect(code(await own.select(set_id, inventory_generation))).toBe(200);
+    const edit = (life: number) =>
+      stage.registry('UPDATE broker.capsule SET life = $2 WHERE capsule_id = $1', [id, life]);
+    const { custody, connections } = stage.broker.context;
+    await edit(to);
+    expect(code(await own.list())).toBe('custody_rollback');
+    expect(code(await own.create('two', store.fields(), 0))).toBe('custody_rollback');
+    expect(code(await own.select(null, inventory_generation + 1))).toBe('custody_rollback');
+    await expect(custody.read(id, async () => to)).rejects.toThrow(/another life/);
+    expect(await custodyStates(custody, connections)).toContainEqual({ capsule: id, state: 'rollback' });
+    await edit(from);
+    expect((await own.list()).json.selected).toBe(set_id);
+  });
+});
+
+describe('the second barriers', () => {
+  it('an anchor is written over the version that was read, and over no other', async () => {
+    const { s3, close } = await openManagedStore(readConfig(stage.mounts.environment), silent);
+    const anchors = bucketAnchors(s3, 'barriers');
+    const anchor = (revision: number) => ({ revision, generation: 1, high: 1, head: 'a'.repeat(64) });
+    const first = await anchors.write('home', anchor(1), undefined);
+    expect(await anchors.write('home', anchor(9), undefined)).toBeUndefined();
+    const second = await anchors.write('home', anchor(2), first?.etag);
+    expect(await anchors.write('home', anchor(9), first?.etag)).toBeUndefined();
+    expect(await anchors.read('home')).toEqual(second);
+    expect(second?.anchor).toEqual(anchor(2));
+    await close();
+  });
+
+  it('rows are written from the revision that was read, and from no other', async () => {
+    const own = await capsule('revision');
+    await own.create('one', store.fields(), 0);
+    await own.create('two', store.fields(), 1);
+    const { custody, connections } = stage.broker.context;
+    const written = await custody.exclusively('revision', async (session, { load }) => {
+      const { stored } = await load();
+      if (stored === undefined) throw new Error('nothing stored');
+      const next = custody.seals().sealInventory({ ...stored, revision: 9 });
+      return [
+        await writeInventory(session, { revision: 1, sets: [] }, next),
+        await writeInventory(session, { revision: 0, sets: [] }, next),
+      ];
+    });
+    expect(written).toEqual([false, false]);
+    expect((await own.list()).json.sets).toHaveLength(2);
+    expect((await custodyStates(custody, connections)).find((one) => one.capsule === 'revision')?.state).toBe(
+      'agree',
+    );
   });
 });
 

@@ -97,6 +97,18 @@ export function createCustody(options: CustodyOptions): Custody {
     throw alarm(problem === 'unknown_key' ? 'unknown_key' : 'damaged', capsule, problem);
   }
 
+  /**
+   * What was stored in this life. A drop leaves nothing in custody before the id is free for the next life, so what an
+   * earlier one left is empty; anything else is of a registry whose lives were set back or edited. It must not look like a
+   * Capsule that never selected a set, whose objects are in the Space's bucket.
+   */
+  function inLife(capsule: string, stored: StoredInventory | undefined, life: number): Inventory {
+    if (stored === undefined) return emptyInventory(capsule, life);
+    if (stored.life === life) return stored;
+    if (stored.life < life && isEmpty(stored)) return { ...stored, life };
+    throw alarm('rollback', capsule, 'the inventory is of another life');
+  }
+
   function exclusively<T>(
     capsule: string,
     work: (session: Session, tools: ExclusiveTools) => Promise<T>,
@@ -214,10 +226,6 @@ export function chained(stored: StoredInventory | undefined, next: Inventory): I
   return { ...next, revision: (stored?.revision ?? 0) + 1, previous: stored?.head ?? GENESIS };
 }
 
-/** What an earlier life of the Capsule left behind is nobody's any more. */
-function inLife(capsule: string, stored: StoredInventory | undefined, life: number): Inventory {
-  if (stored === undefined) return emptyInventory(capsule, life);
-  if (stored.life === life) return stored;
-  if (stored.life > life) throw new ServiceError('custody_unavailable', 'the inventory is of a later life');
-  return { ...stored, life, selected: null, sets: [] };
+export function isEmpty({ sets, selected }: Inventory): boolean {
+  return sets.length === 0 && selected === null;
 }
