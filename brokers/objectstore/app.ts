@@ -1,14 +1,17 @@
 import { digestOf, Secret } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
+import { authorisedCapsule } from '@space/broker-kit/principals';
 import type { Context } from './context.ts';
 import type { CONTRACT } from './contract.ts';
 import { credentialHandlers } from './credentials/operations.ts';
+import { usageOf } from './data/quota/usage.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
+import { readStore } from './principals/rows.ts';
 
 /** The contract's operations: from wire to work and back. */
 export function handlers(context: Context): Handlers<typeof CONTRACT> {
-  return {
+  return current(context, {
     ...credentialHandlers(context),
     'capsule.provision': async (call, { capsule_id, principal_token, quota_bytes }) => {
       const principal = digestOf(new Secret(principal_token));
@@ -29,5 +32,26 @@ export function handlers(context: Context): Handlers<typeof CONTRACT> {
     'capsule.drop': async (call, { capsule_id }) => ({
       dropped: await dropCapsule(context, call, capsule_id),
     }),
-  };
+    'capsule.usage': (call, { capsule_id }) =>
+      context.connections.transaction(async (session) => {
+        await authorisedCapsule(session, call, capsule_id, 'apps');
+        const { place, quotaBytes } = await readStore(session, capsule_id);
+        return usageOf(session, place, quotaBytes ?? context.defaultQuotaBytes);
+      }),
+  });
+}
+
+/** Nothing is done by a registry that was set back: principals that ended would have authority again. */
+function current<All extends Readonly<Record<string, (...args: never[]) => Promise<unknown>>>>(
+  { epochs }: Context,
+  all: All,
+): All {
+  const guarded = Object.entries(all).map(([name, handler]) => [
+    name,
+    async (...args: never[]) => {
+      await epochs.expectCurrent();
+      return handler(...args);
+    },
+  ]);
+  return Object.fromEntries(guarded) as All;
 }

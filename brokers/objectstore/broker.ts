@@ -103,6 +103,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       metrics: registry,
       failpoint: context.failpoint,
     });
+    // Before anybody is let in; where the bucket is away, the first who asks hears of it.
+    const { round } = context.epochs;
+    await round
+      .run(new AbortController().signal)
+      .catch((error: unknown) => log.warn({ err: error }, 'the epoch of the registry could not be compared'));
     const data = openDataPlane({
       connections,
       s3: managed.s3,
@@ -111,6 +116,14 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       counts: context.metrics,
       secret: nameKey,
       defaultQuotaBytes: context.defaultQuotaBytes,
+      evidence: {
+        bindings: context.bindings,
+        epochs: context.epochs,
+        onForged: (capsule, app) => {
+          context.metrics.custodyAlarms.inc({ alarm: 'forged_principal' });
+          log.error({ capsule, app }, 'a principal that this broker did not register');
+        },
+      },
       presignedSeconds: config.PRESIGNED_URL_SECONDS,
       entryBytes: config.QUOTA_ENTRY_BYTES,
       openUploads: config.OPEN_UPLOADS,
@@ -174,6 +187,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       finishPending(context, ABANDONED_SECONDS),
       sweepDeadPlaces(context),
       ...data.rounds,
+      context.epochs.round,
       reseal,
     ];
     const upkeep = startUpkeep({

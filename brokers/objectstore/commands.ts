@@ -1,6 +1,7 @@
 import { type Command, principalCommands, UsageError } from '@space/broker-kit/administrator';
 import type { Context } from './context.ts';
 import { acceptCommand, custodyStates, discardCommand } from './custody/commands.ts';
+import { exchangeAll } from './principals/exchange.ts';
 
 export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
   ...principalCommands<Context>('osp'),
@@ -13,13 +14,15 @@ export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
     },
   },
   restore: {
-    usage: 'restore accept|discard CAPSULE',
+    usage: 'restore principals | restore accept|discard CAPSULE',
     about:
-      'go on with the credential sets of a registry that was restored, or give them up: until then they are closed',
-    run: ({ custody }, traceId, [verb, capsule, ...more]) => {
+      'after the registry was restored: end all principals in it; go on with the credential sets of a Capsule, or give them up. Until then they are closed',
+    run: async (context, traceId, [verb, capsule, ...more]) => {
+      if (verb === 'principals' && capsule === undefined) return exchangeAll(context, traceId);
+      const { custody } = context;
       const act = { accept: acceptCommand, discard: discardCommand }[verb ?? ''];
       if (act === undefined || capsule === undefined || more.length > 0)
-        throw new UsageError('restore accept|discard CAPSULE');
+        throw new UsageError('restore principals | restore accept|discard CAPSULE');
       return act(custody, capsule, traceId);
     },
   },

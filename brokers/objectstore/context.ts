@@ -3,6 +3,8 @@ import type { Connections } from '@space/broker-kit/postgres';
 import type { Verify } from './credentials/verify.ts';
 import type { Custody } from './custody/custody.ts';
 import type { BrokerMetrics } from './metrics.ts';
+import type { Bindings } from './principals/bindings.ts';
+import type { Epochs } from './principals/epochs.ts';
 import type { PlaceNames } from './principals/names.ts';
 
 /** What every operation works with. */
@@ -10,6 +12,8 @@ export interface Context {
   readonly connections: Connections;
   readonly space: string;
   readonly places: PlaceNames;
+  readonly bindings: Bindings;
+  readonly epochs: Epochs;
   /** Deletes every object and unfinished upload whose key begins with the place; may be run again at any time. */
   readonly sweep: (place: string, stopping?: AbortSignal) => Promise<void>;
   readonly custody: Custody;

@@ -8,6 +8,7 @@ const capsulePrincipal = z.string().regex(/^spc_osp_[A-Za-z0-9_-]{43}$/);
 const workloadPrincipal = z.string().regex(/^spc_osw_[A-Za-z0-9_-]{43}$/);
 /** Bytes. */
 const quota = z.number().int().min(1).max(Number.MAX_SAFE_INTEGER);
+const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
 const principals = {
   'capsule.provision': {
@@ -47,6 +48,17 @@ const principals = {
     authority: 'capsule',
     request: z.strictObject({ capsule_id: id }),
     response: z.strictObject({ dropped: z.array(id), trace_id: traceId }),
+  },
+  'capsule.usage': {
+    path: '/v1/capsules/usage',
+    authority: 'capsule',
+    request: z.strictObject({ capsule_id: id }),
+    response: z.strictObject({
+      used_bytes: count,
+      quota_bytes: quota,
+      open_uploads: count,
+      trace_id: traceId,
+    }),
   },
 } as const satisfies Contract;
 

@@ -11,6 +11,8 @@ import { abortUnder } from './data/forgotten.ts';
 import { createShares } from './data/shares.ts';
 import { openGrants } from './grants/open.ts';
 import { createBrokerMetrics } from './metrics.ts';
+import { bindUnbound, createBindings } from './principals/bindings.ts';
+import { createEpochs } from './principals/epochs.ts';
 import { leasesLapse } from './principals/lease.ts';
 import { placeNames } from './principals/names.ts';
 import { createSweep } from './principals/sweep.ts';
@@ -55,12 +57,24 @@ export async function openContext(
     },
     held,
   );
+  const bindings = createBindings(nameKey, config.SPACE_NAME);
+  const places = placeNames(nameKey, config.SPACE_NAME);
+  const epochs = createEpochs({
+    connections,
+    s3: managed.s3,
+    space: config.SPACE_NAME,
+    log,
+    onRollback: () => metrics.custodyAlarms.inc({ alarm: 'registry_rollback' }),
+    bindAll: () => bindUnbound(connections, bindings, places, log),
+  });
   const reach = await openReach(config);
   const aMinute = config.BYOK_VERIFICATIONS_PER_MINUTE;
   const context: Context = {
     connections,
     space: config.SPACE_NAME,
-    places: placeNames(nameKey, config.SPACE_NAME),
+    places,
+    bindings,
+    epochs,
     sweep: createSweep({
       s3: managed.upkeep,
       abortUploads: (place) => abortUnder(connections, managed.upkeep, place),

@@ -12,11 +12,12 @@ import { createJsonProtocol } from './json/protocol.ts';
 import { createDataPlane, type DataPlane, type PlaneOptions } from './plane.ts';
 import { createQuota } from './quota/allowance.ts';
 import { createRecount } from './quota/recount.ts';
+import { usageOf } from './quota/usage.ts';
 import { createSeal, type DataKeys } from './seal.ts';
 import type { Shares } from './shares.ts';
 import { createObjectStore } from './store.ts';
 import { abortStrays } from './strays.ts';
-import { createTenants } from './tenants.ts';
+import { createTenants, type Evidence } from './tenants.ts';
 import { createUploads } from './uploads.ts';
 
 export interface OpenOptions {
@@ -30,6 +31,7 @@ export interface OpenOptions {
   /** What cursors and S3 keys are derived from; the same for every replica. */
   readonly secret: Secret<Buffer>;
   readonly defaultQuotaBytes: number;
+  readonly evidence: Evidence;
   /** The longest that a presigned URL may be good for. */
   readonly presignedSeconds: number;
   /** What an object, and a folder, costs of a quota beside its bytes. */
@@ -72,7 +74,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     now = () => new Date(),
   } = options;
   const keys = dataKeys(options.secret);
-  const tenants = createTenants(connections.lookup, options.defaultQuotaBytes);
+  const tenants = createTenants(connections.lookup, options.defaultQuotaBytes, options.evidence);
   const quota = createQuota({
     registry: connections,
     log,
@@ -96,6 +98,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
         tenants,
         store,
         cursors,
+        usage: ({ place, quotaBytes }) => usageOf(connections.lookup, place, quotaBytes),
         s3Credentials: ({ digest }) => {
           const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
           const Expiration = new Date(now().getTime() + CREDENTIALS_MS).toISOString();

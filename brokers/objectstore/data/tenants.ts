@@ -1,5 +1,7 @@
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
+import type { Bindings } from '../principals/bindings.ts';
+import type { Epochs } from '../principals/epochs.ts';
 import { LEASE_MS } from '../principals/lease.ts';
 import { type Room, roomOf } from './address.ts';
 
@@ -31,12 +33,25 @@ interface TenantRow {
   readonly data: string;
   readonly quota: number | null;
   readonly digest: Buffer;
+  readonly life: number;
+  readonly generation: number;
+  readonly mac: Buffer | null;
+  readonly epoch: number;
+}
+
+/** What is asked of a row before anybody is let in by it. */
+export interface Evidence {
+  readonly bindings: Pick<Bindings, 'holds'>;
+  /** Throws when the registry was set back. */
+  readonly epochs: Pick<Epochs, 'expect'>;
+  /** Of a row that this broker did not write. */
+  readonly onForged: (capsule: string, app: string) => void;
 }
 
 /** Those whose principals begin with a handle: by the index of principals, whatever the planner expects of a table. */
 const among = (handle: string, highest: string) => `
   SELECT w.capsule_id AS capsule, w.app_id AS app, s.place, w.place AS data, s.quota_bytes::float8 AS quota,
-         w.principal AS digest
+         w.principal AS digest, w.life, w.generation, w.mac, (SELECT number::float8 FROM broker.epoch) AS epoch
   FROM broker.workload AS w
   JOIN broker.store AS s ON s.capsule_id = w.capsule_id AND s.life = w.life
   JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id
@@ -61,6 +76,7 @@ const MOST_LEASES = 1_000;
 export function createTenants(
   lookup: Session,
   defaultQuota: number,
+  { bindings, epochs, onForged }: Evidence,
   now: () => number = () => performance.now(),
 ): Tenants {
   const leases = new Map<string, { readonly tenant: Tenant; readonly until: number }>();
@@ -76,7 +92,14 @@ export function createTenants(
       all.length === 1
         ? await lookup.run<TenantRow>('find workload', FIND_ONE, [all[0], HIGHEST])
         : await lookup.run<TenantRow>('find workloads', FIND_SEVERAL, [all, HIGHEST]);
-    const found = new Map(rows.map((row) => [handleOf(row.digest), tenantOf(row, defaultQuota)]));
+    const found = new Map<string, Tenant>();
+    for (const row of rows) {
+      await epochs.expect(row.epoch);
+      const { capsule, app, life, generation, place: within, data: place, digest: principal, mac } = row;
+      if (bindings.holds({ capsule, app, life, generation, within, place, principal }, mac))
+        found.set(handleOf(principal), tenantOf(row, defaultQuota));
+      else onForged(capsule, app);
+    }
     if (leases.size > MOST_LEASES) forgetLapsed();
     for (const [name, tenant] of found) leases.set(name, { tenant, until });
     return found;

@@ -40,6 +40,7 @@ export async function dropWorkload(
     return { place: row.place, alreadyAbsent: decision === 'already absent' };
   });
   context.failpoint('drop:after-cut');
+  await context.epochs.anchor();
   if (alreadyAbsent) return { alreadyAbsent };
   await context.leasesLapse();
   await finishDrop(context, entry, workload, place);
@@ -80,17 +81,20 @@ export async function dropCapsule(context: Context, call: Call, capsule: string)
     return { life, place: await placeOf(session, capsule) };
   });
   context.failpoint('capsule-drop:after-cut');
+  await context.epochs.anchor();
   await context.leasesLapse();
   await context.sweep(place);
   context.failpoint('capsule-drop:after-sweep');
   await clearCustody(context.custody, capsule);
   context.failpoint('capsule-drop:after-custody');
-  return context.connections.transaction(async (session) => {
+  const dropped = await context.connections.transaction(async (session) => {
     // Unless another caller retired it meanwhile and the id lives again: then there is nothing here to mark.
     if (await retireCapsule(session, entry, life)) await markAllDropped(session, capsule);
     context.failpoint('capsule-drop:before-commit');
     return droppedWithCapsule(session, capsule, life);
   });
+  await context.epochs.anchor();
+  return dropped;
 }
 
 /** Releases the id of a Capsule whose objects are gone. True again and again. */

@@ -61,7 +61,10 @@ export async function createWorkload(
       return outcome === 'created';
     }),
   );
-  if (!created) await context.leasesLapse();
+  if (!created) {
+    await context.epochs.anchor();
+    await context.leasesLapse();
+  }
   return created;
 }
 
@@ -72,6 +75,7 @@ async function ensureWorkload(
   life: number,
   principal: TokenDigest,
 ): Promise<'created' | 'existing' | 'replaced'> {
+  const within = await placeOf(session, workload.capsule);
   for (;;) {
     const row = await lockWorkload(session, workload);
     const former = row?.principal ?? undefined;
@@ -80,15 +84,17 @@ async function ensureWorkload(
     if (decision.kind === 'conflict') throw new ServiceError('conflict', 'the workload is being dropped');
     if (await isRetired(session, principal)) throw new ServiceError('conflict', 'the principal is retired');
     if (decision.kind === 'replace') {
-      if (former === undefined) throw new Error('a ready workload has no principal');
+      if (row === undefined || former === undefined) throw new Error('a ready workload has no principal');
       await retirePrincipal(session, workload.capsule, former);
-      await replaceWorkloadPrincipal(session, workload, former, principal);
+      const { generation, place } = row;
+      const mac = context.bindings.mac({ ...workload, life, generation, within, place, principal });
+      await replaceWorkloadPrincipal(session, workload, former, { principal, mac });
       return 'replaced';
     }
     const { generation } = decision;
-    const within = await placeOf(session, workload.capsule);
     const place = context.places.workload(within, workload.app, generation);
-    const registration = { life, generation, place, principal };
+    const mac = context.bindings.mac({ ...workload, life, generation, within, place, principal });
+    const registration = { life, generation, place, principal, mac };
     if (row !== undefined) {
       await reviveWorkload(session, workload, registration);
       return 'created';

@@ -38,6 +38,21 @@ export async function placeOf(session: Session, capsule: string): Promise<string
   return rows[0]?.place ?? '';
 }
 
+/** Null as quota is the broker's default. */
+export async function readStore(
+  session: Session,
+  capsule: string,
+): Promise<{ readonly place: string; readonly quotaBytes: number | null }> {
+  const rows = await session.run<{ place: string; quotaBytes: number | null }>(
+    'read store',
+    'SELECT place, quota_bytes::float8 AS "quotaBytes" FROM broker.store WHERE capsule_id = $1',
+    [capsule],
+  );
+  const [row] = rows;
+  expectOne(rows);
+  return { place: row?.place ?? '', quotaBytes: row?.quotaBytes ?? null };
+}
+
 const COLUMNS = 'state, generation, place, principal';
 
 export async function lockWorkload(
@@ -57,6 +72,8 @@ export interface Registration {
   readonly generation: number;
   readonly place: string;
   readonly principal: TokenDigest;
+  /** Over all of it and whose it is. */
+  readonly mac: Buffer;
 }
 
 /** Returns false when another transaction was first; its row can then be locked. */
@@ -67,9 +84,9 @@ export async function insertWorkload(
 ): Promise<boolean> {
   const rows = await session.run(
     'insert workload',
-    `INSERT INTO broker.workload (capsule_id, app_id, state, life, generation, place, principal)
-     VALUES ($1, $2, 'ready', $3, $4, $5, $6) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
-    [capsule, app, to.life, to.generation, to.place, to.principal],
+    `INSERT INTO broker.workload (capsule_id, app_id, state, life, generation, place, principal, mac)
+     VALUES ($1, $2, 'ready', $3, $4, $5, $6, $7) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
+    [capsule, app, to.life, to.generation, to.place, to.principal, to.mac],
   );
   return rows.length === 1;
 }
@@ -82,10 +99,10 @@ export async function reviveWorkload(
 ): Promise<void> {
   const rows = await session.run(
     'revive workload',
-    `UPDATE broker.workload SET state = 'ready', life = $3, generation = $4, place = $5, principal = $6,
+    `UPDATE broker.workload SET state = 'ready', life = $3, generation = $4, place = $5, principal = $6, mac = $7,
        dropped_with_capsule = false, changed_at = clock_timestamp()
      WHERE capsule_id = $1 AND app_id = $2 AND state = 'dropped' AND generation = $4 - 1 RETURNING 1`,
-    [capsule, app, to.life, to.generation, to.place, to.principal],
+    [capsule, app, to.life, to.generation, to.place, to.principal, to.mac],
   );
   expectOne(rows);
 }
@@ -95,13 +112,13 @@ export async function replaceWorkloadPrincipal(
   session: Session,
   { capsule, app }: Workload,
   from: TokenDigest,
-  to: TokenDigest,
+  to: Pick<Registration, 'principal' | 'mac'>,
 ): Promise<void> {
   const rows = await session.run(
     'replace workload principal',
-    `UPDATE broker.workload SET principal = $4, changed_at = clock_timestamp()
+    `UPDATE broker.workload SET principal = $4, mac = $5, changed_at = clock_timestamp()
      WHERE capsule_id = $1 AND app_id = $2 AND principal = $3 AND state = 'ready' RETURNING 1`,
-    [capsule, app, from, to],
+    [capsule, app, from, to.principal, to.mac],
   );
   expectOne(rows);
 }

@@ -144,6 +144,13 @@ const OPERATIONS: Readonly<Record<Exclude<Operation, 'healthz'>, Described>> = {
     answer: z.object({ aborted: text }),
     errors: [404],
   },
+  'quota.usage': {
+    at: '/v1/usage',
+    method: 'get',
+    summary: "What counts against the Capsule's quota",
+    answer: z.object({ used_bytes: count, quota_bytes: count, open_uploads: count }),
+    errors: [],
+  },
   's3.credentials': {
     at: '/v1/s3/credentials',
     method: 'get',

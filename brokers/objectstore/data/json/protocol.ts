@@ -25,6 +25,7 @@ import {
 } from '../headers.ts';
 import { type KeyPrefix, parsePrefix } from '../keys.ts';
 import type { Gate } from '../plane.ts';
+import type { Usage } from '../quota/usage.ts';
 import type { Seal } from '../seal.ts';
 import { type Call, type IncomingBody, MAX_KEYS, type ObjectStore } from '../store.ts';
 import type { Tenant, Tenants } from '../tenants.ts';
@@ -45,6 +46,8 @@ export interface JsonOptions {
   readonly tenants: Tenants;
   readonly store: ObjectStore;
   readonly cursors: Seal;
+  /** Of the tenant's Capsule. */
+  readonly usage: (tenant: Tenant) => Promise<Usage>;
   /** The S3 keys of a tenant, as the container credential providers of the AWS SDKs read them. */
   readonly s3Credentials: (tenant: Tenant) => Readonly<Record<string, string>>;
 }
@@ -60,8 +63,13 @@ interface Admitted extends Matched {
 type Handler = (admitted: Admitted) => Promise<void>;
 
 /** The routes of `docs/wire/objectstore-data.md`. */
-export function createJsonProtocol({ gate, tenants, store, cursors, s3Credentials }: JsonOptions): Protocol {
+export function createJsonProtocol(options: JsonOptions): Protocol {
+  const { gate, tenants, store, cursors, usage, s3Credentials } = options;
   const handlers: Readonly<Record<Exclude<Operation, 'healthz'>, Handler>> = {
+    'quota.usage': async (one) => {
+      noBody(one);
+      answer(one, { ...(await usage(one.call.tenant)) });
+    },
     's3.credentials': async (one) => {
       noBody(one);
       answer(one, s3Credentials(one.call.tenant));

@@ -17,6 +17,7 @@ export type Operation =
   | 'object.copy'
   | 'object.delete-many'
   | 's3.credentials'
+  | 'quota.usage'
   | 'healthz';
 
 /** A shape of path, its methods, and the query parameters that each knows. */
@@ -28,6 +29,7 @@ interface Route {
 const ROUTES: readonly Route[] = [
   { shape: /^\/healthz$/, methods: { GET: ['healthz'] } },
   { shape: /^\/v1\/s3\/credentials$/, methods: { GET: ['s3.credentials'] } },
+  { shape: /^\/v1\/usage$/, methods: { GET: ['quota.usage'] } },
   {
     shape: /^\/v1\/objects\/([^/]*)\/(.*)$/s,
     methods: {

@@ -244,6 +244,23 @@ describe('an Assistant', () => {
     await until(async () => (await put(one, 'c', 300 * KIB)) === 'ok', 'the bytes of the part');
   });
 
+  test('and its Capsule read what counts, and of how much', async () => {
+    const capsule = await stage.broker.capsule('reads', { quota_bytes: 2 * MIB });
+    const one = assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'reads', 'app'));
+    await one.put('a', Buffer.alloc(MIB));
+    await one.post('/v1/uploads/data', { key: 'parts' });
+    const { status, json } = await one.call('GET', '/v1/usage');
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ quota_bytes: 2 * MIB, open_uploads: 1 });
+    expect(json.used_bytes).toBeGreaterThan(MIB);
+    expect(json.used_bytes).toBeLessThanOrEqual(2 * MIB);
+    const { trace_id: _, ...told } = json;
+    expect((await capsule.post('/v1/capsules/usage', { capsule_id: 'reads' })).json).toMatchObject(told);
+    const other = await stage.broker.capsule('reads-not');
+    expect((await other.post('/v1/capsules/usage', { capsule_id: 'reads' })).status).toBe(403);
+    expect((await one.call('GET', '/v1/usage?x=1')).status).toBe(400);
+  });
+
   test('may use its quota to the last byte', async () => {
     const one = await newAssistant(stage.broker, { quota: 16 * KIB + 10 });
     expect((await one.put('a', 'x'.repeat(11))).status).toBe(507);

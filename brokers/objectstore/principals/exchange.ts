@@ -1,0 +1,41 @@
+import { audit } from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
+
+/** What an exchange left to be registered anew. */
+export interface Exchanged {
+  readonly capsules: readonly string[];
+  readonly workloads: number;
+}
+
+/**
+ * After the registry was restored: every principal in it ends, since nobody can tell which of them had ended before, and
+ * the epoch goes on beyond all that was answered. In their places are digests of nothing, until others are registered.
+ */
+export async function exchangeAll(context: Context, traceId: string): Promise<Exchanged> {
+  const exchanged = await context.connections.transaction(async (session) => {
+    await context.epochs.goBeyond(session);
+    await session.run(
+      'retire all principals',
+      `INSERT INTO broker.retired_principal (principal, capsule_id)
+       SELECT principal, capsule_id FROM broker.workload WHERE principal IS NOT NULL
+       UNION SELECT principal, capsule_id FROM broker.capsule WHERE principal IS NOT NULL
+       ON CONFLICT DO NOTHING`,
+    );
+    const digest = 'sha256((gen_random_uuid()::text || gen_random_uuid()::text)::bytea)';
+    const workloads = await session.run(
+      'exchange workload principals',
+      `UPDATE broker.workload SET principal = ${digest}, mac = NULL WHERE principal IS NOT NULL RETURNING 1`,
+    );
+    const capsules = await session.run<{ capsule: string }>(
+      'exchange capsule principals',
+      `UPDATE broker.capsule SET principal = ${digest} WHERE principal IS NOT NULL RETURNING capsule_id AS capsule`,
+    );
+    const operation = 'administrator.restore-principals';
+    for (const { capsule } of capsules)
+      await audit(session, { traceId, operation, authority: 'administrator', capsule, outcome: 'exchanged' });
+    return { capsules: capsules.map(({ capsule }) => capsule).toSorted(), workloads: workloads.length };
+  });
+  await context.epochs.anchor();
+  await context.leasesLapse();
+  return exchanged;
+}
