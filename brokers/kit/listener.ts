@@ -135,7 +135,7 @@ function wellFormed(listener: RequestListener, options: ListenOptions): RequestL
     if (problem !== undefined) return void refuseHead(problem, request.socket, options);
     if (announcesBody(request) && !BODIES.has(request.method ?? ''))
       response.setHeader('connection', 'close');
-    response.once('finish', () => request.complete || endSoon(request.socket));
+    response.once('finish', () => request.complete || endSoon(request.socket, request));
     listener(request, response);
   };
 }
@@ -179,9 +179,12 @@ function refuseHead(problem: string, socket: Duplex, { log, metrics }: ListenOpt
   endSoon(socket);
 }
 
-/** The caller may read its answer first, but not keep the connection by never ending its own side. */
-function endSoon(socket: Duplex): void {
+/**
+ * The caller may read its answer first, but not keep the connection by never ending its own side. One that has sent the rest
+ * of its request keeps it, for the next.
+ */
+function endSoon(socket: Duplex, request?: IncomingMessage): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
   timer.unref();
-  socket.once('close', () => clearTimeout(timer));
+  (request ?? socket).once('close', () => clearTimeout(timer));
 }
