@@ -4,7 +4,7 @@ import type { Connections } from '@space/broker-kit/postgres';
 import type { PlaceNames } from './names.ts';
 
 /** Whose principal leads to which place. */
-export interface Binding {
+interface Binding {
   readonly capsule: string;
   readonly app: string;
   readonly life: number;
