@@ -68,7 +68,7 @@ async function permit(controlPort: number): Promise<void> {
     ...about,
     input: 'bank',
     definition,
-    value: 'v',
+    value: 'sk_live_4eC39HqLyjWDarjtT1zdp7dc',
   });
   await post(controlPort, '/v1/policies/put', {
     ...about,

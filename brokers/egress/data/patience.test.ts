@@ -325,9 +325,9 @@ describe('an upstream', () => {
 
   it('that falls silent within its body is cut off', async () => {
     await start({ bodyIdleMs: SOON }, (socket) => {
-      socket.write(`${OK}content-length: 100\r\n\r\nhalf`);
+      socket.write(`${OK}content-length: 100\r\n\r\nhalf\n`);
     });
-    expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*half$/);
+    expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 [\s\S]*half\n$/);
     expect(await told()).toMatchObject({ code: 'upstream_timeout' });
   });
 
