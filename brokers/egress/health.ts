@@ -1,5 +1,6 @@
 import { believedFrom, requireRefusals } from '@space/broker-kit/health';
 import { CONTRACT } from './contract.ts';
+import { DEFAULT_LIMITS } from './data/limits.ts';
 
 /** The container's health check: exits 0 only if both live listeners refuse whoever they must. */
 const port = (name: string, fallback: number) => Number(process.env[name] || fallback);
@@ -16,6 +17,7 @@ try {
     method: 'POST',
     path: '/i/nobody/x',
     audience: 'egr',
+    heldMs: DEFAULT_LIMITS.patienceMs,
   } as const;
   await Promise.all([
     requireRefusals([operator], believedFrom(process.env)),

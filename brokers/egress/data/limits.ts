@@ -59,7 +59,7 @@ export const DEFAULT_LIMITS: DataLimits = {
   bodyBytes: 25 * 1024 * 1024,
   reflections: 5,
   signedBodyBytes: 1024 * 1024,
-  // Below the 5 s of the health check, which shows a wrong principal.
+  // The health check, which shows a wrong principal, waits for so long too.
   patienceMs: 3_000,
   headMs: 10_000,
   helloMs: 5_000,

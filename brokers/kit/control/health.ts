@@ -11,8 +11,11 @@ export interface RefusalProbe {
   readonly path: string;
   /** Of the credential that the mutation needs. */
   readonly audience: Parameters<typeof newToken>[0];
+  /** How long the listener holds the refusal of a wrong token back, in milliseconds. */
+  readonly heldMs?: number;
 }
 
+/** For each answer, beside what a listener holds a refusal back on purpose. */
 const TIMEOUT_MS = 5_000;
 
 /** What a listener's own health check verifies it by; undefined where it speaks plain HTTP. */
@@ -49,7 +52,7 @@ export async function requireRefusals(
 }
 
 function statusOf(
-  { port, method, path }: RefusalProbe,
+  { port, method, path, heldMs = 0 }: RefusalProbe,
   authorization: string | undefined,
   tls: Believed | undefined,
 ): Promise<number | undefined> {
@@ -63,7 +66,7 @@ function statusOf(
       'content-length': '2',
       ...(authorization === undefined ? {} : { authorization }),
     },
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.timeout(TIMEOUT_MS + heldMs),
     ...tls,
   };
   return new Promise((resolve, reject) => {
