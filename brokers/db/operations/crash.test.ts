@@ -98,6 +98,19 @@ describe('killed while it creates', () => {
   );
 });
 
+it('killed while it puts everybody out, the retry opens the database to the new password alone', async () => {
+  const { capsule, principal, urls } = await prepare(['app']);
+  const [before = ''] = urls;
+  await stage.registry(
+    `UPDATE broker.database SET rotation_due = true, evicting = true WHERE capsule_id = '${capsule}' AND app_id = 'app'`,
+  );
+  const reply = await dieAndRetry('evict:before-reopen', principal, (one) => one.create(capsule, 'app'));
+  expect(reply).toMatchObject({ status: 200, json: { created: false } });
+  expect(await sqlstate(before)).toBe('28P01');
+  expect(await sqlstate(reply.json.database_url)).toBe('ok');
+  await nothingLeft();
+});
+
 describe('killed while it drops', () => {
   it.each([
     'drop:after-cut',
