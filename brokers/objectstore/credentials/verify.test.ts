@@ -56,6 +56,9 @@ function verifier(
   return createVerify({ dialler: dialler({ resolve, guard: addressGuard({ denied }) }), ca, timeoutMs });
 }
 
+/** Without one, nothing was stored. */
+const ETAG = { etag: '"0123456789abcdef0123456789abcdef"' };
+
 const answers = (status: number, body: string, headers: Record<string, string> = {}): RequestListener => {
   return (_request, response) => void response.writeHead(status, headers).end(body);
 };
@@ -149,7 +152,7 @@ describe('an endpoint', () => {
     answer = (request, response) => {
       if (request.method === 'HEAD') return;
       const body = request.method === 'GET' ? '<ListBucketResult></ListBucketResult>' : '';
-      answers(200, body)(request, response);
+      answers(200, body, ETAG)(request, response);
     };
     expect(await verify({ timeoutMs: 5_000 })(fields())).toBe('timeout');
     expect(requests.map((line) => line.split(' ')[0])).toEqual(['GET', 'PUT', 'HEAD', 'DELETE']);
@@ -174,6 +177,7 @@ describe('an endpoint', () => {
       return answers(
         request.method === 'DELETE' ? 204 : 200,
         request.method === 'GET' ? 'something else!!' : '',
+        ETAG,
       )(request, response);
     };
     expect(await verify()(fields())).toBe('bucket');
