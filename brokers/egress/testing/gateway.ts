@@ -93,8 +93,8 @@ export async function makeGateway(options: {
   const port = portOf(gateway.listener.server);
   const principal = newToken('egr').reveal();
   const assistant = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' };
-  const sealed = (key: string, definition: Definition, value = VALUE) =>
-    custody.seal(ownerOf(assistant, key, definition), new Secret(value));
+  const sealed = (key: string, definition: Definition, value = VALUE, whose = assistant) =>
+    custody.seal(ownerOf(whose, key, definition), new Secret(value));
   let revision = 0;
   return {
     gateway,
@@ -107,9 +107,11 @@ export async function makeGateway(options: {
     sealed,
     async put(policy, inputs = {}) {
       revision += 1;
-      const entries = Object.entries(inputs).map(
-        async ([key, definition]) => [key, { definition, envelope: await sealed(key, definition) }] as const,
-      );
+      const whose = { ...assistant, ...policy };
+      const entries = Object.entries(inputs).map(async ([key, definition]) => {
+        const envelope = await sealed(key, definition, VALUE, whose);
+        return [key, { definition, envelope }] as const;
+      });
       return gateway.policies.put({
         ...assistant,
         generation: revision,

@@ -1,0 +1,170 @@
+import { connect, type Socket } from 'node:net';
+import type { Definition } from '@space/manifests';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
+import { makePki, type TestPki } from '../testing/pki.ts';
+import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
+import type { DataLimits } from './limits.ts';
+
+/** Two Assistants of one Capsule, and one each of two others, as pods with addresses of their own. */
+
+const HOST = 'api.bank.org';
+const NEVER = 60 * 60_000;
+const ROUTES: Definition['routes'] = [{ method: 'POST', path: '/v1/transfers' }];
+const INPUTS: Readonly<Record<string, Definition>> = {
+  key: { host: HOST, routes: ROUTES, header: 'X-Api-Key' },
+  signed: { host: HOST, routes: ROUTES, header: 'X-Signature', hmac: 'sha256-body' },
+};
+const PODS = {
+  ledger: { capsule: 'home', address: '127.0.0.2' },
+  garden: { capsule: 'home', address: '127.0.0.3' },
+  desk: { capsule: 'office', address: '127.0.0.4' },
+  shop: { capsule: 'market', address: '127.0.0.5' },
+} as const;
+type Pod = keyof typeof PODS;
+const principalOf = (pod: Pod) => `spc_egr_${pod.padEnd(43, 'A')}`;
+
+let pki: TestPki;
+let upstream: TestUpstream;
+let test: TestGateway;
+const sockets = new Set<Socket>();
+/** Answers that the host holds back until they are let go. */
+const waiting: (() => void)[] = [];
+
+beforeAll(async () => {
+  pki = await makePki();
+  upstream = await startUpstream(await pki.issue(HOST));
+  upstream.answer = (_, response) => void waiting.push(() => response.end('ok'));
+});
+afterAll(async () => {
+  await upstream.close();
+  await pki.remove();
+});
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  waiting.length = 0;
+  upstream.seen.length = 0;
+  await test.close();
+});
+
+async function start(limits: Partial<DataLimits>): Promise<void> {
+  const fixed = new Map([
+    [HOST, { address: '127.0.0.1', port: upstream.port, ttl: 60, trusted: true as const }],
+  ]);
+  test = await makeGateway({ fixed, authorities: pki.authority, limits: { helloMs: NEVER, ...limits } });
+  for (const [pod, { capsule, address }] of Object.entries(PODS)) {
+    const whose = { capsule_id: capsule, app_id: pod, assistant_uid: `uid-${pod}` };
+    const principals = [digest(principalOf(pod as Pod))];
+    await test.put({ ...whose, principals, addresses: [address], allowed_hosts: [HOST] }, INPUTS);
+  }
+}
+
+function send(pod: Pod, bytes: string) {
+  const socket = connect({ port: test.port, host: '127.0.0.1', localAddress: PODS[pod].address });
+  sockets.add(socket);
+  const seen = { text: '', socket };
+  socket.setEncoding('latin1').on('data', (chunk) => {
+    seen.text += chunk;
+  });
+  socket.on('error', () => undefined);
+  socket.write(bytes);
+  return seen;
+}
+/** It announces the body that it sends, unless more is to come. */
+const post = (pod: Pod, key: string, body = '', length = body.length) =>
+  send(
+    pod,
+    `POST /i/${key}/v1/transfers HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${principalOf(pod)}\r\n` +
+      `content-length: ${length}\r\n\r\n${body}`,
+  );
+const tunnel = (pod: Pod) =>
+  send(
+    pod,
+    `CONNECT ${HOST}:443 HTTP/1.1\r\nhost: ${HOST}:443\r\nproxy-authorization: ${basic(principalOf(pod))}\r\n\r\n`,
+  );
+
+const until = (happens: () => void | Promise<void>) => vi.waitFor(happens, { timeout: 60_000, interval: 10 });
+const answered = (call: { readonly text: string }, status: number) =>
+  until(() => expect(call.text).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `)));
+const held = (count: number) => until(() => expect(waiting).toHaveLength(count));
+const letGo = () => {
+  for (const respond of waiting.splice(0)) respond();
+};
+async function refusedFor(call: { readonly text: string }, status: number, code: string): Promise<void> {
+  await answered(call, status);
+  expect(call.text).toMatch(new RegExp(`\\r\\nplatform-egress-error: ${code}\\r\\n`));
+  expect(call.text).toMatch(/\r\nretry-after: 1\r\n/);
+}
+async function refusals(): Promise<Readonly<Record<string, number>>> {
+  const text = await test.registry.metrics();
+  const all = text.matchAll(/^space_egress_share_refused_total\{resource="(\w+)",reason="(\w+)"\} (\d+)$/gm);
+  return Object.fromEntries(
+    [...all].map(([, resource, reason, count]) => [`${resource} ${reason}`, Number(count)]),
+  );
+}
+/** So many are open now. */
+const open = (operation: 'connect' | 'input', count: number) =>
+  until(async () => {
+    const text = await test.registry.metrics();
+    expect(text).toMatch(new RegExp(`^space_egress_open\\{operation="${operation}"\\} ${count}$`, 'm'));
+  });
+
+describe('requests', () => {
+  it('of two Assistants of one Capsule have its share together, and another Capsule is served', async () => {
+    await start({ requests: 2, capsuleRequests: 3, allRequests: 6 });
+    const calls = [post('ledger', 'key'), post('ledger', 'key'), post('garden', 'key')];
+    await held(3);
+    // Its own share would allow it one more.
+    await refusedFor(post('garden', 'key'), 429, 'rate_limited');
+    const other = post('desk', 'key');
+    await held(4);
+    letGo();
+    for (const call of [...calls, other]) await answered(call, 200);
+    expect(await refusals()).toEqual({ 'requests share': 1 });
+    await open('input', 0);
+    const next = post('garden', 'key');
+    await held(1);
+    letGo();
+    await answered(next, 200);
+  });
+
+  it('of Capsules that together hold all places leave none, until one of them is answered', async () => {
+    await start({ requests: 2, capsuleRequests: 2, allRequests: 4 });
+    for (const pod of ['ledger', 'garden', 'desk', 'desk'] as const) post(pod, 'key');
+    await held(4);
+    await refusedFor(post('shop', 'key'), 503, 'unavailable');
+    expect(await refusals()).toEqual({ 'requests full': 1 });
+    letGo();
+    await open('input', 0);
+    const next = post('shop', 'key');
+    await held(1);
+    letGo();
+    await answered(next, 200);
+  });
+});
+
+describe('tunnels', () => {
+  it('of two Assistants of one Capsule have its share together, and another Capsule is served', async () => {
+    await start({ tunnels: 2, capsuleTunnels: 3, allTunnels: 6 });
+    const [first, ...others] = [tunnel('ledger'), tunnel('ledger'), tunnel('garden')];
+    for (const one of [first, ...others]) await answered(one, 200);
+    await refusedFor(tunnel('garden'), 429, 'rate_limited');
+    await answered(tunnel('desk'), 200);
+    expect(await refusals()).toEqual({ 'tunnels share': 1 });
+    first.socket.destroy();
+    await open('connect', 3);
+    await answered(tunnel('garden'), 200);
+  });
+
+  it('of Capsules that together hold all places leave none, until one of them ends', async () => {
+    await start({ tunnels: 2, capsuleTunnels: 2, allTunnels: 4 });
+    const tunnels = (['ledger', 'garden', 'desk', 'desk'] as const).map(tunnel);
+    for (const one of tunnels) await answered(one, 200);
+    await refusedFor(tunnel('shop'), 503, 'unavailable');
+    expect(await refusals()).toEqual({ 'tunnels full': 1 });
+    tunnels[0]?.socket.destroy();
+    await open('connect', 3);
+    await answered(tunnel('shop'), 200);
+  });
+});
