@@ -166,8 +166,30 @@ describe('the work for a document', () => {
     ['fields', '<Delete><Object>', '<a/>'],
     ['other elements', '<Delete>', '<a/>'],
     ['rubbish', '<Delete>', '<'],
+    ['attributes', '<Delete', ` a=''`],
   ])('ends soon when it has too many %s', (_, before, piece) => {
     expect(bytesRead(fill(before, piece), { ...DELETE, most: 1_000 })).toBeLessThanOrEqual(32 * 1024);
+  });
+
+  it('ends soon when an element has attributes of many names, before it looks at all of them', () => {
+    const names = Array.from({ length: 100_000 }, (_, i) => ` a${i}=""`).join('');
+    expect(bytesRead(Buffer.from(`<Delete${names}>`), DELETE)).toBeLessThanOrEqual(16 * 1024);
+  });
+
+  it.each([
+    ['a name', '<', 'D'],
+    ['the name of an end', '<Delete></', 'D'],
+    ['a text', '<Delete>', 'x'],
+    ['white space', '<Delete>', '\r'],
+    ['references', '<Delete>', '&amp;'],
+    ['a reference', '<Delete>&', 'a'],
+    ['an attribute', '<Delete a="', 'x'],
+    ['a comment', '<Delete><!--', '- '],
+    ['an instruction', '<Delete><?a ', '? '],
+    ['a piece of text as it is', '<Delete><Quiet><![CDATA[', ']]'],
+    ['a document type', '<!DOCTYPE [', '['],
+  ])('ends soon when %s has no end', (_, before, piece) => {
+    expect(bytesRead(fill(before, piece), DELETE)).toBeLessThanOrEqual(96 * 1024);
   });
 
   it('looks at each byte once, for whatever is allowed', () => {

@@ -29,6 +29,10 @@ export interface XmlShape {
 const MOST_FIELDS = 32;
 /** Of a text: keys and tokens are shorter. */
 const MOST_TEXT = 4_096;
+/** Of an element; they say nothing here but what its prefixes stand for. */
+const MOST_ATTRIBUTES = 16;
+/** Of whatever has no end yet: the parser keeps all of it, and looks at it once more when it ends. Of comments, too. */
+const MOST_TOKEN = 64 * 1024;
 /** Levels that are passed over at most. */
 const MOST_DEPTH = 8;
 /** Root, item, field. */
@@ -59,6 +63,9 @@ export class XmlReader {
   /** Elements below the root that are no items, and fields of the item that is open. */
   #others = 0;
   #fields = 0;
+  #attributes = 0;
+  /** Characters that went in since the last tag, attribute or text. */
+  #untold = 0;
   #text = '';
   #failed = false;
   #isError = false;
@@ -67,6 +74,12 @@ export class XmlReader {
   constructor(shape: XmlShape) {
     this.#shape = shape;
     this.#items = Object.fromEntries(shape.items.map((name) => [name, []]));
+    // No more handlers than these: with some more the parser is four times as slow.
+    this.#parser.on('attribute', () => {
+      this.#untold = 0;
+      this.#attributes += 1;
+      if (this.#attributes > MOST_ATTRIBUTES) throw new XmlError();
+    });
     this.#parser.on('opentag', ({ name }) => this.#open(local(name)));
     this.#parser.on('closetag', ({ name }) => this.#close(local(name)));
     this.#parser.on('text', (text) => this.#add(text));
@@ -83,7 +96,12 @@ export class XmlReader {
 
   /** @throws XmlError, and then again for whatever follows */
   write(bytes: Uint8Array): void {
-    this.#guarded(() => void this.#parser.write(this.#utf8.decode(bytes, { stream: true })));
+    this.#guarded(() => {
+      const text = this.#utf8.decode(bytes, { stream: true });
+      this.#untold += text.length;
+      this.#parser.write(text);
+      if (this.#untold > MOST_TOKEN) throw new XmlError();
+    });
   }
 
   /**
@@ -109,6 +127,8 @@ export class XmlReader {
   }
 
   #open(name: string): void {
+    this.#untold = 0;
+    this.#attributes = 0;
     this.#depth += 1;
     this.#text = '';
     this.#tooLong = false;
@@ -136,6 +156,7 @@ export class XmlReader {
   }
 
   #close(name: string): void {
+    this.#untold = 0;
     // An element with others in it is not a text, nor is one that is longer than any that we read.
     const isText = !this.#tooLong && (this.#depth === FIELD || this.#fields === 0);
     const value = isText ? this.#text : {};
@@ -146,6 +167,7 @@ export class XmlReader {
   }
 
   #add(text: string): void {
+    this.#untold = 0;
     if (this.#depth !== 2 && this.#depth !== FIELD) return;
     if (this.#text.length + text.length <= MOST_TEXT) this.#text += text;
     else if (this.#shape.answer === true) this.#tooLong = true;
