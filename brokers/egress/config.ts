@@ -23,6 +23,10 @@ const blocks = z
 
 const MOST_BODY_BYTES = 1024 ** 4;
 
+/** In which the largest body that is signed has room. */
+const signedBytes = (fallback: number) =>
+  z.coerce.number().int().min(DEFAULT_LIMITS.signedBodyBytes).max(MOST_BODY_BYTES).default(fallback);
+
 /** Milliseconds by default, told in seconds; within the hour that a request may take. */
 const seconds = (fallbackMs: number) =>
   z.coerce
@@ -32,7 +36,7 @@ const seconds = (fallbackMs: number) =>
     .max(3_600)
     .default(fallbackMs / 1_000);
 
-type Shared = 'CONNECTIONS' | 'TUNNELS' | 'REQUESTS';
+type Shared = 'CONNECTIONS' | 'TUNNELS' | 'REQUESTS' | 'SIGNED_BYTES';
 
 /** Otherwise one Capsule could take all, and starve the others. */
 const isShared =
@@ -98,10 +102,12 @@ const schema = z
     CAPSULE_CONNECTIONS: settings.count(DEFAULT_LIMITS.capsuleConnections),
     CAPSULE_TUNNELS: settings.count(DEFAULT_LIMITS.capsuleTunnels),
     CAPSULE_REQUESTS: settings.count(DEFAULT_LIMITS.capsuleRequests),
+    CAPSULE_SIGNED_BYTES: signedBytes(DEFAULT_LIMITS.capsuleSignedBytes),
     /** … and all together. */
     ALL_CONNECTIONS: settings.count(DEFAULT_LIMITS.allConnections),
     ALL_TUNNELS: settings.count(DEFAULT_LIMITS.allTunnels),
     ALL_REQUESTS: settings.count(DEFAULT_LIMITS.allRequests),
+    ALL_SIGNED_BYTES: signedBytes(DEFAULT_LIMITS.allSignedBytes),
     /** Until the head of a host's answer; how long a body, and a tunnel, may be still. */
     ANSWER_SECONDS: seconds(DEFAULT_LIMITS.answerMs),
     BODY_IDLE_SECONDS: seconds(DEFAULT_LIMITS.bodyIdleMs),
@@ -122,7 +128,8 @@ const schema = z
   .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
   .refine(isShared('CONNECTIONS'), notShared('CONNECTIONS'))
   .refine(isShared('TUNNELS'), notShared('TUNNELS'))
-  .refine(isShared('REQUESTS'), notShared('REQUESTS'));
+  .refine(isShared('REQUESTS'), notShared('REQUESTS'))
+  .refine(isShared('SIGNED_BYTES'), notShared('SIGNED_BYTES'));
 
 export type Config = z.infer<typeof schema>;
 
@@ -142,6 +149,8 @@ export const limitsIn = (config: Config): Partial<DataLimits> => ({
   allConnections: config.ALL_CONNECTIONS,
   allTunnels: config.ALL_TUNNELS,
   allRequests: config.ALL_REQUESTS,
+  capsuleSignedBytes: config.CAPSULE_SIGNED_BYTES,
+  allSignedBytes: config.ALL_SIGNED_BYTES,
   answerMs: config.ANSWER_SECONDS * 1_000,
   bodyIdleMs: config.BODY_IDLE_SECONDS * 1_000,
   tunnelIdleMs: config.TUNNEL_IDLE_SECONDS * 1_000,

@@ -16,7 +16,7 @@ export type TurnedAwayReason =
   | 'refusals';
 
 /** A resource of which a Capsule may hold its share. */
-export type SharedResource = 'tunnels' | 'requests';
+export type SharedResource = 'tunnels' | 'requests' | 'signedBytes';
 
 /** What the gateway counts. Plain numbers are taken up when somebody looks, as each request changes them often. */
 export interface EgressMetrics {
@@ -102,7 +102,7 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
   });
   const shareRefused = new Counter({
     name: 'space_egress_share_refused_total',
-    help: 'Tunnels and requests that were refused because their Capsule has its share, or because all places are taken.',
+    help: 'Tunnels, requests and bodies to sign that were refused because their Capsule has its share, or because all places are taken.',
     labelNames: ['resource', 'reason'] as const,
     registers,
   });

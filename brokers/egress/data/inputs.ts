@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { traceIdOf } from '@space/broker-kit';
 import type { SigningProfile } from '@space/manifests';
 import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
@@ -15,7 +16,7 @@ import type { Policies } from '../policies/policies.ts';
 import { type Strangers, TurnedAway } from '../policies/strangers.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 import { answer, problemOf } from './answers.ts';
-import { announcedLength, bodyOf, readBody } from './body.ts';
+import { announcedLength, bodyOf, readBody, wholeLength } from './body.ts';
 import type { ConnectionShares } from './connection-shares.ts';
 import { Ending } from './ending.ts';
 import type { DataLimits } from './limits.ts';
@@ -135,19 +136,40 @@ export function serveInput(options: InputOptions) {
   };
 
   async function carry(
-    { tenant, input, method, target, headers }: Admitted,
+    admitted: Admitted,
     request: IncomingMessage,
     response: ServerResponse,
     line: Line,
     ending: Ending,
   ): Promise<void> {
-    const { slot, signing, host } = input;
     const idle = { idleMs: limits.bodyIdleMs, onIdle: (problem: Problem) => ending.end(problem) };
-    if (request.headers.expect !== undefined) response.writeContinue();
-    const body =
-      signing === undefined
-        ? undefined
-        : await readBody(request, { limit: limits.signedBodyBytes, ...idle }, ending.signal);
+    const goOn = () => {
+      if (request.headers.expect !== undefined) response.writeContinue();
+    };
+    if (admitted.input.signing === undefined) {
+      goOn();
+      const body = bodyOf(request, { limit: limits.bodyBytes, ...idle }, line);
+      return send(admitted, body, response, line, ending);
+    }
+    const length = wholeLength(request, limits.signedBodyBytes);
+    const giveBack = usage.hold(admitted.tenant, length);
+    try {
+      goOn();
+      const body = await readBody(request, length, idle, ending.signal);
+      await send(admitted, body, response, line, ending);
+    } finally {
+      giveBack();
+    }
+  }
+
+  async function send(
+    { tenant, input, method, target, headers }: Admitted,
+    body: Buffer | Readable | null,
+    response: ServerResponse,
+    line: Line,
+    ending: Ending,
+  ): Promise<void> {
+    const { slot, signing, host } = input;
     const value = opened(input);
     if (value === undefined) throw new Problem('input_unavailable');
     const ofValue = reporting(options.scrubbers.of(input, value), () => {
@@ -161,7 +183,7 @@ export function serveInput(options: InputOptions) {
             method,
             path: target.path,
             query: target.query,
-            body: body ?? Buffer.alloc(0),
+            body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
             at: Math.floor(options.now() / 1000),
           });
     const filling = signature?.text ?? value;
@@ -174,7 +196,7 @@ export function serveInput(options: InputOptions) {
         method,
         path: targetWith(target, slot, filling),
         headers,
-        body: body ?? bodyOf(request, { limit: limits.bodyBytes, ...idle }, line),
+        body,
       },
       { response, scrubber, line, ending, idleMs: limits.bodyIdleMs, answerMs: limits.answerMs },
     );

@@ -24,8 +24,10 @@ export interface DataLimits {
   readonly bodyBytes: number;
   /** Answers that tell a value, until it is not used any more; 0 for as many as there are. */
   readonly reflections: number;
-  /** A body that is signed is held in memory. */
+  /** A body that is signed is held in memory, from its head on until its request is answered. */
   readonly signedBodyBytes: number;
+  readonly capsuleSignedBytes: number;
+  readonly allSignedBytes: number;
   /** How long a caller that is not known yet is kept waiting. */
   readonly patienceMs: number;
   /** Until the last header of a request. */
@@ -59,6 +61,9 @@ export const DEFAULT_LIMITS: DataLimits = {
   bodyBytes: 25 * 1024 * 1024,
   reflections: 5,
   signedBodyBytes: 1024 * 1024,
+  capsuleSignedBytes: 8 * 1024 * 1024,
+  // Of the pod's 384 MiB.
+  allSignedBytes: 32 * 1024 * 1024,
   // The health check, which shows a wrong principal, waits for so long too.
   patienceMs: 3_000,
   headMs: 10_000,

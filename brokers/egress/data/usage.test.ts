@@ -168,3 +168,49 @@ describe('tunnels', () => {
     await answered(tunnel('shop'), 200);
   });
 });
+
+describe('bodies that are signed', () => {
+  const KIB = 1024;
+  const body = (kib: number) => 'x'.repeat(kib * KIB);
+  const limits = { signedBodyBytes: 64 * KIB, capsuleSignedBytes: 96 * KIB, allSignedBytes: 192 * KIB };
+
+  it('of two Assistants of one Capsule have its share of bytes together, and another Capsule is served', async () => {
+    await start(limits);
+    // One is held from its head on, before its bytes have come, and one until it is answered.
+    const begun = post('ledger', 'signed', 'x', 64 * KIB);
+    await open('input', 1);
+    const whole = post('garden', 'signed', body(32));
+    await held(1);
+    await refusedFor(post('garden', 'signed', 'x'), 429, 'rate_limited');
+    expect(await refusals()).toEqual({ 'signedBytes share': 1 });
+    const other = post('desk', 'signed', body(64));
+    await held(2);
+    // What is not signed is not held.
+    const flowing = post('garden', 'key', body(64));
+    await held(3);
+    letGo();
+    for (const call of [whole, other, flowing]) await answered(call, 200);
+    begun.socket.write(body(64).slice(1));
+    await held(1);
+    letGo();
+    await answered(begun, 200);
+    expect(upstream.seen.map((one) => one.body.length / KIB)).toEqual([32, 64, 64, 64]);
+    expect(await refusals()).toEqual({ 'signedBytes share': 1 });
+  });
+
+  it('of Capsules that together hold all bytes leave none, until a caller is gone', async () => {
+    await start(limits);
+    const calls = (['ledger', 'garden', 'desk', 'desk'] as const).map((pod, at) =>
+      post(pod, 'signed', 'x', (at % 2 === 0 ? 64 : 32) * KIB),
+    );
+    await open('input', 4);
+    await refusedFor(post('shop', 'signed', 'x'), 503, 'unavailable');
+    expect(await refusals()).toEqual({ 'signedBytes full': 1 });
+    calls[0]?.socket.destroy();
+    await open('input', 3);
+    const next = post('shop', 'signed', body(64));
+    await held(1);
+    letGo();
+    await answered(next, 200);
+  });
+});

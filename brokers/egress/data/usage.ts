@@ -7,7 +7,9 @@ import type { DataLimits } from './limits.ts';
 /** Counts what each Assistant and each Capsule uses, and says no beyond its share. */
 export interface Usage {
   /** One request or tunnel begins. @throws Problem `rate_limited`, or `unavailable` when all places are taken */
-  begin(tenant: Tenant, kind: SharedResource, held: Held): () => void;
+  begin(tenant: Tenant, kind: 'tunnels' | 'requests', held: Held): () => void;
+  /** So many bytes of a body are held in memory until they are given back. @throws Problem as `begin` */
+  hold(tenant: Tenant, bytes: number): GiveBack;
 }
 
 type UsageLimits = Pick<
@@ -20,7 +22,13 @@ type UsageLimits = Pick<
   | 'requests'
   | 'capsuleRequests'
   | 'allRequests'
+  | 'capsuleSignedBytes'
+  | 'allSignedBytes'
 >;
+
+/** Bytes are held in places of this size: few for the largest body, and none that costs far more than it counts. */
+const PLACE_BYTES = 16 * 1024;
+const placesFor = (bytes: number): number => Math.ceil(bytes / PLACE_BYTES);
 
 export function createUsage(
   limits: UsageLimits,
@@ -37,6 +45,11 @@ export function createUsage(
   const shared = {
     tunnels: placesOf('tunnels', limits.allTunnels, limits.capsuleTunnels),
     requests: placesOf('requests', limits.allRequests, limits.capsuleRequests),
+    signedBytes: placesOf(
+      'signedBytes',
+      placesFor(limits.allSignedBytes),
+      placesFor(limits.capsuleSignedBytes),
+    ),
   };
   /** What the Capsule has used up is its own doing; what all have is nobody's. */
   const placeOf = (tenant: Tenant, kind: SharedResource): GiveBack => {
@@ -45,6 +58,20 @@ export function createUsage(
     throw new Problem(refusal === 'share' ? 'rate_limited' : 'unavailable', { retryAfter: 1 });
   };
   return {
+    hold(tenant, bytes) {
+      const taken: GiveBack[] = [];
+      const giveBack = () => {
+        for (const back of taken.splice(0)) back();
+      };
+      try {
+        for (let places = placesFor(bytes); places > 0; places -= 1)
+          taken.push(placeOf(tenant, 'signedBytes'));
+      } catch (error) {
+        giveBack();
+        throw error;
+      }
+      return giveBack;
+    },
     begin(tenant, kind, held) {
       const wait = rate.take(`${tenant.capsule}/${tenant.app}`);
       if (wait !== undefined) throw new Problem('rate_limited', { retryAfter: wait });
