@@ -29,7 +29,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
     'Something else is in the way: another write, or an object whose name is a directory of this one.',
   PreconditionFailed: 'The object does not meet the condition of the request.',
   QuotaExceeded:
-    "The Capsule's storage quota is full. Delete objects or give up uploads in parts, or ask for a larger quota; an overwrite needs room beside what it replaces.",
+    "The Capsule's storage quota is full. Delete objects or give up uploads in parts, or ask for a larger quota; an overwrite needs room beside what it replaces. GET /v1/usage tells what counts.",
   RequestTimeTooSkewed:
     'The clock of the caller is more than 15 minutes off. Set it by the Date header of this answer.',
   ServiceUnavailable: 'The object store is not available now. Try again.',
