@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
@@ -65,6 +65,9 @@ async function said(socket: Socket, bytes: string): Promise<string> {
   return text;
 }
 
+/** However it ends: what comes in after the end is answered with a reset. */
+const closed = (socket: Socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()));
+
 /** A caller that never ends its own side cannot see it: no connection is left. */
 const allEnded = () =>
   vi.waitFor(async () => {
@@ -92,8 +95,8 @@ describe('a TLS listener', () => {
     const hello = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]);
     let sent = 0;
     const drip = setInterval(() => socket.write(hello.subarray(sent % 5, (sent++ % 5) + 1)), 20);
-    socket.once('close', () => clearInterval(drip));
-    await once(socket, 'close');
+    await closed(socket);
+    clearInterval(drip);
   });
 
   it('ends a connection that speaks something else, without an answer', async () => {
@@ -168,6 +171,28 @@ describe('a listener', () => {
     const text = await said(socket, 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nbegun');
     expect(text).toContain('served');
     await allEnded();
+  });
+
+  it('keeps a connection whose body came to its end after the refusal of it', async () => {
+    const cut = vi.spyOn(Socket.prototype, 'destroy');
+    const socket = opened(await serving());
+    const request = 'PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n';
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      socket.write(`${request}begun`.slice(0, -1));
+      expect(String((await once(socket, 'data'))[0])).toContain('served');
+      socket.write('n');
+      // The answer to a second request says that the rest of the first was read.
+      socket.write(`${request}whole`);
+      expect(String((await once(socket, 'data'))[0])).toContain('served');
+      await vi.advanceTimersByTimeAsync(60_000);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(cut).not.toHaveBeenCalled();
+    cut.mockRestore();
+    socket.write(`${request}again`);
+    expect(String((await once(socket, 'data'))[0])).toContain('served');
   });
 
   it('keeps a connection whose body was read to its end', async () => {
