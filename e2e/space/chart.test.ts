@@ -215,6 +215,23 @@ describe('the chart', () => {
     });
   });
 
+  it('refuses a default database quota that is larger than the volume of all Capsules, and says both', async () => {
+    const larger = ['--set', 'dbBroker.defaultQuotaBytes=8589934593'];
+    const { code, stderr } = await template('home', ...larger, '--set', 'postgres.storage.size=8Gi');
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(
+      'dbBroker.defaultQuotaBytes is 8589934593, more than the disk that all Capsules share, postgres.storage.size: 8Gi',
+    );
+    const rendered = await render('--set', 'dbBroker.defaultQuotaBytes=8589934592,postgres.storage.size=8Gi');
+    const broker = rendered.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'db-broker',
+    );
+    expect(broker?.['spec'].template.spec.containers[0].env).toContainEqual({
+      name: 'DEFAULT_QUOTA_BYTES',
+      value: '8589934592',
+    });
+  });
+
   it('lets the gateway reach fixed hosts at their ports, and not the API server where that is known', async () => {
     const all = await render(
       '--set-json',

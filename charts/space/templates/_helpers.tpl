@@ -131,12 +131,12 @@ annotations: { helm.sh/resource-policy: keep }
 {{- mulf $number (get $units $unit) | int64 }}
 {{- end }}
 
-{{- /* One Capsule alone could fill the disk of all. */}}
+{{- /* One Capsule alone could fill the disk of all. Takes the component with the quota, and the one with the disk. */}}
 {{- define "space.checkQuota" -}}
-{{- $quota := .Values.objectStore.defaultQuotaBytes | int64 }}
-{{- $size := .Values.s3.storage.size }}
+{{- $quota := .quota.defaultQuotaBytes | int64 }}
+{{- $size := .disk.storage.size }}
 {{- if gt $quota (include "space.bytes" $size | int64) }}
-{{- fail (printf "objectStore.defaultQuotaBytes is %d, more than the disk that all Capsules share, s3.storage.size: %s; lower the quota or enlarge the disk" $quota (toString $size)) }}
+{{- fail (printf "%s.defaultQuotaBytes is %d, more than the disk that all Capsules share, %s.storage.size: %s; lower the quota or enlarge the disk" .of $quota .on (toString $size)) }}
 {{- end }}
 {{- end }}
 
