@@ -14,6 +14,7 @@ export interface BrokerMetrics {
   readonly quotas: Gauge<'standing'>;
   readonly oldestTransaction: Gauge;
   readonly sessionsKilled: Gauge;
+  readonly sharedCatalogues: Gauge;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -80,6 +81,11 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     sessionsKilled: new Gauge({
       name: 'space_db_sessions_killed',
       help: 'Sessions in databases of now that somebody ended by hand: the guard beside the server, the broker, an administrator.',
+      registers,
+    }),
+    sharedCatalogues: new Gauge({
+      name: 'space_db_shared_catalogue_bytes',
+      help: 'Bytes of the catalogues of the whole server, where tenants leave settings and passwords of their roles.',
       registers,
     }),
     oldestTransaction: new Gauge({

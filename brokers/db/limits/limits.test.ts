@@ -147,6 +147,33 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     await login(url, 'ok');
   });
 
+  it('count what a tenant writes into the catalogues of the whole server, which no database holds', async () => {
+    const { url } = await capsuleWithApp('shared');
+    const { url: neighbour } = await capsuleWithApp('calm');
+    const { used_bytes: before } = (await limits('shared')).json;
+    const limit = before + 8 * MI;
+    await limits('shared', { database_bytes: limit });
+    await limits('calm', { database_bytes: limit });
+    await sizes();
+    const writer = await connect(url);
+    const gone = new Promise<void>((resolve) => writer.once('end', () => resolve()));
+    // Long settings, rolled back or not, stay on the disk until somebody cleans up.
+    await writer.query(`BEGIN; DO $$ DECLARE long text; BEGIN
+      SELECT string_agg(encode(sha256(i::text::bytea), 'hex'), ',') INTO long FROM generate_series(1, 800000) i;
+      EXECUTE format('ALTER ROLE CURRENT_USER SET search_path = %L', long); END $$`);
+    expect((await limits('shared', { database_bytes: limit })).json.standing).toBe('ok');
+    await sizes();
+    await gone;
+    expect((await limits('shared', { database_bytes: limit })).json).toMatchObject({ standing: 'closed' });
+    expect(await sqlstate(url)).toBe('55000');
+    expect(await sqlstate(neighbour)).toBe('ok');
+    await sizes();
+    expect((await limits('shared', { database_bytes: 200 * MI })).json.used_bytes).toBeGreaterThan(
+      before + 30 * MI,
+    );
+    await login(url, 'ok');
+  });
+
   it('bound a tenant that writes as fast as it can, whatever it does', async () => {
     const { capsule, url } = await capsuleWithApp('fast');
     const limit = 64 * MI;

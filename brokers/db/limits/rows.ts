@@ -11,10 +11,12 @@ export interface Limits {
 export interface LimitsRow extends Limits, QuotaState {
   readonly capsule: string;
   readonly used: number;
+  /** Of that, what was written outside of its databases. */
+  readonly shared: number;
 }
 
 const COLUMNS = `c.capsule_id AS capsule, l.database_bytes::float8 AS "databaseBytes", l.connections,
-  coalesce(l.used_bytes, 0)::float8 AS used, coalesce(l.door, 'open') AS door, coalesce(l.tries, 0) AS tries,
+  coalesce(l.used_bytes, 0)::float8 AS used, coalesce(l.shared_bytes, 0)::float8 AS shared, coalesce(l.door, 'open') AS door, coalesce(l.tries, 0) AS tries,
   coalesce(l.ceiling, 0)::float8 AS ceiling, coalesce(l.until_ms, 0)::float8 AS until`;
 
 export async function readLimits(session: Session, capsule: string): Promise<LimitsRow | undefined> {
@@ -50,7 +52,7 @@ export async function writeLimits(session: Session, capsule: string, limits: Lim
 export async function writeUsage(
   session: Session,
   before: LimitsRow,
-  used: number,
+  { used, shared }: Pick<LimitsRow, 'used' | 'shared'>,
   state: QuotaState,
 ): Promise<boolean> {
   await session.run(
@@ -60,9 +62,20 @@ export async function writeUsage(
   );
   const rows = await session.run(
     'write usage',
-    `UPDATE broker.capsule_limits SET used_bytes = $2, door = $3, tries = $4, ceiling = $5, until_ms = $6
+    `UPDATE broker.capsule_limits SET used_bytes = $2, door = $3, tries = $4, ceiling = $5, until_ms = $6,
+       shared_bytes = $9
      WHERE capsule_id = $1 AND door = $7 AND tries = $8 RETURNING 1`,
-    [before.capsule, used, state.door, state.tries, state.ceiling, state.until, before.door, before.tries],
+    [
+      before.capsule,
+      used,
+      state.door,
+      state.tries,
+      state.ceiling,
+      state.until,
+      before.door,
+      before.tries,
+      shared,
+    ],
   );
   return rows.length === 1;
 }
@@ -119,4 +132,24 @@ export async function measure(session: Session, names: readonly string[]): Promi
     [names],
   );
   return new Map(rows.map(({ name, bytes }) => [name, bytes ?? 0]));
+}
+
+export interface SharedGrowth {
+  /** Of the catalogues of the whole server, where settings and passwords of roles are. */
+  readonly bytes: number;
+  /** Databases whose tenants are in a transaction that has written there. */
+  readonly writers: readonly string[];
+}
+
+/** A tenant may set any of its settings to a value of megabytes, as often as it likes, and no database grows. */
+export async function observeShared(session: Session): Promise<SharedGrowth> {
+  const [row] = await session.run<{ bytes: number; writers: string[] }>(
+    'observe shared catalogues',
+    `SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relisshared AND relkind = 'r')::float8 AS bytes,
+       array(SELECT DISTINCT a.usename::text FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+             WHERE l.locktype = 'relation' AND l.database = 0 AND l.mode = 'RowExclusiveLock' AND a.usename = a.datname
+             AND l.relation IN (SELECT oid FROM pg_class WHERE relisshared)) AS writers`,
+  );
+  if (row === undefined) throw new Error('an aggregate without a row');
+  return row;
 }

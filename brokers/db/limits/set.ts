@@ -41,7 +41,7 @@ export function setLimits(context: Context, call: Call, capsule: string, wanted:
       session,
       observed.map(({ name }) => name),
     );
-    const usedBytes = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0);
+    const usedBytes = [...sizes.values()].reduce((sum, bytes) => sum + bytes, row.shared);
     // As the next look will have it, which moves the doors; a pause is not over for it.
     const { door } = decideQuota(row, usedBytes, databaseBytes, 0);
     return { databaseBytes, connections, usedBytes, standing: standingOf(door, usedBytes, databaseBytes) };

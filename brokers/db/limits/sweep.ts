@@ -3,12 +3,23 @@ import type { Session } from '@space/broker-kit/postgres';
 import type { Context } from '../operations/context.ts';
 import { doorStatements, END_SESSIONS, within } from '../walls/statements.ts';
 import { type Door, decideQuota, type QuotaState, standingOf } from './quota.ts';
-import { allLimits, type LimitsRow, measure, observeActivity, type Sized, writeUsage } from './rows.ts';
+import {
+  allLimits,
+  type LimitsRow,
+  measure,
+  observeActivity,
+  observeShared,
+  type Sized,
+  writeUsage,
+} from './rows.ts';
 
 /** All are measured as often as this, for what shrinks by itself. */
 const ALL_MS = 600_000;
 /** Smaller changes of what a Capsule holds are not written down. */
 const STEP_BYTES = 2 ** 20;
+
+/** What a Capsule holds, and of that outside of its databases. */
+type Found = Pick<LimitsRow, 'used' | 'shared'>;
 
 interface Known {
   readonly transactions: number;
@@ -21,6 +32,7 @@ interface Known {
  */
 export function sizing(context: Context, now = () => performance.now()): Round {
   let known = new Map<string, Known>();
+  let sharedBytes: number | undefined;
   let measuredAll = Number.NEGATIVE_INFINITY;
 
   async function look(): Promise<void> {
@@ -32,6 +44,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
       age,
       killed,
       sizes,
+      shared,
     } = await context.connections.session(async (session) => {
       const found = await observeActivity(session);
       const grown = found.filter(
@@ -42,11 +55,18 @@ export function sizing(context: Context, now = () => performance.now()): Round {
         databases: found,
         sizes: names.length === 0 ? new Map<string, number>() : await measure(session, names),
         limits: await allLimits(session),
+        shared: await observeShared(session),
         ...(await readServer(session)),
       };
     });
     context.metrics.oldestTransaction.set(age);
     context.metrics.sessionsKilled.set(killed);
+    context.metrics.sharedCatalogues.set(shared.bytes);
+    // Whoever is found writing has written it; several share it.
+    const growth =
+      Math.max(0, shared.bytes - (sharedBytes ?? shared.bytes)) / Math.max(1, shared.writers.length);
+    sharedBytes = shared.bytes;
+    const writers = new Set(shared.writers);
     if (all) measuredAll = now();
     const next = databases.map(({ name, transactions }): [string, Known] => [
       name,
@@ -56,13 +76,17 @@ export function sizing(context: Context, now = () => performance.now()): Round {
     const standings = new Map<string, number>();
     for (const row of limits) {
       const own = databases.filter(({ capsule }) => capsule === row.capsule);
-      const used = own.reduce((sum, { name }) => sum + (known.get(name)?.bytes ?? 0), 0);
+      const wrote = own.filter(({ name }) => writers.has(name)).length;
+      // With its last database go its roles, and what was written about them.
+      const outside = own.length === 0 ? 0 : row.shared + Math.ceil(growth * wrote);
+      const used = own.reduce((sum, { name }) => sum + (known.get(name)?.bytes ?? 0), outside);
+      const found = { used, shared: outside };
       const limit = row.databaseBytes ?? context.databaseBytes;
       const state = decideQuota(row, used, limit, serverNow);
       const standing = standingOf(state.door, used, limit);
       standings.set(standing, (standings.get(standing) ?? 0) + 1);
-      if (isNews(row, used, state) || !stands(context, own, row, state))
-        await settle(context, row, used, state, own).catch((error: unknown) =>
+      if (isNews(row, found, state) || !stands(context, own, row, state))
+        await settle(context, row, found, state, own).catch((error: unknown) =>
           context.log.warn({ capsule: row.capsule, err: error }, 'a quota is not kept yet'),
         );
     }
@@ -84,12 +108,13 @@ async function readServer(session: Session): Promise<{ now: number; age: number;
   return row;
 }
 
-function isNews(row: LimitsRow, used: number, state: QuotaState): boolean {
+function isNews(row: LimitsRow, { used, shared }: Found, state: QuotaState): boolean {
   const step = Math.max(STEP_BYTES, row.used / 100);
   return (
     state.door !== row.door ||
     state.tries !== row.tries ||
     state.ceiling !== row.ceiling ||
+    shared !== row.shared ||
     Math.abs(used - row.used) >= step ||
     (used === 0) !== (row.used === 0)
   );
@@ -109,7 +134,7 @@ const limitOf = (context: Context, row: LimitsRow, door: Door) =>
 async function settle(
   context: Context,
   row: LimitsRow,
-  used: number,
+  found: Found,
   state: QuotaState,
   own: readonly Sized[],
 ): Promise<void> {
@@ -118,7 +143,7 @@ async function settle(
   const tightened = moves && state.door !== 'open';
   const done = await context.connections.transaction(
     async (session) => {
-      const first = await writeUsage(session, row, used, state);
+      const first = await writeUsage(session, row, found, state);
       if (!first || !moves) return first;
       if (tightened) await session.run('end sessions', END_SESSIONS, [names]);
       const open = state.door === 'open' || state.door === 'tidying';
@@ -132,7 +157,7 @@ async function settle(
     },
   );
   if (!done || state.door === row.door) return;
-  const about = { capsule: row.capsule, door: state.door, used_bytes: used };
+  const about = { capsule: row.capsule, door: state.door, used_bytes: found.used };
   if (state.door === 'open') context.log.info(about, 'a Capsule is within its quota again');
   else context.log.warn(about, 'a Capsule is over its quota');
 }

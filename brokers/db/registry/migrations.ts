@@ -66,6 +66,8 @@ ${AUDIT_TABLE}`,
     ceiling bigint NOT NULL DEFAULT 0,
     until_ms bigint NOT NULL DEFAULT 0
   );`,
+  `-- What its tenants wrote into the catalogues of the whole server, which belong to no database.
+  ALTER TABLE broker.capsule_limits ADD COLUMN shared_bytes bigint NOT NULL DEFAULT 0;`,
 ];
 
 /** Brings the registry up to date and returns the installation's random id, which our own names carry. */
