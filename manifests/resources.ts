@@ -16,7 +16,7 @@ export interface CapsuleStatus {
   readonly namespace?: string;
   readonly assistants?: { readonly total: number; readonly ready: number };
   /** Quantities, in coarse steps. */
-  readonly usage?: { readonly database?: string };
+  readonly usage?: { readonly database?: string; readonly storage?: string };
   readonly conditions?: readonly StatusCondition[];
 }
 

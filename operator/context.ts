@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { DatabaseBroker, DatabaseUsage } from './brokers/database.ts';
-import type { ObjectStoreBroker } from './brokers/objects.ts';
+import type { ObjectStoreBroker, ObjectsUsage } from './brokers/objects.ts';
 import type { Usages } from './capsule/usages.ts';
 import type { Finding } from './conditions.ts';
 import type { Gateways } from './egress/gateways.ts';
@@ -57,6 +57,8 @@ export interface Context {
   readonly log: Logger;
   /** What Capsules' databases held when the broker was asked last. */
   readonly databaseUsages: Usages<DatabaseUsage>;
+  /** The same of their objects. */
+  readonly objectUsages: Usages<ObjectsUsage>;
   /** Between two reconciles of an object that nothing has touched. */
   readonly sweepMs: () => number;
 }

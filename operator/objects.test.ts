@@ -20,15 +20,23 @@ let store: Stage;
 let broker: ObjectStoreBroker;
 let space: TestSpace;
 let home: string;
+let usagesAsked = 0;
 
 beforeAll(async () => {
   theatre = await openTheatre();
   store = await setStageOn(theatre.stage.server);
-  broker = objectStoreBroker({
+  const asked = objectStoreBroker({
     url: store.broker.url,
     driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),
     provisionerToken: async () => new Secret(store.mounts.provisioner),
   });
+  broker = {
+    ...asked,
+    usage: (...call) => {
+      usagesAsked += 1;
+      return asked.usage(...call);
+    },
+  };
 });
 afterAll(async () => {
   await store?.close();
@@ -128,6 +136,28 @@ describe('a life with files', () => {
     await eventually(async () => (await status(token, 'big', 'x'.repeat(2_000))) === 507, {
       what: 'a refusal for want of room',
     });
+  });
+
+  test('what is used is told in coarse steps, and asked for when the quota changes, not at each look', async () => {
+    const namespace = await space.settled();
+    const usage = async () => (await space.get<kinds.Capsule>(CAPSULE, home))?.status?.usage?.storage;
+    await eventually(async () => (await usage()) === '0', { what: 'the usage of an empty Capsule' });
+    const before = usagesAsked;
+    const token = await tokenOf(namespace);
+    expect(await status(token, 'big', 'x'.repeat(6 * 2 ** 20))).toBe(200);
+    await space.patch(CAPSULE, home, { spec: { displayName: 'Touched' } });
+    const seen = async () => {
+      const object = await space.get<kinds.Capsule>(CAPSULE, home);
+      return object?.status?.observedGeneration === object?.metadata.generation;
+    };
+    await eventually(seen, { what: 'a look at the Capsule' });
+    expect([usagesAsked, await usage()]).toEqual([before, '0']);
+    await space.patch(CAPSULE, home, { spec: { quota: { storage: '400Mi' } } });
+    // Twentieths of the quota; the broker has taken some ahead, too.
+    await eventually(async () => /^(?:20|40|60|80)Mi$/.test((await usage()) ?? ''), {
+      what: 'the usage of one object',
+    });
+    expect(usagesAsked).toBe(before + 1);
   });
 
   test('a token whose Secret is lost is exchanged, and the old one opens nothing', async () => {

@@ -161,6 +161,7 @@ export function startOperator(options: OperatorOptions): Operator {
     now: () => wireTime(),
     log,
     databaseUsages: new Usages(() => clock.now()),
+    objectUsages: new Usages(() => clock.now()),
     sweepMs: () => SWEEP_MS * (0.8 + 0.4 * clock.random()),
   };
 

@@ -33,7 +33,7 @@ const capsuleStatus: Structural = {
     observedGeneration: integer,
     namespace: text,
     assistants: { type: 'object', properties: { total: integer, ready: integer } },
-    usage: { type: 'object', properties: { database: text } },
+    usage: { type: 'object', properties: { database: text, storage: text } },
     conditions,
   },
 };
@@ -95,6 +95,7 @@ export const KINDS: readonly Kind[] = [
       condition('Sandbox', 'SandboxReady', 'status', true),
       condition('Database', 'DatabaseReady', 'status', true),
       { name: 'Database Used', type: 'string', jsonPath: '.status.usage.database', priority: 1 },
+      { name: 'Storage Used', type: 'string', jsonPath: '.status.usage.storage', priority: 1 },
       age,
       condition('Why', 'Ready', 'message', true),
     ],

@@ -23,8 +23,16 @@ export interface ObjectStoreBroker {
   dropApp(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<void>;
   /** The credential set that the Capsule has selected; undefined is the Space-managed credential. */
   selection(capsule: string, principal: Secret, signal: AbortSignal): Promise<Selection | undefined>;
+  /** What counts against the quota now. */
+  usage(capsule: string, principal: Secret, signal: AbortSignal): Promise<ObjectsUsage>;
   drop(capsule: string, principal: Secret, signal: AbortSignal): Promise<void>;
   finalize(capsule: string, signal: AbortSignal): Promise<void>;
+}
+
+export interface ObjectsUsage {
+  readonly usedBytes: number;
+  /** In force. */
+  readonly limitBytes: number;
 }
 
 export interface ObjectStoreBrokerOptions extends Omit<BrokerOptions, 'broker'> {
@@ -35,6 +43,13 @@ export interface ObjectStoreBrokerOptions extends Omit<BrokerOptions, 'broker'> 
 const Created = z.object({ created: z.boolean(), trace_id: z.string() });
 const Dropped = z.object({ dropped: z.union([z.string(), z.array(z.string())]), trace_id: z.string() });
 const Finalized = z.object({ finalized: z.boolean(), trace_id: z.string() });
+
+const Used = z.object({
+  used_bytes: z.number().int(),
+  quota_bytes: z.number().int(),
+  open_uploads: z.number().int(),
+  trace_id: z.string(),
+});
 
 const Inventory = z.object({
   selected: z.string().nullable(),
@@ -100,6 +115,17 @@ export function objectStoreBroker({
       const set = sets.find(({ set_id }) => set_id === selected);
       if (selected !== null && set === undefined) throw new Error('a set is selected that is not there');
       return set && { setId: set.set_id, generation: set.generation };
+    },
+    async usage(capsule_id, principal, signal) {
+      const { used_bytes, quota_bytes } = await post({
+        operation: 'capsule.usage',
+        path: '/v1/capsules/usage',
+        answer: Used,
+        token: principal,
+        body: { capsule_id },
+        signal,
+      });
+      return { usedBytes: used_bytes, limitBytes: quota_bytes };
     },
     async drop(capsule_id, principal, signal) {
       await post({

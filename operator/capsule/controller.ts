@@ -87,7 +87,10 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     capsuleNamespace(context.names.space, capsule.metadata.name),
     findings,
     signal,
-    database.usage,
+    {
+      ...(database.usage === undefined ? {} : { database: database.usage }),
+      ...(objects?.usage === undefined ? {} : { storage: objects.usage }),
+    },
   );
   const retry = database.retry ?? objects?.retry;
   if (retry) throw retry;

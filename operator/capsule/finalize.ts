@@ -59,6 +59,7 @@ export async function finalizeCapsule(
     if (secret && !retain) await writer.remove(SECRET, secret, signal);
   }
   context.databaseUsages.forget(capsule.metadata.uid ?? '');
+  context.objectUsages.forget(capsule.metadata.uid ?? '');
   await removeFinalizer(writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal);
   const note = retain
     ? 'The Capsule is gone; its data and its principals are kept.'

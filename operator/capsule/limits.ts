@@ -4,11 +4,11 @@ import { type Finding, no, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
+import { coarse, quantity, USAGE_MS } from './coarse.ts';
 import type { DatabaseStep } from './database.ts';
 import { bytesOf } from './quantity.ts';
 
-/** What is heard is believed until the next sweep; where a Capsule is over its quota, for a minute. */
-const USAGE_MS = 420_000;
+/** So long it is believed where a Capsule is over its quota. */
 export const USAGE_SOON_MS = 60_000;
 
 const PROVISIONED = yes('Ready', 'The Capsule is known to the database broker.');
@@ -109,26 +109,4 @@ function judge({ standing, limitBytes }: DatabaseUsage, shown: string): Finding 
         `${held}, and are closed: they went on growing. Raise the quota, then delete.`,
       );
   }
-}
-
-const MEBIBYTE = 2 ** 20;
-/** The status tells usage in steps of a twentieth of the limit, so that it is not written whenever a row is. */
-const STEPS = 20;
-
-function coarse({ usedBytes, limitBytes }: DatabaseUsage, shownBefore: number | undefined): string {
-  const step = Math.max(MEBIBYTE, Math.ceil(limitBytes / STEPS / MEBIBYTE) * MEBIBYTE);
-  const shown = Math.ceil(usedBytes / step) * step;
-  // At the edge of two steps it stays where it is.
-  const near = shownBefore !== undefined && shownBefore % step === 0 && shownBefore - shown === step;
-  return quantity(near && usedBytes > shown - step / 2 ? shownBefore : shown);
-}
-
-function quantity(bytes: number): string {
-  for (const [suffix, size] of [
-    ['Gi', 2 ** 30],
-    ['Mi', MEBIBYTE],
-    ['Ki', 2 ** 10],
-  ] as const)
-    if (bytes >= size && bytes % size === 0) return `${bytes / size}${suffix}`;
-  return String(bytes);
 }

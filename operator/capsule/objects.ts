@@ -1,14 +1,19 @@
+import { BrokerError } from '../brokers/client.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { newCapsulePrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
 import { type Finding, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { type Capsule, SECRET } from '../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../names.ts';
+import type { Secret } from '../secret.ts';
+import { coarse, USAGE_MS } from './coarse.ts';
 import { ensurePrincipal, type PrincipalKind, principalOf } from './principal.ts';
 import { bytesOf } from './quantity.ts';
 
 export interface ObjectStoreStep {
   readonly finding: Finding;
+  /** What counts against its quota, as the status tells it; undefined where nobody could ask. */
+  readonly usage?: string;
   /** A broker's failure: told in the condition, and tried again. */
   readonly retry?: unknown;
 }
@@ -23,7 +28,7 @@ function kindOf(capsule: Capsule): PrincipalKind {
   };
 }
 
-/** The Capsule and its quota are known to the broker; told again when the quota changes, and never else. */
+/** The Capsule and its quota are known to the broker, told again when the quota changes; asked what is used at a sweep. */
 export async function ensureObjectStore(
   context: Context,
   broker: ObjectStoreBroker,
@@ -36,12 +41,17 @@ export async function ensureObjectStore(
   const { secret } = principal;
   const quota = bytesOf(capsule.spec.quota?.storage);
   const wanted = quota === undefined ? 'default' : String(quota);
-  if (secret.metadata.annotations?.[ANNOTATION.provisioned] === wanted) return { finding: PROVISIONED };
+  const told = () => ({ finding: PROVISIONED, ...shownUsage(context, capsule) });
+  if (secret.metadata.annotations?.[ANNOTATION.provisioned] === wanted) {
+    if (mustAsk(context, capsule)) await askUsage(context, broker, capsule, principalOf(secret), signal);
+    return told();
+  }
   try {
     await broker.provision(capsule.metadata.name, principalOf(secret), quota, signal);
     const annotations = { [ANNOTATION.provisioned]: wanted };
     await context.writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
-    return { finding: PROVISIONED };
+    await askUsage(context, broker, capsule, principalOf(secret), signal);
+    return told();
   } catch (error) {
     const { names } = context;
     const { secretName } = kind;
@@ -49,4 +59,35 @@ export async function ensureObjectStore(
     if (!finding) throw error;
     return { finding, retry: error };
   }
+}
+
+/** Between two sweeps nobody is asked, and what an operator before this one told is believed as long. */
+function mustAsk({ objectUsages: usages }: Context, capsule: Capsule): boolean {
+  const { uid = '' } = capsule.metadata;
+  if (usages.isFresh(uid, Number.POSITIVE_INFINITY)) return !usages.isFresh(uid, USAGE_MS);
+  if (capsule.status?.usage?.storage === undefined) return true;
+  usages.note(uid);
+  return false;
+}
+
+/** A broker that is away for a moment changes nothing of what was heard before. */
+async function askUsage(
+  { objectUsages: usages, log }: Context,
+  broker: ObjectStoreBroker,
+  { metadata: { name, uid = '' } }: Capsule,
+  principal: Secret,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    usages.note(uid, await broker.usage(name, principal, signal));
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error;
+    log.debug({ capsule: name, err: error }, 'what the objects take could not be asked');
+    usages.note(uid);
+  }
+}
+
+function shownUsage({ objectUsages }: Context, capsule: Capsule): Pick<ObjectStoreStep, 'usage'> {
+  const usage = objectUsages.last(capsule.metadata.uid ?? '');
+  return usage === undefined ? {} : { usage: coarse(usage, bytesOf(capsule.status?.usage?.storage)) };
 }

@@ -1,8 +1,10 @@
-import type { StatusCondition } from '@space/manifests';
+import type { CapsuleStatus, StatusCondition } from '@space/manifests';
 import { type Finding, toConditions } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { type Assistant, CAPSULE, type Capsule } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
+
+type CapsuleUsage = NonNullable<CapsuleStatus['usage']>;
 
 /** Writes the status when it says something new, and tells in Events what changed. */
 export async function reportCapsule(
@@ -11,22 +13,18 @@ export async function reportCapsule(
   namespace: string | undefined,
   findings: Readonly<Record<string, Finding>>,
   signal: AbortSignal,
-  databaseUsage?: string,
+  usage: CapsuleUsage = {},
 ): Promise<void> {
   const before = capsule.status?.conditions;
+  const known = capsule.status?.usage;
   const assistants = context.stores.assistants.by('capsule', capsule.metadata.name);
   const conditions = toConditions(findings, before, capsule.metadata.generation, context.now);
   const status = {
     observedGeneration: capsule.metadata.generation,
     ...(namespace === undefined ? {} : { namespace }),
-    ...(databaseUsage === undefined && capsule.status?.usage === undefined
+    ...(known === undefined && usage.database === undefined && usage.storage === undefined
       ? {}
-      : {
-          usage: {
-            ...capsule.status?.usage,
-            ...(databaseUsage === undefined ? {} : { database: databaseUsage }),
-          },
-        }),
+      : { usage: { ...known, ...usage } }),
     assistants: { total: assistants.length, ready: assistants.filter(isReady).length },
     conditions,
   };

@@ -73,6 +73,10 @@ export function lifeline(
       alive();
       return objectStore.selection(...args);
     },
+    usage: async (...args) => {
+      alive();
+      return objectStore.usage(...args);
+    },
     drop: (...args) => act('objects drop', () => objectStore.drop(...args)),
     finalize: (...args) => act('objects finalize', () => objectStore.finalize(...args)),
   };

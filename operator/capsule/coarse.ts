@@ -1,0 +1,28 @@
+/** What is heard of usage is believed until the next sweep. */
+export const USAGE_MS = 420_000;
+
+const MEBIBYTE = 2 ** 20;
+/** The status tells usage in steps of a twentieth of the limit, so that it is not written whenever a row is. */
+const STEPS = 20;
+
+/** What is used, as a quantity, in steps; `shownBefore` is what the status says of it. */
+export function coarse(
+  { usedBytes, limitBytes }: { readonly usedBytes: number; readonly limitBytes: number },
+  shownBefore: number | undefined,
+): string {
+  const step = Math.max(MEBIBYTE, Math.ceil(limitBytes / STEPS / MEBIBYTE) * MEBIBYTE);
+  const shown = Math.ceil(usedBytes / step) * step;
+  // At the edge of two steps it stays where it is.
+  const near = shownBefore !== undefined && shownBefore % step === 0 && shownBefore - shown === step;
+  return quantity(near && usedBytes > shown - step / 2 ? shownBefore : shown);
+}
+
+export function quantity(bytes: number): string {
+  for (const [suffix, size] of [
+    ['Gi', 2 ** 30],
+    ['Mi', MEBIBYTE],
+    ['Ki', 2 ** 10],
+  ] as const)
+    if (bytes >= size && bytes % size === 0) return `${bytes / size}${suffix}`;
+  return String(bytes);
+}
