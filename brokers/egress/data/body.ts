@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Problem, type ProblemCode } from '../core/problem.ts';
+import type { ArrivingRequest } from './arriving-request.ts';
 import type { Line } from './record.ts';
 
 /** What Content-Length promises, 0 without one. */
@@ -19,16 +20,15 @@ export interface BodyFlow {
 }
 
 /** The body as it flows, or null; counted, and broken off at the limit or when it stands still. */
-export function bodyOf(request: IncomingMessage, flow: BodyFlow, line: Line): Readable | null {
+export function bodyOf(request: ArrivingRequest, flow: BodyFlow, line: Line): Readable | null {
   return hasBody(request) ? Readable.from(counted(request, flow, line), { objectMode: false }) : null;
 }
 
-async function* counted(request: IncomingMessage, flow: BodyFlow, line: Line): AsyncGenerator<Buffer> {
+async function* counted(request: ArrivingRequest, flow: BodyFlow, line: Line): AsyncGenerator<Buffer> {
   let late: ProblemCode = 'request_timeout';
   const idle = setTimeout(() => flow.onIdle(new Problem(late)), flow.idleMs);
   try {
-    // The caller is still to be told why its body was not taken.
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    for await (const chunk of request.body()) {
       line.bytesOut += chunk.length;
       if (line.bytesOut > flow.limit) throw new Problem('too_large');
       late = 'upstream_timeout';
@@ -51,30 +51,37 @@ export function wholeLength(request: IncomingMessage, limit: number): number {
 }
 
 /** The whole body, of the length that it announced. @throws Problem `invalid_request`, or the signal's reason */
-export function readBody(
-  request: IncomingMessage,
+export async function readBody(
+  request: ArrivingRequest,
   length: number,
   flow: Omit<BodyFlow, 'limit'>,
   signal: AbortSignal,
 ): Promise<Buffer> {
   signal.throwIfAborted();
-  // One piece of memory: a body that comes byte by byte would else cost some hundred bytes for each of its own.
-  const body = Buffer.allocUnsafe(length);
-  let filled = 0;
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  // In one piece, however many it comes in; pages that nothing was written to take no memory yet.
+  const whole = Buffer.allocUnsafeSlow(length);
+  const { promise, reject } = Promise.withResolvers<never>();
   const idle = setTimeout(() => flow.onIdle(new Problem('request_timeout')), flow.idleMs);
-  const onData = (chunk: Buffer) => {
-    filled += chunk.copy(body, filled);
-    idle.refresh();
-  };
-  const onEnd = () => (filled === length ? resolve(body) : onClose());
-  const onClose = () => reject(new Problem('invalid_request'));
   const onAbort = () => reject(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
-  request.on('data', onData).on('end', onEnd).on('close', onClose);
-  return promise.finally(() => {
+  try {
+    await Promise.race([promise, copied(request, whole, () => idle.refresh())]);
+    return whole;
+  } finally {
     clearTimeout(idle);
     signal.removeEventListener('abort', onAbort);
-    request.off('data', onData).off('end', onEnd).off('close', onClose);
-  });
+  }
+}
+
+async function copied(request: ArrivingRequest, whole: Buffer, onPart: () => void): Promise<void> {
+  let at = 0;
+  try {
+    for await (const part of request.body()) {
+      at += part.copy(whole, at);
+      onPart();
+    }
+  } catch (cause) {
+    throw new Problem('invalid_request', { cause });
+  }
+  if (at !== whole.length) throw new Problem('invalid_request');
 }

@@ -16,6 +16,7 @@ import type { Policies } from '../policies/policies.ts';
 import { type Strangers, TurnedAway } from '../policies/strangers.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 import { answer, problemOf } from './answers.ts';
+import type { ArrivingRequest } from './arriving-request.ts';
 import { announcedLength, bodyOf, readBody, wholeLength } from './body.ts';
 import type { ConnectionShares } from './connection-shares.ts';
 import { Ending } from './ending.ts';
@@ -68,7 +69,7 @@ export function serveInput(options: InputOptions) {
   const { policies, strangers, custody, upstreams, limits, usage, record, onOpen } = options;
   const opened = sharedInTurn(({ owner, envelope }: LiveInput) => custody.open(owner, envelope)?.reveal());
 
-  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  return async (request: ArrivingRequest, response: ServerResponse): Promise<void> => {
     const line: Line = {
       traceId: traceIdOf(request.headers.traceparent?.toString()),
       operation: 'input',
@@ -137,7 +138,7 @@ export function serveInput(options: InputOptions) {
 
   async function carry(
     admitted: Admitted,
-    request: IncomingMessage,
+    request: ArrivingRequest,
     response: ServerResponse,
     line: Line,
     ending: Ending,

@@ -1,15 +1,16 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Logger, traceIdOf } from '@space/broker-kit';
 import { Problem, type ProblemCode } from '../core/problem.ts';
 import { answerRaw } from './answers.ts';
+import { ArrivingRequest } from './arriving-request.ts';
 import type { ConnectionShares } from './connection-shares.ts';
 import type { serveInput } from './inputs.ts';
 import type { serveTunnel } from './tunnel.ts';
 
 export interface DataListener {
-  readonly server: Server;
+  readonly server: Server<typeof ArrivingRequest>;
   /** Takes no new work, lets requests and tunnels end and returns when they have. */
   close(): Promise<void>;
 }
@@ -27,6 +28,7 @@ export async function listenForCallers(options: {
 }): Promise<DataListener> {
   const { log, onConnect, onRequest, headMs, shares } = options;
   const server = createServer({
+    IncomingMessage: ArrivingRequest,
     maxHeaderSize: 32 * 1024,
     headersTimeout: headMs,
     // Bodies are bounded by the request's own limits; this ends those that nobody reads.
@@ -58,7 +60,7 @@ export async function listenForCallers(options: {
     socket.destroy();
     return false;
   };
-  const serve = (request: IncomingMessage, response: ServerResponse) => {
+  const serve = (request: ArrivingRequest, response: ServerResponse) => {
     const { socket } = request;
     if (!isNext(socket)) return;
     busy.add(socket);

@@ -1,4 +1,6 @@
 import { connect, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
 import type { DataLimits } from './limits.ts';
@@ -59,6 +61,28 @@ describe('a caller whom no policy knows', () => {
     expect(await turnedAway('pipelined')).toBe(4);
     // One line for the request that was held, and none for those behind it.
     expect(test.log.length).toBeLessThanOrEqual(4);
+  });
+
+  it('keeps the body of one that is held in as much memory as it has bytes', async () => {
+    await start();
+    await test.put({});
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const memory = () => {
+      collect();
+      const { heapUsed, external } = process.memoryUsage();
+      return heapUsed + external;
+    };
+    const before = memory();
+    const head = `POST /i/x/y HTTP/1.1\r\nhost: assistant-egress\r\nauthorization: Bearer ${WRONG}\r\ntransfer-encoding: chunked\r\n\r\n`;
+    const bytes = head + '1\r\na\r\n'.repeat(60_000);
+    const callers = Array.from({ length: 8 }, () => call('127.0.0.2', bytes));
+    await until(async () => expect(await waiting()).toBe(8));
+    // As much as is taken of them is taken when the sockets have stood still.
+    const sent = () => callers.map(({ socket }) => socket.writableLength).join();
+    for (let last = ''; last !== sent(); last = sent())
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(memory() - before).toBeLessThan(40 * 1024 * 1024);
   });
 
   it('is one of a few of its address that are held, and leaves room to those of other addresses', async () => {
