@@ -88,7 +88,9 @@ export async function openContext(
     metrics,
     failpoint,
   };
-  const grants = config.DATA_PLANE_BYOK ? await openGrants(config, context, reach, held) : undefined;
   const shares = createShares(config, metrics);
+  const grants = config.DATA_PLANE_BYOK
+    ? await openGrants(config, context, reach, shares.records, held)
+    : undefined;
   return { context, registry, reseal, managed, nameKey, grants, shares };
 }

@@ -1,4 +1,4 @@
-import type { Logger } from '@space/broker-kit';
+import { type Logger, SharedPlaces } from '@space/broker-kit';
 import type { S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Registry } from './quota/rows.ts';
@@ -81,7 +81,9 @@ export async function abortUnder(registry: Registry, client: S3Client, place: st
   }
 }
 
-/** Only to end some: none is opened. */
+const NONE = new SharedPlaces({ total: 1, perKey: 1 });
+
+/** Only to end some: none is opened, and none listed. */
 function ending(registry: Registry): Pick<Uploads, 'close'> {
-  return createUploads({ registry, most: 0 });
+  return createUploads({ registry, most: 0, records: NONE });
 }

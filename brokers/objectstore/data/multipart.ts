@@ -179,13 +179,10 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
       return end;
     },
     abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(call, at)),
-    listUploads: async ({ tenant }, bucket, { prefix, afterKey, ...page }) => {
+    listUploads: async ({ tenant, signal }, bucket, { prefix, afterKey, ...page }) => {
       const room = tenant.room[bucket];
-      const rows = await uploads.list(room, {
-        ...page,
-        prefix: `${room}${prefix}`,
-        afterKey: `${room}${afterKey}`,
-      });
+      const within = { ...page, prefix: `${room}${prefix}`, afterKey: `${room}${afterKey}` };
+      const rows = await uploads.list(room, within, { place: tenant.place, signal });
       return rows.map(({ key, id, createdAt }) => ({ key: key.slice(room.length), id, createdAt }));
     },
   };

@@ -85,6 +85,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
   const uploads = createUploads({
     registry: connections,
     most: options.openUploads,
+    records: shares.records,
     onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
   });
   const managed = createObjectStore(s3, uploads, { quota, entryBytes });
@@ -98,7 +99,10 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
         tenants,
         store,
         cursors,
-        usage: ({ place, quotaBytes }) => usageOf(connections.lookup, place, quotaBytes),
+        usage: async ({ place, quotaBytes }) => {
+          const back = await shares.records.take(place);
+          return usageOf(connections.lookup, place, quotaBytes).finally(back);
+        },
         s3Credentials: ({ digest }) => {
           const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
           const Expiration = new Date(now().getTime() + CREDENTIALS_MS).toISOString();

@@ -13,6 +13,8 @@ export interface Shares {
   readonly documents: SharedPlaces;
   /** Lists that come from Capsules' own buckets. */
   readonly lists: SharedPlaces;
+  /** Look-ups in the registry of many rows: those who are let in by it have other connections left. */
+  readonly records: SharedPlaces;
   /** Of the processor, for documents in both directions. */
   readonly turns: Turns;
 }
@@ -21,6 +23,8 @@ export interface Shares {
 const OF_FREE = 1 / 4;
 /** In progress, a document takes some MiB at most. */
 const DOCUMENTS = { total: 32, perKey: 2, queued: 512, queuedPerKey: 64 };
+/** Of the four connections for look-ups. */
+const RECORDS = { total: 2, perKey: 1, queued: 512, queuedPerKey: 64 };
 /** Seconds of its share that a Capsule may have saved up. */
 const SAVED_SECONDS = 20;
 
@@ -51,6 +55,7 @@ export function createShares(
     elsewhere: placesOf('own-buckets', requests),
     documents: placesOf('documents', { ...DOCUMENTS, waitMs }),
     lists: placesOf('own-lists', { ...DOCUMENTS, waitMs }),
+    records: placesOf('records', { ...RECORDS, waitMs }),
     turns: new Turns({
       perSecondMs: config.DOCUMENT_MS_PER_SECOND,
       burstMs: SAVED_SECONDS * config.DOCUMENT_MS_PER_SECOND,

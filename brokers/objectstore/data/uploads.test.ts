@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { Secret } from '@space/broker-kit';
+import { Secret, SharedPlaces } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connect, intoDatabase, until } from '../../db/testing/postgres.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
@@ -9,6 +9,8 @@ import { spawnBroker } from '../testing/process.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
 import { createS3Client } from '../upstream/client.ts';
 import { createPool } from '../upstream/pool.ts';
+import type { Registry } from './quota/rows.ts';
+import { createUploads } from './uploads.ts';
 
 const KIB = 1024;
 
@@ -194,4 +196,34 @@ test('an upload that only the S3 server knows, since its broker was killed, is e
   await replica.stop();
   expect(uploadsUpstream().toSorted()).toEqual(all.filter((one) => ![old, young].includes(one)).toSorted());
   expect((await who.call('GET', `/v1/uploads/data/${known.json.upload_id}`)).status).toBe(200);
+});
+
+test('of one Capsule one list of uploads is read from the registry at a time, and others are read beside it', async () => {
+  const reading: { readonly room: string; readonly end: () => void }[] = [];
+  const lookup = {
+    run: (_step: string, _text: string, [room]: readonly unknown[] = []) =>
+      new Promise((resolve) => reading.push({ room: String(room), end: () => resolve([]) })),
+  };
+  const registry = { lookup } as unknown as Registry;
+  const records = new SharedPlaces({ total: 2, perKey: 1, queued: 16, queuedPerKey: 8 });
+  const uploads = createUploads({ registry, most: 1, records });
+  const list = (place: string) =>
+    uploads.list(
+      place,
+      { prefix: '', afterKey: '', afterId: '', limit: 1 },
+      { place, signal: new AbortController().signal },
+    );
+  const greedy = Array.from({ length: 8 }, () => list('greedy'));
+  const quiet = list('quiet');
+  await until(async () => reading.length >= 2, 'both read');
+  expect(reading.map(({ room }) => room)).toEqual(['greedy', 'quiet']);
+  reading[1]?.end();
+  expect(await quiet).toEqual([]);
+  for (let i = 0; i < greedy.length; i += 1) {
+    await until(async () => reading.some(({ room }) => room === 'greedy'), 'the next is read');
+    for (const { end } of reading) end();
+    await greedy[i];
+  }
+  expect(reading).toHaveLength(9);
+  expect([records.taken, records.waiting]).toEqual([0, 0]);
 });

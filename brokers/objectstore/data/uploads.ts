@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ServiceError } from '@space/broker-kit';
+import { ServiceError, type SharedPlaces } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { UNANSWERED_SECONDS } from './quota/allowance.ts';
 import { addDoubt, addWritten, lockUsage, type Registry } from './quota/rows.ts';
@@ -43,6 +43,8 @@ export interface Uploads {
       readonly afterId: string;
       readonly limit: number;
     },
+    /** Whose turn it takes. */
+    who: { readonly place: string; readonly signal: AbortSignal },
   ): Promise<readonly OpenUpload[]>;
   /** Counts a part, stored or (`doubted`) perhaps. */
   addBytes(upload: Upload, bytes: number, doubted: boolean): Promise<void>;
@@ -56,11 +58,13 @@ export interface UploadsOptions {
   readonly most: number;
   /** Those of one credential set, or of the Space-managed credential. */
   readonly credentialSet?: string | null;
+  /** Of lists at one time. */
+  readonly records: Pick<SharedPlaces, 'take'>;
   readonly onRefused?: () => void;
 }
 
 export function createUploads(options: UploadsOptions): Uploads {
-  const { registry, most, credentialSet = null, onRefused = () => undefined } = options;
+  const { registry, most, records, credentialSet = null, onRefused = () => undefined } = options;
 
   async function expectRoom(session: Session, place: string): Promise<void> {
     const [row] = await session.run<{ taken: boolean }>(
@@ -100,15 +104,21 @@ export function createUploads(options: UploadsOptions): Uploads {
       );
       return row;
     },
-    list: (room, { prefix, afterKey, afterId, limit }) =>
-      registry.lookup.run<OpenUpload>(
-        'list uploads',
-        `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload
-         WHERE room = $1 AND starts_with(key, $2) AND (key COLLATE "C", id COLLATE "C") > ($3, $4)
-           AND credential_set IS NOT DISTINCT FROM $6
-         ORDER BY key COLLATE "C", id COLLATE "C" LIMIT $5`,
-        [room, prefix, afterKey, afterId, limit, credentialSet],
-      ),
+    list: async (room, { prefix, afterKey, afterId, limit }, { place, signal }) => {
+      const back = await records.take(place, signal);
+      try {
+        return await registry.lookup.run<OpenUpload>(
+          'list uploads',
+          `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload
+           WHERE room = $1 AND starts_with(key, $2) AND (key COLLATE "C", id COLLATE "C") > ($3, $4)
+             AND credential_set IS NOT DISTINCT FROM $6
+           ORDER BY key COLLATE "C", id COLLATE "C" LIMIT $5`,
+          [room, prefix, afterKey, afterId, limit, credentialSet],
+        );
+      } finally {
+        back();
+      }
+    },
     addBytes: ({ id, place }, bytes, doubted) =>
       registry.transaction(async (session) => {
         await lockUsage(session, place);

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import type { Context } from '../context.ts';
 import type { Reach } from '../credentials/guarded.ts';
 import type { Inventory } from '../custody/inventory.ts';
+import type { Shares } from '../data/shares.ts';
 import type { Call, ObjectStore } from '../data/store.ts';
 import { createObjectStore } from '../data/store.ts';
 import type { Tenant } from '../data/tenants.ts';
@@ -52,12 +53,13 @@ export async function openGrants(
   config: Pick<Config, 'GRANT_KEYS_FILE' | 'OPEN_UPLOADS' | 'S3_LONG_SECONDS'>,
   { connections, custody, space, log }: Pick<Context, 'connections' | 'custody' | 'space' | 'log'>,
   reach: Reach,
+  records: Shares['records'],
   held: Held,
   now: () => Date = () => new Date(),
 ): Promise<OpenGranted> {
   const keys = hold(held, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
   const openUploads = (credentialSet: string) =>
-    createUploads({ registry: connections, most: config.OPEN_UPLOADS, credentialSet });
+    createUploads({ registry: connections, most: config.OPEN_UPLOADS, records, credentialSet });
   const pools = createPools(reach);
   held.closers.push(() => pools.close());
 
