@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
-import { type AddressGuard, dialler } from '@space/broker-kit';
+import { type AddressGuard, dialler, Turns } from '@space/broker-kit';
 import { passedWith } from './core/headers.ts';
 import type { Custody } from './custody.ts';
 import { ConnectionShares } from './data/connection-shares.ts';
@@ -16,6 +16,9 @@ import { createUsage } from './data/usage.ts';
 import { createEgressMetrics, type Operation, type TurnedAwayReason } from './metrics.ts';
 import { Policies } from './policies/policies.ts';
 import { Strangers } from './policies/strangers.ts';
+
+/** Milliseconds of the processor for answers, until what has come meanwhile is heard. */
+const ANSWERS_MS = 1;
 
 export interface GatewayOptions {
   readonly host: string;
@@ -96,6 +99,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       now: options.now ?? Date.now,
       scrubbers: options.scrubbers ?? new Scrubbers(),
       reflections,
+      turns: new Turns({ sliceMs: ANSWERS_MS }),
     }),
   });
   return { instance: randomBytes(16).toString('hex'), policies, reflections, listener, upstreams };

@@ -41,5 +41,6 @@ export { shutDown, stopSignal } from './shutdown.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 export { traceIdOf } from './trace.ts';
+export { Turns } from './turns.ts';
 export { type Round, startUpkeep } from './upkeep.ts';
 export { type Watched, watchFile } from './watched.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
-import { traceIdOf } from '@space/broker-kit';
+import { type Turns, traceIdOf } from '@space/broker-kit';
 import type { SigningProfile } from '@space/manifests';
 import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
 import { requestHeaders } from '../core/headers.ts';
@@ -45,6 +45,8 @@ export interface InputOptions {
   readonly now: () => number;
   readonly scrubbers: ScrubberSource;
   readonly reflections: Reflections;
+  /** Of the processor, for answers; keys are Capsules. */
+  readonly turns: Turns;
 }
 
 /** Where the scrubber of an input's value comes from. */
@@ -199,7 +201,15 @@ export function serveInput(options: InputOptions) {
         headers,
         body,
       },
-      { response, scrubber, line, ending, idleMs: limits.bodyIdleMs, answerMs: limits.answerMs },
+      {
+        response,
+        scrubber,
+        line,
+        ending,
+        idleMs: limits.bodyIdleMs,
+        answerMs: limits.answerMs,
+        inTurn: (act) => void options.turns.run(tenant.capsule, act),
+      },
     );
   }
 }

@@ -7,6 +7,7 @@ import {
   ServiceError,
   type ServiceMetrics,
   type SharedPlaces,
+  type Turns,
 } from '@space/broker-kit';
 import { toServiceError } from '../upstream/errors.ts';
 import type { InTurn } from '../upstream/sinks.ts';
@@ -14,7 +15,6 @@ import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
 import { createPace, DEFAULTS, type PaceOptions, type Slow } from './pace.ts';
 import type { Call } from './store.ts';
 import type { Tenant, Tenants } from './tenants.ts';
-import type { Turns } from './turns.ts';
 
 /** What both protocols ask of the plane. */
 export interface Gate {

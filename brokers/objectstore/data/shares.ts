@@ -1,7 +1,6 @@
-import { SharedPlaces, type ShareRefusal } from '@space/broker-kit';
+import { SharedPlaces, type ShareRefusal, Turns } from '@space/broker-kit';
 import type { Config } from '../config.ts';
 import type { BrokerMetrics } from '../metrics.ts';
-import { Turns } from './turns.ts';
 
 /** What Capsules share in this process, and how much of it one of them may have. Keys are the Capsules' places. */
 export interface Shares {

@@ -52,6 +52,15 @@ describe('turns of the processor', () => {
     await work('greedy', 1);
   });
 
+  it('refuses nobody where there are no shares', async () => {
+    let ms = 0;
+    const turns = new Turns({ used: () => ms, now: () => ms });
+    for (let n = 0; n < 10; n += 1)
+      await turns.run('greedy', () => {
+        ms += 1_000_000;
+      });
+  });
+
   it('ends a document in the middle when the share is used up by another of the same key', async () => {
     const { work } = processor();
     const pieces = await Promise.allSettled(Array.from({ length: 10 }, () => work('greedy', 10)));

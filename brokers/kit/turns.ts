@@ -1,9 +1,10 @@
-import { ServiceError } from '@space/broker-kit';
+import { ServiceError } from './errors.ts';
 
-export interface TurnsOptions {
-  /** Milliseconds of processor that one key may use in each second, and how many it may have saved up. */
-  readonly perSecondMs: number;
-  readonly burstMs: number;
+interface TurnsOptions {
+  /** Milliseconds of processor that one key may use in each second; without, as many as nobody else wants. */
+  readonly perSecondMs?: number;
+  /** How many it may have saved up. */
+  readonly burstMs?: number;
   /** After so many in a row everything else of the process comes first. */
   readonly sliceMs?: number;
   /** Milliseconds of processor that this thread has used, however busy the machine is. */
@@ -21,9 +22,10 @@ interface Budget {
 const SLICE_MS = 2;
 
 /**
- * Processor time for documents, shared by key (a Capsule): each in turn gets a piece of work done, a few pieces between
- * two rounds of the event loop, and who has used up its share is refused until it is filled again. So the longest that
- * a document keeps anybody else waiting is one of its pieces, and a key with many documents waits for itself.
+ * Processor time for documents and bodies, shared by key (a Capsule): each in turn gets a piece of work done, a few
+ * pieces between two rounds of the event loop, and who has used up its share, if there is one, is refused until it is
+ * filled again. So the longest that a key keeps anybody else waiting is one of its pieces, and a key with many documents
+ * waits for itself. Nothing waits while there is nobody else.
  */
 export class Turns {
   readonly #options: Required<TurnsOptions>;
@@ -31,8 +33,10 @@ export class Turns {
   readonly #budgets = new Map<string, Budget>();
   #pumping = false;
 
-  constructor(options: TurnsOptions) {
+  constructor(options: TurnsOptions = {}) {
     this.#options = {
+      perSecondMs: Number.POSITIVE_INFINITY,
+      burstMs: Number.POSITIVE_INFINITY,
       sliceMs: SLICE_MS,
       used: threadMs,
       now: () => performance.now(),
@@ -70,7 +74,8 @@ export class Turns {
   }
 
   #charged<T>(key: string, act: () => T): T {
-    const { used, onWork } = this.#options;
+    const { used, burstMs, onWork } = this.#options;
+    if (burstMs === Number.POSITIVE_INFINITY) return act();
     const budget = this.#budget(key);
     if (budget.left <= 0) throw this.#refuse(budget);
     const before = used();
