@@ -107,6 +107,8 @@ export interface Pod extends KubeObject {
 export interface ContainerStatus {
   readonly name: string;
   readonly ready?: boolean;
+  /** Whether its startup probe has passed. */
+  readonly started?: boolean;
   readonly containerID?: string;
   readonly restartCount?: number;
   readonly state?: {

@@ -8,6 +8,7 @@ import { Usages } from './capsule/usages.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context, Identity, SpaceNames } from './context.ts';
 import { egressGateways } from './egress/gateways.ts';
+import { keepInStep } from './egress/in-step.ts';
 import type { CallReplica } from './egress/replica.ts';
 import { replicasIn } from './egress/replicas.ts';
 import type { GrantKey } from './grants/sign.ts';
@@ -59,6 +60,7 @@ export interface OperatorOptions {
 const CAPSULE_WORKERS = 8;
 const ASSISTANT_WORKERS = 16;
 const PROBE_WORKERS = 4;
+const GATEWAY_WORKERS = 4;
 /** Of them, for what a start or a sweep brings: enough to keep an API server busy, and it still answers others at once. */
 const CAPSULES_LOW = 2;
 const ASSISTANTS_LOW = 4;
@@ -100,11 +102,19 @@ export function startOperator(options: OperatorOptions): Operator {
       observer: metrics.queue('assistant'),
     }),
     probes: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('probe') }),
+    // Nobody gets out through one that is not in step.
+    gateways: new Queue({ clock, longestRetryMs: 5_000, observer: metrics.queue('gateway') }),
   };
-  metrics.watchQueues({ capsule: queues.capsules, assistant: queues.assistants, probe: queues.probes });
+  metrics.watchQueues({
+    capsule: queues.capsules,
+    assistant: queues.assistants,
+    probe: queues.probes,
+    gateway: queues.gateways,
+  });
 
   const triggers = connectTriggers(names.namespace, stores, queues);
   connectProber(stores, queues.probes);
+  const inStep = keepInStep({ clock, queues });
   const reflectors = makeReflectors({
     client: options.client,
     clock,
@@ -202,7 +212,9 @@ export function startOperator(options: OperatorOptions): Operator {
     },
     controllers: [
       controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsule),
-      controller('assistant', queues.assistants, ASSISTANT_WORKERS, reconcileAssistant),
+      // First, so that few Assistants are worked on twice at the start.
+      controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
+      controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),
       controller('probe', queues.probes, PROBE_WORKERS, reconcileProbe),
     ],
   });

@@ -15,6 +15,7 @@ test('news of the gate waits for what users change, and comes in its turn where 
   const queues = {
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
+    gateways: new Queue({ clock: systemClock }),
   };
   const triggers = connectTriggers('home', stores, queues);
   const next = async () => {
@@ -34,6 +35,7 @@ test('news of the gate waits for what users change, and comes in its turn where 
   expect(queues.capsules.depth).toBe(0);
   queues.capsules.close();
   queues.assistants.close();
+  queues.gateways.close();
 });
 
 test('the answer to an own write is as urgent as the run that wrote it, and what a user wishes meanwhile is live', async () => {
@@ -41,6 +43,7 @@ test('the answer to an own write is as urgent as the run that wrote it, and what
   const queues = {
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
+    gateways: new Queue({ clock: systemClock }),
   };
   connectTriggers('home', stores, queues);
   const { capsules } = queues;
@@ -81,4 +84,46 @@ test('the answer to an own write is as urgent as the run that wrote it, and what
   expect(capsules.running('home/b')).toBe('live');
   capsules.close();
   queues.assistants.close();
+  queues.gateways.close();
+});
+
+test('each start of a gateway’s replica puts it to work, ready or not, as soon as it listens', async () => {
+  const stores = makeStores();
+  const queues = {
+    capsules: new Queue({ clock: systemClock }),
+    assistants: new Queue({ clock: systemClock }),
+    gateways: new Queue({ clock: systemClock }),
+  };
+  connectTriggers('home', stores, queues);
+  const { gateways } = queues;
+  const pod = (resourceVersion: string, containerID: string, started: boolean, component = 'egress') => ({
+    metadata: {
+      name: component,
+      namespace: 'services',
+      uid: component,
+      resourceVersion,
+      labels: { [LABEL.component]: component },
+    },
+    status: {
+      phase: 'Running',
+      podIP: '10.0.0.1',
+      conditions: [{ type: 'Ready', status: 'False' }],
+      containerStatuses: [{ name: 'egress', containerID, started }],
+    },
+  });
+  const taken = async () => {
+    const key = await gateways.take();
+    if (key !== undefined) gateways.done(key);
+    return key;
+  };
+  stores.pods.set(pod('1', 'a', false));
+  expect(gateways.depth).toBe(0);
+  stores.pods.set(pod('2', 'a', true));
+  expect(await taken()).toBe('services/egress');
+  stores.pods.set(pod('3', 'a', true));
+  stores.pods.set(pod('4', 'a', true, 'db-broker'));
+  expect(gateways.depth).toBe(0);
+  stores.pods.set(pod('5', 'b', true));
+  expect(await taken()).toBe('services/egress');
+  for (const queue of Object.values(queues)) queue.close();
 });

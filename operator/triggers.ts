@@ -21,7 +21,7 @@ const COUNT_AFTER_MS = 250;
 export function connectTriggers(
   namespace: string,
   stores: Stores,
-  queues: { readonly capsules: Queue; readonly assistants: Queue },
+  queues: { readonly capsules: Queue; readonly assistants: Queue; readonly gateways: Queue },
 ): Triggers {
   const addCapsule = (name: string, priority: Priority) =>
     queues.capsules.add(makeKey(namespace, name), priority);
@@ -99,7 +99,9 @@ export function connectTriggers(
     const pod = change.now ?? change.before;
     if (!pod || !isGateway(pod)) return;
     const [before, now] = [change.before, change.now].map((one) => JSON.stringify(one && replicaOf(one)));
-    if (before !== now) addAssistants(stores.assistants.list(), priorityOf(change));
+    if (before === now) return;
+    queues.gateways.add(change.key, priorityOf(change));
+    addAssistants(stores.assistants.list(), priorityOf(change));
   });
 
   return {

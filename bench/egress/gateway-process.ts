@@ -55,5 +55,6 @@ await gateway.policies.put({
     },
   },
 });
+gateway.policies.markInStep();
 console.log(JSON.stringify({ port: portOf(gateway.listener.server), principal }));
 process.stdin.resume().on('end', () => process.exit(0));

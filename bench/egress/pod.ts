@@ -123,7 +123,7 @@ async function admit(control: string, provisioner: string, admission: Admission)
       body: JSON.stringify(body),
     });
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as { readonly envelope: string };
+    return (await response.json()) as { readonly envelope: string; readonly instance: string };
   };
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
   const { capsule, principal, address, routes, value } = admission;
@@ -135,7 +135,7 @@ async function admit(control: string, provisioner: string, admission: Admission)
     definition,
     value,
   });
-  await post('/v1/policies/put', {
+  const { instance } = await post('/v1/policies/put', {
     ...assistant,
     generation: 1,
     revision: sha256(capsule),
@@ -144,4 +144,6 @@ async function admit(control: string, provisioner: string, admission: Admission)
     allowed_hosts: [HOST],
     stored_inputs: { bank: { definition, envelope } },
   } satisfies PolicyPut);
+  // Whom it does not know now is nobody.
+  await post('/v1/replicas/in-step', { instance });
 }

@@ -124,6 +124,17 @@ export const CONTRACT = {
       .refine((input) => valueFault(input.definition, input.value) === undefined, 'not a fit value'),
     response: z.strictObject({ envelope, trace_id: traceId }),
   },
+  'replica.state': {
+    path: '/v1/replicas/state',
+    request: z.strictObject({}),
+    response: z.strictObject({ in_step: z.boolean(), instance, trace_id: traceId }),
+  },
+  'replica.in_step': {
+    path: '/v1/replicas/in-step',
+    /** The start that was told of every Assistant: a later one was not. */
+    request: z.strictObject({ instance }),
+    response: z.strictObject({ instance, trace_id: traceId }),
+  },
 } as const satisfies Record<string, { path: `/v1/${string}`; request: z.ZodType; response: z.ZodType }>;
 
 export type OperationName = keyof typeof CONTRACT;

@@ -57,6 +57,12 @@ export function createControl(options: ControlOptions): Edge<'operator'> {
     'input.seal': async ({ input, definition, value, ...assistant }) => ({
       envelope: await custody.seal(ownerOf(assistant, input, definition), new Secret(value)),
     }),
+    'replica.state': async () => ({ in_step: policies.inStep, instance }),
+    'replica.in_step': async (request) => {
+      if (request.instance !== instance) throw new ServiceError('conflict', 'another start of the replica');
+      policies.markInStep();
+      return { instance };
+    },
   };
   const authenticate = async (token: Secret<string> | undefined) =>
     isProvisioner(tokens.current(), token) ? ('operator' as const) : undefined;
@@ -100,8 +106,10 @@ export function createControl(options: ControlOptions): Edge<'operator'> {
     const parsed = CONTRACT[name].request.safeParse(body);
     if (!parsed.success) throw new ServiceError('invalid_request', 'not the schema of this operation');
     const input = parsed.data as RequestOf<Name>;
-    notes['capsule'] = input.capsule_id;
-    notes['app'] = input.app_id;
+    if ('capsule_id' in input) {
+      notes['capsule'] = input.capsule_id;
+      notes['app'] = input.app_id;
+    }
     if ('revision' in input) notes['revision'] = input.revision;
     return JSON.stringify({ ...(await handlers[name](input)), trace_id: traceId });
   }

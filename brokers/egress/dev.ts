@@ -102,6 +102,7 @@ async function start() {
     stored_inputs: Object.fromEntries(await Promise.all(inputs)),
   });
   await gateway.policies.put(put);
+  gateway.policies.markInStep();
   const at = `127.0.0.1:${portOf(gateway.listener.server)}`;
   const ready = {
     service: 'egress',

@@ -55,6 +55,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     policies: policies.size,
     connections: shares.open,
     waiting: strangers.waiting,
+    inStep: policies.inStep,
   }));
   const dial = dialler({ resolve: options.resolve, guard: options.guard, connectMs: limits.connectMs });
   const upstreams = createUpstreams({ dialler: dial, limits, authorities: options.authorities });

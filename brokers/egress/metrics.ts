@@ -39,6 +39,8 @@ export interface EgressState {
   readonly connections: number;
   /** Callers that wait for a policy. */
   readonly waiting: number;
+  /** Whether it was told of every Assistant. */
+  readonly inStep: boolean;
 }
 
 export function createEgressMetrics(registry: Registry, state: () => EgressState): EgressMetrics {
@@ -62,6 +64,11 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
     'space_egress_waiting',
     'Callers that wait now for a policy, or for their refusal.',
     ({ waiting }) => waiting,
+  );
+  gauge(
+    'space_egress_in_step',
+    'Whether this replica was told of every Assistant (1), or asks whom it does not know to come again (0).',
+    ({ inStep }) => Number(inStep),
   );
   const bytes = { connect: { out: 0, in: 0 }, input: { out: 0, in: 0 } };
   const open = { connect: 0, input: 0 };

@@ -180,12 +180,29 @@ describe('the operator’s side of a replica', () => {
 });
 
 describe('a replica’s process', () => {
-  it('is healthy while it refuses strangers', async () => {
+  it('is healthy once it is in step, and refuses strangers', async () => {
     const env = {
       ...process.env,
       CONTROL_PORT: String(service.controlPort),
       DATA_PORT: String(service.dataPort),
     };
+    await expect(run(process.execPath, [join(import.meta.dirname, 'health.ts')], { env })).rejects.toThrow(
+      'not refused',
+    );
+    const state = await post('/v1/replicas/state', {});
+    expect(state).toMatchObject({ status: 200, body: { in_step: false } });
+    // Somebody means another start of it, of which this one knows nothing.
+    expect(await post('/v1/replicas/in-step', { instance: 'a'.repeat(32) })).toMatchObject({
+      status: 409,
+      body: { error: { code: 'conflict' } },
+    });
+    expect(await post('/v1/replicas/state', {})).toMatchObject({ body: { in_step: false } });
+    const { instance } = state.body;
+    expect(await post('/v1/replicas/in-step', { instance })).toMatchObject({
+      status: 200,
+      body: { instance },
+    });
+    expect(await post('/v1/replicas/state', {})).toMatchObject({ body: { in_step: true, instance } });
     await run(process.execPath, [join(import.meta.dirname, 'health.ts')], { env });
     await expect(
       run(process.execPath, [join(import.meta.dirname, 'health.ts')], {

@@ -194,6 +194,19 @@ describe('the chart', () => {
     expect(() => readConfig({ ...environment, CAPSULE_TUNNELS: '1025' })).toThrow('CAPSULE_TUNNELS');
   });
 
+  it('asks often whether the gateway may serve, as it waits for the operator, and longer than a refusal is held back', () => {
+    const gateway = objects.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'platform-assistant-egress',
+    );
+    const { readinessProbe, startupProbe, livenessProbe } =
+      gateway?.['spec'].template.spec.containers[0] ?? {};
+    expect(readinessProbe.exec.command).toEqual(['node', '/app/health.mjs']);
+    expect(readinessProbe.periodSeconds).toBeLessThanOrEqual(10);
+    expect(readinessProbe.timeoutSeconds).toBeGreaterThanOrEqual(15);
+    // The operator speaks to it once it has started, and without it it must not be restarted.
+    for (const probe of [startupProbe, livenessProbe]) expect(probe.httpGet.path).toBe('/healthz');
+  });
+
   it('refuses a default quota that is larger than the disk of all Capsules, and says both', async () => {
     const environment = (all: readonly KubeObject[]) => {
       const broker = all.find(

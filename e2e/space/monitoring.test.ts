@@ -90,7 +90,7 @@ describe('the dashboard', () => {
     runtimeMetrics(registry).watchQueues({});
     createBrokerMetrics(registry, () => 0);
     createObjectStoreMetrics(registry, () => 0);
-    createEgressMetrics(registry, () => ({ policies: 1, connections: 1, waiting: 0 }));
+    createEgressMetrics(registry, () => ({ policies: 1, connections: 1, waiting: 0, inStep: true }));
     countTlsExpiry(registry, { current: () => ({ cert: '', key: new Secret('') }) });
     const known = new Set(registry.getMetricsAsArray().map(({ name }) => name));
     const asked = [await readFile(rules, 'utf8'), ...expressions()].flatMap(

@@ -55,6 +55,20 @@ export interface Gateways {
     value: Secret,
     signal: AbortSignal,
   ): Promise<string>;
+  /** Of which start a replica is, and whether it knows that it was told of every Assistant. @throws ReplicaError */
+  stateOf(replica: Replica, signal: AbortSignal): Promise<ReplicaState>;
+  /** Tells this very start that it was told of every Assistant. @throws ReplicaError */
+  markInStep(replica: Replica, instance: string, signal: AbortSignal): Promise<void>;
+  /** Whether a replica took, or refused for good, what it was last told of an Assistant; undefined if nothing was. */
+  heard(replica: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>): boolean | undefined;
+  /** It is another start than was thought, and is told everything again. */
+  forget(replica: Pick<Replica, 'key'>): void;
+}
+
+interface ReplicaState {
+  readonly inStep: boolean;
+  /** Random for each start. */
+  readonly instance: string;
 }
 
 const Put = z.object({
@@ -64,13 +78,24 @@ const Put = z.object({
 });
 const Done = z.object({ instance: z.string() });
 const Suspended = z.object({ suspended: z.array(z.string()) });
+const State = z.object({ in_step: z.boolean(), instance: z.string() });
 const Sealed = z.object({ envelope: z.string().min(1) });
+
+/** What a replica would say again however often it is asked: the fault is the one Assistant's. */
+const REFUSALS = new Set(['conflict', 'invalid_request', 'stale_generation', 'too_large']);
 
 const NOTHING = { reentry: [], resealed: {} };
 
 export function egressGateways(replicas: () => readonly Replica[], call: CallReplica): Gateways {
   /** By the replica's start, then by Assistant: what it has, as a digest, and what it said to that. */
   const told = new Map<string, Map<string, Told>>();
+  /** The same of what it said at all. */
+  const heard = new Map<string, Map<string, boolean>>();
+  const of = <T>(all: Map<string, Map<string, T>>, key: string) => {
+    const known = all.get(key) ?? new Map<string, T>();
+    all.set(key, known);
+    return known;
+  };
 
   async function tellAll<T>(
     about: About,
@@ -79,12 +104,13 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
     outcomeOf: (answer: T) => Pick<Told, 'reentry' | 'resealed'>,
   ): Promise<Acknowledged> {
     const now = replicas();
-    for (const key of told.keys()) if (!now.some((replica) => replica.key === key)) told.delete(key);
-    const tenant = `${about.capsule_id}/${about.app_id}`;
+    for (const known of [told, heard])
+      for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
+    const tenant = tenantOf(about);
     const outcomes = await Promise.all(
       now.map(async (replica) => {
-        const had = told.get(replica.key) ?? new Map<string, Told>();
-        told.set(replica.key, had);
+        const had = of(told, replica.key);
+        const answered = of(heard, replica.key);
         const known = had.get(tenant);
         if (known?.digest === digest) return { replica, outcome: known };
         // While it is being told, what it has is not known.
@@ -92,8 +118,10 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
         try {
           const outcome = { digest, ...outcomeOf(await tell(replica)) };
           had.set(tenant, outcome);
+          answered.set(tenant, true);
           return { replica, outcome };
         } catch (problem) {
+          answered.set(tenant, problem instanceof ReplicaError && REFUSALS.has(problem.code));
           return { replica, problem };
         }
       }),
@@ -157,8 +185,23 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
       const body = { ...about, value: value.reveal() };
       return (await call(replica, 'input.seal', '/v1/inputs/seal', body, Sealed, signal)).envelope;
     },
+    async stateOf(replica, signal) {
+      const path = '/v1/replicas/state';
+      const { in_step, instance } = await call(replica, 'replica.state', path, {}, State, signal);
+      return { inStep: in_step, instance };
+    },
+    async markInStep(replica, instance, signal) {
+      await call(replica, 'replica.in_step', '/v1/replicas/in-step', { instance }, Done, signal);
+    },
+    heard: ({ key }, about) => heard.get(key)?.get(tenantOf(about)),
+    forget({ key }) {
+      told.delete(key);
+      heard.delete(key);
+    },
   };
 }
+
+const tenantOf = ({ capsule_id, app_id }: Pick<About, 'capsule_id' | 'app_id'>) => `${capsule_id}/${app_id}`;
 
 interface Told extends Pick<Acknowledged, 'reentry' | 'resealed'> {
   readonly digest: string;

@@ -14,10 +14,11 @@ export function replicasIn(stores: Pick<Stores, 'pods'>, names: SpaceNames): rea
     .flatMap((pod) => replicaOf(pod) ?? []);
 }
 
-/** One that has no address yet, or has ended, is none. */
+/** One that has no address yet, has ended or does not listen yet is none. It need not be ready: that waits for us. */
 export function replicaOf(pod: Pod): Replica | undefined {
   const address = pod.status?.podIP;
   if (address === undefined || pod.status?.phase !== 'Running') return undefined;
+  if (pod.status.containerStatuses?.some(({ started }) => started === false)) return undefined;
   const ready = pod.status.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
   const start = pod.status.containerStatuses?.map(({ containerID = '' }) => containerID).join();
   return {

@@ -105,20 +105,21 @@ async function startReplica(): Promise<Service> {
 }
 
 /** One more replica: a process of the gateway, and the pod by which the operator finds it. */
-async function addReplica(): Promise<string> {
+async function addReplica(ready = true): Promise<string> {
   const at = replicas.push(await startReplica());
   const name = `egress-${at}`;
   await make(POD, { metadata: named(name), spec: { containers: [{ name: 'egress', image: 'x' }] } });
-  await started(name, 'containerd://1', `127.0.0.${10 + at}`);
+  await started(name, 'containerd://1', `127.0.0.${10 + at}`, ready);
   return name;
 }
 
-async function started(name: string, containerID: string, podIP: string): Promise<void> {
+async function started(name: string, containerID: string, podIP: string, ready = true): Promise<void> {
   const container = {
     name: 'egress',
     image: '',
     imageID: '',
-    ready: true,
+    ready,
+    started: true,
     restartCount: 0,
     containerID,
     state: { running: {} },
@@ -132,7 +133,7 @@ async function started(name: string, containerID: string, podIP: string): Promis
         phase: 'Running',
         podIP,
         podIPs: [{ ip: podIP }],
-        conditions: [{ type: 'Ready', status: 'True' }],
+        conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }],
         containerStatuses: [container],
       },
     },
@@ -149,7 +150,16 @@ function keep(primary: string, ...others: readonly string[]): void {
 /** How the gateway answers the Assistant's own principal for a CONNECT. */
 async function connectTo(host: string, at = 0): Promise<string> {
   const secret = await space.get<kinds.SecretObject>(SECRET, 'ledger-egress', space.namespaceOf(home));
-  const principal = Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString();
+  return codeFor(Buffer.from(secret?.data?.['EGRESS_TOKEN'] ?? '', 'base64').toString(), host, at);
+}
+
+/** How it answers one whom it does not know. */
+const strangerIs = (code: string, at = 0) =>
+  eventually(async () => (await codeFor(newToken('egr').reveal(), 'a.org', at)) === code, {
+    what: `a stranger is ${code}`,
+  });
+
+async function codeFor(principal: string, host: string, at: number): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
     const socket = connect(replicas[at]?.dataPort ?? 1, '127.0.0.1');
@@ -442,4 +452,55 @@ test('a replica that could not be told to narrow is told as soon as it can be', 
   cut = false;
   await settles('api.bank.org', 'host_denied');
   expect(replicas[0]).toBe(replica);
+});
+
+test('a replica is in step before it is ready, with no Assistant at all', async () => {
+  await addReplica(false);
+  await strangerIs('forbidden');
+  expect(calls).toEqual(['replica.state', 'replica.in_step']);
+});
+
+test('a replica that starts anew has every policy before it is in step, whatever is wrong with some Assistants', async () => {
+  const name = await addReplica();
+  await space.assistant('ledger', { capsule: home, manifest: outside({ allowed_hosts: ['api.bank.org'] }) });
+  await space.assistant('bad', {
+    capsule: home,
+    manifest: manifest('bad', { network: { allowed_hosts: ['*.bank.org'] } }),
+  });
+  await space.assistant('unbound', {
+    capsule: home,
+    manifest: manifest('unbound', { network: { allowed_hosts: [] }, stored_inputs: { bank: INPUT } }),
+  });
+  await space.assistant('asleep', {
+    capsule: home,
+    suspend: true,
+    manifest: manifest('asleep', { network: { allowed_hosts: ['a.org'] } }),
+  });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  await space.becomes(ASSISTANT, 'unbound', 'InputsBound', 'False InputsMissing');
+  await replicas[0]?.stop();
+  replicas[0] = await startReplica();
+  calls.length = 0;
+  await started(name, 'containerd://2', '127.0.0.11', false);
+  await strangerIs('forbidden');
+  const first = calls.slice(0, calls.indexOf('replica.in_step'));
+  expect(first).toContain('policy.put');
+  expect(await connectTo('api.bank.org')).toBe('upstream_failed');
+});
+
+test('a replica that starts while there is no operator asks its callers to wait for one', async () => {
+  await space.assistant('ledger', { capsule: home, manifest: outside({ allowed_hosts: ['api.bank.org'] }) });
+  const name = await addReplica();
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  await space.stop();
+  await replicas[0]?.stop();
+  replicas[0] = await startReplica();
+  await started(name, 'containerd://2', '127.0.0.11', false);
+  await strangerIs('unavailable');
+  expect(await connectTo('api.bank.org')).toBe('unavailable');
+  calls.length = 0;
+  await space.start({ callReplica });
+  await strangerIs('forbidden');
+  expect(calls.indexOf('policy.put')).toBeLessThan(calls.indexOf('replica.in_step'));
+  expect(await connectTo('api.bank.org')).toBe('upstream_failed');
 });

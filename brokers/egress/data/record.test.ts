@@ -6,7 +6,12 @@ import { type Line, recorder } from './record.ts';
 
 it('what was recorded is counted once, however often somebody looks', async () => {
   const registry = new Registry();
-  const metrics = createEgressMetrics(registry, () => ({ policies: 1, connections: 1, waiting: 0 }));
+  const metrics = createEgressMetrics(registry, () => ({
+    policies: 1,
+    connections: 1,
+    waiting: 0,
+    inStep: true,
+  }));
   const lines: string[] = [];
   const log = createLogger({
     service: 'egress',

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { Problem } from '../core/problem.ts';
 import { type Policies, plainAddress } from './policies.ts';
 import type { Strangers } from './strangers.ts';
 import type { Tenant } from './tenant.ts';
@@ -9,12 +10,16 @@ export interface Caller {
   readonly stays: () => boolean;
 }
 
+/** Seconds after which a replica that is not in step may know whom it does not know now. */
+const NOT_IN_STEP_AGAIN = 5;
+
 /**
  * Who calls: the principal in the headers and the address that the connection has must be the same Assistant's. Pods
  * begin to speak a moment before the operator can have told their address, so a refusal is held back for a while; all
  * refusals of well-formed principals are, and so tell nobody which half was wrong.
  *
  * @throws TurnedAway when the address has too many calls that wait, or was refused too often
+ * @throws Problem while the replica may only not have been told of the caller yet
  */
 export async function identify(
   policies: Policies,
@@ -46,7 +51,10 @@ export async function identify(
     if (caller !== undefined) resolve(caller);
   });
   try {
-    return await promise;
+    const caller = await promise;
+    if (caller === undefined && !policies.inStep)
+      throw new Problem('unavailable', { retryAfter: NOT_IN_STEP_AGAIN });
+    return caller;
   } finally {
     clearTimeout(timer);
     unwatch();

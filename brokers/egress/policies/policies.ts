@@ -21,6 +21,7 @@ export class Policies {
   readonly #watchers = new Set<() => void>();
   /** Numbers messages as they come; of each Assistant the last that took effect. */
   #puts = 0;
+  #inStep = false;
   readonly #newest = new WeakMap<Tenant, number>();
 
   constructor(custody: Custody) {
@@ -35,6 +36,16 @@ export class Policies {
 
   get size(): number {
     return this.#tenants.size;
+  }
+
+  /** Whether whom it does not know is nobody's Assistant: until then it may only not have been told yet. */
+  get inStep(): boolean {
+    return this.#inStep;
+  }
+
+  /** It was told of every Assistant that there was when it started. */
+  markInStep(): void {
+    this.#inStep = true;
   }
 
   /** Who has this principal (hex SHA-256) and calls from this address. */

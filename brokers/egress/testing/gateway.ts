@@ -56,6 +56,8 @@ export async function makeGateway(options: {
   readonly authorities?: string;
   readonly limits?: Partial<DataLimits>;
   readonly now?: () => number;
+  /** `false`: as it is at its start, when it may not know every Assistant yet. */
+  readonly inStep?: boolean;
 }): Promise<TestGateway> {
   const log: string[] = [];
   const ring = passingKeyring();
@@ -90,6 +92,7 @@ export async function makeGateway(options: {
     }),
     ...(options.now ? { now: options.now } : {}),
   });
+  if (options.inStep !== false) gateway.policies.markInStep();
   const port = portOf(gateway.listener.server);
   const principal = newToken('egr').reveal();
   const assistant = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' };

@@ -1,0 +1,146 @@
+import { isTrue } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import type { Clock } from '../runtime/clock.ts';
+import type { Result } from '../runtime/controller.ts';
+import { type Key, keyOf } from '../runtime/objects.ts';
+import type { Queue } from '../runtime/queue.ts';
+import { claimedId } from '../stores.ts';
+import type { Replica } from './replica.ts';
+import { isGateway, replicaOf } from './replicas.ts';
+
+/** How long Assistants that cannot be worked on hold up a replica that was told of all others, and how often they are tried. */
+const PATIENCE_MS = 60_000;
+const AGAIN_MS = 2_000;
+
+/** What is known of one start of a replica that is not in step yet. */
+interface Start {
+  readonly pod: Key;
+  readonly instance: string;
+  readonly since: number;
+  /** Assistants that it was not told of, of those that there were when it was seen; undefined until they are counted. */
+  left?: { untried: Set<Key>; tried: Set<Key> };
+  /** When none was untried any more. */
+  triedAt?: number;
+}
+
+type Reconcile = (context: Context, key: Key, signal: AbortSignal) => Promise<Result>;
+
+interface InStepOptions {
+  readonly clock: Clock;
+  readonly queues: { readonly assistants: Queue; readonly gateways: Queue };
+}
+
+/**
+ * Replicas start with no policy, and until they are told that they are in step they ask whom they do not know to come
+ * again. That is when each Assistant there was has been worked on since the replica answered first, or nothing more
+ * came of it for a while that the replica is not to blame for.
+ */
+export function keepInStep({ clock, queues: { assistants, gateways } }: InStepOptions) {
+  const starts = new Map<Replica['key'], Start>();
+
+  /** Of the pod of a replica. */
+  const reconcile: Reconcile = async (context, key, signal) => {
+    const { stores, names } = context;
+    const pod = stores.pods.get(key);
+    const found =
+      pod &&
+      isGateway(pod) &&
+      pod.metadata.namespace === names.servicesNamespace &&
+      !pod.metadata.deletionTimestamp;
+    const replica = found ? replicaOf(pod) : undefined;
+    for (const [at, { pod }] of starts) if (pod === key && at !== replica?.key) starts.delete(at);
+    if (!replica) return {};
+    let start = starts.get(replica.key);
+    if (start === undefined) {
+      const { inStep, instance } = await context.gateways.stateOf(replica, signal);
+      if (inStep) return {};
+      start = { pod: key, instance, since: clock.now() };
+      starts.set(replica.key, start);
+    }
+    const again = waitOf(context, start, gateways.running(key));
+    if (again !== undefined) return again;
+    try {
+      await context.gateways.markInStep(replica, start.instance, signal);
+    } catch (error) {
+      // It may be another one by now: whatever it was told is told again.
+      starts.delete(replica.key);
+      context.gateways.forget(replica);
+      throw error;
+    }
+    // Nothing waits for it any more; its next look asks the replica itself.
+    starts.delete(replica.key);
+    return {};
+  };
+
+  /** Why it is not to be told yet; undefined when it is. */
+  function waitOf(
+    context: Context,
+    start: Start,
+    priority: ReturnType<Queue['running']> = 'low',
+  ): Result | undefined {
+    if (start.left === undefined) {
+      // One that goes is given no policy any more.
+      const staying = context.stores.assistants.list().filter(({ metadata }) => !metadata.deletionTimestamp);
+      const all = staying.map(keyOf);
+      // While it is closed no policy is put, though what runs goes on.
+      const closed = all.length > 0 && !isTrue(context.gate());
+      if (closed && clock.now() - start.since < PATIENCE_MS) return { requeueAfterMs: AGAIN_MS };
+      start.left = { untried: new Set(all), tried: new Set() };
+      for (const key of all) assistants.add(key, priority);
+    }
+    const { untried, tried } = start.left;
+    if (untried.size > 0) return {};
+    if (tried.size === 0) return undefined;
+    start.triedAt ??= clock.now();
+    if (clock.now() - start.triedAt >= PATIENCE_MS) {
+      const some = [...tried].slice(0, 10);
+      context.log.warn(
+        { pod: start.pod, count: tried.size, some },
+        'a replica is in step without some Assistants',
+      );
+      return undefined;
+    }
+    start.left = { untried: tried, tried: new Set() };
+    for (const key of tried) assistants.add(key, 'low');
+    return {};
+  }
+
+  /** Takes down for which replicas an Assistant need not be waited for any more. */
+  const watching =
+    (work: Reconcile): Reconcile =>
+    async (context, key, signal) => {
+      // What began before a replica was seen may not have told it.
+      const open = [...starts].filter(([, { left }]) => left?.untried.has(key) || left?.tried.has(key));
+      let failed = true;
+      try {
+        const result = await work(context, key, signal);
+        failed = false;
+        return result;
+      } finally {
+        for (const [at, start] of open) {
+          const { pod, left } = start;
+          if (!left || starts.get(at) !== start) continue;
+          left.untried.delete(key);
+          left.tried.delete(key);
+          if (!isSettled(context, key, at, failed)) left.tried.add(key);
+          if (left.untried.size === 0) gateways.addAfter(pod, left.tried.size === 0 ? 0 : AGAIN_MS);
+        }
+      }
+    };
+
+  return { reconcile, watching };
+}
+
+/** What the replica said of the Assistant counts; where it was told nothing, that nothing was left to do. */
+function isSettled(
+  { stores, gateways }: Context,
+  key: Key,
+  replica: Replica['key'],
+  failed: boolean,
+): boolean {
+  const assistant = stores.assistants.get(key);
+  if (!assistant || assistant.metadata.deletionTimestamp) return true;
+  const id = assistant.status?.manifest?.id ?? claimedId(assistant);
+  const about = id === undefined ? undefined : { capsule_id: assistant.spec.capsule, app_id: id };
+  return (about && gateways.heard({ key: replica }, about)) ?? !failed;
+}
