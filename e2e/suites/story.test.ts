@@ -75,7 +75,9 @@ describe('the example Assistant', async () => {
       expect([other, code, stderr]).toEqual([
         other,
         2,
-        expect.stringMatching(/permission denied for database|not currently accepting connections/),
+        expect.stringMatching(
+          /no pg_hba.conf entry|permission denied for database|not currently accepting connections/,
+        ),
       ]);
     }
   });
