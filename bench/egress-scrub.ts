@@ -3,7 +3,8 @@ import { createServer, type Server } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import { portOf } from '../brokers/kit/index.ts';
 import { type Ours, startOurs } from './egress/gateway.ts';
-import { setStage } from './egress/stage.ts';
+import { setStage, VALUE } from './egress/stage.ts';
+import { timesOfTexts } from './egress/texts.ts';
 import { quantile, type Report } from './report.ts';
 
 /**
@@ -54,6 +55,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
       'event p50 ms': round2(quantile(delays[name], 0.5)),
       'event p99 ms': round2(quantile(delays[name], 0.99)),
     });
+    const texts = timesOfTexts(VALUE);
     const nsPerByte = (name: keyof typeof samples) =>
       round2(((cpu(samples[name]) - cpu(samples.unscrubbed)) * 1e9) / bytes);
     return {
@@ -66,8 +68,10 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
         clock_scrubbed_over_unscrubbed: round3(clock(samples.scrubbed) / clock(samples.unscrubbed)),
         event_p99_scrubbed_ms: round2(quantile(delays.scrubbed, 0.99)),
         event_p99_unscrubbed_ms: round2(quantile(delays.unscrubbed, 0.99)),
+        ...texts,
       },
       notes: [
+        'text_ns_per_byte_… is the search alone, of texts that repeat more and more of the value: the same for all, or who has texts echoed is told of it.',
         'The worst is a value of 4,091 times the same letter and five others, and a body of this letter alone.',
         'The rates by the clock are those of caller and upstream, too, which are one Node process.',
       ],

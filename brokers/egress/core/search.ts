@@ -16,197 +16,240 @@ interface Scan {
    * ends only ever grow.
    */
   push(piece: Uint8Array, found: Found): void;
-  /** Looks at a byte or along a link so far: at most a few for each byte, whatever the needles and the text. */
-  readonly steps: number;
 }
 
-/** Of the beginnings of needles so many bytes are told apart without the automaton. */
-const WINDOW = 32;
-/** Below that, so many bytes would have to be looked at that it is as well done with all of them. */
-const SHORTEST_SKIPPED = 16;
-/** Bytes that are looked at together: the beginnings of so few needles have them that others are hardly ever met. */
-const LOOK = 8;
-const NONE = 0xffff;
-
 /**
- * Prepares a search over needles of bytes. A state is a beginning of a needle, numbered in the order in which they were
- * put in, so that most have the next number as their only child; the few others are in a map.
- *
- * A needle of n bytes has n - 7 places where eight of them stand together: one of these is met by whoever looks at every
- * (n - 7)th place of the text alone. While no needle is begun only that is done, and most bytes are never looked at.
+ * Prepares a search over needles of bytes. Each byte of a text costs the same looks at the same tables and no branch,
+ * however much of a needle stands before it: who has texts of their own searched could tell the needle by the time
+ * otherwise, one byte after the other. `watch` lets a test count the looks.
  */
-export function compileSearch(needles: readonly Uint8Array[], letters = shuffledLetters()): Search {
-  const shortest = needles.reduce((least, { length }) => Math.min(least, length), Number.POSITIVE_INFINITY);
-  const longest = needles.reduce((most, { length }) => Math.max(most, length), 0);
-  if (needles.length === 0 || shortest === 0 || longest >= NONE) throw new Error('nothing to search for');
-  const step = shortest < SHORTEST_SKIPPED ? 0 : Math.min(WINDOW, shortest) - LOOK + 1;
-  const most = needles.reduce((sum, { length }) => sum + length, 1);
-  /** Letter that leads to the next state, by state. */
-  const next = new Uint16Array(most).fill(NONE);
-  /** Of a needle that ends in a state its length, then the longest that any end of it has. */
-  const longestEnd = new Uint16Array(most);
-  /** By state and letter, children that are not the next state; and which states have such. */
-  const others = new Map<number, number>();
-  const branches = new Uint8Array(most);
-  const fromRoot = new Uint32Array(256);
-  const looks = new Uint8Array(LOOKS / 8);
-
-  let states = 1;
-  const child = (state: number, letter: number): number => {
-    if (state === 0) return fromRoot[letter] as number;
-    if (next[state] === letter) return state + 1;
-    return branches[state] === 0 ? 0 : (others.get(state * 256 + letter) ?? 0);
-  };
-  for (const needle of needles) {
-    let state = 0;
-    needle.forEach((byte, index) => {
-      if (index < step) addLook(looks, lookAt(needle, index));
-      const letter = letters[byte] as number;
-      const known = child(state, letter);
-      if (known === 0) {
-        if (state === 0) fromRoot[letter] = states;
-        else if (states === state + 1) next[state] = letter;
-        else {
-          branches[state] = 1;
-          others.set(state * 256 + letter, states);
-        }
-        states += 1;
-      }
-      state = known === 0 ? states - 1 : known;
-    });
-    longestEnd[state] = needle.length;
-  }
-  const fallback = fallbacks({ states, next, others, fromRoot, child, longestEnd });
+export function compileSearch(
+  needles: readonly Uint8Array[],
+  watch: (tables: Tables) => Tables = (tables) => tables,
+): Search {
+  const total = needles.reduce((sum, { length }) => sum + length, 0);
+  if (needles.length === 0 || needles.some(({ length }) => length === 0 || length > 0xffff))
+    throw new Error('nothing to search for');
+  const own = lettersIn(needles);
+  const trie = trieOf(needles, own, total);
+  const tables: Tables = { letters: own, ...tablesOf(rowsOf(trie), trie) };
+  const bytes = Object.values(tables).reduce((sum, table: Uint8Array) => sum + table.byteLength, 0);
+  const { letters, fromRoot, letterAt, nextAt, longestEnd } = watch(tables);
 
   const begin = (): Scan => {
     let stateBefore = 0;
-    let stepsBefore = 0;
     return {
-      get steps() {
-        return stepsBefore;
-      },
       push(piece, found) {
         // Of this call alone: what a closure shares is far from the processor's registers.
         let state = stateBefore;
-        let steps = 0;
-        const { length } = piece;
-        let at = 0;
-        while (at < length) {
-          let until = length;
-          if (state === 0 && step > 0) {
-            // No needle is begun: those to come begin at `at` or later, and each of them covers one of these places.
-            let sample = at + step - 1;
-            while (sample + LOOK <= length && !hasLook(looks, lookAt(piece, sample))) {
-              sample += step;
-              steps += 1;
-            }
-            at = Math.max(at, sample - step + 1);
-            // The rest is too short for a place, and must be known for the next piece.
-            until = Math.min(length, sample + 1);
-          }
-          for (; at < length && (state !== 0 || at < until); at += 1) {
-            const letter = letters[piece[at] as number] as number;
-            for (;;) {
-              steps += 1;
-              if (state === 0) {
-                state = fromRoot[letter] as number;
-                break;
-              }
-              if (next[state] === letter) {
-                state += 1;
-                break;
-              }
-              const other = branches[state] === 0 ? undefined : others.get(state * 256 + letter);
-              if (other !== undefined) {
-                state = other;
-                break;
-              }
-              state = fallback[state] as number;
-            }
-            const ended = longestEnd[state] as number;
-            if (ended > 0) found(at + 1 - ended, at + 1);
-          }
+        for (let at = 0; at < piece.length; at += 1) {
+          const letter = letters[piece[at] as number] as number;
+          const place = state + letter;
+          /** All ones when the place is this state's, or else none. */
+          const own = (((letterAt[place] as number) ^ letter) - 1) >> 31;
+          state = ((nextAt[place] as number) & own) | ((fromRoot[letter] as number) & ~own);
+          const ended = longestEnd[state] as number;
+          if (ended > 0) found(at + 1 - ended, at + 1);
         }
         stateBefore = state;
-        stepsBefore += steps;
       },
     };
   };
-  const bytes = [next, longestEnd, branches, fromRoot, looks, fallback].reduce(
-    (sum, { byteLength }) => sum + byteLength,
-    0,
-  );
   return { bytes, begin };
 }
 
+/**
+ * A letter for each byte that is in a needle, from 1 on, and 0 for all others. Their order is a new one each time, so
+ * that no table spells a needle: tables are kept for longer than values are.
+ */
+function lettersIn(needles: readonly Uint8Array[]): Uint8Array {
+  const bytes = [...new Set(needles.flatMap((needle) => [...new Set(needle)]))];
+  const random = randomFillSync(new Uint32Array(bytes.length));
+  for (let last = bytes.length - 1; last > 0; last -= 1) {
+    const other = (random[last] as number) % (last + 1);
+    [bytes[last], bytes[other]] = [bytes[other] as number, bytes[last] as number];
+  }
+  if (bytes.length > 255) throw new Error('too many letters to search for');
+  const letters = new Uint8Array(256);
+  bytes.forEach((byte, index) => {
+    letters[byte] = index + 1;
+  });
+  return letters;
+}
+
+/** Beginnings of needles, each a state; 0 is the empty one. Children of a state are a list. */
 interface Trie {
   readonly states: number;
-  readonly next: Uint16Array;
-  readonly others: ReadonlyMap<number, number>;
-  readonly fromRoot: Uint32Array;
-  readonly child: (state: number, letter: number) => number;
+  readonly letter: Uint8Array;
+  readonly firstChild: Int32Array;
+  readonly nextSibling: Int32Array;
+  /** Length of the needle that a state is, or 0; then of the longest that any end of it is. */
   readonly longestEnd: Uint16Array;
 }
 
-/** Of each state the longest end of it that is a state too: where to go on when no child fits. Shorter ones come first. */
-function fallbacks({ states, next, others, fromRoot, child, longestEnd }: Trie): Uint32Array {
-  const fallback = new Uint32Array(states);
-  const branching = new Map<number, { letter: number; to: number }[]>();
-  for (const [key, to] of others) {
-    const from = Math.floor(key / 256);
-    const known = branching.get(from);
-    const edge = { letter: key % 256, to };
-    if (known === undefined) branching.set(from, [edge]);
-    else known.push(edge);
-  }
-  const queue = new Uint32Array(states);
-  let queued = 0;
-  const visit = (parent: number, letter: number, state: number): void => {
-    let end = parent;
-    let shorter = 0;
-    while (end !== 0 && shorter === 0) {
-      end = fallback[end] as number;
-      shorter = child(end, letter);
+function trieOf(needles: readonly Uint8Array[], letters: Uint8Array, total: number): Trie {
+  const letter = new Uint8Array(total + 1);
+  const firstChild = new Int32Array(total + 1);
+  const nextSibling = new Int32Array(total + 1);
+  const longestEnd = new Uint16Array(total + 1);
+  let states = 1;
+  for (const needle of needles) {
+    let state = 0;
+    for (const byte of needle) {
+      const wanted = letters[byte] as number;
+      let child = firstChild[state] as number;
+      while (child !== 0 && letter[child] !== wanted) child = nextSibling[child] as number;
+      if (child === 0) {
+        child = states;
+        states += 1;
+        letter[child] = wanted;
+        nextSibling[child] = firstChild[state] as number;
+        firstChild[state] = child;
+      }
+      state = child;
     }
-    fallback[state] = shorter;
-    if (longestEnd[state] === 0) longestEnd[state] = longestEnd[shorter] as number;
-    queue[queued] = state;
-    queued += 1;
-  };
-  fromRoot.forEach((state, letter) => {
-    if (state !== 0) visit(0, letter, state);
-  });
-  for (let taken = 0; taken < queued; taken += 1) {
-    const state = queue[taken] as number;
-    const letter = next[state] as number;
-    if (letter !== NONE) visit(state, letter, state + 1);
-    for (const edge of branching.get(state) ?? []) visit(state, edge.letter, edge.to);
+    longestEnd[state] = needle.length;
   }
-  return fallback;
+  return { states, letter, firstChild, nextSibling, longestEnd };
 }
 
-/** So many bits, one for all eights of bytes that come out at it. */
-const LOOKS = 65_536;
-const lookAt = (bytes: Uint8Array, at: number): number =>
-  Math.imul(fourAt(bytes, at) ^ Math.imul(fourAt(bytes, at + 4), 0x85ebca6b), 0x9e3779b1) >>> 16;
-const fourAt = (bytes: Uint8Array, at: number): number =>
-  (bytes[at] as number) |
-  ((bytes[at + 1] as number) << 8) |
-  ((bytes[at + 2] as number) << 16) |
-  ((bytes[at + 3] as number) << 24);
-const addLook = (looks: Uint8Array, look: number): void => {
-  looks[look >> 3] = (looks[look >> 3] as number) | (1 << (look & 7));
-};
-const hasLook = (looks: Uint8Array, look: number): boolean =>
-  ((looks[look >> 3] as number) & (1 << (look & 7))) !== 0;
+/**
+ * Where each state goes, by letter, as far as that is not where the root goes with the same letter. These are few: the
+ * children, and for each place of a needle about one beginning more (at most one for every other needle).
+ */
+interface Rows {
+  readonly start: Int32Array;
+  readonly end: Int32Array;
+  readonly letter: number[];
+  readonly to: number[];
+  /** By letter. */
+  readonly root: Int32Array;
+}
 
-/** A letter for each byte, so that no table spells a needle: they are kept for longer than values are. */
-function shuffledLetters(): Uint8Array {
-  const random = randomFillSync(new Uint32Array(256));
-  const letters = Uint8Array.from({ length: 256 }, (_, byte) => byte);
-  for (let last = 255; last > 0; last -= 1) {
-    const other = (random[last] as number) % (last + 1);
-    [letters[last], letters[other]] = [letters[other] as number, letters[last] as number];
+/** Shorter states first, as each one's row is that of its longest end which is a state too, but for its own children. */
+function rowsOf({ states, letter, firstChild, nextSibling, longestEnd }: Trie): Rows {
+  const [start, end, fallback, queue] = [0, 1, 2, 3].map(() => new Int32Array(states)) as [
+    Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array,
+  ];
+  const rows: Rows = { start, end, letter: [], to: [], root: new Int32Array(256) };
+  /** Where the state at hand goes: as the root does, but for what is put here and taken back. */
+  const to = new Int32Array(256);
+  let queued = 0;
+  const visit = (parent: number, onward: (letter: number) => number): void => {
+    for (let child = firstChild[parent] as number; child !== 0; child = nextSibling[child] as number) {
+      const shorter = onward(letter[child] as number);
+      fallback[child] = shorter;
+      if (longestEnd[child] === 0) longestEnd[child] = longestEnd[shorter] as number;
+      queue[queued] = child;
+      queued += 1;
+    }
+  };
+  visit(0, () => 0);
+  for (let child = firstChild[0] as number; child !== 0; child = nextSibling[child] as number)
+    rows.root[letter[child] as number] = child;
+  to.set(rows.root);
+  for (let taken = 0; taken < queued; taken += 1) {
+    const state = queue[taken] as number;
+    const shorter = fallback[state] as number;
+    const [from, until] = [start[shorter] as number, end[shorter] as number];
+    for (let at = from; at < until; at += 1) to[rows.letter[at] as number] = rows.to[at] as number;
+    visit(state, (own) => to[own] as number);
+    start[state] = rows.letter.length;
+    for (let child = firstChild[state] as number; child !== 0; child = nextSibling[child] as number) {
+      rows.letter.push(letter[child] as number);
+      rows.to.push(child);
+      to[letter[child] as number] = 0;
+    }
+    for (let at = from; at < until; at += 1) {
+      const own = rows.letter[at] as number;
+      if (to[own] === 0) continue;
+      rows.letter.push(own);
+      rows.to.push(rows.to[at] as number);
+    }
+    end[state] = rows.letter.length;
+    for (let at = start[state] as number; at < rows.letter.length; at += 1) {
+      const own = rows.letter[at] as number;
+      to[own] = rows.root[own] as number;
+    }
   }
-  return letters;
+  return rows;
+}
+
+/**
+ * All rows in one, laid over each other where one has gaps: a state is the place at which its row begins, and no two
+ * begin at the same, so that a place is a state's own if it has the letter that leads there from it.
+ */
+interface Tables {
+  /** By byte. */
+  readonly letters: Uint8Array;
+  /** By letter. */
+  readonly fromRoot: Int32Array;
+  /** By place. */
+  readonly letterAt: Uint8Array;
+  readonly nextAt: Int32Array;
+  /** By state. */
+  readonly longestEnd: Uint16Array;
+}
+
+/** So many places are tried for a row before those at which trying begins are given up: they have no room left. */
+const TRIES = 16;
+
+function tablesOf(rows: Rows, trie: Trie): Omit<Tables, 'letters'> {
+  const { states } = trie;
+  const place = new Int32Array(states);
+  let letterAt = new Uint8Array(2 * rows.letter.length + ROOM);
+  let isState = new Uint8Array(letterAt.length);
+  isState[0] = 1;
+  let free = 1;
+  let last = 0;
+  for (let state = 1; state < states; state += 1) {
+    const [from, until] = [rows.start[state] as number, rows.end[state] as number];
+    while (letterAt[free] !== 0) free += 1;
+    const first = Math.max(1, free - (until > from ? (rows.letter[from] as number) : 0));
+    let base = first;
+    while (isState[base] === 1 || !hasRoom(letterAt, base, rows.letter, from, until)) base += 1;
+    free += Math.max(0, base - first - TRIES);
+    last = Math.max(last, base);
+    if (last + ROOM > letterAt.length) [letterAt, isState] = [doubled(letterAt), doubled(isState)];
+    place[state] = base;
+    isState[base] = 1;
+    for (let at = from; at < until; at += 1) {
+      const letter = rows.letter[at] as number;
+      letterAt[base + letter] = letter;
+    }
+  }
+  const places = last + ROOM;
+  const nextAt = new Int32Array(places);
+  const longestEnd = new Uint16Array(places);
+  for (let state = 1; state < states; state += 1) {
+    const base = place[state] as number;
+    longestEnd[base] = trie.longestEnd[state] as number;
+    for (let at = rows.start[state] as number; at < (rows.end[state] as number); at += 1)
+      nextAt[base + (rows.letter[at] as number)] = place[rows.to[at] as number] as number;
+  }
+  const fromRoot = rows.root.map((state) => place[state] as number);
+  return { fromRoot, letterAt: letterAt.slice(0, places), nextAt, longestEnd };
+}
+
+/** Behind the last state there is a place for each letter. */
+const ROOM = 512;
+
+function hasRoom(
+  letterAt: Uint8Array,
+  base: number,
+  letters: readonly number[],
+  from: number,
+  until: number,
+): boolean {
+  for (let at = from; at < until; at += 1) if (letterAt[base + (letters[at] as number)] !== 0) return false;
+  return true;
+}
+
+function doubled(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const more = new Uint8Array(2 * bytes.length);
+  more.set(bytes);
+  return more;
 }

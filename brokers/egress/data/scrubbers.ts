@@ -9,19 +9,19 @@ export interface ScrubberLimits {
   readonly bytes: number;
   /** Of one Capsule. */
   readonly capsuleBytes: number;
-  /** Of tables that one Capsule may have made at once, and then each second. A MiB takes some 25 ms. */
+  /** Of tables that one Capsule may have made at once, and then each second. A MiB takes some 50 ms. */
   readonly burstBytes: number;
   readonly bytesPerSecond: number;
   /** How long tables are kept that nobody uses: they know a value, if not in clear. */
   readonly idleMs: number;
 }
 
-/** Of the 384 MiB that the chart gives a replica. Tables of the longest values take some 4 MiB, of usual ones 20 KiB. */
+/** Of the 384 MiB that the chart gives a replica. Tables of the longest values take some 5 MiB, of usual ones 10 KiB. */
 const LIMITS: ScrubberLimits = {
   bytes: 48 * MIB,
   capsuleBytes: 12 * MIB,
-  burstBytes: 8 * MIB,
-  bytesPerSecond: MIB,
+  burstBytes: 6 * MIB,
+  bytesPerSecond: MIB / 2,
   idleMs: 60_000,
 };
 
