@@ -21,7 +21,7 @@ export interface ShareOptions {
 /** Gives a place back; a second call does nothing. */
 export type GiveBack = () => void;
 
-/** Why nobody was let in: the key holds its share, or all places are taken and the wait was over or not possible. */
+/** Why nobody was let in: the key has all that it may have now, or all places are taken, or the wait was over. */
 export type ShareRefusal = 'share' | 'full' | 'timeout';
 
 interface Waiter {
@@ -90,7 +90,7 @@ export class SharedPlaces {
     const holder = this.#holders.get(key);
     const free = this.#isFree(holder) && (holder?.waiting.size ?? 0) === 0;
     if (!free) {
-      this.#onRefusal((holder?.held ?? 0) >= this.#perKey ? 'share' : 'full');
+      this.#onRefusal(this.#refusalOf(holder));
       return undefined;
     }
     return this.#hold(key);
@@ -107,7 +107,7 @@ export class SharedPlaces {
     const holder = this.#holders.get(key) ?? { held: 0, waiting: new Set<Waiter>() };
     if (this.#isFree(holder) && holder.waiting.size === 0) return this.#hold(key);
     if (this.#waiting >= this.#queued || holder.waiting.size >= this.#queuedPerKey)
-      throw this.#refuse(holder.held >= this.#perKey ? 'share' : 'full');
+      throw this.#refuse(this.#refusalOf(holder));
     this.#holders.set(key, holder);
     return this.#wait(key, holder, signal);
   }
@@ -147,6 +147,12 @@ export class SharedPlaces {
     const free = this.#total - this.#taken;
     const held = holder?.held ?? 0;
     return free > 0 && held < this.#perKey && (held === 0 || held < free * this.#ofFree);
+  }
+
+  /** What others could still have is kept from it by its own share alone. */
+  #refusalOf(holder: Holder | undefined): ShareRefusal {
+    const held = holder?.held ?? 0;
+    return held >= this.#perKey || (held > 0 && this.#taken < this.#total) ? 'share' : 'full';
   }
 
   #hold(key: string): GiveBack {

@@ -6,7 +6,7 @@ import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 import type { DataLimits } from './limits.ts';
 
-/** Two Assistants of one Capsule, and one each of two others, as pods with addresses of their own. */
+/** Two Assistants of one Capsule, and one each of three others, as pods with addresses of their own. */
 
 const HOST = 'api.bank.org';
 const NEVER = 60 * 60_000;
@@ -20,6 +20,7 @@ const PODS = {
   garden: { capsule: 'home', address: '127.0.0.3' },
   desk: { capsule: 'office', address: '127.0.0.4' },
   shop: { capsule: 'market', address: '127.0.0.5' },
+  yard: { capsule: 'farm', address: '127.0.0.6' },
 } as const;
 type Pod = keyof typeof PODS;
 const principalOf = (pod: Pod) => `spc_egr_${pod.padEnd(43, 'A')}`;
@@ -129,10 +130,29 @@ describe('requests', () => {
     await answered(next, 200);
   });
 
+  it('of Capsules that take all that they get leave some to whoever comes later', async () => {
+    await start({ requests: 12, capsuleRequests: 8, allRequests: 16 });
+    const most = async (pod: Pod) => {
+      const before = waiting.length;
+      const calls = Array.from({ length: 12 }, () => post(pod, 'key'));
+      await until(() =>
+        expect(waiting.length + calls.filter((one) => one.text !== '').length).toBe(before + 12),
+      );
+      for (const call of calls.filter(({ text }) => text !== '')) await refusedFor(call, 429, 'rate_limited');
+      return waiting.length - before;
+    };
+    expect([await most('ledger'), await most('desk'), await most('shop')]).toEqual([8, 4, 2]);
+    const quiet = post('yard', 'key');
+    await held(15);
+    letGo();
+    await answered(quiet, 200);
+    expect(await refusals()).toEqual({ 'requests share': 4 + 8 + 10 });
+  });
+
   it('of Capsules that together hold all places leave none, until one of them is answered', async () => {
-    await start({ requests: 2, capsuleRequests: 2, allRequests: 4 });
-    for (const pod of ['ledger', 'garden', 'desk', 'desk'] as const) post(pod, 'key');
-    await held(4);
+    await start({ capsuleRequests: 1, allRequests: 2 });
+    for (const pod of ['ledger', 'desk'] as const) post(pod, 'key');
+    await held(2);
     await refusedFor(post('shop', 'key'), 503, 'unavailable');
     expect(await refusals()).toEqual({ 'requests full': 1 });
     letGo();
@@ -157,14 +177,25 @@ describe('tunnels', () => {
     await answered(tunnel('garden'), 200);
   });
 
+  it('of Capsules that take all that they get leave some to whoever comes later', async () => {
+    await start({ tunnels: 8, capsuleTunnels: 8, allTunnels: 16 });
+    const most = async (pod: Pod) => {
+      const calls = Array.from({ length: 12 }, () => tunnel(pod));
+      await until(() => expect(calls.every(({ text }) => text.startsWith('HTTP/1.1 '))).toBe(true));
+      return calls.filter(({ text }) => text.startsWith('HTTP/1.1 200 ')).length;
+    };
+    expect([await most('ledger'), await most('desk'), await most('shop')]).toEqual([8, 4, 2]);
+    await answered(tunnel('yard'), 200);
+  });
+
   it('of Capsules that together hold all places leave none, until one of them ends', async () => {
-    await start({ tunnels: 2, capsuleTunnels: 2, allTunnels: 4 });
-    const tunnels = (['ledger', 'garden', 'desk', 'desk'] as const).map(tunnel);
+    await start({ capsuleTunnels: 1, allTunnels: 2 });
+    const tunnels = (['ledger', 'desk'] as const).map(tunnel);
     for (const one of tunnels) await answered(one, 200);
     await refusedFor(tunnel('shop'), 503, 'unavailable');
     expect(await refusals()).toEqual({ 'tunnels full': 1 });
     tunnels[0]?.socket.destroy();
-    await open('connect', 3);
+    await open('connect', 1);
     await answered(tunnel('shop'), 200);
   });
 });
@@ -172,7 +203,7 @@ describe('tunnels', () => {
 describe('bodies that are signed', () => {
   const KIB = 1024;
   const body = (kib: number) => 'x'.repeat(kib * KIB);
-  const limits = { signedBodyBytes: 64 * KIB, capsuleSignedBytes: 96 * KIB, allSignedBytes: 192 * KIB };
+  const limits = { signedBodyBytes: 64 * KIB, capsuleSignedBytes: 96 * KIB, allSignedBytes: 384 * KIB };
 
   it('of two Assistants of one Capsule have its share of bytes together, and another Capsule is served', async () => {
     await start(limits);
@@ -198,17 +229,33 @@ describe('bodies that are signed', () => {
     expect(await refusals()).toEqual({ 'signedBytes share': 1 });
   });
 
+  it('of Capsules that take all that they get leave some to whoever comes later', async () => {
+    await start({ signedBodyBytes: 64 * KIB, capsuleSignedBytes: 128 * KIB, allSignedBytes: 256 * KIB });
+    for (const [pod, most] of [
+      ['ledger', 8],
+      ['desk', 4],
+      ['shop', 2],
+    ] as const) {
+      const calls = Array.from({ length: 10 }, () => post(pod, 'signed', 'x', 16 * KIB));
+      await until(() => expect(calls.filter(({ text }) => text === '')).toHaveLength(most));
+      for (const call of calls.filter(({ text }) => text !== '')) await refusedFor(call, 429, 'rate_limited');
+    }
+    await open('input', 14);
+    const quiet = post('yard', 'signed', 'x');
+    await held(1);
+    letGo();
+    await answered(quiet, 200);
+  });
+
   it('of Capsules that together hold all bytes leave none, until a caller is gone', async () => {
-    await start(limits);
-    const calls = (['ledger', 'garden', 'desk', 'desk'] as const).map((pod, at) =>
-      post(pod, 'signed', 'x', (at % 2 === 0 ? 64 : 32) * KIB),
-    );
-    await open('input', 4);
+    await start({ signedBodyBytes: 16 * KIB, capsuleSignedBytes: 16 * KIB, allSignedBytes: 32 * KIB });
+    const calls = (['ledger', 'desk'] as const).map((pod) => post(pod, 'signed', 'x', 16 * KIB));
+    await open('input', 2);
     await refusedFor(post('shop', 'signed', 'x'), 503, 'unavailable');
     expect(await refusals()).toEqual({ 'signedBytes full': 1 });
     calls[0]?.socket.destroy();
-    await open('input', 3);
-    const next = post('shop', 'signed', body(64));
+    await open('input', 1);
+    const next = post('shop', 'signed', 'x');
     await held(1);
     letGo();
     await answered(next, 200);

@@ -37,8 +37,9 @@ export function createUsage(
   const rate = new RateLimit({ perSecond: limits.perSecond, burst: limits.burst });
   const open = new WeakMap<Tenant, { tunnels: number; requests: number }>();
   let refusal: ShareRefusal = 'full';
+  // The first Capsule gets its whole share, and each that comes later the same part of what is left: there is some.
   const placesOf = (resource: SharedResource, total: number, perKey: number) =>
-    new SharedPlaces({ total, perKey }, (reason) => {
+    new SharedPlaces({ total, perKey, ofFree: perKey / (total - perKey) }, (reason) => {
       refusal = reason;
       onRefused(resource, reason);
     });
