@@ -5,7 +5,14 @@ import { DRIVER_DIRECTORY } from '../brokers/objectstore/testing/broker.ts';
 import { type Stage, setStageOn } from '../brokers/objectstore/testing/stage.ts';
 import { type ObjectStoreBroker, objectStoreBroker } from './brokers/objects.ts';
 import * as kinds from './kinds.ts';
-import { ANNOTATION, LABEL, objectPrincipalSecretName, workloadObjectsSecretName } from './names.ts';
+import {
+  ANNOTATION,
+  LABEL,
+  objectPrincipalSecretName,
+  principalSecretName,
+  workloadObjectsSecretName,
+} from './names.ts';
+import { pathOf } from './runtime/objects.ts';
 import { Secret } from './secret.ts';
 import { eventually } from './testing/eventually.ts';
 import type { TestSpace } from './testing/space.ts';
@@ -175,6 +182,47 @@ describe('a life with files', () => {
     });
     // The broker lets it end before it answers that the new one has taken its place.
     await eventually(async () => (await status(old, 'a')) === 403, { what: 'the end of the old token' });
+  });
+});
+
+describe('while the gate is closed', () => {
+  test('nothing of a Capsule is provisioned: no quota, no rotation, no lost URL; all of it is when it opens', async () => {
+    await space.settled();
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    const { runtimeClass, handler } = space.names;
+    await space.delete(kinds.RUNTIME_CLASS, runtimeClass);
+    await space.becomes(CAPSULE, home, 'SandboxReady', 'False RuntimeClassNotFound');
+    const provisions = () => space.life.acts.filter((act) => act.includes('provision'));
+    const before = provisions();
+    const principal = await read(principalSecretName(home));
+    await space.patch(SECRET, principalSecretName(home), { data: { 'database-url': null } });
+    await space.patch(CAPSULE, home, {
+      metadata: { annotations: { [ANNOTATION.rotate]: 'now' } },
+      spec: { quota: { storage: '300Mi' } },
+    });
+    const looked = async () => {
+      const object = await space.get<kinds.Capsule>(CAPSULE, home);
+      return object?.status?.observedGeneration === object?.metadata.generation;
+    };
+    await eventually(looked, { what: 'a look at the Capsule' });
+    expect(provisions()).toEqual(before);
+    // What is known to the brokers is so still, and is told as before.
+    expect(await space.condition(CAPSULE, home, 'DatabaseReady')).toBe(READY);
+    expect(await space.condition(CAPSULE, home, 'ObjectStoreReady')).toBe(READY);
+
+    const body = { metadata: { name: runtimeClass }, handler };
+    await theatre.server.client.call({ method: 'POST', path: pathOf(kinds.RUNTIME_CLASS), body });
+    const caughtUp = async () => {
+      const { data, metadata } = (await read(principalSecretName(home))) ?? {};
+      const objects = await read(objectPrincipalSecretName(home));
+      return (
+        data?.['database-url'] !== undefined &&
+        metadata?.annotations?.[ANNOTATION.rotated] === 'now' &&
+        objects?.metadata.annotations?.[ANNOTATION.provisioned] === String(300 * 2 ** 20)
+      );
+    };
+    await eventually(caughtUp, { what: 'what was asked for meanwhile' });
+    expect((await read(principalSecretName(home)))?.data?.['principal']).toBe(principal?.data?.['principal']);
   });
 });
 

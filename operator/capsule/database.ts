@@ -1,10 +1,11 @@
 import { newPrincipal } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
-import type { Finding } from '../conditions.ts';
+import { type Finding, isTrue } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CAPSULE, type Capsule, SECRET } from '../kinds.ts';
 import { principalSecretName } from '../names.ts';
 import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
+import { asBefore } from './decide.ts';
 import { ensureLimits, standing, tellLimits } from './limits.ts';
 import { encode, ensurePrincipal, type PrincipalKind, principalOf } from './principal.ts';
 
@@ -26,6 +27,7 @@ export async function ensureDatabase(
   signal: AbortSignal,
 ): Promise<DatabaseStep> {
   const kind: PrincipalKind = {
+    condition: 'DatabaseReady',
     secretName: principalSecretName(capsule.metadata.name),
     make: newPrincipal,
     forget: { data: { 'database-url': null } },
@@ -40,6 +42,7 @@ export async function ensureDatabase(
       await ensureLimits(context, capsule, secret, signal);
       return standing(context, capsule);
     }
+    if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
     const { name: id } = capsule.metadata;
     const url = encode(await context.database.provision(id, principalOf(secret), signal));
     const told = await tellLimits(context, capsule, signal);

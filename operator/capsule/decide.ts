@@ -1,5 +1,5 @@
 import { isId } from '@space/manifests';
-import { type Finding, no, unknown, yes } from '../conditions.ts';
+import { type Finding, no, type Reason, unknown, yes } from '../conditions.ts';
 import type { Capsule, Namespace, SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
 
@@ -87,5 +87,11 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
 
 /** Of a step that is not taken yet, the step that it waits for. */
 export const waitsFor = (condition: string): Finding => unknown('Waiting', `Waits for ${condition}.`);
+
+/** While the gate is closed a broker is told of nothing new, and what it was told before is so still. */
+export function asBefore(capsule: Capsule, condition: 'DatabaseReady' | 'ObjectStoreReady'): Finding {
+  const known = capsule.status?.conditions?.find(({ type }) => type === condition);
+  return known?.status === 'True' ? yes(known.reason as Reason, known.message) : waitsFor('SandboxReady');
+}
 
 export const SUSPENDED = no('Suspended', 'spec.suspend is true. Set it to false to go on.');

@@ -1,12 +1,13 @@
 import { BrokerError } from '../brokers/client.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import { newCapsulePrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
-import { type Finding, yes } from '../conditions.ts';
+import { type Finding, isTrue, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { type Capsule, SECRET } from '../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../names.ts';
 import type { Secret } from '../secret.ts';
 import { coarse, USAGE_MS } from './coarse.ts';
+import { asBefore } from './decide.ts';
 import { ensurePrincipal, type PrincipalKind, principalOf } from './principal.ts';
 import { bytesOf } from './quantity.ts';
 
@@ -22,6 +23,7 @@ const PROVISIONED = yes('Ready', 'The Capsule is known to the object-storage bro
 
 function kindOf(capsule: Capsule): PrincipalKind {
   return {
+    condition: 'ObjectStoreReady',
     secretName: objectPrincipalSecretName(capsule.metadata.name),
     make: newCapsulePrincipal,
     forget: { annotations: { [ANNOTATION.provisioned]: null } },
@@ -46,6 +48,7 @@ export async function ensureObjectStore(
     if (mustAsk(context, capsule)) await askUsage(context, broker, capsule, principalOf(secret), signal);
     return told();
   }
+  if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
   try {
     await broker.provision(capsule.metadata.name, principalOf(secret), quota, signal);
     const annotations = { [ANNOTATION.provisioned]: wanted };

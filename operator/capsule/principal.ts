@@ -1,13 +1,14 @@
-import type { Finding } from '../conditions.ts';
+import { type Finding, isTrue } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
 import { Secret } from '../secret.ts';
-import { decidePrincipal } from './decide.ts';
+import { asBefore, decidePrincipal } from './decide.ts';
 import { capsuleLabels } from './guardrails.ts';
 
 /** One broker's principal of a Capsule. */
 export interface PrincipalKind {
+  readonly condition: 'DatabaseReady' | 'ObjectStoreReady';
   readonly secretName: string;
   readonly make: () => Secret;
   /** What its Secret forgets when a new Capsule of the name takes it up, so that the broker is asked again. */
@@ -29,6 +30,8 @@ export async function ensurePrincipal(
 ): Promise<{ readonly secret: SecretObject } | { readonly refused: Finding }> {
   let secret = await readSecret(context, context.names.namespace, kind.secretName, signal);
   const { act } = decidePrincipal(capsule, secret);
+  const begins = act === 'create' || act === 'adopt';
+  if (begins && !isTrue(context.gate())) return { refused: asBefore(capsule, kind.condition) };
   if (act === 'create') secret = await createPrincipal(context, capsule, kind, signal);
   if (act === 'adopt' && secret) secret = await adoptPrincipal(context, capsule, kind, secret, signal);
   const verdict = decidePrincipal(capsule, secret);
