@@ -14,6 +14,8 @@ export type Reason =
   | 'Waiting'
   | 'Suspended'
   | 'Deleting'
+  // any write
+  | 'WriteRefused'
   // the sandbox
   | 'SandboxAvailable'
   | 'RuntimeClassNotFound'

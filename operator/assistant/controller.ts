@@ -2,22 +2,23 @@ import { checkManifest, type Manifest, manifestDigest } from '@space/manifests';
 import { type Finding, isTrue, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { compileEgress } from '../egress/compile.ts';
-import { ensureEgress, narrowEgress } from '../egress/step.ts';
+import { type EgressStep, ensureEgress, narrowEgress } from '../egress/step.ts';
 import { GRANTED_MS, UNGRANTED_MS } from '../grants/step.ts';
 import { ASSISTANT, type Assistant, DEPLOYMENT, SERVICE } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
+import { asRefused, told as quoted } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
-import { ApiError } from '../runtime/errors.ts';
+import { WriteRefusedError } from '../runtime/errors.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import { type Key, makeKey } from '../runtime/objects.ts';
 import { together } from '../runtime/together.ts';
-import { claimId, ensureDatabase, LOST_RACE } from './database.ts';
+import { claimId, type DatabaseStep, ensureDatabase, LOST_RACE } from './database.ts';
 import { waitsFor } from './decide.ts';
 import { ensureDocuments, sweepDocuments } from './documents.ts';
 import { finalizeAssistant } from './finalize.ts';
 import { type Gathered, gather } from './gather.ts';
 import { decideWorkload } from './health.ts';
-import { ensureObjects } from './objects.ts';
+import { ensureObjects, type ObjectStoreStep } from './objects.ts';
 import { type Plan, planAssistant } from './plan.ts';
 import { tellWiderPowers, widerPowers } from './powers.ts';
 import { AGAIN_MS, askAgain } from './retry.ts';
@@ -37,17 +38,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   const check = checkManifest(assistant.spec.manifest);
   const facts = await gather(context, assistant, check, signal);
   const plan = planAssistant(facts);
-  if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
-
-  let acted: Acted = {};
-  const untold =
-    check.ok && plan.accepted && !plan.run
-      ? await narrow(context, assistant, check.manifest, plan.suspended, signal)
-      : undefined;
-  if (plan.suspended || mustStop(context, facts)) await scaleToZero(context, facts, signal);
-  else if (!plan.run) acted = { workload: standing(context, facts) };
-  else if (check.ok)
-    acted = await run(context, facts, { names: context.names, assistant, manifest: check.manifest }, signal);
+  const acted = await act(context, facts, plan, signal).catch(nothingDone);
 
   const findings = { ...plan.findings };
   if (acted.database) findings['DatabaseReady'] = acted.database;
@@ -63,7 +54,7 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
         }
       : assistant.status?.manifest;
   await reportAssistant(context, assistant, manifest, findings, signal);
-  if (acted.retry ?? untold) throw acted.retry ?? untold;
+  if (acted.retry) throw acted.retry;
   return { requeueAfterMs: acted.again ? AGAIN_MS : lookAgainMs(context, plan.findings, facts, acted) };
 }
 
@@ -93,6 +84,26 @@ interface Acted {
   readonly again?: boolean;
 }
 
+/** What there is to do, once everything is known: nothing of it before its finalizer is there. */
+async function act(context: Context, facts: Gathered, plan: Plan, signal: AbortSignal): Promise<Acted> {
+  const { assistant, check } = facts;
+  if (plan.accepted) await addFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal);
+  const retry =
+    check.ok && plan.accepted && !plan.run
+      ? await narrow(context, assistant, check.manifest, plan.suspended, signal)
+      : undefined;
+  if (plan.suspended || mustStop(context, facts)) await scaleToZero(context, facts, signal);
+  else if (!plan.run) return { workload: standing(context, facts), retry };
+  else if (check.ok)
+    return run(context, facts, { names: context.names, assistant, manifest: check.manifest }, signal);
+  return { retry };
+}
+
+function nothingDone(error: unknown): Acted {
+  const { finding, retry } = asRefused(error);
+  return { workload: finding, retry };
+}
+
 async function run(
   context: Context,
   facts: Gathered,
@@ -103,11 +114,13 @@ async function run(
   const id = workload.manifest.platform.id;
   const key = makeKey(workloadNamespace(workload), id);
   const compiled = compileEgress(workload.manifest);
-  const [{ database, objects }, outside] = await together([
+  const [{ database, objects }, outside, beside] = await together([
     ensureStores(context, facts, workload, signal),
-    ensureEgress(context, workload, compiled, facts, signal),
-    ensureDocuments(context, workload, signal),
-    writer.apply(SERVICE, serviceObject(workload), stores.services.get(key), signal),
+    ensureEgress(context, workload, compiled, facts, signal).catch(egressRefused),
+    together([
+      ensureDocuments(context, workload, signal),
+      writer.apply(SERVICE, serviceObject(workload), stores.services.get(key), signal),
+    ]).then(() => undefined, asRefused),
   ]);
   const { access } = database;
   const told = {
@@ -115,8 +128,9 @@ async function run(
     objects: objects?.finding,
     egress: outside.egress,
     granted: objects?.granted === true,
-    retry: database.retry ?? objects?.retry ?? outside.retry,
+    retry: database.retry ?? objects?.retry ?? outside.retry ?? beside?.retry,
   };
+  if (beside) return { ...told, workload: beside.finding };
   if (!access) return { ...told, workload: standing(context, facts) ?? waitsFor('DatabaseReady') };
   if (objects && !objects.tokenDigest)
     return { ...told, workload: standing(context, facts) ?? waitsFor('ObjectStoreReady') };
@@ -148,10 +162,13 @@ async function run(
     if (applied === 'restored') tellRestored(context, facts);
     if (wider !== undefined) tellWiderPowers(context, workload, wider);
   } catch (error) {
-    if (!(error instanceof ApiError) || (error.status !== 422 && error.status !== 400)) throw error;
+    const { finding, retry } = asRefused(error);
+    const invalid =
+      error instanceof WriteRefusedError && !error.byAdmission && error.status !== 403 ? error : undefined;
+    if (!invalid) return { ...told, workload: finding, retry: told.retry ?? retry };
     return {
       ...told,
-      workload: no('PodsRefused', `The Deployment is not accepted: ${error.message.slice(0, 400)}`),
+      workload: no('PodsRefused', `The Deployment is not accepted: ${quoted(invalid.said)}`),
     };
   }
   const { image, replicas = 1 } = workload.assistant.spec;
@@ -170,14 +187,25 @@ async function run(
   return { ...told, workload: finding, again };
 }
 
+function egressRefused(error: unknown): EgressStep {
+  const { finding, retry } = asRefused(error);
+  return { egress: finding, retry };
+}
+
 /** Both brokers are asked at the same time, once the id is taken. */
-async function ensureStores(context: Context, facts: Gathered, workload: Workload, signal: AbortSignal) {
-  const secret = facts.secret ?? (await claimId(context, workload, signal));
-  if (!secret) return { database: LOST_RACE, objects: undefined };
+async function ensureStores(
+  context: Context,
+  facts: Gathered,
+  workload: Workload,
+  signal: AbortSignal,
+): Promise<{ readonly database: DatabaseStep; readonly objects: ObjectStoreStep | undefined }> {
+  const claimed = facts.secret ?? (await claimId(context, workload, signal).catch(asRefused));
+  if (!claimed) return { database: LOST_RACE, objects: undefined };
+  if ('finding' in claimed) return { database: claimed, objects: undefined };
   const { objectStore } = context;
   const [database, objects] = await together([
-    ensureDatabase(context, workload, secret, signal),
-    objectStore && ensureObjects(context, objectStore, workload, facts, signal),
+    ensureDatabase(context, workload, claimed, signal).catch(asRefused),
+    objectStore && ensureObjects(context, objectStore, workload, facts, signal).catch(asRefused),
   ]);
   return { database, objects };
 }

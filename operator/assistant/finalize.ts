@@ -23,6 +23,7 @@ import {
   workloadObjectsSecretName,
   workloadSecretName,
 } from '../names.ts';
+import { refusalOf } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
@@ -42,14 +43,6 @@ export async function finalizeAssistant(
   signal: AbortSignal,
 ): Promise<Result> {
   if (!assistant.metadata.finalizers?.includes(ASSISTANT_FINALIZER)) return {};
-  const { names, stores, writer } = context;
-  const { uid } = assistant.metadata;
-  const { capsule: capsuleName } = assistant.spec;
-  // What it was known by counts, whatever its manifest says by now.
-  const id = assistant.status?.manifest?.id ?? claimedId(assistant);
-  const done = () =>
-    removeFinalizer(writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
-  if (id === undefined) return done();
   const wait = (finding: Finding) =>
     reportAssistant(
       context,
@@ -58,6 +51,29 @@ export async function finalizeAssistant(
       { Finalized: finding, ...lastFindings(assistant) },
       signal,
     );
+  try {
+    return await takeAway(context, assistant, wait, signal);
+  } catch (error) {
+    const refused = refusalOf(error);
+    if (refused) await wait(refused.finding);
+    throw error;
+  }
+}
+
+async function takeAway(
+  context: Context,
+  assistant: Assistant,
+  wait: (finding: Finding) => Promise<void>,
+  signal: AbortSignal,
+): Promise<Result> {
+  const { names, stores, writer } = context;
+  const { uid } = assistant.metadata;
+  const { capsule: capsuleName } = assistant.spec;
+  // What it was known by counts, whatever its manifest says by now.
+  const id = assistant.status?.manifest?.id ?? claimedId(assistant);
+  const done = () =>
+    removeFinalizer(writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
+  if (id === undefined) return done();
 
   const mine = <T extends KubeObject>(objects: readonly T[]) =>
     objects.filter(({ metadata }) => metadata.annotations?.[ANNOTATION.owner] === uid);

@@ -40,6 +40,7 @@ const TOLD_REASONS = new Set([
   'CrashLooping',
   'PodsRefused',
   'Unschedulable',
+  'WriteRefused',
 ]);
 
 /** Not yet, and not for now because somebody wished so: neither is a warning. */

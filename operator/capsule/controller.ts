@@ -2,6 +2,7 @@ import { type Finding, isTrue, type Reason } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CAPSULE } from '../kinds.ts';
 import { CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
+import { asRefused } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import type { Key } from '../runtime/objects.ts';
@@ -10,7 +11,7 @@ import { ensureDatabase } from './database.ts';
 import { decideName, SUSPENDED, waitsFor } from './decide.ts';
 import { finalizeCapsule } from './finalize.ts';
 import { USAGE_SOON_MS } from './limits.ts';
-import { ensureGuardrails } from './namespace.ts';
+import { ensureGuardrails, type Guardrails } from './namespace.ts';
 import { ensureObjectStore } from './objects.ts';
 import { reportCapsule } from './status.ts';
 
@@ -45,8 +46,10 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     return {};
   }
 
-  await addFinalizer(context.writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal);
-  const guardrails = await ensureGuardrails(context, capsule, signal);
+  const guardrails = await addFinalizer(context.writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal).then(
+    () => ensureGuardrails(context, capsule, signal),
+    nothingBegun,
+  );
   for (const kind of guardrails.restored) {
     const note = `Somebody had changed or deleted the ${kind} of this Capsule; it was put back.`;
     context.events.record(CAPSULE, capsule, {
@@ -68,7 +71,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
     const known = capsule.status?.conditions?.some(
       ({ type, status }) => type === condition && status === 'True',
     );
-    if (known || (blocked === undefined && !capsule.spec.suspend)) return take();
+    if (known || (blocked === undefined && !capsule.spec.suspend)) return take().catch(asRefused);
     return { finding: capsule.spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
   };
   const [database, objects] = await together([
@@ -92,7 +95,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
       ...(objects?.usage === undefined ? {} : { storage: objects.usage }),
     },
   );
-  const retry = database.retry ?? objects?.retry;
+  const retry = guardrails.retry ?? database.retry ?? objects?.retry;
   if (retry) throw retry;
   // A foreign namespace or Secret in the way is not watched: look again soon.
   const stuck = Object.values(findings).some(
@@ -102,4 +105,10 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
   return {
     requeueAfterMs: findings.DatabaseReady.reason === 'QuotaExceeded' ? USAGE_SOON_MS : context.sweepMs(),
   };
+}
+
+/** Without its finalizer nothing of a Capsule may be made. */
+function nothingBegun(error: unknown): Guardrails {
+  const { finding, retry } = asRefused(error);
+  return { namespace: finding, network: waitsFor('NamespaceReady'), restored: [], retry };
 }

@@ -2,6 +2,7 @@ import { type Finding, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, SECRET } from '../kinds.ts';
 import { CAPSULE_FINALIZER, capsuleNamespace, LABEL } from '../names.ts';
+import { refusalOf } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { together } from '../runtime/together.ts';
@@ -20,11 +21,26 @@ export async function finalizeCapsule(
   signal: AbortSignal,
 ): Promise<Result> {
   if (!capsule.metadata.finalizers?.includes(CAPSULE_FINALIZER)) return {};
-  const { names, stores, writer } = context;
-  const name = capsuleNamespace(names.space, capsule.metadata.name);
+  const name = capsuleNamespace(context.names.space, capsule.metadata.name);
   const wait = (finding: Finding) =>
     reportCapsule(context, capsule, name, { Finalized: finding, ...lastFindings(capsule) }, signal);
+  try {
+    return await takeAway(context, capsule, name, wait, signal);
+  } catch (error) {
+    const refused = refusalOf(error);
+    if (refused) await wait(refused.finding);
+    throw error;
+  }
+}
 
+async function takeAway(
+  context: Context,
+  capsule: Capsule,
+  name: string,
+  wait: (finding: Finding) => Promise<void>,
+  signal: AbortSignal,
+): Promise<Result> {
+  const { stores, writer } = context;
   const assistants = stores.assistants.by('capsule', capsule.metadata.name);
   if (assistants.length > 0) {
     await together(

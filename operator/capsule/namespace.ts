@@ -10,8 +10,9 @@ import {
   ROLE_BINDING,
 } from '../kinds.ts';
 import { capsuleNamespace, secretsRoleName } from '../names.ts';
+import { asRefused, type Refused, told } from '../refusals.ts';
 import type { Applied, Desired } from '../runtime/apply.ts';
-import { ApiError, isAlreadyExists } from '../runtime/errors.ts';
+import { isAlreadyExists, WriteRefusedError } from '../runtime/errors.ts';
 import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
 import type { Store } from '../runtime/store.ts';
 import { together } from '../runtime/together.ts';
@@ -30,6 +31,8 @@ export interface Guardrails {
   readonly network: Finding;
   /** Kinds of the objects that somebody had changed and that were put back. */
   readonly restored: readonly string[];
+  /** A write that was refused: told in a finding, and tried again. */
+  readonly retry?: unknown;
 }
 
 /** The namespace and all that bounds it, put back when touched, whatever else is refused. */
@@ -39,33 +42,38 @@ export async function ensureGuardrails(
   signal: AbortSignal,
 ): Promise<Guardrails> {
   const { names, identity, stores } = context;
-  const namespace = await ensureNamespace(context, capsule, signal);
+  const namespace = await ensureNamespace(context, capsule, signal).catch(asRefused);
   if (namespace.finding.status !== 'True') {
-    return { namespace: namespace.finding, network: waitsFor('NamespaceReady'), restored: [] };
+    const retry = 'retry' in namespace ? namespace.retry : undefined;
+    return { namespace: namespace.finding, network: waitsFor('NamespaceReady'), restored: [], retry };
   }
   const apply = async <T extends KubeObject>(resource: Resource, store: Store<T>, desired: Desired) => {
     const live = store.get(makeKey(desired.metadata.namespace, desired.metadata.name));
     return { kind: resource.kind, applied: await context.writer.apply(resource, desired, live, signal) };
   };
   const desiredBinding = secretsBindingObject(names, capsule, identity);
-  const [bounds, ...others] = await together([
+  const [bounds, walls, binding] = await together([
     together([
       apply(RESOURCE_QUOTA, stores.resourceQuotas, quotaObject(names, capsule)),
       apply(LIMIT_RANGE, stores.limitRanges, limitRangeObject(names, capsule)),
     ]).catch(invalidQuota),
-    apply(NETWORK_POLICY, stores.networkPolicies, defaultDenyObject(names, capsule)),
-    apply(NETWORK_POLICY, stores.networkPolicies, assistantsPolicyObject(names, capsule)),
-    replaceForeignBinding(context, desiredBinding, signal).then(() =>
-      apply(ROLE_BINDING, stores.roleBindings, desiredBinding),
-    ),
+    together([
+      apply(NETWORK_POLICY, stores.networkPolicies, defaultDenyObject(names, capsule)),
+      apply(NETWORK_POLICY, stores.networkPolicies, assistantsPolicyObject(names, capsule)),
+    ]).catch(asRefused),
+    replaceForeignBinding(context, desiredBinding, signal)
+      .then(async () => [await apply(ROLE_BINDING, stores.roleBindings, desiredBinding)])
+      .catch(asRefused),
   ]);
-  const results = [...('status' in bounds ? [] : bounds), ...others];
+  const own = 'applied' in namespace ? [{ kind: 'Namespace', applied: namespace.applied }] : [];
+  const results = [own, bounds, walls, binding].flatMap((one) => ('finding' in one ? [] : one));
+  const [refused] = [bounds, binding].flatMap((one) => ('finding' in one ? one : []));
   return {
-    namespace: 'status' in bounds ? bounds : namespace.finding,
-    network: yes('Ready', 'Everything is denied but what an Assistant needs.'),
-    restored: [{ kind: 'Namespace', applied: namespace.applied }, ...results]
-      .filter(({ applied }) => applied === 'restored')
-      .map(({ kind }) => kind),
+    namespace: refused?.finding ?? namespace.finding,
+    network:
+      'finding' in walls ? walls.finding : yes('Ready', 'Everything is denied but what an Assistant needs.'),
+    restored: results.filter(({ applied }) => applied === 'restored').map(({ kind }) => kind),
+    retry: refused?.retry ?? ('finding' in walls ? walls.retry : undefined),
   };
 }
 
@@ -137,7 +145,12 @@ const inPlace = (name: string): Finding =>
   yes('Ready', `Namespace "${name}" has its quota, limits and Pod Security.`);
 
 /** A quota that the API server does not take is the user's to mend; everything else is ours to try again. */
-function invalidQuota(error: unknown): Finding {
-  if (!(error instanceof ApiError) || (error.status !== 422 && error.status !== 400)) throw error;
-  return no('QuotaInvalid', `spec.quota is not accepted: ${error.message.slice(0, 400)}`);
+function invalidQuota(error: unknown): Refused {
+  const { finding, retry } = asRefused(error);
+  const invalid =
+    error instanceof WriteRefusedError &&
+    !error.byAdmission &&
+    (error.status === 422 || error.status === 400);
+  if (!invalid) return { finding, retry };
+  return { finding: no('QuotaInvalid', `spec.quota is not accepted: ${told(error.said)}`), retry: undefined };
 }

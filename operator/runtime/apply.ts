@@ -1,7 +1,7 @@
-import type { ApiClient } from './client.ts';
+import type { ApiClient, ApiRequest } from './client.ts';
 import { covers } from './covers.ts';
 import { digestOf } from './digest.ts';
-import { isNotFound } from './errors.ts';
+import { ApiError, isNotFound, WriteRefusedError } from './errors.ts';
 import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
 
 /** A whole object as its owner wants it; what it does not name is left to the server. */
@@ -52,6 +52,14 @@ export class Writer {
     return { ...desired, metadata: { ...desired.metadata, annotations } };
   }
 
+  /** Whether the live object says all that is wished, so that an apply would send nothing. */
+  stands(resource: Resource, desired: Desired, live: KubeObject): boolean {
+    const wish = this.wish(desired);
+    const digest = wish.metadata.annotations?.[this.#options.digestAnnotation] ?? '';
+    const path = pathOf(resource, desired.metadata.namespace, desired.metadata.name);
+    return covers(wish, live) || this.#isSettled(path, digest, wish, live);
+  }
+
   /** Server-side apply of a whole object over what the caller last saw of it. */
   async apply(
     resource: Resource,
@@ -64,7 +72,7 @@ export class Writer {
     const digest = wish.metadata.annotations?.[digestAnnotation] ?? '';
     const { name, namespace } = desired.metadata;
     const path = pathOf(resource, namespace, name);
-    if (live && (covers(wish, live) || this.#isSettled(path, digest, wish, live))) return 'unchanged';
+    if (live && this.stands(resource, desired, live)) return 'unchanged';
     const body = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...wish };
     const after = await this.#patch<KubeObject>(resource, path, 'application/apply-patch+yaml', body, signal);
     if (covers(wish, after)) this.#settled.delete(path);
@@ -112,8 +120,7 @@ export class Writer {
 
   /** Creates, and fails with AlreadyExists where it exists: nothing is ever adopted by accident. */
   async create<T extends KubeObject>(resource: Resource, object: Desired, signal?: AbortSignal): Promise<T> {
-    this.#options.beforeWrite?.('create', resource.kind);
-    const created = await this.#options.client.call<T>({
+    const created = await this.#send<T>('create', resource, object.metadata.name, {
       method: 'POST',
       path: pathOf(resource, object.metadata.namespace),
       query: { fieldManager: this.#options.fieldManager },
@@ -127,9 +134,8 @@ export class Writer {
   /** Deletes exactly the object that was seen; that it is gone already is as good. */
   async remove(resource: Resource, object: KubeObject, signal?: AbortSignal): Promise<void> {
     const { name, namespace, uid } = object.metadata;
-    this.#options.beforeWrite?.('delete', resource.kind);
     try {
-      await this.#options.client.call({
+      await this.#send('delete', resource, name, {
         method: 'DELETE',
         path: pathOf(resource, namespace, name),
         body: { propagationPolicy: 'Background', ...(uid ? { preconditions: { uid } } : {}) },
@@ -147,11 +153,10 @@ export class Writer {
     body: unknown,
     signal?: AbortSignal,
   ): Promise<T> {
-    this.#options.beforeWrite?.('patch', resource.kind);
     const force: Record<string, string> = contentType.startsWith('application/apply')
       ? { force: 'true' }
       : {};
-    const patched = await this.#options.client.call<T>({
+    const patched = await this.#send<T>('patch', resource, nameIn(path), {
       method: 'PATCH',
       path,
       query: { fieldManager: this.#options.fieldManager, ...force },
@@ -161,6 +166,17 @@ export class Writer {
     });
     this.#written(resource, patched);
     return patched;
+  }
+
+  async #send<T>(verb: string, { kind }: Resource, name: string, request: ApiRequest): Promise<T> {
+    this.#options.beforeWrite?.(verb, kind);
+    try {
+      return await this.#options.client.call<T>(request);
+    } catch (error) {
+      if (!(error instanceof ApiError && REFUSALS.has(error.status))) throw error;
+      const said = kind === 'Secret' ? withoutValues(error) : error.said;
+      throw new WriteRefusedError(`${verb} ${kind} "${name}"`, error, said);
+    }
   }
 
   #written(resource: Resource, object: KubeObject): void {
@@ -178,8 +194,7 @@ export class Writer {
     live: KubeObject,
     signal?: AbortSignal,
   ): Promise<KubeObject> {
-    this.#options.beforeWrite?.('update', resource.kind);
-    const replaced = await this.#options.client.call<KubeObject>({
+    const replaced = await this.#send<KubeObject>('update', resource, body.metadata.name, {
       method: 'PUT',
       path,
       query: { fieldManager: this.#options.fieldManager },
@@ -199,6 +214,21 @@ export class Writer {
     );
   }
 }
+
+const REFUSALS = new Set([400, 403, 422]);
+
+/** What judges a Secret sees its values and may tell them: only who refused it is repeated. */
+function withoutValues({ said, reason }: ApiError): string {
+  const [who] =
+    /admission webhook "[^"]{1,253}"|[A-Z][A-Za-z]+AdmissionPolicy '[^']{1,253}'/.exec(said) ?? [];
+  return `${who ?? 'it'} refused it (${reason || 'no reason'})`;
+}
+
+/** Of the object that a path leads to, or to whose subresource. */
+const nameIn = (path: string): string => {
+  const parts = path.split('/');
+  return decodeURIComponent((parts.at(-1) === 'status' ? parts.at(-2) : parts.at(-1)) ?? '');
+};
 
 /** What changes when somebody changes the wish; a status counts only for kinds without a generation. */
 function versionOf(object: KubeObject): string {

@@ -124,6 +124,7 @@ function apiError(asked: ApiRequest, answer: Dispatcher.ResponseData, text: stri
     status: answer.statusCode,
     reason: status.reason ?? '',
     message: `${asked.method} ${asked.path}: ${answer.statusCode} ${status.message ?? 'without a status object'}`,
+    ...(status.message === undefined ? {} : { said: status.message }),
     retryAfterMs: Number.isFinite(retryAfter) && retryAfter > 0 ? retryAfter * 1000 : undefined,
   });
 }

@@ -1,20 +1,42 @@
 /** The API server answered, and the answer is no. */
 export class ApiError extends Error {
+  override readonly name: string = 'ApiError';
   readonly status: number;
   readonly reason: string;
   readonly retryAfterMs: number | undefined;
+  /** The server's own words. */
+  readonly said: string;
 
   constructor(answer: {
     readonly status: number;
     readonly reason: string;
     readonly message: string;
     readonly retryAfterMs?: number | undefined;
+    readonly said?: string;
   }) {
     super(answer.message);
-    this.name = 'ApiError';
     this.status = answer.status;
     this.reason = answer.reason;
     this.retryAfterMs = answer.retryAfterMs;
+    this.said = answer.said ?? answer.message;
+  }
+}
+
+/** A write that the server does not take: a missing right, somebody's admission, or an object that is not valid. */
+export class WriteRefusedError extends ApiError {
+  override readonly name: string = 'WriteRefusedError';
+  /** What was to be done: `create Secret "a"`. */
+  readonly write: string;
+
+  constructor(write: string, cause: ApiError, said: string) {
+    const { status, reason, retryAfterMs } = cause;
+    super({ status, reason, retryAfterMs, said, message: `could not ${write}: ${status} ${said}` });
+    this.write = write;
+  }
+
+  /** Whether somebody's policy or webhook said so, and not the server's own validation or authorizer. */
+  get byAdmission(): boolean {
+    return /admission webhook|AdmissionPolicy '/.test(this.said);
   }
 }
 

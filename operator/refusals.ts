@@ -1,0 +1,41 @@
+import { type Finding, no } from './conditions.ts';
+import { WriteRefusedError } from './runtime/errors.ts';
+
+const LONGEST = 400;
+
+/** A step's finding, and what is thrown once it is told: the write is tried again. */
+export interface Refused {
+  readonly finding: Finding;
+  readonly retry: unknown;
+}
+
+/**
+ * What a person should know of a write that was refused, or undefined when the failure is of another kind. What a
+ * namespace that is being deleted refuses is no news: its own condition says so.
+ */
+export function refusalOf(error: unknown): Refused | undefined {
+  if (!(error instanceof WriteRefusedError) || error.said.includes('because it is being terminated'))
+    return undefined;
+  const finding = no(
+    'WriteRefused',
+    `The API server does not let the operator ${error.write}: ${told(error.said)} It is tried again, and goes on by itself when the policy, the webhook or the missing right that says so is mended.`,
+  );
+  return { finding, retry: error };
+}
+
+/** For `catch`: the refusal as what the step found; everything else is thrown on. */
+export function asRefused(error: unknown): Refused {
+  const refused = refusalOf(error);
+  if (!refused) throw error;
+  return refused;
+}
+
+/** Somebody else's words, as one short line without anything that a terminal would obey. */
+export function told(text: string): string {
+  const line = text
+    .slice(0, 4 * LONGEST)
+    .replace(/[\p{C}\p{Z}]+/gu, ' ')
+    .trim();
+  const short = line.length <= LONGEST ? line : `${line.slice(0, LONGEST - 1)}…`;
+  return JSON.stringify(short.toWellFormed());
+}

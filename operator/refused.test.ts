@@ -1,0 +1,131 @@
+/** Somebody's admission that does not let the operator write: the condition says whose and what, and all goes on after it. */
+import { afterEach, describe, expect, test } from 'vitest';
+import * as kinds from './kinds.ts';
+import { principalSecretName } from './names.ts';
+import { told } from './refusals.ts';
+import { eventually } from './testing/eventually.ts';
+import { manifest } from './testing/manifest.ts';
+import { type Denied, deny } from './testing/policies.ts';
+import { eachScene } from './testing/scene.ts';
+import type { TestSpace } from './testing/space.ts';
+import type { Theatre } from './testing/stage.ts';
+
+const { ASSISTANT, CAPSULE } = kinds;
+const READY = 'True Ready';
+const MESSAGE = `"label team is missing: ask " + "the platform team"`;
+const CREATE = ['CREATE'];
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+const lifts: (() => Promise<void>)[] = [];
+
+eachScene(async (scene) => {
+  ({ theatre, space, home } = scene);
+  await space.start();
+});
+afterEach(async () => {
+  for (const lift of lifts.splice(0)) await lift();
+});
+
+async function policy(denied: Denied): Promise<() => Promise<void>> {
+  const lift = await deny(theatre.server.client, space.names.namespace, denied);
+  lifts.push(lift);
+  return lift;
+}
+const inCapsule = () => `request.namespace == "${space.namespaceOf(home)}"`;
+
+describe('a write for a Capsule that somebody’s policy refuses', () => {
+  test.each<[string, string, string, () => string]>([
+    ['namespaces', '', 'NamespaceReady', () => `object.metadata.name == "${space.namespaceOf(home)}"`],
+    ['resourcequotas', '', 'NamespaceReady', inCapsule],
+    ['rolebindings', 'rbac.authorization.k8s.io', 'NamespaceReady', inCapsule],
+    ['networkpolicies', 'networking.k8s.io', 'NetworkReady', inCapsule],
+    ['secrets', '', 'DatabaseReady', () => `object.metadata.name == "${principalSecretName(home)}"`],
+  ])('of %s is told and tried again', async (resource, group, condition, where) => {
+    const lift = await policy({ group, resource, operations: CREATE, where: where(), message: MESSAGE });
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, condition, 'False WriteRefused');
+    const message = await space.message(CAPSULE, home, condition);
+    if (resource === 'secrets') expect(message).toContain("ValidatingAdmissionPolicy 'denied-");
+    else expect(message).toContain('label team is missing: ask the platform team');
+    const told = async () => (await space.events(home)).map(({ reason }) => reason);
+    await eventually(async () => (await told()).includes('WriteRefused'), { what: 'the Event' });
+    await lift();
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+  });
+
+  test('of its end is told, and it ends when the policy is gone', async () => {
+    await space.settled();
+    const where = `oldObject.metadata.name == "${space.namespaceOf(home)}"`;
+    const lift = await policy({
+      group: '',
+      resource: 'namespaces',
+      operations: ['DELETE'],
+      where,
+      message: MESSAGE,
+    });
+    await space.delete(CAPSULE, home);
+    await space.becomes(CAPSULE, home, 'Finalized', 'False WriteRefused');
+    await lift();
+    await space.goes(CAPSULE, home);
+  });
+});
+
+describe('a write for an Assistant that somebody’s policy refuses', () => {
+  test.each<[string, string, string, 'Forbidden' | 'Invalid', string]>([
+    ['deployments', 'apps', 'WorkloadReady', 'Forbidden', 'true'],
+    ['deployments', 'apps', 'WorkloadReady', 'Invalid', 'true'],
+    ['services', '', 'WorkloadReady', 'Invalid', 'true'],
+    ['configmaps', '', 'WorkloadReady', 'Invalid', 'object.metadata.name.startsWith("ledger-manifest")'],
+    ['secrets', '', 'DatabaseReady', 'Invalid', 'object.metadata.name == "ledger-database"'],
+  ])(
+    'of %s (%s) under %s as %s is told and tried again',
+    async (resource, group, condition, reason, which) => {
+      await space.capsule(home);
+      await space.becomes(CAPSULE, home, 'Ready', READY);
+      const where = `${inCapsule()} && ${which}`;
+      const lift = await policy({ group, resource, operations: CREATE, where, message: MESSAGE, reason });
+      await space.assistant('ledger', { capsule: home });
+      await space.becomes(ASSISTANT, 'ledger', condition, 'False WriteRefused');
+      const told = async () => (await space.events('ledger')).map((event) => event.reason);
+      await eventually(async () => (await told()).includes('WriteRefused'), { what: 'the Event' });
+      await lift();
+      await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    },
+  );
+
+  test('of its end is told, and it ends when the policy is gone', async () => {
+    const namespace = await space.settled();
+    const where = `request.namespace == "${namespace}"`;
+    const lift = await policy({
+      group: 'apps',
+      resource: 'deployments',
+      operations: ['DELETE'],
+      where,
+      message: MESSAGE,
+    });
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False WriteRefused');
+    await lift();
+    await space.goes(ASSISTANT, 'ledger');
+  });
+});
+
+test('what a policy tells of a Secret is repeated nowhere', async () => {
+  await space.capsule(home);
+  await space.becomes(CAPSULE, home, 'Ready', READY);
+  const where = `${inCapsule()} && has(object.data) && "DATABASE_URL" in object.data`;
+  const message = 'string(object.data.DATABASE_URL)';
+  await policy({ group: '', resource: 'secrets', operations: ['CREATE', 'UPDATE'], where, message });
+  await space.assistant('second', { capsule: home, manifest: manifest('second') });
+  await space.becomes(ASSISTANT, 'second', 'DatabaseReady', 'False WriteRefused');
+  const events = await space.events('second');
+  const everything = JSON.stringify([space.logs, await space.list(ASSISTANT), events]);
+  expect(everything).not.toContain('postgres://');
+  expect(everything).not.toContain(Buffer.from('postgresql://').toString('base64').slice(0, 12));
+});
+
+test('somebody else’s words become one short line', () => {
+  expect(told('a\n\u001b[2Jb\u202e  c "d"')).toBe('"a [2Jb c \\"d\\""');
+  expect(told('x'.repeat(100_000)).length).toBe(402);
+});
