@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { type Caller, type Judged, startJudged } from './judged.ts';
+import { asOperator, type Caller, holdLease, type Judged, startJudged } from './judged.ts';
 
 const ASSISTANTS = '/apis/platform.space/v1/namespaces/home/assistants';
 const GROUP = 'platform.space';
@@ -43,7 +43,11 @@ function assistant(capsule: string, secrets: readonly string[] = [], changes: ob
   };
 }
 
-const assistantRules = { apiGroups: [GROUP], resources: ['assistants'], verbs: ['create', 'patch', 'get'] };
+const assistantRules = {
+  apiGroups: [GROUP],
+  resources: ['assistants'],
+  verbs: ['create', 'patch', 'get', 'delete', 'deletecollection'],
+};
 const deploy = (capsule: string) => ({
   apiGroups: [GROUP],
   resources: ['capsules'],
@@ -73,6 +77,7 @@ beforeAll(async () => {
   };
   await eventually(holds, { what: 'the policy to hold' });
   await judged.create(ASSISTANTS, assistant('household', ['bank']));
+  await judged.create(ASSISTANTS, { ...assistant('cabin'), metadata: { name: 'neighbour' } });
 }, 300_000);
 
 afterAll(() => judged?.stop());
@@ -135,5 +140,54 @@ describe('a stored input', () => {
   it('stands in no one’s way who deploys the next image under the same inputs', async () => {
     const next = { spec: { image: 'registry.test/ledger:2' } };
     expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, next)).toEqual(taken(200));
+  });
+});
+
+describe('out of a Capsule', () => {
+  const neighbour = `${ASSISTANTS}/neighbour`;
+
+  it('whoever deploys into it deletes, be the Capsule there or not', async () => {
+    expect(await deployer('DELETE', `${ASSISTANTS}/ledger`)).toEqual(taken(200));
+  });
+
+  it('nobody else deletes, one by one or all at once', async () => {
+    const says =
+      'may not delete from the Capsule cabin. It takes the verb deploy on capsules.platform.space/cabin';
+    expect(await deployer('DELETE', neighbour)).toEqual(refused(says));
+    expect(await deployer('DELETE', ASSISTANTS)).toEqual(refused(says));
+    expect(await writer('DELETE', `${ASSISTANTS}/ledger`)).toEqual(
+      refused('may not delete from the Capsule'),
+    );
+  });
+
+  it('nobody else has the cluster delete, by an owner that goes', async () => {
+    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' };
+    const owned = { metadata: { ownerReferences: [owner] } };
+    expect(await deployer('PATCH', neighbour, owned)).toEqual(
+      refused('may not deploy into the Capsule cabin'),
+    );
+    expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, owned)).toEqual(taken(200));
+  });
+
+  it('the operator and the cluster’s collector of garbage delete', async () => {
+    const operator = await asOperator(judged);
+    await holdLease(judged, 'operator');
+    const collector = await judged.controller('generic-garbage-collector');
+    for (const ask of [operator, collector])
+      await eventually(async () => (await ask('DELETE', neighbour)).status === 200, {
+        what: 'who cleans up may delete',
+      });
+  });
+});
+
+it('a namespace that goes takes its Assistants with it', async () => {
+  const path = '/api/v1/namespaces/home';
+  const { client } = judged.server;
+  const body = { metadata: { annotations: { 'platform.space/open': 'true' } } };
+  await client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
+  await client.call({ method: 'DELETE', path });
+  const controller = await judged.controller('namespace-controller');
+  await eventually(async () => (await controller('DELETE', ASSISTANTS)).status === 200, {
+    what: 'Assistants go with their namespace',
   });
 });

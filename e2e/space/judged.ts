@@ -42,6 +42,8 @@ export interface Judged {
   caller(name: string, rules?: readonly object[]): Promise<Caller>;
   /** May do anything that is not forbidden to all. */
   administrator(): Promise<Caller>;
+  /** A controller of the cluster's own, which has a ServiceAccount and the rights that every cluster gives it. */
+  controller(name: string): Promise<Caller>;
   stop(): Promise<void>;
 }
 
@@ -98,6 +100,10 @@ export async function startJudged(): Promise<Judged> {
       });
       return ask;
     },
+    async controller(name) {
+      await create('/api/v1/namespaces/kube-system/serviceaccounts', named(name));
+      return asAccount(server, name, { namespace: 'kube-system' });
+    },
     stop,
   };
 }
@@ -114,7 +120,7 @@ export async function asOperator({ create, server }: Judged, pod = 'operator'): 
     spec: { serviceAccountName: 'home-operator', containers: [{ name: 'operator', image: 'x' }] },
   });
   const { uid } = (made as KubeObject).metadata;
-  return asAccount(server, 'home-operator', { kind: 'Pod', apiVersion: 'v1', name: pod, uid });
+  return asAccount(server, 'home-operator', { pod: { kind: 'Pod', apiVersion: 'v1', name: pod, uid } });
 }
 
 /** Writes the Lease as the process of this pod would. */
@@ -144,8 +150,14 @@ export async function priorityLevelOf({ server }: Judged, account: string, path:
   return String(headers['x-kubernetes-pf-prioritylevel-uid']);
 }
 
-async function asAccount(server: ApiServer, name: string, boundObjectRef?: object): Promise<Caller> {
-  const token = await tokenOf(server, name, boundObjectRef);
+interface Bearer {
+  readonly namespace?: string;
+  /** Whose the token is, as the kubelet asks for it. */
+  readonly pod?: object;
+}
+
+async function asAccount(server: ApiServer, name: string, bearer: Bearer = {}): Promise<Caller> {
+  const token = await tokenOf(server, name, bearer);
   return async (method, path, body) => {
     const response = await ask(server, token, method, path, body);
     let text = '';
@@ -154,10 +166,14 @@ async function asAccount(server: ApiServer, name: string, boundObjectRef?: objec
   };
 }
 
-async function tokenOf(server: ApiServer, name: string, boundObjectRef?: object): Promise<string> {
+async function tokenOf(
+  server: ApiServer,
+  name: string,
+  { namespace = 'home', pod: boundObjectRef }: Bearer = {},
+): Promise<string> {
   const asked = await server.client.call<{ status: { token: string } }>({
     method: 'POST',
-    path: `/api/v1/namespaces/home/serviceaccounts/${name}/token`,
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
     body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } },
   });
   return asked.status.token;

@@ -150,7 +150,7 @@ export function decideApproval(
   if (assistant.metadata.annotations?.[ANNOTATION.approved] === digest) return undefined;
   return no(
     'ApprovalMissing',
-    `The Capsule's administrator approves what asks for powers. To approve this manifest: kubectl annotate --overwrite assistant ${assistant.metadata.name} ${ANNOTATION.approved}=${digest}`,
+    `Who has the verb approve on capsules/${capsule.metadata.name} approves what asks for powers. To approve this manifest: kubectl annotate --overwrite assistant ${assistant.metadata.name} ${ANNOTATION.approved}=${digest}`,
   );
 }
 

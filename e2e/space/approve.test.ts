@@ -1,0 +1,113 @@
+/** Who may set an annotation that allows something, asked of a real API server with the chart's policies. */
+
+import { manifestDigest } from '@space/manifests';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { decideApproval } from '../../operator/assistant/decide.ts';
+import { eventually } from '../../operator/testing/eventually.ts';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { type Caller, type Judged, startJudged } from './judged.ts';
+
+const GROUP = 'platform.space';
+const CAPSULES = '/apis/platform.space/v1/namespaces/home/capsules';
+const ASSISTANTS = '/apis/platform.space/v1/namespaces/home/assistants';
+const LEDGER = `${ASSISTANTS}/ledger`;
+const CASES = [
+  ['approved', 'approve', `sha256:${'0'.repeat(64)}`],
+  ['rotate', 'rotate', 'today'],
+  ['open', 'open', 'true'],
+] as const;
+
+let judged: Judged;
+/** By the verb that each has on the Capsule `household`, beside all rights on the objects themselves. */
+const callers: Record<string, Caller> = {};
+
+const annotated = (key: string, value: string | null) => ({
+  metadata: { annotations: { [`${GROUP}/${key}`]: value } },
+});
+const assistant = (name: string, capsule: string) => ({
+  apiVersion: `${GROUP}/v1`,
+  kind: 'Assistant',
+  metadata: { name },
+  spec: { capsule, image: 'registry.test/ledger:1', manifest: manifest('ledger') },
+});
+const may = (verbs: readonly string[]) => ({
+  apiGroups: [GROUP],
+  resources: ['capsules'],
+  resourceNames: ['household'],
+  verbs,
+});
+const refused = (says: string) => ({ status: 403, text: expect.stringContaining(says) });
+const taken = (status: number) => ({ status, text: expect.any(String) });
+const asked = (who: string, ...what: Parameters<Caller>) => callers[who]?.(...what);
+
+beforeAll(async () => {
+  judged = await startJudged();
+  await judged.create(CAPSULES, {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Capsule',
+    metadata: { name: 'household' },
+    spec: {},
+  });
+  await judged.create(ASSISTANTS, assistant('ledger', 'household'));
+  await judged.create(ASSISTANTS, assistant('neighbour', 'cabin'));
+  const all = { apiGroups: [GROUP], resources: ['assistants', 'capsules'], verbs: ['create', 'patch'] };
+  for (const verb of ['deploy', 'approve', 'rotate', 'open'])
+    callers[verb] = await judged.caller(`may-${verb}`, [all, may(['deploy', verb])]);
+  // Policies hold and rights are known a moment after they were made.
+  const known = async () => {
+    for (const [key, verb, value] of CASES) {
+      expect(await asked('deploy', 'PATCH', LEDGER, annotated(key, value))).toEqual(refused(verb));
+      expect(await asked(verb, 'PATCH', LEDGER, annotated(key, value))).toEqual(taken(200));
+    }
+    return true;
+  };
+  await eventually(known, { what: 'rights and policies are known' });
+}, 300_000);
+
+afterAll(() => judged?.stop());
+
+it.each(CASES)('%s is given, changed and taken by who has the verb %s alone', async (key, verb, value) => {
+  const says = `you may not change the annotation platform.space/${key}. It takes the verb ${verb} on capsules.platform.space/household`;
+  const born = {
+    ...assistant('born', 'household'),
+    metadata: { name: 'born', ...annotated(key, value).metadata },
+  };
+  const change = (to: string | null) =>
+    judged.server.client.call({
+      method: 'PATCH',
+      path: LEDGER,
+      contentType: 'application/merge-patch+json',
+      body: annotated(key, to),
+    });
+  for (const who of Object.keys(callers)) {
+    const verdict = (status: number) => (who === verb ? taken(status) : refused(says));
+    expect(await asked(who, 'PATCH', LEDGER, annotated(key, value))).toEqual(verdict(200));
+    expect(await asked(who, 'PATCH', `${CAPSULES}/household`, annotated(key, value))).toEqual(verdict(200));
+    expect(await asked(who, 'POST', ASSISTANTS, born)).toEqual(verdict(201));
+    await change(value);
+    expect(await asked(who, 'PATCH', LEDGER, annotated(key, `${value}0`))).toEqual(verdict(200));
+    expect(await asked(who, 'PATCH', LEDGER, annotated(key, null))).toEqual(verdict(200));
+    expect(await asked(who, 'PATCH', LEDGER, annotated('note', 'x'))).toEqual(taken(200));
+    await change(null);
+  }
+});
+
+it('a verb on one Capsule is none on another', async () => {
+  for (const [key, verb, value] of CASES)
+    expect(await asked(verb, 'PATCH', `${ASSISTANTS}/neighbour`, annotated(key, value))).toEqual(
+      refused('capsules.platform.space/cabin'),
+    );
+});
+
+it('what a condition tells a person to annotate is what the verb approve allows', async () => {
+  const asks = manifest('ledger', { network: { allowed_hosts: ['api.bank.org'] } });
+  const { metadata, spec } = assistant('ledger', 'household');
+  const capsule = { metadata: { name: 'household' }, spec: { approval: 'manual' } } as const;
+  const told = decideApproval({ metadata, spec: { ...spec, manifest: asks } }, asks, capsule);
+  const [, key = '', value = ''] =
+    /annotate --overwrite assistant ledger platform\.space\/(\S+)=(\S+)$/.exec(told?.message ?? '') ?? [];
+  expect(value).toBe(`sha256:${manifestDigest(asks)}`);
+  expect(told?.message).toContain('the verb approve on capsules/household');
+  expect(await asked('deploy', 'PATCH', LEDGER, annotated(key, value))).toEqual(refused('the verb approve'));
+  expect(await asked('approve', 'PATCH', LEDGER, annotated(key, value))).toEqual(taken(200));
+});
