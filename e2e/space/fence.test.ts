@@ -14,6 +14,7 @@ import {
 } from './judged.ts';
 
 const CAPSULE = 'home-household-0123abcd';
+const STRIPPED = 'home-stripped-0123abcd';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
 
 let judged: Judged;
@@ -23,6 +24,11 @@ const ofCapsule = (space: string) => ({
   'platform.space/space': space,
   'platform.space/capsule': 'household',
 });
+const guarded = {
+  'pod-security.kubernetes.io/enforce': 'restricted',
+  'pod-security.kubernetes.io/enforce-version': 'latest',
+};
+const mark = { 'platform.space/owner-uid': 'a Capsule' };
 const configMap = named('note');
 const secret = named('note');
 const attester = {
@@ -45,26 +51,32 @@ const probe = (spec: object = {}, labels: object = { 'platform.space/component':
     ...spec,
   },
 });
+const confined = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ['ALL'] },
+};
+const assistantContainer = {
+  name: 'assistant',
+  image: 'registry.test/ledger:1',
+  securityContext: confined,
+};
 /** A pod of an Assistant, as the cluster's own controllers make it. */
 const ledger = {
   ...named('ledger', { 'platform.space/assistant': 'ledger' }, { 'platform.space/revision': '1' }),
   spec: {
     runtimeClassName: 'gvisor',
     automountServiceAccountToken: false,
-    securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     initContainers: [
       {
         name: 'attest',
         image: ATTESTER,
         command: ['/attest'],
-        securityContext: {
-          allowPrivilegeEscalation: false,
-          readOnlyRootFilesystem: true,
-          capabilities: { drop: ['ALL'] },
-        },
+        securityContext: confined,
       },
     ],
-    containers: [{ name: 'assistant', image: 'registry.test/ledger:1' }],
+    containers: [assistantContainer],
   },
 };
 const rbac = 'rbac.authorization.k8s.io';
@@ -83,10 +95,10 @@ const SERVICES_SECRETS = ['db-admin', 'db-broker-keys', 'db-provisioner', 's3-ro
 beforeAll(async () => {
   judged = await startJudged();
   const { create } = judged;
-  await create('/api/v1/namespaces', named(CAPSULE, ofCapsule('home')));
+  await create('/api/v1/namespaces', named(CAPSULE, { ...ofCapsule('home'), ...guarded }, mark));
   await create('/api/v1/namespaces', named(OTHER_CAPSULE, ofCapsule('cabin')));
   await create('/api/v1/namespaces', named('cabin', { 'platform.space/space': 'cabin' }));
-  await create('/api/v1/namespaces', named('home-stripped', {}, { 'platform.space/owner-uid': 'a Capsule' }));
+  await create('/api/v1/namespaces', named(STRIPPED, {}, mark));
   for (const name of SERVICES_SECRETS) await create(core('home-services', 'secrets'), named(name));
   await create(core('home', 'secrets'), named('capsule-household-database'));
   await create(core('cabin', 'secrets'), named('capsule-household-database'));
@@ -108,7 +120,12 @@ const fenced = ({ text }: { readonly text: string }) =>
 
 describe('the operator may', () => {
   it.each([
-    ['make a namespace for a Capsule', 'POST', '/api/v1/namespaces', named('home-new', ofCapsule('home'))],
+    [
+      'make a namespace for a Capsule',
+      'POST',
+      '/api/v1/namespaces',
+      named('home-household-89abcdef', { ...ofCapsule('home'), ...guarded }, mark),
+    ],
     ['write into the namespace of its Capsule', 'POST', core(CAPSULE, 'configmaps'), configMap],
     ['bind its role on Secrets there', 'POST', bindings(CAPSULE), { ...bindSecrets, ...named('again') }],
     ['keep Secrets beside its Capsules', 'POST', core('home', 'secrets'), secret],
@@ -123,8 +140,8 @@ describe('the operator may', () => {
     [
       'put the labels of a namespace back that bears its mark',
       'PATCH',
-      '/api/v1/namespaces/home-stripped',
-      { metadata: { labels: ofCapsule('home') } },
+      `/api/v1/namespaces/${STRIPPED}`,
+      { metadata: { labels: { ...ofCapsule('home'), 'platform.space/capsule': 'stripped', ...guarded } } },
     ],
     ['read a principal by name', 'GET', core('home', 'secrets/capsule-household-database'), undefined],
     [
@@ -201,9 +218,52 @@ describe('the operator may not write', () => {
   });
 });
 
+describe('the operator may not make of a Capsule’s namespace', () => {
+  const labels = (changes: object) => ({ metadata: { labels: changes } });
+  const annotations = (changes: object) => ({ metadata: { annotations: changes } });
+  const LABELS = 'has the labels of its Space and Capsule';
+  const SECURITY = 'has Pod Security restricted';
+  const OWNER = 'changes neither whose a namespace is nor whether it is open';
+  it.each<[string, object, string]>([
+    ['none', labels({ 'platform.space/space': null, 'platform.space/capsule': null }), LABELS],
+    ['one without a Space', labels({ 'platform.space/space': null }), LABELS],
+    ['another Space’s', labels({ 'platform.space/space': 'cabin' }), LABELS],
+    ['another Capsule’s', labels({ 'platform.space/capsule': 'other' }), LABELS],
+    ['one for pods of any kind', labels({ 'pod-security.kubernetes.io/enforce': 'privileged' }), SECURITY],
+    ['one for pods of no kind', labels({ 'pod-security.kubernetes.io/enforce': null }), SECURITY],
+    ['one judged by old rules', labels({ 'pod-security.kubernetes.io/enforce-version': 'v1.0' }), SECURITY],
+    ['another owner’s', annotations({ 'platform.space/owner-uid': 'another' }), OWNER],
+    ['nobody’s', annotations({ 'platform.space/owner-uid': null }), OWNER],
+    ['an open one', annotations({ 'platform.space/open': 'true' }), OWNER],
+  ])('%s', async (_, change, says) => {
+    const { status, text } = await operator('PATCH', `/api/v1/namespaces/${CAPSULE}`, change);
+    expect([status, text]).toEqual([422, expect.stringContaining(says)]);
+  });
+
+  it.each<[string, string, object, object, string]>([
+    ['a name of its own choice', 'home-lab', guarded, mark, LABELS],
+    ['the name of another Capsule', 'home-other-0123abcd', guarded, mark, LABELS],
+    ['a name that ends in no hash', 'home-household-0123abcg', guarded, mark, LABELS],
+    ['no Pod Security', 'home-household-89abcdef', {}, mark, SECURITY],
+    ['no owner', 'home-household-89abcdef', guarded, {}, OWNER],
+    ['an opening', 'home-household-89abcdef', guarded, { ...mark, 'platform.space/open': 'true' }, OWNER],
+  ])('a new one with %s', async (_, name, security, marks, says) => {
+    const made = named(name, { ...ofCapsule('home'), ...security }, marks);
+    const { status, text } = await operator('POST', '/api/v1/namespaces', made);
+    expect([status, text]).toEqual([422, expect.stringContaining(says)]);
+  });
+
+  it('another’s by taking it over from nobody', async () => {
+    const changes = { ...ofCapsule('home'), ...guarded };
+    const path = `/api/v1/namespaces/${STRIPPED}`;
+    const { status, text } = await operator('PATCH', path, { metadata: { labels: changes } });
+    expect([status, text]).toEqual([422, expect.stringContaining(LABELS)]);
+  });
+});
+
 describe('the operator may not change of a pod', () => {
   it.each([
-    ['its image', { spec: { containers: [{ name: 'assistant', image: 'registry.test/other:1' }] } }],
+    ['its image', { spec: { containers: [{ ...assistantContainer, image: 'registry.test/other:1' }] } }],
     ['its deadline', { spec: { activeDeadlineSeconds: 1 } }],
     ['its labels', { metadata: { labels: { 'platform.space/assistant': 'other' } } }],
     ['another annotation', { metadata: { annotations: { 'platform.space/revision': '2' } } }],

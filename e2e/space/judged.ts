@@ -34,7 +34,7 @@ interface Verdict {
 /** Asks as one ServiceAccount. Nothing is changed: the API server decides, and stores nothing. */
 export type Caller = (method: string, path: string, body?: object) => Promise<Verdict>;
 
-/** A real API server with the roles and policies of a release `home`, as judge of who may do what. */
+/** A real API server with the roles and policies of a release `home`, or of several, as judge of who may do what. */
 export interface Judged {
   readonly server: ApiServer;
   create(path: string, body: object): Promise<unknown>;
@@ -51,7 +51,7 @@ export const named = (name: string, labels: object = {}, annotations: object = {
   metadata: { name, labels, annotations },
 });
 
-export async function startJudged(): Promise<Judged> {
+export async function startJudged(spaces: readonly string[] = ['home']): Promise<Judged> {
   const directory = await mkdtemp(join(tmpdir(), 'space-judged-'));
   const helm = await findTool('helm', directory);
   const server = await startApiServer();
@@ -60,19 +60,24 @@ export async function startJudged(): Promise<Judged> {
     await server.stop();
     await rm(directory, { recursive: true, force: true });
   };
-  try {
-    for (const name of ['home', 'home-services'])
-      await create('/api/v1/namespaces', named(name, { 'platform.space/space': 'home' }));
-    await create('/apis/node.k8s.io/v1/runtimeclasses', { ...named('gvisor'), handler: 'runsc' });
-    const args = ['template', 'home', CHART, '--namespace', 'home', '--no-hooks', '--include-crds'];
-    const { stdout, stderr } = await finish(helm, [...args, '--set', `sandbox.attester.image=${ATTESTER}`]);
+  /** The definitions are no release's: the first brings them. */
+  async function install(space: string, first: boolean): Promise<void> {
+    for (const name of [space, `${space}-services`])
+      await create('/api/v1/namespaces', named(name, { 'platform.space/space': space }));
+    const args = ['template', space, CHART, '--namespace', space, '--no-hooks'];
+    const set = ['--set', `sandbox.attester.image=${ATTESTER}`, ...(first ? ['--include-crds'] : [])];
+    const { stdout, stderr } = await finish(helm, [...args, ...set]);
     if (stdout === '') throw new Error(stderr);
     for (const document of parseAllDocuments(stdout)) {
       const object = document.toJS() as KubeObject | null;
       const path = object === null ? undefined : COLLECTIONS[object.kind];
       if (object === null || path === undefined) continue;
-      await create(path.replace('NAMESPACE', object.metadata.namespace ?? 'home'), object);
+      await create(path.replace('NAMESPACE', object.metadata.namespace ?? space), object);
     }
+  }
+  try {
+    await create('/apis/node.k8s.io/v1/runtimeclasses', { ...named('gvisor'), handler: 'runsc' });
+    for (const space of spaces) await install(space, space === spaces[0]);
   } catch (error) {
     await stop();
     throw error;
@@ -113,32 +118,37 @@ const bound = (kind: string, role: string, account: string) => ({
   subjects: [{ kind: 'ServiceAccount', name: account, namespace: 'home' }],
 });
 
-/** The operator of the release, as the process in this pod that may hold the Lease. */
-export async function asOperator({ create, server }: Judged, pod = 'operator'): Promise<Caller> {
-  const made = await create('/api/v1/namespaces/home/pods', {
+/** The operator of a release, as the process in this pod that may hold the Lease. */
+export async function asOperator(
+  { create, server }: Judged,
+  pod = 'operator',
+  space = 'home',
+): Promise<Caller> {
+  const made = await create(`/api/v1/namespaces/${space}/pods`, {
     ...named(pod),
-    spec: { serviceAccountName: 'home-operator', containers: [{ name: 'operator', image: 'x' }] },
+    spec: { serviceAccountName: `${space}-operator`, containers: [{ name: 'operator', image: 'x' }] },
   });
   const { uid } = (made as KubeObject).metadata;
-  return asAccount(server, 'home-operator', { pod: { kind: 'Pod', apiVersion: 'v1', name: pod, uid } });
+  const bound = { kind: 'Pod', apiVersion: 'v1', name: pod, uid };
+  return asAccount(server, `${space}-operator`, { namespace: space, pod: bound });
 }
 
 /** Writes the Lease as the process of this pod would. */
-export async function holdLease({ server }: Judged, pod: string): Promise<void> {
+export async function holdLease({ server }: Judged, pod: string, space = 'home'): Promise<void> {
   const { client } = server;
   const { metadata } = await client.call<KubeObject>({
     method: 'GET',
-    path: `/api/v1/namespaces/home/pods/${pod}`,
+    path: `/api/v1/namespaces/${space}/pods/${pod}`,
   });
   await client.call({
     method: 'PATCH',
-    path: '/apis/coordination.k8s.io/v1/namespaces/home/leases/home-operator',
+    path: `/apis/coordination.k8s.io/v1/namespaces/${space}/leases/${space}-operator`,
     query: { fieldManager: 'test', force: 'true' },
     contentType: 'application/apply-patch+yaml',
     body: {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { name: 'home-operator' },
+      metadata: { name: `${space}-operator` },
       spec: { holderIdentity: `${pod}_${metadata.uid}_1`, leaseDurationSeconds: 15 },
     },
   });

@@ -26,7 +26,9 @@ beforeAll(async () => {
   operator = await asOperator(judged);
   await holdLease(judged, 'operator');
   const { create } = judged;
-  await create('/api/v1/namespaces', named(CAPSULE, ofCapsule('home')));
+  const guarded = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  const owner = { 'platform.space/owner-uid': 'u' };
+  await create('/api/v1/namespaces', named(CAPSULE, { ...ofCapsule('home'), ...guarded }, owner));
   await create('/api/v1/namespaces', named(OPENED, ofCapsule('home', 'opened'), open));
   await create('/api/v1/namespaces', named(STRANGER, ofCapsule('cabin')));
   const principal = (name: string, annotations: object) => ({
@@ -77,6 +79,11 @@ describe('of a Capsule’s namespace', () => {
     expect(await administrator('PATCH', path(CAPSULE), labels(changes))).toEqual(refused);
   });
 
+  it('nobody changes whose it is', async () => {
+    const changes = { metadata: { annotations: { 'platform.space/owner-uid': 'mine' } } };
+    expect(await administrator('PATCH', path(CAPSULE), changes)).toEqual(refused);
+  });
+
   it('nobody deletes it', async () => {
     expect(await administrator('DELETE', path(CAPSULE))).toEqual(refused);
   });
@@ -120,7 +127,7 @@ describe('the marks of a Capsule’s namespace', () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'namespaces' },
       subjects: [{ kind: 'ServiceAccount', name: 'tenant', namespace: 'home' }],
     });
-    await judged.create('/api/v1/namespaces', named('home-plain'));
+    await judged.create('/api/v1/namespaces', named('home-plain-0123abcd'));
     const known = async () => (await tenant('POST', '/api/v1/namespaces', named('mine'))).status === 201;
     await eventually(known, { what: 'the tenant may make namespaces' });
   });
@@ -135,7 +142,9 @@ describe('the marks of a Capsule’s namespace', () => {
     expect(await tenant('POST', '/api/v1/namespaces', copy)).toEqual(forbidden);
     const { metadata } = copy;
     expect(
-      await tenant('PATCH', path('home-plain'), { metadata: { ...metadata, name: 'home-plain' } }),
+      await tenant('PATCH', path('home-plain-0123abcd'), {
+        metadata: { ...metadata, name: 'home-plain-0123abcd' },
+      }),
     ).toEqual(forbidden);
     expect(await administrator('POST', '/api/v1/namespaces', copy)).toEqual(done);
   });
