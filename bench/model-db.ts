@@ -1,6 +1,6 @@
 import { census } from '../brokers/db/testing/census.ts';
 import { checkSchedules, type Schedule, schedules } from '../brokers/db/testing/model.ts';
-import { setStage } from '../brokers/db/testing/postgres.ts';
+import { MANY_DATABASES, setStage } from '../brokers/db/testing/postgres.ts';
 import type { Report } from './report.ts';
 
 /** The databases that schedules leave behind are kept in memory: each server sees so many schedules, then goes. */
@@ -45,7 +45,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
 }
 
 async function onServer(part: readonly Schedule[]) {
-  const stage = await setStage();
+  const stage = await setStage({ settings: MANY_DATABASES });
   try {
     const replica = await stage.replica();
     const urls = [stage.broker.url, replica.url];

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { mountFiles } from '../../brokers/db/testing/broker.ts';
-import { intoDatabase, query, until } from '../../brokers/db/testing/postgres.ts';
+import { intoDatabase, MANY_DATABASES, query, until } from '../../brokers/db/testing/postgres.ts';
 import { newToken } from '../../brokers/kit/index.ts';
 import { type BrokerProcess, brokerProgram } from './process.ts';
 
@@ -29,7 +29,7 @@ export interface Scene {
 }
 
 export async function openScene(spares: number): Promise<Scene> {
-  const server = await startEmbeddedServer();
+  const server = await startEmbeddedServer({ settings: MANY_DATABASES });
   const { superuserUrl } = server;
   const program = await brokerProgram();
   const mounts = mountFiles(server, CAPSULE);
@@ -43,6 +43,8 @@ export async function openScene(spares: number): Promise<Scene> {
     const environment = {
       ...mounts.environment,
       SPARE_DATABASES: String(spares),
+      // So many databases that the server could not promise each as many as usual.
+      ROLE_CONNECTION_LIMIT: '1',
       CAPSULE_REQUESTS_PER_SECOND: UNLIMITED,
       CAPSULE_REQUESTS_BURST: UNLIMITED,
       REFUSALS_PER_SECOND: UNLIMITED,

@@ -3,7 +3,16 @@ import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PostgresMajor } from '../embedded/binaries.ts';
 import type { Reply } from '../testing/broker.ts';
-import { connect, intoDatabase, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import {
+  connect,
+  intoDatabase,
+  MANY_DATABASES,
+  query,
+  type Stage,
+  setStage,
+  sqlstate,
+  until,
+} from '../testing/postgres.ts';
 
 /** What must be the same on every major version, with one role that is no superuser and no branch on the version. */
 const MAJORS: readonly PostgresMajor[] = ['15', '16', '17', '18'];
@@ -12,7 +21,10 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   let stage: Stage;
   beforeAll(async () => {
     // Prepared transactions are allowed here, so that a test can block a drop with one.
-    stage = await setStage({ major, settings: { max_prepared_transactions: '5', log_statement: 'all' } });
+    stage = await setStage({
+      major,
+      settings: { ...MANY_DATABASES, max_prepared_transactions: '5', log_statement: 'all' },
+    });
   });
   afterAll(() => stage.close());
 

@@ -3,7 +3,7 @@ import type { PostgresMajor } from '../embedded/binaries.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { checkSchedules, schedules } from '../testing/model.ts';
-import { type Stage, setStage } from '../testing/postgres.ts';
+import { MANY_DATABASES, type Stage, setStage } from '../testing/postgres.ts';
 
 const MAJORS: readonly PostgresMajor[] = ['15', '16', '17', '18'];
 const RUNS = 300;
@@ -12,7 +12,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   let stage: Stage;
   let replica: TestBroker;
   beforeAll(async () => {
-    stage = await setStage({ major });
+    stage = await setStage({ major, settings: MANY_DATABASES });
     replica = await stage.replica();
   });
   afterAll(async () => {

@@ -8,21 +8,25 @@ export interface Line {
   lead(port: number): void;
   /**
    * Cuts the line at the next message from the near side that has this text in it: before the server reads it, or
-   * when the server answers it. Returns whether that has happened yet.
+   * when the server answers it. Of a connection that has said something else since its last BEGIN, where that is given:
+   * the upkeep begins and commits too. Returns whether that has happened yet.
    */
-  cutAt(text: string, moment: 'before' | 'after'): () => boolean;
+  cutAt(text: string, moment: 'before' | 'after', since?: RegExp): () => boolean;
   close(): Promise<void>;
 }
 
 export async function openLine(port: number): Promise<Line> {
   let target = port;
-  let trap: { text: string; moment: 'before' | 'after' } | undefined;
+  let trap: { text: string; moment: 'before' | 'after'; since: RegExp } | undefined;
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect(target, '127.0.0.1');
     let losing = false;
+    let transaction = '';
     near.on('data', (bytes) => {
-      if (trap !== undefined && bytes.includes(trap.text)) {
+      transaction += bytes.toString('latin1');
+      transaction = transaction.slice(Math.max(0, transaction.lastIndexOf('BEGIN')));
+      if (trap !== undefined && bytes.includes(trap.text) && trap.since.test(transaction)) {
         const { moment } = trap;
         trap = undefined;
         if (moment === 'before') return void near.destroy();
@@ -53,8 +57,8 @@ export async function openLine(port: number): Promise<Line> {
       target = to;
       cut();
     },
-    cutAt: (text, moment) => {
-      const set = { text, moment };
+    cutAt: (text, moment, since = /^/) => {
+      const set = { text, moment, since };
       trap = set;
       return () => trap !== set;
     },

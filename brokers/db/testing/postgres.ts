@@ -62,6 +62,12 @@ export interface Stage {
   close(): Promise<void>;
 }
 
+/**
+ * Settings of a server for whoever leaves many databases behind: a create is refused when the server has no connections
+ * left to promise. The table of locks is as large as ever.
+ */
+export const MANY_DATABASES = { max_connections: '1500', max_locks_per_transaction: '70' } as const;
+
 /** A server and a broker on it, for one test file. */
 export async function setStage(
   server: Parameters<typeof startEmbeddedServer>[0] = {},
