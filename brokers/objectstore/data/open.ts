@@ -11,6 +11,7 @@ import { abortForgotten } from './forgotten.ts';
 import { createJsonProtocol } from './json/protocol.ts';
 import { createDataPlane, type DataPlane, type PlaneOptions } from './plane.ts';
 import { createQuota } from './quota/allowance.ts';
+import { createEnding } from './quota/credits.ts';
 import { createRecount } from './quota/recount.ts';
 import { usageOf } from './quota/usage.ts';
 import { createSeal, type DataKeys } from './seal.ts';
@@ -88,7 +89,8 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     records: shares.records,
     onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
   });
-  const managed = createObjectStore(s3, uploads, { quota, entryBytes });
+  const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
+  const managed = createObjectStore(s3, uploads, { quota, entryBytes, ending });
   const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
   const cursors = createSeal(keys, 'cursor');
 

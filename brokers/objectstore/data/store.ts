@@ -9,6 +9,7 @@ import { UPSTREAM_METADATA as METADATA, objectHeaders } from './headers.ts';
 import { isMarker, type KeyPrefix, type ObjectKey } from './keys.ts';
 import { createMultipart } from './multipart.ts';
 import { entriesOf } from './quota/charge.ts';
+import type { Ending } from './quota/credits.ts';
 import type { Tenant } from './tenants.ts';
 import type { Uploads } from './uploads.ts';
 import { createWriter, physicalOf as physical, sendable, type WriterOptions } from './writer.ts';
@@ -128,9 +129,19 @@ interface UploadPart extends UploadAt {
   readonly number: number;
 }
 
+interface StoreOptions extends WriterOptions {
+  /** Absent where nothing is counted. */
+  readonly ending?: Ending;
+}
+
 /** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked within the tenant's room. */
-export function createObjectStore(client: S3Client, uploads: Uploads, options: WriterOptions): ObjectStore {
+export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
   const writer = createWriter(client, options);
+  const { ending } = options;
+
+  /** A marker is charged as the folder that it makes, which may be there without it. */
+  const ends = <T>(call: Call, at: Place, act: () => Promise<T>): Promise<T> =>
+    ending === undefined || isMarker(at.key) ? act() : ending(call, physical(call, at), act);
 
   /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
   async function copyMarker(call: Call, from: Place, to: Place, headers: Headers): Promise<Copied> {
@@ -157,7 +168,10 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: W
       return writer.write(
         call,
         { bytes: body.length, entries: entriesOf(place.key) },
-        async () => client.put(physical(call, place), await sendable(body), { headers, signal: call.signal }),
+        () =>
+          ends(call, place, async () =>
+            client.put(physical(call, place), await sendable(body), { headers, signal: call.signal }),
+          ),
         () => body.stream.readableEnded,
       );
     },
@@ -168,10 +182,10 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: W
     delete: async (call, place, etag) => {
       const key = physical(call, place);
       const { signal } = call;
-      if (etag === undefined) return client.delete(key, { signal }).catch(markerGone);
+      const headers: Headers = etag === undefined ? {} : { 'if-match': etag };
       // Not every S3 server knows conditional deletes; one that ignores the condition must not delete another object.
-      await client.head(key, { headers: { 'if-match': etag }, signal });
-      await client.delete(key, { headers: { 'if-match': etag }, signal }).catch(markerGone);
+      if (etag !== undefined) await client.head(key, { headers, signal });
+      await ends(call, place, () => client.delete(key, { headers, signal })).catch(markerGone);
     },
     deleteMany: async (call, bucket, keys) => {
       const { room } = call.tenant;
@@ -214,7 +228,7 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: W
         call,
         { bytes: source.size, entries: entriesOf(to.key) },
         // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
-        () => client.copy(source.key, physical(call, to), { headers: all }),
+        () => ends(call, to, () => client.copy(source.key, physical(call, to), { headers: all })),
         () => true,
       );
       return { ...copied, size: source.size };

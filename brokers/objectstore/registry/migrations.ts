@@ -3,10 +3,10 @@ import { installationId } from '@space/broker-kit/principals';
 import { CUSTODY_TABLES } from '../custody/tables.ts';
 import { EPOCH } from './epoch.ts';
 import { PRINCIPALS } from './principals.ts';
-import { DOUBT, UPLOAD_SETS, USAGE } from './usage.ts';
+import { CREDITS, DOUBT, UPLOAD_SETS, USAGE } from './usage.ts';
 
 /** Each entry is applied once, in order, in one transaction with its number. Append; never edit a released one. */
-const MIGRATIONS: readonly string[] = [PRINCIPALS, USAGE, CUSTODY_TABLES, UPLOAD_SETS, DOUBT, EPOCH];
+const MIGRATIONS: readonly string[] = [PRINCIPALS, USAGE, CUSTODY_TABLES, UPLOAD_SETS, DOUBT, EPOCH, CREDITS];
 
 /** Brings the registry up to date and returns the installation's random id. */
 export function migrate(connections: Connections, space: string): Promise<string> {

@@ -18,6 +18,24 @@ export const DOUBT = `
   CREATE INDEX ON broker.object_upload (place) INCLUDE (bytes);
 `;
 
+/**
+ * Released: never edited. What deleted and overwritten objects give back before the next count: the sum, good for the count
+ * that it is of and no other, and the objects that are in it.
+ */
+export const CREDITS = `
+  ALTER TABLE broker.object_usage
+    ADD COLUMN credited bigint NOT NULL DEFAULT 0 CHECK (credited >= 0),
+    ADD COLUMN credited_objects integer NOT NULL DEFAULT 0 CHECK (credited_objects >= 0),
+    ADD COLUMN credited_in integer NOT NULL DEFAULT 0;
+
+  CREATE TABLE broker.object_credit (
+    place text NOT NULL REFERENCES broker.object_usage ON DELETE CASCADE,
+    count_number integer NOT NULL,
+    object bytea NOT NULL CHECK (octet_length(object) = 32),
+    PRIMARY KEY (place, count_number, object)
+  );
+`;
+
 /** Released: never edited. What counts against quotas; `data/quota/rows.ts` says how. */
 export const USAGE = `
   CREATE TABLE broker.object_usage (

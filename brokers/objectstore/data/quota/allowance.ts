@@ -5,6 +5,7 @@ import {
   addWritten,
   adoptDeadBlocks,
   changeBlock,
+  isShort,
   lockUsage,
   type Registry,
   renewBlocks,
@@ -26,6 +27,8 @@ export interface Hold {
 export interface Quota {
   /** Throws `quota_exceeded` when the Capsule has no room for so many bytes. */
   reserve(capsule: Capsule, bytes: number): Promise<Hold>;
+  /** Was so little left when this replica last asked that what ends should stop counting at once? Undefined when it did not. */
+  isShort(place: string): boolean | undefined;
   /** One round of upkeep: tells what was written, gives back what is idle, renews, buries the dead. */
   tick(): Promise<void>;
   close(): Promise<void>;
@@ -64,6 +67,7 @@ interface Account {
   unspent: number;
   inFlight: number;
   spent: number;
+  short: boolean;
   /** By the seconds after which it will be certain. */
   doubted: Map<number, number>;
   usedAt: number;
@@ -93,6 +97,7 @@ export function createQuota(options: QuotaOptions): Quota {
       unspent: 0,
       inFlight: 0,
       spent: 0,
+      short: false,
       doubted: new Map(),
       usedAt: now(),
       turn: Promise.resolve(),
@@ -134,6 +139,7 @@ export function createQuota(options: QuotaOptions): Quota {
     const granted = await registry.transaction(async (session) => {
       await lockUsage(session, capsule.place);
       const left = capsule.quotaBytes - (await usedBytes(session, capsule.place));
+      one.short = isShort(capsule.quotaBytes, left - need, bytes);
       if (left < need) return undefined;
       const grant = Math.min(left, need + Math.min(BLOCK, Math.floor((left - need) / SHARE)));
       await addWritten(session, capsule.place, spent);
@@ -246,6 +252,7 @@ export function createQuota(options: QuotaOptions): Quota {
 
   return {
     reserve,
+    isShort: (place) => books.accounts.get(place)?.short,
     tick,
     close: async () => {
       const mine = books;

@@ -1,8 +1,9 @@
 import type { Connections, Session } from '@space/broker-kit/postgres';
 
 /**
- * What the registry knows of bytes. Of every Capsule the sum of five numbers is never less than what is stored:
- * counted (by the last listing), written since, held by replicas in blocks, in doubt, and parts of open uploads.
+ * What the registry knows of bytes. Of every Capsule the sum of five numbers, less what has ended since the last listing
+ * and is credited, is never less than what is stored: counted (by that listing), written since, held by replicas in
+ * blocks, in doubt, and parts of open uploads.
  */
 
 /** The part of the registry's connections that is needed here. */
@@ -31,8 +32,9 @@ export async function lockUsage(
 export async function usedBytes(session: Session, place: string): Promise<number> {
   const [row] = await session.run<{ used: number }>(
     'sum usage',
-    `SELECT (
-       coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)
+    `SELECT greatest(0,
+       coalesce((SELECT counted + written - CASE WHEN credited_in = count_number THEN credited ELSE 0 END
+                 FROM broker.object_usage WHERE place = $1), 0)
        + coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)
        + coalesce((SELECT sum(bytes) FROM broker.object_doubt WHERE place = $1), 0)
        + coalesce((SELECT sum(bytes) FROM broker.object_upload WHERE place = $1), 0)
@@ -40,6 +42,11 @@ export async function usedBytes(session: Session, place: string): Promise<number
     [place],
   );
   return row?.used ?? 0;
+}
+
+/** Room is short when less than a quarter of the quota is left, or not enough for such a write again. */
+export function isShort(quotaBytes: number, left: number, bytes = 0): boolean {
+  return left < Math.max(quotaBytes / 4, bytes);
 }
 
 /** Adds to the replica's block, or takes from it; false when the block is no longer there to take from. */
@@ -156,6 +163,12 @@ export async function finishCount(
     [place, begun.written, begun.countNumber, listed],
   );
   if (rows.length !== 1) return false;
+  // Of counts that are over; their sum went with them.
+  await session.run(
+    'end credits',
+    'DELETE FROM broker.object_credit WHERE place = $1 AND count_number <= $2',
+    [place, begun.countNumber],
+  );
   await session.run('end doubt', 'DELETE FROM broker.object_doubt WHERE place = $1 AND certain_at <= $2', [
     place,
     begun.at,
