@@ -62,17 +62,28 @@ describe('strict JSON', () => {
 
   it('ends at the element, and at the member, that is one too many, and builds nothing of what is behind it', () => {
     const limits = { elements: 3, members: 2 };
-    expect(parseStrictJson(bytes('[[1,2,3],{"a":1,"b":[]},[]]'), limits)).toEqual([
-      [1, 2, 3],
-      { a: 1, b: [] },
-      [],
-    ]);
+    expect(parseStrictJson(bytes('[1,{"a":1,"b":2},3]'), limits)).toEqual([1, { a: 1, b: 2 }, 3]);
     expect(() => parseStrictJson(bytes('[1,2,3,4]'), limits)).toThrow('too many');
     expect(() => parseStrictJson(bytes('{"a":1,"b":2,"c":3}'), limits)).toThrow('too many');
     // Nothing behind it is looked at: this is not even JSON.
     const counted = counting(bytes(`[${'{},'.repeat(3)}${'{'.repeat(100_000)}`));
     expect(() => scan(counted.bytes, limits)).toThrow('too many');
     expect(counted.reads()).toBeLessThan(100);
+  });
+
+  it.each([
+    ['many arrays', '[1,2],'],
+    ['many empty arrays', '[],'],
+    ['arrays in arrays', '[[[[[[[[[[]]]]]]]]]],'],
+    ['arrays in objects', '{"a":[1,2]},'],
+    ['objects in objects', '{"a":{"a":{"a":{"b":0},"b":{}}},"b":{}},'],
+  ])('bounds the elements of the whole document: %s', (_, piece) => {
+    const limits = { elements: 1_000, members: 2 };
+    const few = piece.repeat(80).slice(0, -1);
+    expect(parseStrictJson(bytes(`[${few}]`), limits)).toEqual(JSON.parse(`[${few}]`));
+    const counted = counting(bytes(`[${piece.repeat(5_000)}`));
+    expect(() => scan(counted.bytes, limits)).toThrow('too many');
+    expect(counted.reads()).toBeLessThan(3 * piece.length * 1_001);
   });
 
   it.each([

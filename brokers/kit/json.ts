@@ -7,7 +7,7 @@ export class StrictJsonError extends Error {
 }
 
 export interface JsonLimits {
-  /** Of one array. */
+  /** Of all arrays together, where an empty array counts as an element; and so many objects, beside the first few levels. */
   readonly elements: number;
   /** Of one object. */
   readonly members: number;
@@ -34,7 +34,7 @@ const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 
 /** What is open at one level. */
 interface Open {
   readonly isObject: boolean;
-  /** Elements or members that ended with a comma. */
+  /** Members that ended with a comma. */
   ended: number;
   /** Whether the next string is a key. */
   atKey: boolean;
@@ -50,6 +50,7 @@ interface Open {
 export function scan(bytes: Uint8Array, { elements, members }: JsonLimits): void {
   const open: Open[] = [];
   let top: Open | undefined;
+  let [inArrays, objects] = [0, 0];
   const { length } = bytes;
   for (let i = 0; i < length; i += 1) {
     const byte = bytes[i];
@@ -62,11 +63,15 @@ export function scan(bytes: Uint8Array, { elements, members }: JsonLimits): void
       i = end;
     } else if (byte === COMMA) {
       if (top === undefined) continue;
-      top.ended += 1;
-      if (top.ended >= (top.isObject ? members : elements)) throw new StrictJsonError('too many');
+      if (top.isObject) top.ended += 1;
+      else inArrays += 1;
+      if (top.ended >= members || inArrays > elements) throw new StrictJsonError('too many');
       top.atKey = top.isObject;
     } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       const isObject = byte === OPEN_OBJECT;
+      if (isObject) objects += 1;
+      else inArrays += 1;
+      if (inArrays > elements || objects > elements + MAX_DEPTH) throw new StrictJsonError('too many');
       top = { isObject, ended: 0, atKey: isObject, keys: undefined, firstKey: undefined };
       if (open.push(top) > MAX_DEPTH) throw new StrictJsonError('nested too deeply');
     } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
