@@ -132,7 +132,7 @@ export function createEdge<Caller>(options: EdgeOptions<Caller>): Edge<Caller> {
       error instanceof ServiceError ? error : new ServiceError('internal', 'unexpected', { cause: error });
     if (line !== undefined) {
       line.code = known.code;
-      line.error = known.status >= 500 ? known : undefined;
+      line.error = known.isFault ? known : undefined;
     }
     if (response.headersSent) return void response.destroy();
     if (known.retryAfter !== undefined) response.setHeader('retry-after', String(known.retryAfter));

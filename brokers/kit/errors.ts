@@ -59,6 +59,11 @@ export class ServiceError extends Error {
   get status(): number {
     return STATUS[this.code];
   }
+
+  /** Whether it is for our operators to mend, rather than for the caller: a full quota is the caller's own. */
+  get isFault(): boolean {
+    return this.status >= 500 && this.code !== 'quota_exceeded';
+  }
 }
 
 /** The one refusal: whatever is wrong with a credential, the caller sees the same bytes. */

@@ -180,7 +180,7 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
       ? new ServiceError('invalid_request', 'caller gone', { cause: thrown })
       : toServiceError(reason);
     exchange.code = error.code;
-    exchange.error = error.status >= 500 ? error : undefined;
+    exchange.error = error.isFault ? error : undefined;
     if (exchange.alive && !response.destroyed) return void protocol.refuse(exchange, error);
     if (response.headersSent || response.destroyed) return void response.destroy();
     if (error.retryAfter !== undefined) exchange.common['retry-after'] = String(error.retryAfter);

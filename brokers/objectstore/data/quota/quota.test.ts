@@ -263,7 +263,12 @@ describe('an Assistant', () => {
 
   test('may use its quota to the last byte', async () => {
     const one = await newAssistant(stage.broker, { quota: 16 * KIB + 10 });
-    expect((await one.put('a', 'x'.repeat(11))).status).toBe(507);
+    const { status, headers } = await one.put('a', 'x'.repeat(11));
+    expect(status).toBe(507);
+    // The tenant's own doing, and nothing for whoever watches the errors of the Space.
+    const told = () => stage.broker.log.find((line) => line.includes(headers.get('trace-id') ?? 'none'));
+    await until(async () => told() !== undefined, 'the line of the request');
+    expect(JSON.parse(told()!)).toMatchObject({ level: 'info', code: 'quota_exceeded', status: 507 });
     expect((await one.put('a', 'x'.repeat(10))).status).toBe(200);
   });
 });
