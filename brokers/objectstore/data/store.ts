@@ -20,8 +20,8 @@ export interface Call {
   readonly signal: AbortSignal;
   /** The text that came as a grant; nobody has looked at it yet. */
   readonly grant?: string | undefined;
-  /** Whose turns the documents of its answers are read in. */
-  readonly inTurn?: InTurn;
+  /** Its turns, for the documents that are read and written for it. */
+  readonly inTurn: InTurn;
   /** Its objects are not in the Space's bucket: gives back the place among those who wait for that. */
   readonly isElsewhere?: () => void;
 }

@@ -4,8 +4,10 @@ import { numberOf } from '../data/json/routes.ts';
 import { type KeyPrefix, parsePrefix } from '../data/keys.ts';
 import type { Seal } from '../data/seal.ts';
 import { type Call, MAX_KEYS, type ObjectPage, type ObjectStore } from '../data/store.ts';
+import type { ListedObject } from '../upstream/client.ts';
 import { encodePath } from '../upstream/encode.ts';
-import { type XmlElement, xmlDocument } from '../upstream/xml.ts';
+import { documentInTurns } from '../upstream/sinks.ts';
+import type { XmlElement } from '../upstream/xml.ts';
 import { notImplemented } from './errors.ts';
 
 type Query = ReadonlyMap<string, string>;
@@ -44,7 +46,7 @@ export async function listObjectsV2(
   const page = await pageOf(store, call, bucket, { prefix, delimiter, token, after, limit });
   const next =
     page.next === undefined ? [] : [['NextContinuationToken', cursors.seal(owner, page.next)] as const];
-  return xmlDocument('ListBucketResult', [
+  return documentOf(page, written, call, [
     ...echoed,
     ...(start === undefined ? [] : [['StartAfter', written(start)] as const]),
     ...(given === undefined ? [] : [['ContinuationToken', given] as const]),
@@ -52,7 +54,6 @@ export async function listObjectsV2(
     ['MaxKeys', limit],
     ['IsTruncated', page.next !== undefined],
     ...next,
-    ...contents(page, written),
   ]);
 }
 
@@ -70,13 +71,12 @@ export async function listObjects(
   const page = await pageOf(store, call, bucket, { prefix, delimiter, after, limit });
   const last = [...page.objects.map(({ key }) => key), ...page.prefixes].sort(byBytes).at(-1);
   const next = page.next === undefined || last === undefined ? [] : [['NextMarker', written(last)] as const];
-  return xmlDocument('ListBucketResult', [
+  return documentOf(page, written, call, [
     ...echoed,
     ['Marker', written(marker)],
     ['MaxKeys', limit],
     ['IsTruncated', page.next !== undefined],
     ...next,
-    ...contents(page, written),
   ]);
 }
 
@@ -100,26 +100,24 @@ export async function listUploads(
   const markers = truncated
     ? [['NextKeyMarker', written(last.key)] as const, ['NextUploadIdMarker', last.id] as const]
     : [];
-  return xmlDocument('ListMultipartUploadsResult', [
+  const first: readonly XmlElement[] = [
     ...echoed.map(([name, value]) => [name === 'Name' ? 'Bucket' : name, value] as const),
     ['KeyMarker', written(afterKey)],
     ['UploadIdMarker', givenId],
     ['MaxUploads', limit],
     ['IsTruncated', truncated],
     ...markers,
-    ...uploads.map(
-      ({ key, id, createdAt }) =>
-        [
-          'Upload',
-          [
-            ['Key', written(key)],
-            ['UploadId', id],
-            ['StorageClass', 'STANDARD'],
-            ['Initiated', createdAt.toISOString()],
-          ],
-        ] as const,
-    ),
-  ]);
+  ];
+  const upload = ({ key, id, createdAt }: (typeof uploads)[number]): XmlElement => [
+    'Upload',
+    [
+      ['Key', written(key)],
+      ['UploadId', id],
+      ['StorageClass', 'STANDARD'],
+      ['Initiated', createdAt.toISOString()],
+    ],
+  ];
+  return documentInTurns('ListMultipartUploadsResult', uploads, upload, { inTurn: call.inTurn, first });
 }
 
 function listing(bucket: Bucket, query: Query, limitName: string): Listing {
@@ -154,23 +152,27 @@ async function pageOf(
   return store.list(call, bucket, query);
 }
 
-function contents({ objects, prefixes }: ObjectPage, written: (name: string) => string): XmlElement[] {
-  return [
-    ...objects.map(
-      ({ key, modified, etag, size }) =>
-        [
+/** A page of objects and common prefixes, with what is said before them. */
+function documentOf(
+  { objects, prefixes }: ObjectPage,
+  written: Listing['written'],
+  { inTurn }: Call,
+  first: readonly XmlElement[],
+): Promise<string> {
+  const item = (one: string | ListedObject): XmlElement =>
+    typeof one === 'string'
+      ? ['CommonPrefixes', [['Prefix', written(one)]]]
+      : [
           'Contents',
           [
-            ['Key', written(key)],
-            ['LastModified', modified],
-            ['ETag', etag],
-            ['Size', size],
+            ['Key', written(one.key)],
+            ['LastModified', one.modified],
+            ['ETag', one.etag],
+            ['Size', one.size],
             ['StorageClass', 'STANDARD'],
           ],
-        ] as const,
-    ),
-    ...prefixes.map((prefix) => ['CommonPrefixes', [['Prefix', written(prefix)]]] as const),
-  ];
+        ];
+  return documentInTurns('ListBucketResult', [...objects, ...prefixes], item, { inTurn, first });
 }
 
 function prefixOf(text: string): KeyPrefix {

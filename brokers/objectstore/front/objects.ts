@@ -4,6 +4,7 @@ import { deleteCondition, writeConditions } from '../data/headers.ts';
 import { type ObjectKey, parseKey } from '../data/keys.ts';
 import type { Gate } from '../data/plane.ts';
 import { MAX_KEYS, type ObjectStore } from '../data/store.ts';
+import { documentInTurns, mapInTurns } from '../upstream/sinks.ts';
 import {
   childrenOf,
   isXmlText,
@@ -13,7 +14,6 @@ import {
   type XmlShape,
 } from '../upstream/xml.ts';
 import {
-  answer,
   answerAlive,
   bodyOf,
   bucketOf,
@@ -23,6 +23,7 @@ import {
   keyOf,
   malformed,
   ownHeaders,
+  xml,
 } from './admitted.ts';
 import { notImplemented } from './errors.ts';
 import { sourceOf } from './headers.ts';
@@ -61,17 +62,20 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
     DeleteObjects: async (one) => {
       const bucket = bucketOf(one);
       const node = await document(gate, one, DELETE, MIB);
-      const asked = childrenOf(node, 'Object').map(askedOf);
+      const { inTurn } = one.call;
+      const asked = await mapInTurns(childrenOf(node, 'Object'), askedOf, inTurn);
       if (asked.length < 1) throw malformed();
       const valid = asked.flatMap(({ key }) => key ?? []);
       const failed = valid.length === 0 ? new Set<string>() : await store.deleteMany(one.call, bucket, valid);
       const quiet = textOf(node, 'Quiet') === 'true';
-      const results = asked.flatMap(({ text, key, refused }): XmlElement[] => {
-        const code = refused ?? (key !== undefined && failed.has(key) ? 'InternalError' : undefined);
-        if (code !== undefined) return [errorOf(text, code)];
-        return quiet ? [] : [['Deleted', [['Key', text]]]];
-      });
-      answer(one, 'DeleteResult', results);
+      const codeOf = ({ key, refused }: Asked) =>
+        refused ?? (key !== undefined && failed.has(key) ? 'InternalError' : undefined);
+      const told = quiet ? asked.filter((each) => codeOf(each) !== undefined) : asked;
+      const written = (each: Asked): XmlElement => {
+        const code = codeOf(each);
+        return code === undefined ? ['Deleted', [['Key', each.text]]] : errorOf(each.text, code);
+      };
+      xml(one, await documentInTurns('DeleteResult', told, written, { inTurn }));
     },
   };
 }

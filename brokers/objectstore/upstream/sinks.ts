@@ -1,6 +1,15 @@
 import { Writable } from 'node:stream';
 import { S3Error } from './errors.ts';
-import { textOf, XmlError, type XmlNode, XmlReader, type XmlShape } from './xml.ts';
+import {
+  documentOf,
+  elementsOf,
+  textOf,
+  type XmlElement,
+  XmlError,
+  type XmlNode,
+  XmlReader,
+  type XmlShape,
+} from './xml.ts';
 
 /** Runs a short piece of work when its turn comes, so that no document keeps others waiting for longer than a piece. */
 export type InTurn = <T>(act: () => T) => Promise<T>;
@@ -14,6 +23,32 @@ const SLICE_BYTES = 16 * 1024;
 export async function readSlices(bytes: Uint8Array, reader: XmlReader, inTurn: InTurn): Promise<void> {
   for (let at = 0; at < bytes.length; at += SLICE_BYTES)
     await inTurn(() => reader.write(bytes.subarray(at, at + SLICE_BYTES)));
+}
+
+/** So many items of a document are worked on in one turn: the key of each may be long, and all of it escaped. */
+const ITEMS_A_TURN = 25;
+
+/** A short piece of work for each of many, a few in a turn. */
+export async function mapInTurns<T, R>(
+  all: readonly T[],
+  act: (one: T) => R,
+  inTurn: InTurn,
+): Promise<readonly R[]> {
+  const done: R[] = [];
+  for (let at = 0; at < all.length; at += ITEMS_A_TURN)
+    done.push(...(await inTurn(() => all.slice(at, at + ITEMS_A_TURN).map(act))));
+  return done;
+}
+
+/** Writes a document of items that `written` makes. */
+export async function documentInTurns<T>(
+  name: string,
+  items: readonly T[],
+  written: (item: T) => XmlElement,
+  { inTurn, first = [] }: { readonly inTurn: InTurn; readonly first?: readonly XmlElement[] },
+): Promise<string> {
+  const elements = await mapInTurns(items, (item) => elementsOf([written(item)]), inTurn);
+  return inTurn(() => documentOf(name, elementsOf(first) + elements.join('')));
 }
 
 /** An answer's body as a whole, of at most so many bytes, or its beginning (`cut`). */

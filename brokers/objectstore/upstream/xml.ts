@@ -214,7 +214,16 @@ export type XmlElement = readonly [name: string, content: XmlContent];
 
 /** A whole document. Names are ours; texts are escaped. */
 export function xmlDocument(name: string, content: readonly XmlElement[]): string {
-  return `<?xml version="1.0" encoding="UTF-8"?>\n<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${inner(content)}</${name}>`;
+  return documentOf(name, elementsOf(content));
+}
+
+/** The same, with what `elementsOf` made of its content. */
+export function documentOf(name: string, elements: string): string {
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${elements}</${name}>`;
+}
+
+export function elementsOf(content: readonly XmlElement[]): string {
+  return content.map(([name, child]) => `<${name}>${inner(child)}</${name}>`).join('');
 }
 
 /** Whether XML can say it, escaped or not. */
@@ -224,7 +233,7 @@ export function isXmlText(text: string): boolean {
 
 function inner(content: XmlContent): string {
   if (typeof content !== 'object') return escapeText(String(content));
-  return content.map(([name, child]) => `<${name}>${inner(child)}</${name}>`).join('');
+  return elementsOf(content);
 }
 
 function escapeText(text: string): string {

@@ -213,7 +213,7 @@ export function createJsonProtocol(options: JsonOptions): Protocol {
     );
     try {
       const body = await readJsonObject(request, limit, { limits, inTurn });
-      return await inTurn(() => parseBody({ schema, limits, list }, body));
+      return await parseBody({ schema, limits, list }, body, inTurn);
     } finally {
       done();
     }

@@ -1,5 +1,6 @@
 import { type JsonLimits, ServiceError } from '@space/broker-kit';
 import { z } from 'zod';
+import { type InTurn, mapInTurns } from '../../upstream/sinks.ts';
 import { BUCKETS } from '../address.ts';
 import { MAX_KEY_BYTES, parseKey } from '../keys.ts';
 import { MAX_KEYS } from '../store.ts';
@@ -85,15 +86,22 @@ export const DELETE_MANY = {
   list: { name: 'keys', element: key },
 };
 
-export function parseBody<Schema extends z.ZodType>(
+export async function parseBody<Schema extends z.ZodType>(
   { schema, list }: BodyOf<Schema>,
   body: Readonly<Record<string, unknown>>,
-): z.output<Schema> {
-  const elements = list === undefined ? [] : body[list.name];
-  const parsed =
-    Array.isArray(elements) && elements.every((one) => list?.element.safeParse(one).success)
-      ? schema.safeParse(body)
-      : undefined;
-  if (parsed?.success !== true) throw new ServiceError('invalid_request', 'not the schema of this operation');
+  inTurn: InTurn,
+): Promise<z.output<Schema>> {
+  const elements: unknown = list === undefined ? [] : body[list.name];
+  if (!Array.isArray(elements)) throw invalid();
+  const judge = (one: unknown) => {
+    if (list?.element.safeParse(one).success !== true) throw invalid();
+  };
+  await mapInTurns(elements, judge, inTurn);
+  const parsed = await inTurn(() => schema.safeParse(body));
+  if (!parsed.success) throw invalid();
   return parsed.data;
+}
+
+function invalid(): ServiceError {
+  return new ServiceError('invalid_request', 'not the schema of this operation');
 }

@@ -1,0 +1,59 @@
+import { createHash } from 'node:crypto';
+import type { S3Client } from './client.ts';
+import { listing } from './documents.ts';
+import { atOnce, documentInTurns, type InTurn } from './sinks.ts';
+import type { Transport } from './transport.ts';
+import { childrenOf, textOf } from './xml.ts';
+
+interface Batches {
+  readonly keys: number;
+  readonly bytes: number;
+}
+
+/** Of one request to the server, whose documents are kept as a whole. */
+const BATCH: Batches = { keys: 100, bytes: 64 * 1024 };
+
+/** Deletion of many objects, a batch after the other. What fails half-way is asked for again as a whole. */
+export function createBulkDeletion(transport: Transport): Pick<S3Client, 'deleteMany'> {
+  return {
+    deleteMany: async (keys, { signal, inTurn = atOnce } = {}) => {
+      const failed: { key: string; code: string }[] = [];
+      for (const batch of batchesOf(keys, BATCH)) {
+        const { body, headers } = await messageOf(batch, inTurn);
+        const answer = await listing(
+          transport,
+          { method: 'POST', query: { delete: '' }, headers, body, signal },
+          // What was deleted is not to be told, and some tell it.
+          { root: 'DeleteResult', items: ['Error', 'Deleted'], most: batch.length },
+          inTurn,
+        );
+        for (const node of childrenOf(answer, 'Error'))
+          failed.push({ key: textOf(node, 'Key') ?? '', code: textOf(node, 'Code') ?? 'Unknown' });
+      }
+      return failed;
+    },
+  };
+}
+
+async function messageOf(keys: readonly string[], inTurn: InTurn) {
+  const object = (key: string) => ['Object', [['Key', key]]] as const;
+  const first = [['Quiet', true]] as const;
+  const body = Buffer.from(await documentInTurns('Delete', keys, object, { inTurn, first }));
+  const md5 = createHash('md5').update(body).digest('base64');
+  return { body, headers: { 'content-type': 'application/xml', 'content-md5': md5 } };
+}
+
+function* batchesOf(keys: readonly string[], most: Batches): Generator<readonly string[]> {
+  let batch: string[] = [];
+  let bytes = 0;
+  for (const key of keys) {
+    const length = Buffer.byteLength(key);
+    if (batch.length > 0 && (batch.length === most.keys || bytes + length > most.bytes)) {
+      yield batch;
+      [batch, bytes] = [[], 0];
+    }
+    batch.push(key);
+    bytes += length;
+  }
+  if (batch.length > 0) yield batch;
+}

@@ -1,0 +1,76 @@
+import type { S3Client } from './client.ts';
+import { copied, fields, stored, withSource } from './documents.ts';
+import { S3Error } from './errors.ts';
+import type { Head, Patience } from './relay.ts';
+import type { Ask, Transport } from './transport.ts';
+
+/** Objects, each as a whole. */
+export function createObjects(
+  transport: Transport,
+  source: (key: string) => string,
+  patience: Patience,
+): Pick<S3Client, 'put' | 'get' | 'read' | 'head' | 'delete' | 'copy'> {
+  return {
+    put: async (key, body, { headers = {}, signal } = {}) => {
+      const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
+      return { etag: stored(answer.headers['etag']) };
+    },
+    get: (key, { headers = {}, part, signal }, into) =>
+      transport.stream({ method: 'GET', key, ...partOf(part), headers, signal }, (head) => {
+        checkDownload(head, headers['range']);
+        return into(head);
+      }),
+    read: (key, limit, { headers = {}, signal } = {}) =>
+      transport.small({ method: 'GET', key, headers, signal }, limit),
+    head: async (key, { headers = {}, part, signal } = {}) => {
+      try {
+        return await transport.small({ method: 'HEAD', key, ...partOf(part), headers, signal });
+      } catch (error) {
+        // An answer to HEAD has no body to say why.
+        if (error instanceof S3Error && error.status === 400 && isLong(key))
+          throw new S3Error('answered', 400, 'KeyTooLongError', { cause: error });
+        throw error;
+      }
+    },
+    delete: async (key, { headers = {}, signal } = {}) => {
+      await transport.small({ method: 'DELETE', key, headers, signal });
+    },
+    copy: async (from, to, { headers = {}, signal } = {}) => {
+      const all = withSource(headers, source(from));
+      return copied(
+        await fields(
+          transport,
+          { method: 'PUT', key: to, headers: all, signal, patience },
+          'CopyObjectResult',
+        ),
+      );
+    },
+  };
+}
+
+function partOf(part: number | undefined): Pick<Ask, 'query'> {
+  return part === undefined ? {} : { query: { partNumber: String(part) } };
+}
+
+/**
+ * Is it the object, or the part of it that was asked for, with an end that cannot be missed? A body that ends with its
+ * connection may have been cut, and the whole in the place of a part would be taken for the part.
+ */
+function checkDownload({ status, headers }: Head, range: string | undefined): void {
+  if (status === 304) return;
+  if (headers['content-length'] === undefined && headers['transfer-encoding'] !== 'chunked')
+    throw new S3Error('answered', 200, 'NoLength');
+  if (range !== undefined && status !== 206 && isSatisfied(range) && headers['content-length'] !== '0')
+    throw new S3Error('answered', 200, 'RangeIgnored');
+}
+
+/** One whose end is before its start means nothing, and is not heeded. */
+function isSatisfied(range: string): boolean {
+  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(range) ?? [];
+  return first === '' || last === '' || Number(last) >= Number(first);
+}
+
+/** Whether a segment is longer than S3 servers take that keep objects as files. */
+function isLong(key: string): boolean {
+  return key.split('/').some((segment) => Buffer.byteLength(segment) > 255);
+}
