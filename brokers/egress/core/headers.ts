@@ -128,6 +128,17 @@ function mentionsPrincipalAnyhow(value: string): boolean {
   return basic !== undefined && mentionsPrincipal(Buffer.from(basic, 'base64').toString('latin1'));
 }
 
+/** Whether an answer can be scrubbed: what cannot be read cannot, and a part of a whole may be half of a value. */
+export function isScannable(status: number, raw: readonly RawHeader[]): boolean {
+  const codings = raw.filter(({ lower }) => lower === 'transfer-encoding');
+  return (
+    status !== 206 &&
+    codings.length <= 1 &&
+    codings.every(({ value }) => /^\s*chunked\s*$/i.test(value)) &&
+    raw.every(({ lower, value }) => lower !== 'content-encoding' || /^\s*(?:identity\s*)?$/i.test(value))
+  );
+}
+
 /** The upstream's headers as the caller gets them, with stars where the value was. */
 export function responseHeaders(raw: readonly RawHeader[], scrubber: Scrubber): string[] {
   const dropped = connectionNamed(raw);

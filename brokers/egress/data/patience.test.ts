@@ -180,6 +180,56 @@ describe('a caller', () => {
     expect(sent()).toBeLessThan(MUCH);
   });
 
+  /**
+   * Asks, reads nothing, and has the host end its answer as soon as a part of it waits in the gateway, for the system's
+   * own buffers on the way are full.
+   */
+  async function leavesTheEnd(limits: Partial<DataLimits>): Promise<Socket> {
+    let served: Socket | undefined;
+    const ended = new Promise<void>((resolve) => {
+      const answer = (host: Socket) => {
+        host.write('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n');
+        const more = () => {
+          if (served?.writableLength !== 0) return void host.end(resolve);
+          host.write(PART.subarray(0, 8 * 1024), () => setImmediate(more));
+        };
+        host.once('data', more);
+      };
+      void start(limits, answer).then(() => {
+        test.gateway.listener.server.once('connection', (socket) => {
+          served = socket;
+        });
+        const caller = kept(connect(test.port, '127.0.0.1')).pause();
+        callers.push(caller);
+        caller.write(head('GET', ''));
+      });
+    });
+    const callers: Socket[] = [];
+    await ended;
+    await eventually(async () => served !== undefined && served.writableLength > 0);
+    return callers[0]!;
+  }
+  const open = async (): Promise<number> =>
+    Number(/^space_egress_open\{operation="input"\} (\d+)$/m.exec(await test.registry.metrics())?.[1]);
+
+  it('who does not take the end of an answer has its place until it does', async () => {
+    const caller = await leavesTheEnd({});
+    for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect([await open(), test.log]).toEqual([1, []]);
+    caller.resume();
+    await closed(caller);
+    expect(await told()).toMatchObject({ code: 'ok', status: 200 });
+    expect(await open()).toBe(0);
+  });
+
+  it('who does not take the end of an answer is left', async () => {
+    const caller = await leavesTheEnd({ bodyIdleMs: 10 * SOON });
+    expect(await told()).toMatchObject({ code: 'request_timeout', status: 200 });
+    await eventually(async () => (await connections()) === 0);
+    expect(await open()).toBe(0);
+    caller.destroy();
+  });
+
   it('whose tunnel head is too large is told so', async () => {
     await start({}, () => undefined);
     const text = await talk(`CONNECT ${HOST}:443 HTTP/1.1\r\nx: ${'a'.repeat(40_000)}\r\n\r\n`);

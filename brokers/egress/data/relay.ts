@@ -2,12 +2,15 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { rawHeadersOf } from '../core/credentials.ts';
-import { responseHeaders } from '../core/headers.ts';
+import { isScannable, responseHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Scrubber } from '../core/scrub.ts';
 import { type Connections, NotSent, type Visitor } from './connections.ts';
 import type { Ending } from './ending.ts';
+import { isLost, upstreamProblem } from './lost.ts';
+import { Promises } from './promises.ts';
 import type { Line } from './record.ts';
+import { Reply } from './reply.ts';
 
 /** A request to the host, its body whole or as it flows. */
 export interface Outgoing {
@@ -68,10 +71,6 @@ interface Errand {
   readonly again: () => void;
 }
 
-/** Answers that are none yet, such as 103. */
-const MOST_PROMISES = 32;
-/** Up to so many bytes, copying an answer to its head costs less than a second part of a write. */
-const SHORT = 16 * 1024;
 /** So much of an answer is scrubbed as it comes; what follows, in pieces, when it is its Capsule's turn. */
 const AT_ONCE = 4 * 1024;
 /** Of any text it takes about a tenth of a millisecond. */
@@ -85,29 +84,32 @@ class Relay implements Visitor {
   #settle: ((error?: unknown) => void) | undefined;
   #upstream: Dispatcher.DispatchController | undefined;
   #scrub: ReturnType<Scrubber['body']> | undefined;
-  /** While it is set, the head waits for the first part of the body, … */
-  #silent: NodeJS.Immediate | undefined;
-  /** … and this, when it has come, for the second. */
-  #first: Buffer | undefined;
+  readonly #reply: Reply;
   /** What waits for the Capsule's turn. The host is not read meanwhile, so that it is little. */
   readonly #pieces: Buffer[] = [];
   #waits = false;
   #ended = false;
-  /** Runs while it is the caller that everybody waits for. */
-  #idle: NodeJS.Timeout | undefined;
   /** For the host. Not undici's own: those of a request that is done outlive many collections of young objects. */
   #late: NodeJS.Timeout | undefined;
   #takenBytes = 0;
   #scrubbedBytes = 0;
   #heard = false;
   #repeated = false;
-  #promises = 0;
-  #promisedAt = 0;
+  readonly #promises: Promises;
 
   constructor(to: Receiver, settle: (error?: unknown) => void, errand: Errand) {
     this.#to = to;
     this.#settle = settle;
     this.#errand = errand;
+    this.#promises = new Promises(to.answerMs);
+    this.#reply = new Reply(to.response, to.idleMs, {
+      full: () => this.#upstream?.pause(),
+      taken: () => {
+        this.#late?.refresh();
+        this.#proceed();
+      },
+      stuck: () => to.ending.end(new Problem('request_timeout')),
+    });
   }
 
   get over(): boolean {
@@ -139,28 +141,19 @@ class Relay implements Visitor {
   }
 
   onResponseStart(upstream: Dispatcher.DispatchController, status: number): void {
-    if (status < 200) return void this.#promised();
-    const { response, scrubber, line } = this.#to;
+    if (status < 200) {
+      this.#promises.take();
+      // Each gives the host time anew.
+      return void this.#late?.refresh();
+    }
+    const { scrubber, line } = this.#to;
     line.upstreamStatus = status;
     const raw = rawHeadersOf((upstream.rawHeaders as readonly Buffer[]).map(latin1));
-    const encodings = raw.filter(({ lower }) => lower === 'content-encoding');
-    const codings = raw.filter(({ lower }) => lower === 'transfer-encoding');
-    // What cannot be read cannot be scrubbed, and a part of a whole may be half of a value.
-    if (
-      status === 206 ||
-      !encodings.every(({ value }) => /^\s*(?:identity\s*)?$/i.test(value)) ||
-      !codings.every(({ value }) => /^\s*chunked\s*$/i.test(value)) ||
-      codings.length > 1
-    )
-      throw new Problem('response_unscannable');
+    if (!isScannable(status, raw)) throw new Problem('response_unscannable');
     line.status = status;
-    response.sendDate = false;
-    response.writeHead(status, responseHeaders(raw, scrubber));
     this.#scrub = scrubber.body();
     this.#await(this.#to.idleMs);
-    // The head goes with the body's first part if that is there already, and before it if not: an event stream may be
-    // silent for long. Two writes for a short answer are most of what it costs.
-    this.#silent = setImmediate(() => this.#speak());
+    this.#reply.begin(status, responseHeaders(raw, scrubber));
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -173,7 +166,7 @@ class Relay implements Visitor {
 
   /** A piece in its turn, the end when there is none any more, or else more of the host's. */
   #proceed(): void {
-    if (this.#waits || this.#idle !== undefined || this.over) return;
+    if (this.#waits || this.#reply.waits || this.over) return;
     if (this.#pieces.length > 0) {
       this.#waits = true;
       this.#upstream?.pause();
@@ -201,12 +194,7 @@ class Relay implements Visitor {
     const bytes = this.#scrub?.push(chunk);
     if (bytes === undefined || bytes.length === 0) return;
     this.#to.line.bytesIn += bytes.length;
-    if (this.#silent !== undefined && this.#first === undefined) {
-      this.#first = bytes;
-      return;
-    }
-    if (this.#silent !== undefined) this.#speak();
-    this.#write(bytes);
+    this.#reply.write(bytes);
   }
 
   onResponseEnd(): void {
@@ -215,16 +203,13 @@ class Relay implements Visitor {
     if (this.#pieces.length === 0) this.#conclude();
   }
 
+  /** Its place is kept until the caller has taken all of it. */
   #conclude(): void {
     const { response, line } = this.#to;
     if (response.writableEnded) return;
     const rest = this.#scrub?.end() ?? NOTHING;
     line.bytesIn += rest.length;
-    const last = this.#first === undefined ? rest : Buffer.concat([this.#first, rest]);
-    if (last.length <= SHORT) response.end(latin1(last), 'latin1');
-    else response.end(last);
-    if (this.#idle === undefined) this.#finish();
-    else response.once('finish', () => this.#finish());
+    this.#reply.end(rest, () => this.#finish());
   }
 
   onResponseError(_: unknown, error: Error): void {
@@ -237,16 +222,7 @@ class Relay implements Visitor {
   /** A connection that a host ends when it has been idle for long takes what was sent at that moment with it. */
   #mayRepeat(error: Error): boolean {
     if (error instanceof NotSent) return true;
-    return this.#errand.repeatable && this.reused && !this.#heard && LOST.has(codeOf(error));
-  }
-
-  /** Each of them gives the host time anew. */
-  #promised(): void {
-    if (this.#promises === 0) this.#promisedAt = performance.now();
-    this.#promises += 1;
-    if (this.#promises > MOST_PROMISES) throw new Problem('upstream_failed');
-    if (performance.now() - this.#promisedAt > this.#to.answerMs) throw new Problem('upstream_timeout');
-    this.#late?.refresh();
+    return this.#errand.repeatable && this.reused && !this.#heard && isLost(error);
   }
 
   #await(ms: number): void {
@@ -254,41 +230,16 @@ class Relay implements Visitor {
     this.#late = setTimeout(() => {
       const { bytesOut } = this.#to.line;
       // It takes what is sent to it, or the caller does not take what it has sent.
-      if (bytesOut === this.#takenBytes && this.#idle === undefined)
+      if (bytesOut === this.#takenBytes && !this.#reply.waits)
         return this.#to.ending.end(new Problem('upstream_timeout'));
       this.#takenBytes = bytesOut;
       this.#late?.refresh();
     }, ms);
   }
 
-  #speak(): void {
-    clearImmediate(this.#silent);
-    this.#silent = undefined;
-    const first = this.#first;
-    this.#first = undefined;
-    if (first === undefined) this.#to.response.flushHeaders();
-    else this.#write(first);
-  }
-
-  /** What the caller does not take is not fetched; a caller that takes nothing for long is left. */
-  #write(bytes: Buffer): void {
-    const { response, ending, idleMs } = this.#to;
-    if (response.write(bytes) || this.#idle !== undefined) return;
-    this.#upstream?.pause();
-    this.#idle = setTimeout(() => ending.end(new Problem('request_timeout')), idleMs);
-    response.once('drain', () => {
-      clearTimeout(this.#idle);
-      this.#idle = undefined;
-      this.#late?.refresh();
-      this.#proceed();
-    });
-  }
-
   #finish(error?: unknown): void {
-    clearImmediate(this.#silent);
-    clearTimeout(this.#idle);
+    this.#reply.leave();
     clearTimeout(this.#late);
-    this.#silent = undefined;
     this.#settle?.(error);
     this.#settle = undefined;
   }
@@ -296,21 +247,3 @@ class Relay implements Visitor {
 
 const NOTHING = Buffer.alloc(0);
 const latin1 = (bytes: Buffer): string => bytes.toString('latin1');
-
-const codeOf = (error: Error): string =>
-  'code' in error && typeof error.code === 'string' ? error.code : '';
-
-/** The connection, and not what was said on it. */
-const LOST = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
-
-/** undici's failures in our words; those of ours pass through it unchanged. */
-function upstreamProblem(error: unknown): unknown {
-  if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
-  const code = codeOf(error);
-  const transport =
-    error instanceof NotSent ||
-    code.startsWith('UND_ERR') ||
-    code.startsWith('E') ||
-    error.name === 'HTTPParserError';
-  return transport ? new Problem('upstream_failed', { cause: error }) : error;
-}
