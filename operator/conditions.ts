@@ -16,6 +16,7 @@ export type Reason =
   | 'Deleting'
   // any write
   | 'WriteRefused'
+  | 'GuardrailsMissing'
   // the sandbox
   | 'SandboxAvailable'
   | 'RuntimeClassNotFound'

@@ -116,6 +116,25 @@ describe('a namespace', () => {
   });
 });
 
+describe('a pod', () => {
+  test('that lost its labels and marks holds up the drop of its database until it is gone', async () => {
+    const namespace = await space.settled();
+    const kept = await theatre.databases();
+    const [pod] = await space.list(POD, namespace);
+    const name = pod?.metadata.name ?? '';
+    await space.patch(POD, name, { metadata: { labels: null, annotations: null } }, namespace);
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False PodsRemain');
+    expect(await theatre.databases()).toEqual(kept);
+    expect(await space.get(DEPLOYMENT, 'ledger', namespace)).toBeUndefined();
+    const path = pathOf(POD, namespace, name);
+    await theatre.server.client.call({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } });
+    await space.goes(ASSISTANT, 'ledger');
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
+
 describe('a kind', () => {
   test('that is deleted by hand takes its Capsules down in order; Retain keeps, and all goes on when it is back', async () => {
     const { client } = theatre.server;

@@ -1,4 +1,5 @@
 import { checkManifest, type Manifest, manifestDigest } from '@space/manifests';
+import { findBreach } from '../capsule/walls.ts';
 import { type Finding, isTrue, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { compileEgress } from '../egress/compile.ts';
@@ -21,7 +22,7 @@ import { decideWorkload } from './health.ts';
 import { ensureObjects, type ObjectStoreStep } from './objects.ts';
 import { type Plan, planAssistant } from './plan.ts';
 import { tellWiderPowers, widerPowers } from './powers.ts';
-import { AGAIN_MS, askAgain } from './retry.ts';
+import { AGAIN_MS, askAgain, refusedForSandbox } from './retry.ts';
 import { reportAssistant } from './status.ts';
 import { deploymentObject, serviceObject, type Workload, workloadNamespace } from './workload.ts';
 
@@ -139,9 +140,6 @@ async function run(
   if (!facts.postgresAddress) return { ...told, workload: noService('postgres', 'database') };
   if (objects && !facts.objectStoreAddress)
     return { ...told, workload: noService('objectstore', 'object store') };
-  // It may have closed while these were made.
-  if (!isTrue(context.gate()))
-    return { ...told, workload: standing(context, facts) ?? waitsFor('SandboxReady') };
   const { desired, revision } = deploymentObject(workload, {
     database: access,
     postgresAddress: facts.postgresAddress,
@@ -156,6 +154,14 @@ async function run(
       : {}),
     egress: outside.binding,
   });
+  const live = stores.deployments.get(key);
+  const schedules =
+    !live || !writer.stands(DEPLOYMENT, desired, live) || refusedForSandbox(context.names, live);
+  const breach = schedules && facts.capsule && (await findBreach(context, facts.capsule, signal));
+  if (breach) return { ...told, workload: breach, retry: told.retry ?? new Error(breach.message) };
+  // It may have closed while these were made.
+  if (!isTrue(context.gate()))
+    return { ...told, workload: standing(context, facts) ?? waitsFor('SandboxReady') };
   try {
     const wider = await widerPowers(context, workload, facts.deployment, signal);
     const applied = await writer.apply(DEPLOYMENT, desired, stores.deployments.get(key), signal);

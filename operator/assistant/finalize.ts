@@ -10,6 +10,8 @@ import {
   type Assistant,
   CONFIG_MAP,
   DEPLOYMENT,
+  POD,
+  type Pod,
   SECRET,
   SERVICE,
   type SecretObject,
@@ -26,7 +28,7 @@ import {
 import { refusalOf } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
-import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
@@ -92,7 +94,7 @@ async function takeAway(
     mine(stores.pods.by('assistant', claim)).length > 0 ||
     mine(stores.deployments.by('assistant', claim)).length > 0
   ) {
-    await wait(no('PodsRemain', 'Its pods are being stopped; its database is dropped after them.'));
+    await wait(PODS_REMAIN);
     return {};
   }
 
@@ -102,6 +104,11 @@ async function takeAway(
   const retain =
     capsule?.metadata.deletionTimestamp !== undefined && capsule.spec.deletionPolicy === 'Retain';
   if (ownsDatabase(context, assistant, secret) && !retain) {
+    // It cannot be undone, and a store is as old as its watch.
+    if (await findsPods(context, namespace, id, uid, signal)) {
+      await wait(PODS_REMAIN);
+      return { requeueAfterMs: LOOK_AGAIN_MS };
+    }
     const blocked =
       (await dropDatabase(context, capsuleName, id, signal)) ??
       (await dropObjects(context, assistant, id, signal));
@@ -124,6 +131,35 @@ async function takeAway(
   const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
   await remove(SECRET, mine([secret, token].filter((one) => one !== undefined)));
   return done();
+}
+
+const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; its database is dropped after them.');
+const LOOK_AGAIN_MS = 2_000;
+
+/**
+ * Asks the API server itself for pods that are this Assistant's or have its database's URL, which is in a part of a pod
+ * that nobody can change: labels and annotations may have been taken off.
+ */
+async function findsPods(
+  { client }: Context,
+  namespace: string,
+  id: string,
+  uid: string | undefined,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { items } = await client.call<{ readonly items: readonly Pod[] }>({
+    method: 'GET',
+    path: pathOf(POD, namespace),
+    signal,
+  });
+  const url = workloadSecretName(id);
+  return items.some(
+    ({ metadata, spec }) =>
+      metadata.annotations?.[ANNOTATION.owner] === uid ||
+      spec?.containers?.some(({ env }) =>
+        env?.some(({ valueFrom }) => valueFrom?.secretKeyRef?.name === url),
+      ),
+  );
 }
 
 /** The Secret says whose it is; should it be gone, what was told in the status does, unless somebody else asks. */

@@ -41,6 +41,7 @@ const TOLD_REASONS = new Set([
   'PodsRefused',
   'Unschedulable',
   'WriteRefused',
+  'GuardrailsMissing',
 ]);
 
 /** Not yet, and not for now because somebody wished so: neither is a warning. */

@@ -13,6 +13,7 @@ import type { GrantKey } from '../grants/sign.ts';
 import * as kinds from '../kinds.ts';
 import { capsuleNamespace, LABEL } from '../names.ts';
 import { startOperator } from '../operator.ts';
+import type { ApiClient } from '../runtime/client.ts';
 import type { Manager } from '../runtime/manager.ts';
 import { runtimeMetrics } from '../runtime/metrics.ts';
 import { pathOf, type Resource } from '../runtime/objects.ts';
@@ -55,6 +56,8 @@ export interface TestSpace extends Kubectl {
 interface StartOptions {
   readonly dieAfter?: number;
   readonly brokerUrl?: string;
+  /** In place of the plain way to the API server. */
+  readonly client?: ApiClient;
   /** Without it the Space has no object store. */
   readonly objectStore?: ObjectStoreBroker;
   readonly grantKey?: () => Promise<GrantKey>;
@@ -127,11 +130,12 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     ca,
     objectStore,
     grantKey,
+    client: way = client,
     onLost,
   }: StartOptions & { readonly onLost?: (life: Lifeline) => void } = {}): Standby {
     const provisionerToken = async () => new Secret(stage.mounts.provisioner);
     const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
-    const mortal = lifeline(client, database, dieAfter, objectStore);
+    const mortal = lifeline(way, database, dieAfter, objectStore);
     lives += 1;
     const begun = startOperator({
       client: mortal.client,

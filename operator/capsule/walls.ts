@@ -1,0 +1,66 @@
+import { type Finding, no } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { type Capsule, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA } from '../kinds.ts';
+import type { Desired } from '../runtime/apply.ts';
+import { isNotFound } from '../runtime/errors.ts';
+import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
+import type { Store } from '../runtime/store.ts';
+import { together } from '../runtime/together.ts';
+import {
+  assistantsPolicyObject,
+  defaultDenyObject,
+  limitRangeObject,
+  namespaceObject,
+  quotaObject,
+} from './guardrails.ts';
+
+/**
+ * Asks the API server itself whether all that bounds a Capsule's namespace stands at this moment: what stores and
+ * conditions say is older, and much older where a watch is behind. Undefined when it does. What is seen goes into the
+ * stores, which puts the Capsule to work on it.
+ */
+export async function findBreach(
+  context: Context,
+  capsule: Capsule,
+  signal: AbortSignal,
+): Promise<Finding | undefined> {
+  const { names, stores } = context;
+  const broken = async <T extends KubeObject>(resource: Resource, store: Store<T>, wish: Desired) =>
+    (await stands(context, resource, store, wish, signal))
+      ? []
+      : [`${resource.kind} "${wish.metadata.name}"`];
+  const [missing] = (
+    await together([
+      broken(NAMESPACE, stores.namespaces, namespaceObject(names, capsule)),
+      broken(NETWORK_POLICY, stores.networkPolicies, defaultDenyObject(names, capsule)),
+      broken(NETWORK_POLICY, stores.networkPolicies, assistantsPolicyObject(names, capsule)),
+      broken(RESOURCE_QUOTA, stores.resourceQuotas, quotaObject(names, capsule)),
+      broken(LIMIT_RANGE, stores.limitRanges, limitRangeObject(names, capsule)),
+    ])
+  ).flat();
+  if (missing === undefined) return undefined;
+  return no(
+    'GuardrailsMissing',
+    `${missing} of the Capsule is not as it must be, and nothing new is scheduled before it is put back. See the Capsule's conditions for what stands in the way.`,
+  );
+}
+
+async function stands<T extends KubeObject>(
+  { client, writer }: Context,
+  resource: Resource,
+  store: Store<T>,
+  wish: Desired,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { name, namespace } = wish.metadata;
+  try {
+    const path = pathOf(resource, namespace, name);
+    const live = await client.call<T>({ method: 'GET', path, signal });
+    store.set(live);
+    return live.metadata.deletionTimestamp === undefined && writer.stands(resource, wish, live);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    store.delete(makeKey(namespace, name));
+    return false;
+  }
+}
