@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from './errors.ts';
+import { GrowingBytes } from './growing-bytes.ts';
 import { type JsonLimits, parseStrictJson, StrictJsonError } from './json.ts';
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset[ \t]*=[ \t]*(?:utf-8|"utf-8")[ \t]*)?$/i;
@@ -47,8 +48,7 @@ function parse(bytes: Buffer, limits: JsonLimits | undefined): unknown {
 
 function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const body = new GrowingBytes(limit);
     const settle = (end: () => void) => {
       request.off('data', onData).off('end', onEnd).off('error', onLost).off('close', onLost);
       // A late error of a body that nobody wants any more must not crash the process.
@@ -56,15 +56,11 @@ function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
       end();
     };
     const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > limit) {
-        request.pause();
-        settle(() => reject(tooLarge()));
-      } else {
-        chunks.push(chunk);
-      }
+      if (body.append(chunk)) return;
+      request.pause();
+      settle(() => reject(tooLarge()));
     };
-    const onEnd = () => settle(() => resolve(Buffer.concat(chunks)));
+    const onEnd = () => settle(() => resolve(body.bytes()));
     const onLost = () => settle(() => reject(new ServiceError('invalid_request', 'body cut short')));
     request.on('data', onData).on('end', onEnd).on('error', onLost).on('close', onLost);
   });

@@ -1,0 +1,41 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { GrowingBytes } from './growing-bytes.ts';
+
+it('holds what came, whatever the parts, in no more than twice as much memory and never more than its most', () => {
+  const part = fc.uint8Array({ maxLength: 3_000 });
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 60 }), fc.nat(60_000), (parts, most) => {
+      const growing = new GrowingBytes(most);
+      const taken: Uint8Array[] = [];
+      for (const one of parts) {
+        const before = growing.bytes().length;
+        const fits = before + one.length <= most;
+        expect(growing.append(one)).toBe(fits);
+        if (fits) taken.push(one);
+        const { length } = growing.bytes();
+        expect(length).toBe(fits ? before + one.length : before);
+        expect(growing.held).toBeLessThanOrEqual(Math.min(most, Math.max(4_096, 2 * length)));
+      }
+      expect(growing.bytes().equals(Buffer.concat(taken))).toBe(true);
+    }),
+  );
+});
+
+it('copies what it is given, which is the giver’s to use again', () => {
+  const growing = new GrowingBytes(10);
+  const part = Buffer.from('first');
+  growing.append(part);
+  part.fill('x');
+  expect(growing.bytes().toString()).toBe('first');
+});
+
+it('moves each byte a few times at most, when a megabyte comes byte by byte', () => {
+  const growing = new GrowingBytes(2 ** 20);
+  const moves = new Set<number>();
+  for (let at = 0; at < 2 ** 20; at += 1) {
+    growing.append(Buffer.of(at & 0xff));
+    moves.add(growing.held);
+  }
+  expect(moves.size).toBeLessThan(12);
+});
