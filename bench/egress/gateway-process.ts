@@ -31,7 +31,7 @@ const gateway = await startGateway({
   guard: addressGuard(),
   names: ['assistant-egress'],
   authorities: readFileSync(caFile, 'utf8'),
-  limits: { perSecond: 1e9, burst: 1e9, requests: 1_000, tunnels: 10_000 },
+  limits: { perSecond: 1e9, burst: 1e9, capsulePerSecond: 1e9, requests: 1_000, tunnels: 10_000 },
   metrics: createMetrics(),
   ...(scrubbing === 'unscrubbed' ? { scrubbers: { of: () => NO_SCRUBBER } } : {}),
   // Lines are made; what comes within 20 ms is one write in a container, and none here.

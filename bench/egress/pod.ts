@@ -28,6 +28,7 @@ export async function startPod(stage: Stage, upstream: number): Promise<Pod> {
     CALLER_TUNNELS: UNLIMITED,
     CALLER_PER_SECOND: UNLIMITED,
     CALLER_BURST: UNLIMITED,
+    CAPSULE_PER_SECOND: UNLIMITED,
   });
   const principal = newToken('egr').reveal();
   try {

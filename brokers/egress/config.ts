@@ -102,6 +102,7 @@ const schema = z
     CAPSULE_CONNECTIONS: settings.count(DEFAULT_LIMITS.capsuleConnections),
     CAPSULE_TUNNELS: settings.count(DEFAULT_LIMITS.capsuleTunnels),
     CAPSULE_REQUESTS: settings.count(DEFAULT_LIMITS.capsuleRequests),
+    CAPSULE_PER_SECOND: settings.count(DEFAULT_LIMITS.capsulePerSecond),
     CAPSULE_SIGNED_BYTES: signedBytes(DEFAULT_LIMITS.capsuleSignedBytes),
     /** … and all together. */
     ALL_CONNECTIONS: settings.count(DEFAULT_LIMITS.allConnections),
@@ -145,6 +146,7 @@ export const limitsIn = (config: Config): Partial<DataLimits> => ({
   bodyBytes: config.CALLER_BODY_BYTES,
   capsuleConnections: config.CAPSULE_CONNECTIONS,
   capsuleTunnels: config.CAPSULE_TUNNELS,
+  capsulePerSecond: config.CAPSULE_PER_SECOND,
   capsuleRequests: config.CAPSULE_REQUESTS,
   allConnections: config.ALL_CONNECTIONS,
   allTunnels: config.ALL_TUNNELS,

@@ -59,8 +59,12 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }));
   const dial = dialler({ resolve: options.resolve, guard: options.guard, connectMs: limits.connectMs });
   const upstreams = createUpstreams({ dialler: dial, limits, authorities: options.authorities });
-  const usage = createUsage(limits, (resource, reason) => metrics.shareRefused.inc({ resource, reason }));
   const onTurnedAway = (reason: TurnedAwayReason) => metrics.turnedAway.inc({ reason });
+  const usage = createUsage(
+    limits,
+    (resource, reason) => metrics.shareRefused.inc({ resource, reason }),
+    () => onTurnedAway('refusals'),
+  );
   const strangers = new Strangers(policies, limits, onTurnedAway);
   const shares = new ConnectionShares(policies, limits, onTurnedAway);
   const reflections = new Reflections(limits.reflections, () => metrics.reflections.inc());

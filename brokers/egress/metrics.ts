@@ -12,7 +12,7 @@ export type TurnedAwayReason =
   | 'connections_full'
   /** Too many callers of one address, or of all, wait for a policy. */
   | 'waiting'
-  /** An address that was refused too often. */
+  /** An address, or a Capsule, that was refused too often. */
   | 'refusals';
 
 /** A resource of which a Capsule may hold its share. */

@@ -21,6 +21,8 @@ export interface DataLimits {
   readonly allRequests: number;
   readonly perSecond: number;
   readonly burst: number;
+  /** Of all Assistants of a Capsule, begun; with bursts in the same proportion. As many refusals are answered. */
+  readonly capsulePerSecond: number;
   readonly bodyBytes: number;
   /** Answers that tell a value, until it is not used any more; 0 for as many as there are. */
   readonly reflections: number;
@@ -58,6 +60,7 @@ export const DEFAULT_LIMITS: DataLimits = {
   allRequests: 512,
   perSecond: 100,
   burst: 200,
+  capsulePerSecond: 400,
   bodyBytes: 25 * 1024 * 1024,
   reflections: 5,
   signedBodyBytes: 1024 * 1024,

@@ -164,6 +164,46 @@ describe('requests', () => {
   });
 });
 
+describe('requests and tunnels that begin', () => {
+  /** So slow that no more than the burst begins while a test runs. */
+  const limits = { perSecond: 1e-3, burst: 4, capsulePerSecond: 1.5e-3 };
+  const served = async (pod: Pod, count: number) => {
+    for (let n = 0; n < count; n += 1) {
+      const call = post(pod, 'key');
+      await held(1);
+      letGo();
+      await answered(call, 200);
+    }
+  };
+
+  it('of all Assistants of a Capsule begin at its rate, and another Capsule is served', async () => {
+    await start(limits);
+    await served('ledger', 4);
+    // Its own rate is used up, which costs its Capsule nothing.
+    await answered(post('ledger', 'key'), 429);
+    await served('garden', 1);
+    await answered(tunnel('garden'), 200);
+    await answered(post('garden', 'key'), 429);
+    await answered(tunnel('garden'), 429);
+    await served('desk', 4);
+  });
+
+  it('beyond as many refusals as a Capsule may begin end without an answer', async () => {
+    await start(limits);
+    await served('ledger', 4);
+    for (let n = 0; n < 6; n += 1) await answered(post('ledger', 'key'), 429);
+    await until(() => expect(test.log).toHaveLength(10));
+    await served('garden', 2);
+    for (const again of [post('ledger', 'key'), tunnel('garden'), post('garden', 'key')]) {
+      await until(() => expect(again.socket.closed).toBe(true));
+      expect(again.text).toBe('');
+    }
+    await served('desk', 1);
+    expect(test.log).toHaveLength(13);
+    expect(await test.registry.metrics()).toMatch(/^space_egress_turned_away_total\{reason="refusals"\} 3$/m);
+  });
+});
+
 describe('tunnels', () => {
   it('of two Assistants of one Capsule have its share together, and another Capsule is served', async () => {
     await start({ tunnels: 2, capsuleTunnels: 3, allTunnels: 6 });

@@ -1,12 +1,16 @@
 import { type GiveBack, RateLimit, SharedPlaces, type ShareRefusal } from '@space/broker-kit';
 import { Problem } from '../core/problem.ts';
 import type { SharedResource } from '../metrics.ts';
+import { TurnedAway } from '../policies/strangers.ts';
 import type { Held, Tenant } from '../policies/tenant.ts';
 import type { DataLimits } from './limits.ts';
 
 /** Counts what each Assistant and each Capsule uses, and says no beyond its share. */
 export interface Usage {
-  /** One request or tunnel begins. @throws Problem `rate_limited`, or `unavailable` when all places are taken */
+  /**
+   * One request or tunnel begins. @throws Problem `rate_limited`, or `unavailable` when all places are taken; TurnedAway
+   * when its Capsule was refused as often as it may begin.
+   */
   begin(tenant: Tenant, kind: 'tunnels' | 'requests', held: Held): () => void;
   /** So many bytes of a body are held in memory until they are given back. @throws Problem as `begin` */
   hold(tenant: Tenant, bytes: number): GiveBack;
@@ -16,6 +20,7 @@ type UsageLimits = Pick<
   DataLimits,
   | 'perSecond'
   | 'burst'
+  | 'capsulePerSecond'
   | 'tunnels'
   | 'capsuleTunnels'
   | 'allTunnels'
@@ -32,9 +37,14 @@ const placesFor = (bytes: number): number => Math.ceil(bytes / PLACE_BYTES);
 
 export function createUsage(
   limits: UsageLimits,
-  onRefused: (resource: SharedResource, reason: ShareRefusal) => void = () => undefined,
+  onRefused: (resource: SharedResource, reason: ShareRefusal) => void,
+  onTurnedAway: () => void,
 ): Usage {
-  const rate = new RateLimit({ perSecond: limits.perSecond, burst: limits.burst });
+  const { perSecond, burst, capsulePerSecond } = limits;
+  const rate = new RateLimit({ perSecond, burst });
+  const ofCapsule = { perSecond: capsulePerSecond, burst: (capsulePerSecond * burst) / perSecond };
+  const capsuleRate = new RateLimit(ofCapsule);
+  const refusals = new RateLimit(ofCapsule);
   const open = new WeakMap<Tenant, { tunnels: number; requests: number }>();
   let refusal: ShareRefusal = 'full';
   // The first Capsule gets its whole share, and each that comes later the same part of what is left: there is some.
@@ -58,6 +68,22 @@ export function createUsage(
     if (place !== undefined) return place;
     throw new Problem(refusal === 'share' ? 'rate_limited' : 'unavailable', { retryAfter: 1 });
   };
+  const begin: Usage['begin'] = (tenant, kind, held) => {
+    const { capsule, app } = tenant;
+    const wait = capsuleRate.wait(capsule) ?? rate.take(`${capsule}/${app}`) ?? capsuleRate.take(capsule);
+    if (wait !== undefined) throw new Problem('rate_limited', { retryAfter: wait });
+    const counts = open.get(tenant) ?? { tunnels: 0, requests: 0 };
+    open.set(tenant, counts);
+    if (counts[kind] >= limits[kind]) throw new Problem('rate_limited', { retryAfter: 1 });
+    const giveBack = placeOf(tenant, kind);
+    counts[kind] += 1;
+    tenant.held.add(held);
+    return () => {
+      if (!tenant.held.remove(held)) return;
+      counts[kind] -= 1;
+      giveBack();
+    };
+  };
   return {
     hold(tenant, bytes) {
       const taken: GiveBack[] = [];
@@ -74,19 +100,14 @@ export function createUsage(
       return giveBack;
     },
     begin(tenant, kind, held) {
-      const wait = rate.take(`${tenant.capsule}/${tenant.app}`);
-      if (wait !== undefined) throw new Problem('rate_limited', { retryAfter: wait });
-      const counts = open.get(tenant) ?? { tunnels: 0, requests: 0 };
-      open.set(tenant, counts);
-      if (counts[kind] >= limits[kind]) throw new Problem('rate_limited', { retryAfter: 1 });
-      const giveBack = placeOf(tenant, kind);
-      counts[kind] += 1;
-      tenant.held.add(held);
-      return () => {
-        if (!tenant.held.remove(held)) return;
-        counts[kind] -= 1;
-        giveBack();
-      };
+      try {
+        return begin(tenant, kind, held);
+      } catch (error) {
+        // An answer and a line for each cost as much as what is refused.
+        if (refusals.take(tenant.capsule) === undefined) throw error;
+        onTurnedAway();
+        throw new TurnedAway();
+      }
     },
   };
 }
