@@ -1,0 +1,156 @@
+/** Finalizers and labels by which the operator knows what it has made, asked of a real API server with the chart's policies. */
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ASSISTANT_FINALIZER, CAPSULE_FINALIZER } from '../../operator/names.ts';
+import { eventually } from '../../operator/testing/eventually.ts';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
+
+const GROUP = 'platform.space';
+const SPACE = `/apis/${GROUP}/v1/namespaces/home`;
+const CAPSULE = 'home-household-0123abcd';
+const OPENED = 'home-opened-0123abcd';
+const open = { 'platform.space/open': 'true' };
+
+let judged: Judged;
+let deployer: Caller;
+let administrator: Caller;
+let operator: Caller;
+let controller: Caller;
+
+const done = { status: 200, text: expect.any(String) };
+const refused = (says: string) => ({ status: 403, text: expect.stringContaining(says) });
+const OBJECTS = [
+  ['assistants', ASSISTANT_FINALIZER],
+  ['capsules', CAPSULE_FINALIZER],
+] as const;
+
+const labels = {
+  'platform.space/space': 'home',
+  'platform.space/capsule': 'household',
+  'platform.space/assistant': 'ledger',
+};
+const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'ledger', uid: 'u', controller: true };
+const meta = {
+  name: 'ledger',
+  labels: { ...labels, 'pod-template-hash': 'x' },
+  annotations: { 'platform.space/owner-uid': 'u' },
+  ownerReferences: [owner],
+};
+const template = { metadata: { labels }, spec: { containers: [{ name: 'x', image: 'registry.test/x:1' }] } };
+const controls = { selector: { matchLabels: labels }, template };
+const made = (namespace: string): readonly (readonly [string, object])[] => [
+  [`/api/v1/namespaces/${namespace}/pods`, { metadata: meta, spec: template.spec }],
+  [`/apis/apps/v1/namespaces/${namespace}/deployments`, { metadata: meta, spec: controls }],
+  [`/apis/apps/v1/namespaces/${namespace}/replicasets`, { metadata: meta, spec: controls }],
+];
+
+beforeAll(async () => {
+  judged = await startJudged();
+  const { create, server } = judged;
+  // Made before they are walled in, as the cluster's controllers would make none here.
+  for (const name of [CAPSULE, OPENED]) {
+    await create('/api/v1/namespaces', named(name, {}, name === OPENED ? open : {}));
+    for (const [path, object] of made(name)) await create(path, object);
+    await server.client.call({
+      method: 'PATCH',
+      path: `/api/v1/namespaces/${name}`,
+      contentType: 'application/merge-patch+json',
+      body: {
+        metadata: { labels: { 'platform.space/space': 'home', 'platform.space/capsule': 'household' } },
+      },
+    });
+  }
+  for (const [name, annotations] of Object.entries({ closed: {}, opened: open })) {
+    for (const [plural, finalizer] of OBJECTS) {
+      const spec =
+        plural === 'capsules'
+          ? {}
+          : { capsule: 'household', image: 'registry.test/x:1', manifest: manifest('ledger') };
+      await create(`${SPACE}/${plural}`, {
+        apiVersion: `${GROUP}/v1`,
+        kind: plural === 'capsules' ? 'Capsule' : 'Assistant',
+        metadata: { name, annotations, finalizers: [finalizer, 'test.space/other'] },
+        spec,
+      });
+    }
+  }
+  const kinds = { apiGroups: [GROUP], resources: ['assistants', 'capsules'], verbs: ['patch', 'deploy'] };
+  deployer = await judged.caller('deployer', [kinds]);
+  administrator = await judged.administrator();
+  controller = await judged.controller('replicaset-controller');
+  operator = await asOperator(judged);
+  await holdLease(judged, 'operator');
+  const holds = async () => {
+    const changes = { metadata: { labels: { a: 'b' } } };
+    for (const ask of [deployer, operator, administrator])
+      expect(await ask('PATCH', `${SPACE}/assistants/closed`, changes)).toEqual(done);
+    const pod = `/api/v1/namespaces/${CAPSULE}/pods/ledger`;
+    expect(await controller('PATCH', pod, changes)).toEqual(done);
+    const none = { metadata: { finalizers: null, ownerReferences: null } };
+    expect((await deployer('PATCH', `${SPACE}/assistants/closed`, none)).status).toBe(403);
+    expect((await administrator('PATCH', pod, none)).status).toBe(403);
+    return true;
+  };
+  await eventually(holds, { what: 'rights to be known' });
+}, 300_000);
+
+afterAll(() => judged?.stop());
+
+describe.each(OBJECTS)('the operator’s finalizer of %s', (plural, finalizer) => {
+  const without = { metadata: { finalizers: ['test.space/other'] } };
+  const path = (name: string) => `${SPACE}/${plural}/${name}`;
+
+  it('is taken off by nobody else', async () => {
+    const says = `${finalizer} is the operator's`;
+    for (const ask of [deployer, administrator]) {
+      expect(await ask('PATCH', path('closed'), without)).toEqual(refused(says));
+      expect(await ask('PATCH', path('closed'), { metadata: { finalizers: null } })).toEqual(refused(says));
+    }
+    expect(await operator('PATCH', path('closed'), without)).toEqual(done);
+  });
+
+  it('stands in nobody’s way who takes off others', async () => {
+    expect(await deployer('PATCH', path('closed'), { metadata: { finalizers: [finalizer] } })).toEqual(done);
+  });
+
+  it('is taken off where an administrator has opened it', async () => {
+    expect(await deployer('PATCH', path('closed'), { metadata: { annotations: open } })).toEqual(
+      refused('the verb open'),
+    );
+    expect(await administrator('PATCH', path('opened'), without)).toEqual(done);
+  });
+});
+
+describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
+  const CHANGES: [string, object][] = [
+    ['whose it is', { labels: { 'platform.space/capsule': 'mine' } }],
+    ['what it runs', { labels: { 'platform.space/assistant': null } }],
+    ['what made it', { labels: { 'pod-template-hash': 'y' } }],
+    ['what it is besides', { labels: { 'platform.space/component': 'egress' } }],
+    ['its owner', { annotations: { 'platform.space/owner-uid': 'mine' } }],
+    ['the object that owns it', { ownerReferences: null }],
+  ];
+
+  it.each(CHANGES)('nobody changes what says %s', async (_, metadata) => {
+    expect(await administrator('PATCH', `${path}/ledger`, { metadata })).toEqual(
+      refused('kubectl annotate namespace home-household-0123abcd platform.space/open=true'),
+    );
+    const opened = path.replace(CAPSULE, OPENED);
+    expect(await administrator('PATCH', `${opened}/ledger`, { metadata })).toEqual(done);
+  });
+
+  it('other labels are free', async () => {
+    const metadata = { labels: { team: 'books' }, finalizers: ['test.space/x'] };
+    expect(await administrator('PATCH', `${path}/ledger`, { metadata })).toEqual(done);
+  });
+});
+
+it('the cluster’s controllers let go of pods and take them in', async () => {
+  const metadata = { ownerReferences: null };
+  const pod = `/api/v1/namespaces/${CAPSULE}/pods/ledger`;
+  expect(await controller('PATCH', pod, { metadata })).toEqual(done);
+  expect(await controller('PATCH', pod, { metadata: { labels: { 'platform.space/capsule': 'x' } } })).toEqual(
+    refused('platform.space/open=true'),
+  );
+});
