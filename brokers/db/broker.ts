@@ -32,6 +32,7 @@ import { dropLeftovers } from './upkeep/leftovers.ts';
 import { finishPending } from './upkeep/pending.ts';
 import { refill } from './upkeep/refill.ts';
 import { forgetOld } from './upkeep/retention.ts';
+import { closeStuck } from './upkeep/stuck.ts';
 
 /** Many more than there are connections: who waits for a clone or a checkpoint keeps nobody who waits for neither. */
 const MUTATIONS = { active: 32, queued: 256 };
@@ -130,6 +131,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       finishPending(context, ABANDONED_SECONDS),
       repairDrift(context, acceptedOpen),
       dropLeftovers(context),
+      closeStuck(context),
       forgetOld(context, config.RETENTION_DAYS),
     ];
     const upkeep = startUpkeep({

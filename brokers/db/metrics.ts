@@ -13,6 +13,8 @@ export interface BrokerMetrics {
   readonly watchLooks: Counter;
   readonly quotas: Gauge<'standing'>;
   readonly oldestTransaction: Gauge;
+  readonly oldestAnalysis: Gauge;
+  readonly stuckSessions: Gauge;
   readonly sessionsKilled: Gauge;
   readonly sharedCatalogues: Gauge;
 }
@@ -86,6 +88,16 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     sharedCatalogues: new Gauge({
       name: 'space_db_shared_catalogue_bytes',
       help: 'Bytes of the catalogues of the whole server, where tenants leave settings and passwords of their roles.',
+      registers,
+    }),
+    stuckSessions: new Gauge({
+      name: 'space_db_stuck_sessions',
+      help: "Tenants' sessions that were told to end and compute on, while drops of databases wait for them.",
+      registers,
+    }),
+    oldestAnalysis: new Gauge({
+      name: 'space_db_oldest_analysis_seconds',
+      help: 'Since when a worker of autovacuum has analysed or summarised one table, where it runs functions of its owner.',
       registers,
     }),
     oldestTransaction: new Gauge({

@@ -47,9 +47,13 @@ export async function openContext(
   const parse = (text: string) => parseServerUrl(text, 'ADMIN_DATABASE_URL_FILE', readCa);
   const address = hold(held, await watched(config.ADMIN_DATABASE_URL_FILE, parse, log));
   const registry = createMetrics();
-  const unwatched = openConnections(address, log, CONNECTIONS);
+  const unwatched = openConnections(address, log, CONNECTIONS, (pid) => {
+    blockers
+      .dropWaitsFor(pid)
+      .catch((error: unknown) => log.debug({ err: error }, 'whom a drop waits for is not told'));
+  });
   const metrics = createBrokerMetrics(registry.registry, unwatched.count);
-  const blockers = new Blockers(unwatched.watch, {
+  const blockers: Blockers = new Blockers(unwatched.watch, {
     stalledMs: config.STALLED_CLIENT_SECONDS * 1_000,
     log,
     onEnded: (reason) => metrics.sessionsEnded.labels(reason).inc(),

@@ -8,7 +8,7 @@ import { makeAuthority } from '../../brokers/kit/testing/certificates.ts';
 import { Secret } from '../secret.ts';
 import { BrokerError } from './client.ts';
 import { type DatabaseBroker, databaseBroker, newPrincipal } from './database.ts';
-import { brokerFinding } from './findings.ts';
+import { brokerFinding, principalFinding } from './findings.ts';
 
 const driver = readFileSync(DRIVER_PATH);
 const principal = new Secret(`spc_dbp_${'p'.repeat(43)}`);
@@ -127,6 +127,14 @@ describe('an answer', () => {
     const error = await failure(broker.createApp('home', 'ledger', principal, signal()));
     expect(error.failure).toBe(expected);
     expect(brokerFinding(error)?.reason).toBe(reason);
+  });
+
+  test('that finds a database closed does not speak of the principal', async () => {
+    const { broker } = await brokerThat(json(409, refusal('conflict')));
+    const error = await failure(broker.createApp('home', 'ledger', principal, signal()));
+    const names = { namespace: 'home', servicesNamespace: 'home-services' };
+    const finding = principalFinding(error, { names, capsule: 'home', secretName: 'home-principal' });
+    expect(finding).toMatchObject({ reason: 'BrokerRefused', message: expect.stringContaining('open home') });
   });
 
   test('that does not come ends with the caller’s patience', async () => {

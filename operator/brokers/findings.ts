@@ -49,6 +49,11 @@ export function brokerFinding(error: unknown, place?: PrincipalPlace): Finding |
 
 /** The same of a call that the Capsule's principal alone authorises. */
 export function principalFinding(error: unknown, place: PrincipalPlace): Finding | undefined {
+  if (error instanceof BrokerError && error.failure === 'refused' && error.code === 'conflict')
+    return no(
+      'BrokerRefused',
+      `The ${error.broker.name} keeps this closed, or is dropping it. Its administrator's command "list" says which, and "open ${place.capsule}" undoes a close; it closes a database by itself when nothing ends a session in it.`,
+    );
   if (!(error instanceof BrokerError && error.failure === 'refused' && error.status === 403))
     return brokerFinding(error, place);
   const { name, deployment } = error.broker;

@@ -42,6 +42,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
       limits,
       now: serverNow,
       age,
+      analysis,
       killed,
       sizes,
       shared,
@@ -60,6 +61,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
       };
     });
     context.metrics.oldestTransaction.set(age);
+    context.metrics.oldestAnalysis.set(analysis);
     context.metrics.sessionsKilled.set(killed);
     context.metrics.sharedCatalogues.set(shared.bytes);
     // Whoever is found writing has written it; several share it.
@@ -97,11 +99,22 @@ export function sizing(context: Context, now = () => performance.now()): Round {
   return { name: 'sizes', gapMs: 0, run: look };
 }
 
-async function readServer(session: Session): Promise<{ now: number; age: number; killed: number }> {
-  const [row] = await session.run<{ now: number; age: number; killed: number }>(
+interface ServerNow {
+  readonly now: number;
+  readonly age: number;
+  readonly killed: number;
+  /** Seconds that the oldest analysis of autovacuum has taken so far. */
+  readonly analysis: number;
+}
+
+async function readServer(session: Session): Promise<ServerNow> {
+  const [row] = await session.run<{ now: number; age: number; killed: number; analysis: number }>(
     'read server',
     `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
        (SELECT sum(pg_stat_get_db_sessions_killed(oid)) FROM pg_database)::float8 AS killed,
+       (SELECT coalesce(max(extract(epoch FROM clock_timestamp() - query_start)), 0)::float8 FROM pg_stat_activity
+        WHERE backend_type = 'autovacuum worker' AND (query LIKE 'autovacuum: BRIN summarize %'
+          OR pid IN (SELECT pid FROM pg_stat_progress_analyze))) AS analysis,
        (SELECT max(age(datfrozenxid)) FROM pg_database WHERE datconnlimit <> -2)::float8 AS age`,
   );
   if (row === undefined) throw new Error('a clock without a time');

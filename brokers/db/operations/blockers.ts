@@ -31,7 +31,15 @@ const END_STALLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS 
 const END_EXPELLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
   WHERE a.datname = ANY ($1) AND ${OF_A_TENANT}`;
 
-export type EndedFor = 'lock' | 'stall' | 'seizure';
+/** The one that the server says a drop waits for. */
+const END_UNHEEDING = `SELECT a.backend_start::text AS since, a.usename::text AS tenant, pg_terminate_backend(a.pid) AS ended
+  FROM pg_stat_activity a WHERE a.pid = $1 AND ${OF_A_TENANT}`;
+const FIND_STUCK = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
+  JOIN unnest($1::int[], $2::text[]) AS told (pid, since) ON told.pid = a.pid AND told.since = a.backend_start::text`;
+/** Whoever was told to end, and hears, has ended by then. */
+const STUCK_MS = 10_000;
+
+export type EndedFor = 'lock' | 'stall' | 'seizure' | 'unheeding';
 
 interface BlockersOptions {
   /** How long a client may stand still in the middle of a command while a drop waits. */
@@ -50,6 +58,8 @@ export class Blockers {
   readonly #expelled = new Map<string, number>();
   /** Since when each of them was seen to stand still, whenever a drop waited. */
   #stalled = new Map<string, number>();
+  /** When those that drops wait for were first told to end. */
+  #told = new Map<string, { readonly pid: number; readonly since: string; readonly at: number }>();
   #waiting = 0;
   #looking = false;
 
@@ -77,6 +87,38 @@ export class Blockers {
     } finally {
       if (count(-1).get(database) === 0) this.#expelled.delete(database);
     }
+  }
+
+  /** A drop waits for this process of the server; who it is must end, if it is a tenant's. */
+  async dropWaitsFor(pid: number): Promise<void> {
+    const [row] = await this.#watch.run<{ since: string; tenant: string; ended: boolean }>(
+      'end unheeding',
+      END_UNHEEDING,
+      [pid],
+    );
+    if (row === undefined) return;
+    const one = { pid, since: row.since, at: performance.now() };
+    if (this.#told.has(keyOf(one))) return;
+    this.#told.set(keyOf(one), one);
+    this.#options.onEnded('unheeding');
+    this.#options.log.warn({ database: row.tenant, reason: 'unheeding' }, 'session ended');
+  }
+
+  /** The databases of those that were told to end and compute on: nothing that a client may do ends them. */
+  async stuck(): Promise<string[]> {
+    const told = [...this.#told.values()];
+    if (told.length === 0) return [];
+    const found = await this.#watch.run<{ pid: number; since: string; tenant: string }>(
+      'find stuck',
+      FIND_STUCK,
+      [told.map(({ pid }) => pid), told.map(({ since }) => since)],
+    );
+    const there = new Set(found.map(keyOf));
+    for (const one of told) if (!there.has(keyOf(one))) this.#told.delete(keyOf(one));
+    const due = performance.now() - STUCK_MS;
+    return found
+      .filter((one) => (this.#told.get(keyOf(one))?.at ?? Number.POSITIVE_INFINITY) <= due)
+      .map(({ tenant }) => tenant);
   }
 
   async #during<T>(work: () => Promise<T>): Promise<T> {

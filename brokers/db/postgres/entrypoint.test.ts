@@ -22,7 +22,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../kit/testing/certificates.ts';
 import { freePort } from '../../kit/testing/ports.ts';
 import { postgresPrograms } from '../embedded/binaries.ts';
-import { connect, query, sqlstate, until } from '../testing/postgres.ts';
+import { connect, query, sqlstate, UNINTERRUPTIBLE, until } from '../testing/postgres.ts';
 
 /** The entry point of the embedded server's image, on the same major version, as an unprivileged user. */
 
@@ -61,7 +61,7 @@ function environment() {
 
 function start(changes: Readonly<Record<string, string>> = {}): ChildProcess {
   const env = { ...environment(), ...changes };
-  const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off >>"$LOG" 2>&1`;
+  const script = `exec /bin/sh ${join(directory, 'image/entrypoint.sh')} -c fsync=off -c autovacuum_naptime=1s >>"$LOG" 2>&1`;
   running = spawn('/bin/sh', ['-c', script], {
     ...asServer,
     cwd: directory,
@@ -374,6 +374,64 @@ describe('the embedded server', () => {
           'its line of the log',
         );
         expect(await sqlstate(broker())).toBe('ok');
+      },
+    );
+
+    it.skipIf(!existsSync('/usr/bin/psql'))(
+      'a worker that runs a function of a tenant is ended, and comes free for others',
+      async () => {
+        await begin({ PSQL: '/usr/bin/psql', ANALYZE_SECONDS: '1' });
+        const { client } = await session(own());
+        // It sleeps for nobody but the worker that analyses its index.
+        await client.query(`SET application_name = 'mine'; CREATE SCHEMA s; CREATE TABLE s.t (n int);
+          CREATE FUNCTION s.slow(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+            IF current_setting('application_name') <> 'mine' THEN PERFORM pg_sleep(1000000); END IF; RETURN n; END $$;
+          CREATE INDEX ON s.t (s.slow(n)); INSERT INTO s.t SELECT generate_series(1, 1000)`);
+        await until(
+          () => log().includes(`guard: an analysis takes too long: ended 1 of ${tenant}`),
+          'its line of the log',
+        );
+        await client.query('DROP SCHEMA s CASCADE');
+      },
+    );
+
+    it.skipIf(!existsSync('/usr/bin/psql'))(
+      'the server is begun anew, once, for a session that nothing else ends and that drops wait for',
+      async () => {
+        await begin({ PSQL: '/usr/bin/psql', DEAF_SECONDS: '1' });
+        const hold = async () => {
+          const { client, gone } = await session(own());
+          client.query(UNINTERRUPTIBLE).catch(() => undefined);
+          await until(async () => {
+            const rows = await query(
+              broker(),
+              "SELECT FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND query_start < now() - interval '2 seconds'",
+              [tenant],
+            );
+            return rows.length === 1;
+          }, 'the computation');
+          await query(broker(), `ALTER DATABASE ${tenant} ALLOW_CONNECTIONS false`);
+          return { gone };
+        };
+        await query(broker(), 'CREATE DATABASE scratch');
+        const first = await hold();
+        await expect(query(broker(), 'DROP DATABASE scratch')).rejects.toThrow();
+        await first.gone;
+        expect(log()).toContain(`restarts the server for 1 of ${tenant}`);
+        await until(async () => (await sqlstate(broker())) === 'ok', 'the server');
+        await query(broker(), 'DROP DATABASE IF EXISTS scratch');
+
+        await query(broker(), `ALTER DATABASE ${tenant} ALLOW_CONNECTIONS true`);
+        await query(broker(), 'CREATE DATABASE scratch');
+        await hold();
+        try {
+          const patient = `${broker()}?options=-c%20statement_timeout%3D15s`;
+          await expect(query(patient, 'DROP DATABASE scratch')).rejects.toMatchObject({ code: '57014' });
+          expect(log().split('restarts the server')).toHaveLength(2);
+        } finally {
+          // Nothing else ends it here either.
+          await end('SIGKILL');
+        }
       },
     );
   });

@@ -1,8 +1,8 @@
 # Keeps the server up against its tenants where PostgreSQL itself and the broker's watch cannot: looks twice a second at
-# the server's processes, and ends (SIGTERM, as pg_terminate_backend does; never SIGKILL, which would restart the
-# server for everybody) those of tenants that endanger all. It asks the server for nothing it needs, so it also works
-# when nobody can log in. A tenant's process says so in its title; nobody else's is ever touched but one that has not
-# logged in.
+# the server's processes, and ends those of tenants that endanger all with SIGTERM, as pg_terminate_backend does. SIGKILL
+# restarts the server for everybody: it is for a session that hears nothing else and holds up everybody's drops, and
+# rare. What must work when nobody can log in asks the server for nothing. A tenant's process says so in its title;
+# nobody else's is ever touched but one that has not logged in.
 use strict;
 use warnings;
 
@@ -12,6 +12,10 @@ my $per_address = $ENV{LOGINS_PER_ADDRESS} // 20;
 my $reserve_kib = ($ENV{DISK_RESERVE_MIB} // 256) * 1024;
 my $psql = $ENV{PSQL} // "$programs/psql";
 my $cgroup = $ENV{CGROUP_DIRECTORY} // '/sys/fs/cgroup';
+my $analyze_seconds = $ENV{ANALYZE_SECONDS} // 60;
+my $deaf_seconds = $ENV{DEAF_SECONDS} // 60;
+# The least time between two restarts; 0 for none at all.
+my $restart_hours = $ENV{RESTART_HOURS} // 6;
 # Of the container's limit, before the kernel ends the whole of it.
 my $full = 0.85;
 
@@ -98,12 +102,50 @@ sub disk {
   finish('the disk runs full', @$tenants) if defined $free && $free < $reserve_kib;
 }
 
+# Sessions in a database that takes none: they were told to end. Workers that run a tenant's functions, to analyse
+# its indexes or to summarise them. And whether somebody waits until every process of the server has heard of a drop.
+my $lasting = <<'SQL' =~ s/\s+/ /gr;
+SELECT CASE WHEN a.backend_type = 'autovacuum worker' THEN 'worker' ELSE 'session' END, a.pid, a.datname,
+  extract(epoch FROM a.backend_start),
+  EXISTS (SELECT FROM pg_stat_activity w WHERE w.wait_event = 'ProcSignalBarrier')
+FROM pg_stat_activity a JOIN pg_database d ON d.oid = a.datid
+WHERE a.datname ~ '^spc_[0-9a-f]{40}$' AND (a.usename = a.datname AND NOT d.datallowconn
+  OR a.backend_type = 'autovacuum worker'
+    AND (a.query LIKE 'autovacuum: BRIN summarize %' OR a.pid IN (SELECT pid FROM pg_stat_progress_analyze)))
+SQL
+
+my (%first, %told);
+my $restarted = 0;
+
+sub outstayed {
+  my @lines = grep {/\|/} split /\n/, $_[0];
+  my (%still, $deaf);
+  for (@lines) {
+    my ($kind, $pid, $database, $since, $waits) = split /\|/;
+    my $one = "$pid $since";
+    $still{$one} = 1;
+    $first{$one} //= time;
+    next if time - $first{$one} < ($kind eq 'worker' ? $analyze_seconds : 5);
+    finish($kind eq 'worker' ? 'an analysis takes too long' : 'its database is closed', { pid => $pid, role => $database })
+      unless $told{$one};
+    $told{$one} //= time;
+    $deaf //= { pid => $pid, role => $database } if $waits eq 't' && time - $told{$one} >= $deaf_seconds;
+  }
+  for my $known (\%first, \%told) { delete @$known{ grep { !$still{$_} } keys %$known } }
+  return unless $deaf && $restart_hours && time - $restarted >= $restart_hours * 3600;
+  $restarted = time;
+  print STDERR "guard: drops wait for one that nothing else ends: restarts the server for 1 of $deaf->{role}\n";
+  kill 'KILL', $deaf->{pid};
+}
+
 # A full table of locks keeps everybody out, and the watch too when it has to begin anew.
-sub lockout {
+sub ask {
   my ($tenants) = @_;
-  return unless -x $psql && @$tenants;
-  my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c 'SELECT 1' 2>&1`;
+  return unless -x $psql;
+  local $ENV{QUERY} = $lasting;
+  my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c "\$QUERY" 2>&1`;
   finish('nobody can log in', @$tenants) if $said =~ /out of shared memory/;
+  outstayed($said) if $? == 0;
 }
 
 for (my $turn = 0; getppid() == $server; $turn++) {
@@ -111,6 +153,6 @@ for (my $turn = 0; getppid() == $server; $turn++) {
   crowds($entering);
   memory($tenants);
   disk($tenants) if $turn % 2 == 0;
-  lockout($tenants) if $turn % 10 == 9;
+  ask($tenants) if $turn % 10 == 9;
   select(undef, undef, undef, 0.5);
 }

@@ -110,6 +110,17 @@ export async function markDropped(session: Session, workload: Workload, name: st
   expectOne(rows);
 }
 
+/** Lets nobody in any more, and keeps what is there; nothing when it was closed or is being dropped. */
+export async function closeByName(session: Session, name: string): Promise<Workload | undefined> {
+  const [row] = await session.run<{ capsule: string; app: string }>(
+    'close database',
+    `UPDATE broker.database SET closed = true, changed_at = clock_timestamp()
+     WHERE name = $1 AND state = 'ready' AND NOT closed RETURNING capsule_id AS capsule, app_id AS app`,
+    [name],
+  );
+  return row;
+}
+
 /** What still exists of a Capsule. */
 export function livingDatabases(
   session: Session,

@@ -33,6 +33,9 @@ export async function sqlstate(url: string, text = 'SELECT 1'): Promise<string> 
   }
 }
 
+/** A computation of minutes that the server looks at nothing in the middle of, and so hears nothing. */
+export const UNINTERRUPTIBLE = `SELECT array_agg(i) <@ array_agg(400001 - i) FROM generate_series(1, 400000) i`;
+
 /** The same URL, into another database. */
 export function intoDatabase(url: string, database: string): string {
   const other = new URL(url);

@@ -3,7 +3,7 @@ import type { Logger } from '../log.ts';
 import type { Secret } from '../secret.ts';
 import type { Watched } from '../watched.ts';
 import { isDuplicate, isRace, SQLSTATE, StepError } from './errors.ts';
-import { CLIENT_TIMEOUT_MS, connect, createPool, run } from './pool.ts';
+import { CLIENT_TIMEOUT_MS, connect, createPool, type Notice, run } from './pool.ts';
 import { type Behind, lent, transact } from './transaction.ts';
 
 /**
@@ -51,8 +51,11 @@ const LOOKUP_SETTINGS = {
   enable_seqscan: 'off',
   enable_bitmapscan: 'off',
 };
-/** A drop waits as long for the locks of its database as for all the rest. */
-const DROP_SETTINGS = { lock_timeout: '75s' };
+/**
+ * A drop waits as long for the locks of its database as for all the rest. It hears of what the server writes into its
+ * log, and so whom it waits for.
+ */
+const DROP_SETTINGS = { lock_timeout: '75s', client_min_messages: 'log' };
 /** What watches must not wait itself. */
 const WATCH_SETTINGS = { lock_timeout: '1s', statement_timeout: '5s' };
 
@@ -62,13 +65,22 @@ export function openConnections(
   address: Watched<ServerAddress>,
   log: Logger,
   limits: { application: string; work: number; lookup: number; drop?: number },
+  /** A drop has waited for some seconds until this process of the server has heard of it; told again and again. */
+  onDropWaits: (pid: number) => void = () => undefined,
 ): Connections {
   const { application } = limits;
   const open = (max: number, more?: Partial<Parameters<typeof createPool>[2]>) =>
     createPool(address, log, { application, max, ...more });
   const work = open(limits.work);
   const lookups = open(limits.lookup, { settings: LOOKUP_SETTINGS });
-  const drops = open(limits.drop ?? 1, { waitMs: CLIENT_TIMEOUT_MS, settings: DROP_SETTINGS });
+  const drops = open(limits.drop ?? 1, {
+    waitMs: CLIENT_TIMEOUT_MS,
+    settings: DROP_SETTINGS,
+    onNotice: (notice) => {
+      const pid = waitedFor(notice);
+      if (pid !== undefined) onDropWaits(pid);
+    },
+  });
   const watch = open(1, { kept: true, settings: WATCH_SETTINGS });
   const pools = [work, lookups, drops, watch];
 
@@ -114,6 +126,13 @@ export function openConnections(
       await Promise.all(pools.map((pool) => pool.end()));
     },
   };
+}
+
+/** The message is in the language of the server, the name of the routine in none. */
+function waitedFor({ routine, message = '' }: Notice): number | undefined {
+  if (routine !== 'WaitForProcSignalBarrier') return undefined;
+  const pid = /\d+/.exec(message)?.[0];
+  return pid === undefined ? undefined : Number(pid);
 }
 
 /**

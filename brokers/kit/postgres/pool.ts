@@ -17,6 +17,13 @@ interface PoolOptions {
   readonly kept?: boolean;
   /** Settings of the session beside the fixed ones. */
   readonly settings?: Readonly<Record<string, string>>;
+  readonly onNotice?: (notice: Notice) => void;
+}
+
+/** What the server tells beside its answers. */
+export interface Notice {
+  readonly routine?: string | undefined;
+  readonly message?: string | undefined;
 }
 
 const SETTINGS = {
@@ -29,7 +36,7 @@ const SETTINGS = {
 export function createPool(
   address: Watched<ServerAddress>,
   log: Logger,
-  { application, max, waitMs = 10_000, kept = false, settings = {} }: PoolOptions,
+  { application, max, waitMs = 10_000, kept = false, settings = {}, onNotice }: PoolOptions,
 ): pg.Pool {
   const { host, port, database, user, ssl } = address.current();
   const pool = new pg.Pool({
@@ -57,7 +64,10 @@ export function createPool(
   // Without a listener, a server restart that ends an idle connection would end this process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle server connection lost'));
   // The same for an error between two statements of a connection that is checked out.
-  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+    if (onNotice !== undefined) client.on('notice', onNotice);
+  });
   return pool;
 }
 

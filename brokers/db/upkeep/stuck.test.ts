@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PostgresMajor } from '../embedded/binaries.ts';
+import { connect, type Stage, setStage, sqlstate, UNINTERRUPTIBLE, until } from '../testing/postgres.ts';
+
+describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await setStage({ major });
+  });
+  afterAll(() => stage.close());
+
+  it('a computation that nothing ends holds up drops: its database takes nobody more, and others compute on', async () => {
+    const hostile = await stage.broker.capsule('hostile');
+    const url: string = (await hostile.create('hostile', 'app')).json.database_url;
+    const name = new URL(url).pathname.slice(1);
+    const victim = await stage.broker.capsule('victim');
+    await victim.create('victim', 'app');
+    const calm = await stage.broker.capsule('calm');
+    const busy = await connect((await calm.create('calm', 'app')).json.database_url);
+    const computed = busy.query('SELECT count(*) FROM generate_series(1, 1000000000)').then(
+      () => 'ended',
+      () => 'failed',
+    );
+    const idle = await connect(url);
+    const gone = new Promise<void>((resolve) => idle.once('end', () => resolve()));
+    const client = await connect(url);
+    client.query(UNINTERRUPTIBLE).catch(() => undefined);
+    const own = async () =>
+      (
+        await stage.sql<{ pid: number }>(
+          "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND query_start < clock_timestamp() - interval '2 seconds'",
+          [name],
+        )
+      )[0]?.pid;
+    await until(async () => (await own()) !== undefined, 'the computation');
+    const pid = await own();
+    if (pid === undefined) throw new Error('it has ended');
+    try {
+      const dropped = victim.drop('victim', 'app');
+      const metric = async () => (await stage.broker.context.metrics.stuckSessions.get()).values[0]?.value;
+      await until(async () => {
+        await stage.broker.round('stuck sessions');
+        return (await metric()) === 1;
+      }, 'the session to be found');
+      expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
+      await gone;
+      expect((await hostile.create('hostile', 'app')).status).toBe(409);
+      // Neither drift nor another look opens it, or tells it twice.
+      await stage.broker.round('drift');
+      await stage.broker.round('stuck sessions');
+      expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
+      const told = stage.broker.log.filter((line) => line.includes('nothing ends its session'));
+      expect(told).toHaveLength(1);
+      expect(await Promise.race([computed, Promise.resolve('computes')])).toBe('computes');
+
+      // What the guard of the embedded server does, or its owner.
+      process.kill(pid, 'SIGKILL');
+      await dropped;
+      await until(async () => (await sqlstate(stage.server.superuserUrl)) === 'ok', 'the server');
+      await until(async () => (await victim.drop('victim', 'app')).status === 200, 'the drop');
+      await until(async () => {
+        await stage.broker.round('stuck sessions').catch(() => undefined);
+        return (await metric()) === 0;
+      }, 'the session to be forgotten');
+    } catch (error) {
+      // Else the server would not stop.
+      process.kill(pid, 'SIGKILL');
+      throw error;
+    }
+  });
+});

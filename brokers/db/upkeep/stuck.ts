@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto';
+import type { Round } from '@space/broker-kit';
+import { audit } from '@space/broker-kit/principals';
+import type { Context } from '../operations/context.ts';
+import { endSessions, withCut } from '../operations/cut.ts';
+import { closeByName } from '../registry/rows.ts';
+import { observe } from '../walls/observe.ts';
+
+/**
+ * Closes the databases of sessions that nothing ends and that hold up everybody's drops, so that they get no company.
+ * An administrator opens them again.
+ */
+export function closeStuck(context: Context): Round {
+  const { blockers, metrics, log } = context;
+  return {
+    name: 'stuck sessions',
+    gapMs: 5_000,
+    run: async () => {
+      const stuck = await blockers.stuck();
+      metrics.stuckSessions.set(stuck.length);
+      for (const name of new Set(stuck)) {
+        const closed = await close(context, name);
+        if (closed) log.error({ database: name }, 'closed: nothing ends its session, and drops wait for it');
+      }
+    },
+  };
+}
+
+function close(context: Context, name: string): Promise<boolean> {
+  const traceId = randomBytes(16).toString('hex');
+  return withCut(
+    context,
+    async (session, cut) => {
+      const workload = await closeByName(session, name);
+      if (workload === undefined) return false;
+      await cut([{ name, ...(await observe(session, name)) }]);
+      const entry = { traceId, operation: 'upkeep.close', authority: 'broker', outcome: 'closed' };
+      await audit(session, { ...entry, ...workload });
+      return true;
+    },
+    (session, closed) => endSessions(context, session, closed ? [name] : []),
+  );
+}
