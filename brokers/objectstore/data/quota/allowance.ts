@@ -121,7 +121,7 @@ export function createQuota(options: QuotaOptions): Quota {
       if (one.unspent >= bytes) return hold(mine, capsule.place, one, bytes);
       const got = await inTurn(one, () => take(mine, capsule, one, bytes));
       if (got) {
-        // Nobody ran between the take and this line, so the bytes are there.
+        // Others may have run between the take and this line, and have found the bytes first.
         if (one.unspent >= bytes) return hold(mine, capsule.place, one, bytes);
         continue;
       }

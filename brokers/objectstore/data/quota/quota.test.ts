@@ -114,6 +114,36 @@ test('of many at once only so many get in as fit', async () => {
   expect((await sums(place)).used).toBeLessThanOrEqual(MIB);
 });
 
+test('who finds the bytes that another has just taken has them, and the other has not', async () => {
+  const { connections } = stage.broker.context;
+  const capsule = { place: newPlace(), quotaBytes: 100 };
+  const thieves: Promise<Hold>[] = [];
+  const quota = createQuota({
+    log: silent,
+    recount: async () => false,
+    registry: {
+      lookup: connections.lookup,
+      transaction: async (work) => {
+        const result = await connections.transaction(work);
+        // One after the other, in every moment until whoever asked for the transaction goes on.
+        let next = Promise.resolve();
+        for (let i = 0; thieves.length === 0 && i < 32; i += 1)
+          next = next.then(() => {
+            const thief = quota.reserve(capsule, 100);
+            thief.catch(() => undefined);
+            thieves.push(thief);
+          });
+        return result;
+      },
+    },
+  });
+  const first = quota.reserve(capsule, 100);
+  first.catch(() => undefined);
+  await until(async () => thieves.length === 32, 'all of them');
+  const outcomes = await Promise.allSettled([first, ...thieves]);
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+});
+
 describe('the rows', () => {
   const inRows = <T>(work: (session: Session) => Promise<T>) =>
     stage.broker.context.connections.transaction(work);
