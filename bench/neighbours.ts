@@ -1,4 +1,5 @@
 import { loadavg } from 'node:os';
+import type { Act } from './neighbours/acts.ts';
 import { openDbBroker, openPostgres } from './neighbours/database.ts';
 import { openGateway } from './neighbours/gateway.ts';
 import { startHostile } from './neighbours/hostile.ts';
@@ -48,7 +49,8 @@ export async function run({ quick, only }: Options): Promise<Report> {
     if (only !== undefined && !only.some((one) => one.split('/')[0] === name)) continue;
     const scene = await open();
     try {
-      await warm(scene);
+      await warm(scene.habits);
+      if (scene.straight !== undefined) await warm(scene.straight.habits);
       for (const act of Object.keys(scene.hostile)) {
         const part = `${name}/${act}`;
         if (wanted(part)) await beside(scene, part, act, quick ? QUICK : WHOLE, rows, figures);
@@ -64,6 +66,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     figures: { ...figures, measured: rows.length, missed },
     notes: [
       `The goal: p99 at most ${MOST_RATIO} times what it is alone, and no failure.`,
+      'Straight: the same quiet tenant and the same load at the S3 server itself, by which the machine and that server are told from the service.',
       'The hostile process has nice 19 and bounded rates; PostgreSQL runs its statements at the priority of all. Clients and servers share the machine, over loopback and without TLS.',
     ],
   };
@@ -73,23 +76,18 @@ async function beside(
   scene: Scene,
   part: string,
   act: string,
-  { aloneSeconds, besideSeconds }: Plan,
+  plan: Plan,
   rows: Row[],
   figures: Record<string, number>,
 ): Promise<void> {
-  const before = await measure(scene.habits, aloneSeconds);
-  const hostile = await startHostile(scene.hostile[act] ?? []);
-  let taken: readonly Taken[];
-  let became: Readonly<Record<string, number>> = {};
-  try {
-    taken = await measure(scene.habits, besideSeconds);
-  } finally {
-    became = await hostile.end();
-  }
-  await scene.settle();
-  const after = await measure(scene.habits, aloneSeconds);
+  const { alone: alones, taken, became } = await compare(scene.habits, scene.hostile[act] ?? [], plan, scene);
+  const around = scene.straight?.hostile[act];
+  const straight =
+    scene.straight === undefined || around === undefined
+      ? undefined
+      : await compare(scene.straight.habits, around(), plan, scene);
   for (const [i, habit] of scene.habits.entries()) {
-    const alone = [before[i], after[i]].flatMap((one) => one?.ms ?? []);
+    const alone = alones[i] ?? [];
     const { ms = [], failures = 0 } = taken[i] ?? {};
     const [p99, p50, p99Alone] = [quantile(ms, 0.99), quantile(ms, 0.5), quantile(alone, 0.99)];
     const row: Row = {
@@ -101,6 +99,7 @@ async function beside(
       'p50 beside': round(p50),
       'p99 beside': round(p99),
       ratio: round(p99 / p99Alone),
+      ...straightOf(straight, i),
       goal: failures === 0 && p99 <= MOST_RATIO * p99Alone ? 'met' : 'missed',
       'what became of its acts': told(became),
     };
@@ -113,13 +112,56 @@ async function beside(
   }
 }
 
+/** What it costs without the service in between; its own part of a ratio is what is more than this. */
+function straightOf(straight: Compared | undefined, i: number) {
+  if (straight === undefined)
+    return { 'straight p99 alone': '-', 'straight p99 beside': '-', 'straight ratio': '-' };
+  const [alone, beside] = [
+    quantile(straight.alone[i] ?? [], 0.99),
+    quantile(straight.taken[i]?.ms ?? [], 0.99),
+  ];
+  return {
+    'straight p99 alone': round(alone),
+    'straight p99 beside': round(beside),
+    'straight ratio': round(beside / alone),
+  };
+}
+
+interface Compared {
+  /** Milliseconds, of each habit. */
+  readonly alone: readonly (readonly number[])[];
+  readonly taken: readonly Taken[];
+  readonly became: Readonly<Record<string, number>>;
+}
+
+async function compare(
+  habits: Scene['habits'],
+  acts: readonly Act[],
+  { aloneSeconds, besideSeconds }: Plan,
+  { settle }: Pick<Scene, 'settle'>,
+): Promise<Compared> {
+  const before = await measure(habits, aloneSeconds);
+  const hostile = await startHostile(acts);
+  let taken: readonly Taken[];
+  let became: Readonly<Record<string, number>> = {};
+  try {
+    taken = await measure(habits, besideSeconds);
+  } finally {
+    became = await hostile.end();
+  }
+  await settle();
+  const after = await measure(habits, aloneSeconds);
+  const alone = habits.map((_, i) => [before[i], after[i]].flatMap((one) => one?.ms ?? []));
+  return { alone, taken, became };
+}
+
 const told = (became: Readonly<Record<string, number>>): string =>
   Object.entries(became)
     .map(([what, count]) => `${what} ${count}`)
     .join(', ');
 
 /** Code that is compiled as it runs, connections and caches are as they stay. */
-async function warm({ habits }: Scene): Promise<void> {
+async function warm(habits: Scene['habits']): Promise<void> {
   await measure(
     habits.map((habit) => ({ ...habit, perSecond: habit.perSecond * 2 })),
     2,

@@ -12,6 +12,7 @@ import { podCommand } from '../installed/image.ts';
 import { startProgram } from '../objectstore/program.ts';
 import { headOf } from './acts.ts';
 import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
+import { openStraight } from './straight.ts';
 
 const MIB = 2 ** 20;
 const OBJECTS = 1_000;
@@ -58,14 +59,20 @@ export async function openObjectStore(): Promise<Scene> {
     await hostile.put('large', Buffer.alloc(64 * MIB, 'x'));
     for (let i = 0; i < OBJECTS; i += 16)
       await Promise.all(Array.from({ length: 16 }, (_, j) => hostile.put(`many/${i + j}`, Buffer.from('x'))));
-    return { ...(await sceneOf(port, quiet, hostile)), close };
+    const straight = await openStraight(s3);
+    closers.push(() => straight.close());
+    return { ...(await sceneOf(port, quiet, hostile)), straight, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function sceneOf(port: number, quiet: Tenant, hostile: Tenant): Promise<Omit<Scene, 'close'>> {
+async function sceneOf(
+  port: number,
+  quiet: Tenant,
+  hostile: Tenant,
+): Promise<Omit<Scene, 'close' | 'straight'>> {
   const body = Buffer.alloc(1_024, 'x');
   let stored = 0;
   const headers = (length: number) => ({

@@ -6,8 +6,19 @@ export interface Scene {
   readonly habits: readonly Habit[];
   /** By name; each begins alone, on a service that was let come to rest. */
   readonly hostile: Readonly<Record<string, readonly Act[]>>;
+  /** The same past the service, where that is possible. */
+  readonly straight?: Straight;
   /** What hostile acts left is taken away. */
   settle(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The quiet tenant and the hostile one at the server that the service stands before. */
+export interface Straight {
+  /** As many as those of the scene, in their order. */
+  readonly habits: readonly Habit[];
+  /** By the same names, those that have a counterpart. */
+  readonly hostile: Readonly<Record<string, () => readonly Act[]>>;
   close(): Promise<void>;
 }
 
