@@ -23,6 +23,7 @@ export type Reason =
   | 'HandlerMismatch'
   | 'HandlerUnknown'
   | 'NoNodeWithHandler'
+  | 'NoNodeReady'
   | 'ClusterUnreadable'
   | 'ProbePending'
   | 'ProbeFailed'

@@ -26,6 +26,7 @@ import { type Manager, startManager } from './runtime/manager.ts';
 import type { RuntimeMetrics } from './runtime/metrics.ts';
 import type { Key } from './runtime/objects.ts';
 import { Queue } from './runtime/queue.ts';
+import { isLost } from './sandbox/gate.ts';
 import { connectProber, reconcileProbe } from './sandbox/prober.ts';
 import { type Gate, watchGate } from './sandbox/watch.ts';
 import { makeStores } from './stores.ts';
@@ -128,7 +129,7 @@ export function startOperator(options: OperatorOptions): Operator {
     log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
     options.onGate?.(finding);
     // What is told or begun may wait for what users do meanwhile; what must stop may not.
-    triggers.everything(names.onLoss === 'stop' && finding.status === 'False' ? 'live' : 'low');
+    triggers.everything(names.onLoss === 'stop' && isLost(finding) ? 'live' : 'low');
   });
 
   const events = new EventRecorder({

@@ -13,6 +13,7 @@ import { WriteRefusedError } from '../runtime/errors.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import { type Key, makeKey } from '../runtime/objects.ts';
 import { together } from '../runtime/together.ts';
+import { isLost } from '../sandbox/gate.ts';
 import { claimId, type DatabaseStep, ensureDatabase, LOST_RACE } from './database.ts';
 import { waitsFor } from './decide.ts';
 import { ensureDocuments, sweepDocuments } from './documents.ts';
@@ -242,9 +243,9 @@ function standing(
   return decideWorkload({ image, attesterImage, replicas, revision, deployment, pods });
 }
 
-/** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see is no loss. */
+/** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see, or a node rests, is no loss. */
 function mustStop({ names }: Context, { sandbox }: Gathered): boolean {
-  return names.onLoss === 'stop' && sandbox.status === 'False';
+  return names.onLoss === 'stop' && isLost(sandbox);
 }
 
 /** Works while the gate is closed too, as it starts nothing. */

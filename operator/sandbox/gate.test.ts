@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Node, RuntimeClass } from '../kinds.ts';
-import { decideGate, type GateInput } from './gate.ts';
+import { decideGate, type GateInput, isLost } from './gate.ts';
 import { trimNode } from './node.ts';
 import type { Proof } from './probe.ts';
 
@@ -103,7 +103,7 @@ describe('the gate is closed', () => {
       withClass({ ...runtimeClass, handler: 'runc' }),
       'False HandlerMismatch',
     ],
-    ['when there is no node', { ...open, nodes: { health: 'current', all: [] } }, 'False NoNodeWithHandler'],
+    ['when there is no node', { ...open, nodes: { health: 'current', all: [] } }, 'False NoNodeReady'],
     [
       'when the node has other handlers',
       withNode({ status: { ...ready, runtimeHandlers: [{ name: 'runc' }] } }),
@@ -131,39 +131,78 @@ describe('the gate is closed', () => {
     [
       'when the node is not ready',
       withNode({ status: { ...node.status, conditions: [{ type: 'Ready', status: 'Unknown' }] } }),
-      'False NoNodeWithHandler',
+      'False NoNodeReady',
     ],
-    ['when the node takes no pods', withNode({ spec: { unschedulable: true } }), 'False NoNodeWithHandler'],
+    ['when the node takes no pods', withNode({ spec: { unschedulable: true } }), 'False NoNodeReady'],
     [
       'when the node is going',
       withNode({ metadata: { name: 'n', deletionTimestamp: 'now' } }),
-      'False NoNodeWithHandler',
+      'False NoNodeReady',
     ],
     [
       'when the class selects other nodes',
       selecting({ nodeSelector: { sandbox: 'no' } }),
-      'False NoNodeWithHandler',
+      'False NoNodeReady',
     ],
-    [
-      'when the node has a taint that the class does not tolerate',
-      withNode(tainted),
-      'False NoNodeWithHandler',
-    ],
+    ['when the node has a taint that the class does not tolerate', withNode(tainted), 'False NoNodeReady'],
     [
       'when the class tolerates another value',
       tolerating({ key: 'gpu', value: 'other' }),
-      'False NoNodeWithHandler',
+      'False NoNodeReady',
     ],
     [
       'when the class tolerates another effect',
       tolerating({ key: 'gpu', operator: 'Exists', effect: 'NoExecute' }),
-      'False NoNodeWithHandler',
+      'False NoNodeReady',
     ],
   ])('%s', (_, input, expected) => {
     const { status, reason, message } = decideGate(input);
     expect(`${status} ${reason}`).toBe(expected);
     expect(message.length).toBeGreaterThan(40);
   });
+});
+
+describe('the sandbox is not lost', () => {
+  const named = (name: string, changes: Partial<Node> = {}): Node => ({
+    ...node,
+    ...changes,
+    metadata: { ...node.metadata, name },
+  });
+  const cordoned = {
+    spec: {
+      unschedulable: true,
+      taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }],
+    },
+  };
+  const notReady = { status: { ...node.status, conditions: [{ type: 'Ready', status: 'False' }] } };
+  const without = { status: { ...node.status, runtimeHandlers: [{ name: 'runc' }] } };
+  const among = (all: readonly Node[], of: GateInput['probes']['of'] = open.probes.of): GateInput => ({
+    ...open,
+    nodes: { health: 'current', all },
+    probes: { health: 'current', of },
+  });
+
+  test.each<[string, GateInput, boolean]>([
+    ['where the only node is cordoned', among([named('a', cordoned)]), false],
+    ['where the only node is not ready', among([named('a', notReady)]), false],
+    [
+      'where it is cordoned, and another has no such handler',
+      among([named('a', cordoned), named('b', without)]),
+      false,
+    ],
+    [
+      'where it is cordoned and has passed, and another has failed',
+      among([named('a', cordoned), named('b')], ({ metadata }) => ({
+        verdict: metadata.name === 'a' ? 'passed' : 'failed',
+      })),
+      false,
+    ],
+    ['where there is no node', among([]), false],
+    ['but it is without a class', withClass(undefined), true],
+    ['but it is under another handler', withClass({ ...runtimeClass, handler: 'runc' }), true],
+    ['but it is where the nodes have it no more', among([named('a', without)]), true],
+    ['but it is where every probe failed', withProofs({ a: 'failed' }), true],
+  ])('%s', (_, input, lost) => expect(isLost(decideGate(input))).toBe(lost));
 });
 
 test('a refusal tells which node was asked and what was found there', () => {

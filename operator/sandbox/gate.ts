@@ -2,7 +2,7 @@ import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
 import type { Node, RuntimeClass } from '../kinds.ts';
 import type { Health } from '../runtime/reflector.ts';
-import { canRun } from './node.ts';
+import { atItsBest, canRun } from './node.ts';
 import type { Proof } from './probe.ts';
 
 /** What the gate is told to look for. */
@@ -57,8 +57,12 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
   if (nodes.health !== 'current') return unreadable('Nodes');
   const open = nodes.all.filter((node) => canRun(node, found));
   const able = open.filter((node) => isCandidate(node, found, wanted));
+  const resting = nodes.all.filter(
+    (node) => !able.includes(node) && isCandidate(atItsBest(node), found, wanted),
+  );
   if (able.length === 0) {
-    if (open.length > 0 && open.every((node) => reports(node, handler) === undefined)) {
+    if (open.length === 0 || resting.length > 0) return noNodeReady(className);
+    if (open.every((node) => reports(node, handler) === undefined)) {
       return unknown(
         'HandlerUnknown',
         'No node reports its runtime handlers, so that the sandbox cannot be proved. Use containerd 2.0 or later with Kubernetes 1.31 or later, or set sandbox.handlerReport=probe in the chart, which then believes a probe alone.',
@@ -70,12 +74,13 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
     );
   }
   if (probes.health !== 'current') return unreadable('Pods');
-  return decideProofs(wanted, able, probes.of);
+  return decideProofs(wanted, able, resting, probes.of);
 }
 
 function decideProofs(
   { runtimeClass, handler }: Wanted,
   able: readonly Node[],
+  resting: readonly Node[],
   of: (node: Node) => Proof,
 ): Finding {
   // One is enough, and with thousands of nodes the others are not looked at.
@@ -95,12 +100,30 @@ function decideProofs(
       `The sandbox is being tried on node "${pending.node}"${pending.found ? `: ${pending.found}` : ''}. Nothing is scheduled before a probe has passed; see the pods labelled platform.space/component=sandbox-probe.`,
     );
   }
+  // What was proved elsewhere is not disproved here.
+  if (resting.some((node) => of(node).verdict === 'passed')) return noNodeReady(runtimeClass);
   const [failed] = proofs;
   return no(
     'ProbeFailed',
     `On node "${failed?.node}" a probe under RuntimeClass "${runtimeClass}" found: ${failed?.found ?? 'nothing'}. The handler "${handler}" does not lead to gVisor there: mend containerd's configuration. It is tried again every half minute.`,
   );
 }
+
+const noNodeReady = (runtimeClass: string): Finding =>
+  no(
+    'NoNodeReady',
+    `No node that RuntimeClass "${runtimeClass}" selects is Ready, schedulable and proved. What runs goes on. A probe waits for a node, so that an autoscaler brings one; else uncordon, mend or add one.`,
+  );
+
+/** What says that the sandbox itself is gone or does not hold, and not only that there is no room in it now. */
+const LOST = new Set<Finding['reason']>([
+  'RuntimeClassNotFound',
+  'HandlerMismatch',
+  'NoNodeWithHandler',
+  'ProbeFailed',
+]);
+
+export const isLost = ({ reason }: Finding): boolean => LOST.has(reason);
 
 const UNREADABLE = 'ClusterUnreadable';
 

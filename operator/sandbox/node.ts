@@ -13,6 +13,17 @@ export function canRun(node: Node, runtimeClass: RuntimeClass): boolean {
     .every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
 }
 
+/** A node that is cordoned, not Ready or going, as it was before and may be again. */
+export function atItsBest({ metadata, spec, status }: Node): Node {
+  const { deletionTimestamp: _, ...kept } = metadata;
+  const taints = spec?.taints?.filter(({ key }) => !key.startsWith('node.kubernetes.io/')) ?? [];
+  return {
+    metadata: kept,
+    spec: { taints },
+    status: { ...status, conditions: [{ type: 'Ready', status: 'True' }] },
+  };
+}
+
 function tolerates(
   toleration: Toleration,
   taint: { readonly key: string; readonly value?: string; readonly effect: string },

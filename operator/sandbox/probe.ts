@@ -5,7 +5,7 @@ import type { Desired } from '../runtime/apply.ts';
 import { digestOf } from '../runtime/digest.ts';
 import { ATTEST, ATTESTER, attesterContainer } from './attester.ts';
 
-const PROBE = 'sandbox-probe';
+export const PROBE = 'sandbox-probe';
 
 /** The kubelet ends a probe that has not ended itself: where no sandbox can be made it would wait for ever. */
 const DEADLINE_SECONDS = 60;
@@ -23,6 +23,22 @@ export function probeName(names: SpaceNames, node: Node): string {
   const about = [node.metadata.uid ?? node.metadata.name, bootID, containerRuntimeVersion];
   const how = [names.runtimeClass, names.handler, names.attesterImage];
   return `${PROBE}-${digestOf([about, how]).slice(0, 16)}`;
+}
+
+/** Of the probe that waits for a node, named by all that its answer would hold for. */
+export function waitingProbeName({ runtimeClass, handler, attesterImage }: SpaceNames): string {
+  return `${PROBE}-waits-${digestOf([runtimeClass, handler, attesterImage]).slice(0, 16)}`;
+}
+
+/**
+ * The attester alone, in the sandbox, on whatever node takes it: an autoscaler brings a node for a pod that waits, and
+ * that node's own probe then proves it. Where it may run, the class says.
+ */
+export function waitingProbeObject(names: SpaceNames, operator?: Deployment): Desired {
+  const probe = probeObject(names, { metadata: { name: '' } }, operator);
+  const { annotations: _, ...metadata } = probe.metadata;
+  const { affinity: _affinity, ...spec } = probe['spec'] as Record<string, unknown>;
+  return { metadata: { ...metadata, name: waitingProbeName(names) }, spec };
 }
 
 /**
@@ -73,6 +89,10 @@ export function probeObject(names: SpaceNames, node: Node, operator?: Deployment
 export function isProbe(pod: Pod | undefined): boolean {
   return pod?.metadata.labels?.[LABEL.component] === PROBE;
 }
+
+/** Whether it is for no node that there is. */
+export const isWaitingProbe = (pod: Pod | undefined): boolean =>
+  isProbe(pod) && probedNode(pod) === undefined;
 
 /** The node that a probe pod is for. */
 export function probedNode(pod: Pod | undefined): string | undefined {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
-import { probeName, probeObject, proofOf } from './probe.ts';
-import { type ProbeView, planProbe, RETRY_MS } from './prober.ts';
+import { probeName, probeObject, proofOf, waitingProbeObject } from './probe.ts';
+import { type ProbeView, planProbe, planWaiting, RETRY_MS, type WaitingView } from './prober.ts';
 
 const names: SpaceNames = {
   space: 'home',
@@ -211,6 +211,65 @@ describe('of a node', () => {
       'nothing is tried again while it is not ready',
       { node: notReady, probes: [probe(failed)], nowMs: later },
       { make: false, remove: 0 },
+    ],
+  ])('%s', (_, changes, expected) => expect(plan(changes)).toEqual(expected));
+});
+
+describe('where no node can be asked', () => {
+  const waiting = (phase?: string, metadata: object = {}): Pod => {
+    const made = waitingProbeObject(names) as unknown as Required<Pod>;
+    return {
+      ...made,
+      metadata: { ...made.metadata, creationTimestamp: MADE, ...metadata },
+      ...(phase ? { status: { phase } } : {}),
+    };
+  };
+  const plan = (changes: Partial<WaitingView>) => {
+    const view = { names, runtimeClass, nodes: [], waiting: [], nowMs: Date.parse(MADE) + 10_000 };
+    const { remove, ...rest } = planWaiting({ ...view, ...changes });
+    return { ...rest, remove: remove.length };
+  };
+
+  test('a probe that names no node waits for one, where the class would send it', () => {
+    const { metadata, spec } = waitingProbeObject(names) as unknown as Required<Pod>;
+    expect(metadata.annotations).toBeUndefined();
+    expect(spec).toMatchObject({ runtimeClassName: 'gvisor', restartPolicy: 'Never' });
+    for (const field of ['affinity', 'nodeName', 'nodeSelector', 'tolerations'])
+      expect(spec).not.toHaveProperty(field);
+  });
+
+  test.each<[string, Partial<WaitingView>, object]>([
+    ['one is made', {}, { make: true, remove: 0 }],
+    [
+      'one is made beside a node that is cordoned',
+      { nodes: [{ ...node, spec: { unschedulable: true } }] },
+      { make: true, remove: 0 },
+    ],
+    ['one is enough', { waiting: [waiting('Pending')] }, { make: false, remove: 0 }],
+    [
+      'it goes when a node can be asked itself',
+      { nodes: [node], waiting: [waiting('Running')] },
+      { make: false, remove: 1 },
+    ],
+    [
+      'one of an earlier attester goes',
+      { waiting: [waiting('Pending', { name: 'old' })] },
+      { make: true, remove: 1 },
+    ],
+    [
+      'one that failed is made anew after a while',
+      { waiting: [waiting('Failed')] },
+      { make: false, remove: 0, lookAgainMs: 20_000 },
+    ],
+    [
+      'one that failed a while ago goes',
+      { waiting: [waiting('Failed')], nowMs: Date.parse(MADE) + RETRY_MS },
+      { make: false, remove: 1 },
+    ],
+    [
+      'none waits without the class',
+      { runtimeClass: undefined, waiting: [waiting('Pending')] },
+      { make: false, remove: 1 },
     ],
   ])('%s', (_, changes, expected) => expect(plan(changes)).toEqual(expected));
 });

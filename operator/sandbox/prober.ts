@@ -8,7 +8,17 @@ import type { Change } from '../runtime/store.ts';
 import type { Stores } from '../stores.ts';
 import { isOutside } from './attester.ts';
 import { isCandidate, isUsable } from './gate.ts';
-import { probedNode, probeName, probeObject, proofOf } from './probe.ts';
+import { canRun } from './node.ts';
+import {
+  isWaitingProbe,
+  PROBE,
+  probedNode,
+  probeName,
+  probeObject,
+  proofOf,
+  waitingProbeName,
+  waitingProbeObject,
+} from './probe.ts';
 
 /** What failed is tried again after so long: mending containerd changes neither boot nor version. */
 export const RETRY_MS = 30_000;
@@ -59,6 +69,34 @@ export function planProbe({ names, runtimeClass, node, probes, outside, nowMs }:
   };
 }
 
+/** In the place of a node's name: the probe that waits for one. */
+const ANY_NODE = ':any';
+
+export interface WaitingView {
+  readonly names: SpaceNames;
+  readonly runtimeClass: RuntimeClass | undefined;
+  readonly nodes: readonly Node[];
+  /** All probe pods that are for no node in particular. */
+  readonly waiting: readonly Pod[];
+  readonly nowMs: number;
+}
+
+/** One probe waits for a node as long as there is none that would take it: for whom else would one be brought? */
+export function planWaiting({ names, runtimeClass, nodes, waiting, nowMs }: WaitingView): ProbePlan {
+  const standing = waiting.filter(isStanding);
+  const wanted = isUsable(runtimeClass, names) && !nodes.some((node) => canRun(node, runtimeClass));
+  if (!wanted) return { remove: standing, make: false };
+  const name = waitingProbeName(names);
+  const stale = standing.filter(({ metadata }) => metadata.name !== name);
+  const current = waiting.find(({ metadata }) => metadata.name === name);
+  if (!current) return { remove: stale, make: true };
+  if (current.status?.phase !== 'Failed' || !isStanding(current)) return { remove: stale, make: false };
+  const wait = RETRY_MS - (nowMs - createdAt(current));
+  return wait > 0
+    ? { remove: stale, make: false, lookAgainMs: wait }
+    : { remove: [...stale, current], make: false };
+}
+
 const isStanding = ({ metadata }: Pod): boolean => metadata.deletionTimestamp === undefined;
 
 /** What a pod has found under an earlier class of the name is no news of this one, so nothing is to be waited for. */
@@ -67,23 +105,34 @@ const isOlder = (pod: Pod, runtimeClass: RuntimeClass | undefined): boolean =>
 
 const createdAt = ({ metadata }: KubeObject): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
-/** Keeps one probe for each node that Assistants could run on, and none for any other. */
+/** Keeps one probe for each node that Assistants could run on, and none for any other; where there is none, one waits. */
 export async function reconcileProbe(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
   const { names, stores, writer } = context;
   const node = stores.nodes.get(key);
-  const plan = planProbe({
+  const view = {
     names,
     runtimeClass: stores.runtimeClasses.get(names.runtimeClass),
-    node,
-    probes: stores.pods.by('probe', key),
-    outside: stores.pods.by('outside', key),
     nowMs: Date.parse(context.now()),
-  });
+  };
+  const waits = key === ANY_NODE;
+  const plan = waits
+    ? planWaiting({
+        ...view,
+        nodes: stores.nodes.list(),
+        waiting: stores.pods.by('component', PROBE).filter(isWaitingProbe),
+      })
+    : planProbe({
+        ...view,
+        node,
+        probes: stores.pods.by('probe', key),
+        outside: stores.pods.by('outside', key),
+      });
   for (const pod of plan.remove) await writer.remove(POD, pod, signal);
-  if (plan.make && node) {
+  if (plan.make && (node || waits)) {
     // That it exists already is an answer that was lost, or a watch that is late.
     const operator = stores.deployments.get(makeKey(names.namespace, `${names.space}-operator`));
-    await writer.create(POD, probeObject(names, node, operator), signal).catch((error: unknown) => {
+    const probe = node ? probeObject(names, node, operator) : waitingProbeObject(names, operator);
+    await writer.create(POD, probe, signal).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;
     });
   }
@@ -93,13 +142,18 @@ export async function reconcileProbe(context: Context, key: Key, signal: AbortSi
 /** Which change puts which node to work. */
 export function connectProber(stores: Stores, queue: Queue): void {
   const priorityOf = ({ origin }: Change<KubeObject>) => (origin === 'list' ? 'low' : 'live');
-  stores.nodes.onChange((change) => queue.add(change.key, priorityOf(change)));
+  stores.nodes.onChange((change) => {
+    queue.add(change.key, priorityOf(change));
+    queue.add(ANY_NODE, priorityOf(change));
+  });
   stores.runtimeClasses.onChange(() => {
+    queue.add(ANY_NODE);
     for (const { metadata } of stores.nodes.list()) queue.add(metadata.name);
   });
   stores.pods.onChange((change) => {
     const pod = change.now ?? change.before;
     const node = probedNode(pod) ?? (pod && isOutside(pod) ? pod.spec?.nodeName : undefined);
     if (node !== undefined) queue.add(node, priorityOf(change));
+    else if (isWaitingProbe(pod)) queue.add(ANY_NODE, priorityOf(change));
   });
 }

@@ -6,7 +6,7 @@ import { eventually } from '../testing/eventually.ts';
 import { manifest } from '../testing/manifest.ts';
 import { ATTESTER_IMAGE, IMAGE, type TestSpace } from '../testing/space.ts';
 import { openTheatre, type Theatre } from '../testing/stage.ts';
-import { isProbe } from './probe.ts';
+import { isProbe, isWaitingProbe } from './probe.ts';
 
 const { ASSISTANT, CAPSULE, POD, RUNTIME_CLASS } = kinds;
 const READY = 'True Ready';
@@ -207,6 +207,40 @@ describe('what runs when the sandbox is lost', () => {
     await space.patch(ASSISTANT, 'ledger', { spec: { manifest: good } });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+  });
+});
+
+describe('the only node', () => {
+  const cordon = (unschedulable: boolean) =>
+    theatre.server.client.call({
+      method: 'PATCH',
+      path: `/api/v1/nodes/${NODE_NAME}`,
+      contentType: 'application/merge-patch+json',
+      body: { spec: { unschedulable } },
+    });
+  afterEach(() => cordon(false));
+
+  test('that is cordoned stops nobody, and one probe waits for another until it is back', async () => {
+    await space.start({ onLoss: 'stop' });
+    const namespace = await space.settled();
+    const [pod] = await space.list(POD, namespace);
+    await cordon(true);
+    await space.becomes(ASSISTANT, 'ledger', 'SandboxReady', 'False NoNodeReady');
+    const waiting = async () => (await space.list<kinds.Pod>(POD)).filter(isWaitingProbe);
+    await eventually(async () => (await waiting()).length === 1, { what: 'a probe waits' });
+    const [probe] = await waiting();
+    expect([probe?.spec?.nodeName, probe?.spec?.runtimeClassName]).toEqual([
+      undefined,
+      space.names.runtimeClass,
+    ]);
+    await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', READY);
+    expect((await space.list(POD, namespace)).map(({ metadata }) => metadata.uid)).toEqual([
+      pod?.metadata.uid,
+    ]);
+    await cordon(false);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await eventually(async () => (await waiting()).length === 0, { what: 'none waits any more' });
     await space.removed(CAPSULE, home);
   });
 });

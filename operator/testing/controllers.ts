@@ -130,6 +130,8 @@ async function setFate(client: ApiClient, { metadata }: KubeObject, fate: Fate) 
 async function endProbe(client: ApiClient, pod: kinds.Pod, fate: Fate) {
   const { namespace, name, deletionTimestamp } = pod.metadata;
   if (deletionTimestamp !== undefined) return deletePod(client, pod);
+  // Nobody here brings a node.
+  if (probedNode(pod) === undefined) return;
   if (pod.status?.containerStatuses || fate === 'pending') return;
   const target = { kind: 'Node', name: probedNode(pod) };
   if (!pod.spec?.nodeName) {
