@@ -16,6 +16,29 @@ const ofCapsule = (space: string, capsule = 'household') => ({
 });
 const open = { 'platform.space/open': 'true' };
 
+const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+/** Of network plugins, whose policies count beside those of Kubernetes. */
+const FOREIGN_WALLS = [
+  ['crd.projectcalico.org', 'networkpolicies', 'NetworkPolicy'],
+  ['crd.projectcalico.org', 'networksets', 'NetworkSet'],
+  ['crd.antrea.io', 'networkpolicies', 'NetworkPolicy'],
+  ['cilium.io', 'ciliumnetworkpolicies', 'CiliumNetworkPolicy'],
+  ['cilium.io', 'ciliumlocalredirectpolicies', 'CiliumLocalRedirectPolicy'],
+] as const;
+const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+const definition = (group: string, plural: string, kind: string) => ({
+  metadata: {
+    name: `${plural}.${group}`,
+    annotations: { 'api-approved.kubernetes.io': 'unapproved, a test' },
+  },
+  spec: {
+    group,
+    scope: 'Namespaced',
+    names: { plural, kind },
+    versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: anything } }],
+  },
+});
+
 let judged: Judged;
 let administrator: Caller;
 let operator: Caller;
@@ -31,6 +54,8 @@ beforeAll(async () => {
   await create('/api/v1/namespaces', named(CAPSULE, { ...ofCapsule('home'), ...guarded }, owner));
   await create('/api/v1/namespaces', named(OPENED, ofCapsule('home', 'opened'), open));
   await create('/api/v1/namespaces', named(STRANGER, ofCapsule('cabin')));
+  for (const [group, plural, kind] of FOREIGN_WALLS)
+    await create(DEFINITIONS, definition(group, plural, kind));
   const principal = (name: string, annotations: object) => ({
     ...named(name, ofCapsule('home'), { 'platform.space/owner-uid': 'u', ...annotations }),
     type: 'Opaque',
@@ -68,6 +93,17 @@ describe('of a Capsule’s namespace', () => {
     expect(await administrator('POST', core(CAPSULE, 'resourcequotas'), quota)).toEqual(refused);
     const limits = { ...named('more'), spec: { limits: [{ type: 'Pod', max: { cpu: '64' } }] } };
     expect(await administrator('POST', core(CAPSULE, 'limitranges'), limits)).toEqual(refused);
+  });
+
+  it.each(FOREIGN_WALLS)('nobody adds one of %s, %s', async (group, plural, kind) => {
+    const wall = (namespace: string) =>
+      administrator('POST', `/apis/${group}/v1/namespaces/${namespace}/${plural}`, {
+        apiVersion: `${group}/v1`,
+        kind,
+        ...named('allow-all'),
+      });
+    await eventually(async () => (await wall(STRANGER)).status === 201, { what: 'the kind is served' });
+    expect(await wall(CAPSULE)).toEqual(refused);
   });
 
   it.each([

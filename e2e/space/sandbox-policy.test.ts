@@ -88,7 +88,11 @@ async function said(ask: () => Promise<unknown>): Promise<string> {
 }
 
 const policiesOf = (space: string, settings: Record<string, string> = {}) =>
-  sandboxPolicies(helm, space, { 'sandbox.attester.image': ATTESTER, ...settings });
+  sandboxPolicies(helm, space, {
+    'sandbox.attester.image': ATTESTER,
+    'sandbox.podAnnotations[0]': 'example.org/named',
+    ...settings,
+  });
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-sandbox-policy-'));
@@ -124,6 +128,16 @@ describe('a Capsule takes', () => {
   it('one with more init containers after the attester', async () => {
     const pod = but((_, spec) => spec.initContainers.push({ name: 'more', image: 'registry.test/more:1' }));
     expect(await verdict(pod)).toBe('');
+  });
+
+  it('one with annotations of the cluster’s own, and with those that an administrator names', async () => {
+    const annotated = (key: string) =>
+      but((pod) => {
+        Object.assign(pod.metadata, { annotations: { ...pod.metadata.annotations, [key]: 'x' } });
+      });
+    expect(await verdict(annotated('kubernetes.io/limit-ranger'))).toBe('');
+    expect(await verdict(annotated('example.org/named'))).toBe('');
+    expect(await verdict(annotated('example.org/unnamed'))).toContain('example.org/unnamed');
   });
 
   // Some versions of Kubernetes write it into each such container.
@@ -241,15 +255,22 @@ describe('a Capsule refuses', () => {
       }),
       'names no node',
     ],
-    ...['dev.gvisor.flag.network', 'dev.gvisor.spec.mount.x.source', 'cdi.k8s.io/gpu'].map(
-      (key): [string, Pod, string] => [
-        `the annotation ${key}`,
-        but((pod) => {
-          pod.metadata.annotations = { [key]: 'x' };
-        }),
-        'no annotation that speaks to its runtime',
-      ],
-    ),
+    ...[
+      'dev.gvisor.flag.network',
+      'dev.gvisor.spec.mount.x.source',
+      'cdi.k8s.io/gpu',
+      'k8s.v1.cni.cncf.io/networks',
+      'io.kubernetes.cri-o.Devices',
+      'devices.nri.io/container.assistant',
+      'cni.projectcalico.org/ipAddrs',
+      'kubernetes.io/egress-bandwidth',
+    ].map((key): [string, Pod, string] => [
+      `the annotation ${key}`,
+      but((pod) => {
+        pod.metadata.annotations = { [key]: 'x' };
+      }),
+      'no annotation that its runtime or network might read',
+    ]),
   ])('%s', async (_, pod, reason) => expect(await verdict(pod)).toContain(reason));
 
   it('nobody’s pod less than another’s: the policies except no user', async () => {
@@ -285,7 +306,7 @@ describe('a pod that was let in', () => {
       'an annotation that speaks to its runtime',
       CAPSULE,
       flag,
-      'no annotation that speaks to its runtime',
+      'no annotation that its runtime or network might read',
       '',
     ],
   ])('never gets %s', async (_, namespace, change, reason, subresource) => {
@@ -294,7 +315,7 @@ describe('a pod that was let in', () => {
 
   it.each([CAPSULE, OLDER])('can be looked after (%s)', async (namespace) => {
     const changes = {
-      metadata: { labels: { looked: 'after' }, annotations: { note: 'x' } },
+      metadata: { labels: { looked: 'after' }, annotations: { 'platform.space/granted': 'x' } },
       spec: { containers: [{ name: 'assistant', image: 'registry.test/ledger:2' }] },
     };
     expect(await said(() => patch(pods(namespace, 'ledger'), changes))).toBe('');
