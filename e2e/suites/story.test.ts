@@ -81,4 +81,20 @@ describe('the example Assistant', async () => {
       ]);
     }
   });
+
+  it('finds the nearest vector in its database, and has no extension that is not offered', async () => {
+    const url = await databaseUrl(namespace, 'ledger');
+    const run = (statement: string) =>
+      openDatabase(url, url.pathname.slice(1), undefined, `BEGIN; ${statement}; ROLLBACK`);
+    const nearest = await run(`CREATE EXTENSION vector;
+      CREATE TABLE note (text text, meaning vector(3));
+      INSERT INTO note VALUES ('cat', '[1,0,0]'), ('car', '[0,1,0]'), ('sun', '[0,0,1]');
+      CREATE INDEX ON note USING hnsw (meaning vector_cosine_ops);
+      SELECT text FROM note ORDER BY meaning <=> '[0.1,0.9,0.2]' LIMIT 1`);
+    expect([nearest.code, nearest.stdout.trim(), nearest.stderr]).toEqual([0, 'car', '']);
+    for (const extension of ['dblink', 'postgres_fdw', 'file_fdw']) {
+      const { code, stderr } = await run(`CREATE EXTENSION ${extension}`);
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`"${extension}" is not available`)]);
+    }
+  });
 });

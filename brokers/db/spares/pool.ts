@@ -2,6 +2,9 @@ import type { Connections, Session } from '@space/broker-kit/postgres';
 import { checkedName } from '../core/names.ts';
 import type { SpareNames } from './names.ts';
 
+/** As a clone is made: whole, shut, and granted to nobody, so that nobody but its tenant can enter when it is opened. */
+const SEALED = 'd.datconnlimit <> -2 AND NOT d.datallowconn AND d.datacl IS NULL';
+
 /** Takes a spare for the caller's transaction, but none of these; if that rolls back, the spare is free again. */
 export async function takeSpare(
   session: Session,
@@ -12,7 +15,7 @@ export async function takeSpare(
     'take spare',
     `DELETE FROM broker.spare WHERE name = (
        SELECT s.name FROM broker.spare s JOIN pg_database d ON d.datname = s.name
-       WHERE starts_with(s.name, $1) AND s.name <> ALL ($2) AND d.datconnlimit <> -2 AND NOT d.datallowconn
+       WHERE starts_with(s.name, $1) AND s.name <> ALL ($2) AND ${SEALED}
        LIMIT 1 FOR UPDATE OF s SKIP LOCKED)
      RETURNING name`,
     [names.usable, passedOver],
@@ -44,9 +47,8 @@ export async function adoptSpares(session: Session, names: SpareNames): Promise<
   const rows = await session.run(
     'adopt spares',
     `INSERT INTO broker.spare (name)
-     SELECT datname FROM pg_database
-     WHERE starts_with(datname, $1) AND NOT datallowconn AND datconnlimit <> -2
-       AND pg_get_userbyid(datdba) = current_user
+     SELECT d.datname FROM pg_database d
+     WHERE starts_with(d.datname, $1) AND ${SEALED} AND pg_get_userbyid(d.datdba) = current_user
      ON CONFLICT DO NOTHING RETURNING 1`,
     [names.usable],
   );
@@ -54,7 +56,7 @@ export async function adoptSpares(session: Session, names: SpareNames): Promise<
     'forget lost spares',
     `DELETE FROM broker.spare s
      WHERE NOT EXISTS (
-       SELECT FROM pg_database d WHERE d.datname = s.name AND d.datconnlimit <> -2 AND NOT d.datallowconn)
+       SELECT FROM pg_database d WHERE d.datname = s.name AND ${SEALED})
        OR NOT starts_with(s.name, $1)`,
     [names.usable],
   );
@@ -62,17 +64,17 @@ export async function adoptSpares(session: Session, names: SpareNames): Promise<
 }
 
 /**
- * Spares and templates that can never be issued: of a lower version, left invalid by an interrupted drop, or opened by
- * somebody, who may have left something in them. What is of a higher version is a newer replica's.
+ * Spares and templates that can never be issued: of a lower version, left invalid by an interrupted drop, or opened or
+ * granted by somebody, who may have left something in them. What is of a higher version is a newer replica's.
  */
 export async function unusableSpares(session: Session, names: SpareNames): Promise<string[]> {
   const rows = await session.run<{ name: string }>(
     'find unusable spares',
     `SELECT name FROM (
-       SELECT datname::text AS name, datconnlimit = -2 OR datallowconn AS spoilt,
+       SELECT datname::text AS name, NOT (${SEALED}) AS spoilt,
          substring(datname FROM '_(?:spare|template)_([0-9]{1,9})(?:_|$)')::int AS version,
          starts_with(datname, $1) AS spare
-       FROM pg_database
+       FROM pg_database d
        WHERE pg_get_userbyid(datdba) = current_user AND (starts_with(datname, $1) OR starts_with(datname, $2))) ours
      WHERE version < $3 OR (version = $3 AND spare AND spoilt)`,
     [names.family, names.templates, names.version],

@@ -51,3 +51,20 @@ it('a spare that somebody opened is no longer one: another takes its place', asy
   const counted = await stage.registry<{ name: string }>('SELECT name FROM broker.spare ORDER BY name');
   expect(counted.map(({ name }) => name)).toEqual(after);
 });
+
+it('a spare that somebody was granted is given to nobody, and another takes its place', async () => {
+  await stage.broker.round('spares');
+  const { usable } = stage.broker.context.spares;
+  const granted = await named(usable);
+  await stage.sql('CREATE ROLE stranger LOGIN');
+  for (const name of granted) await stage.sql(`GRANT CONNECT ON DATABASE ${name} TO stranger`);
+  const capsule = await stage.broker.capsule('sealed');
+  const { pathname } = new URL((await capsule.create('sealed', 'app')).json.database_url);
+  expect(
+    await stage.sql("SELECT has_database_privilege('stranger', $1, 'CONNECT') AS enters", [
+      pathname.slice(1),
+    ]),
+  ).toEqual([{ enters: false }]);
+  await stage.broker.round('spares');
+  for (const name of granted) expect(await named(usable)).not.toContain(name);
+});

@@ -149,7 +149,12 @@ export async function superuserRows(sql: string): Promise<string[]> {
 }
 
 /** What `psql` says when it opens `database` with the credentials of `url`, from inside a server's pod. */
-export function openDatabase(url: URL, database: string, place = services) {
+export function openDatabase(
+  url: URL,
+  database: string,
+  place = services,
+  statement = 'select current_database()',
+) {
   const target = `host=127.0.0.1 port=5432 user=${url.username} dbname=${database}`;
   return kube.exec(place, 'postgres-0', [
     'env',
@@ -158,7 +163,7 @@ export function openDatabase(url: URL, database: string, place = services) {
     '-XAtq',
     target,
     '-c',
-    'select current_database()',
+    statement,
   ]);
 }
 
