@@ -13,6 +13,7 @@ export async function lockDatabase(session: Session, workload: Workload): Promis
     'lock database',
     `SELECT ${DATABASE_COLUMNS} FROM broker.database WHERE capsule_id = $1 AND app_id = $2 FOR UPDATE`,
     [workload.capsule, workload.app],
+    'none',
   );
   return row;
 }
@@ -131,6 +132,7 @@ export function livingDatabases(
     `SELECT app_id AS app, ${DATABASE_COLUMNS} FROM broker.database
      WHERE capsule_id = $1 AND state <> 'dropped' ORDER BY app_id FOR UPDATE`,
     [capsule],
+    'none',
   );
 }
 

@@ -21,6 +21,7 @@ export async function observe(session: Session, name: string): Promise<Observed>
     `SELECT (SELECT datconnlimit FROM pg_database WHERE datname = $1) AS limit,
             EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AS role`,
     [name],
+    'none',
   );
   return { database: conditionOf(row?.limit ?? null), role: row?.role ?? false };
 }
@@ -52,6 +53,7 @@ export async function observeRegistered(
      FROM broker.database r LEFT JOIN pg_database d ON d.datname = r.name
      WHERE r.capsule_id = $1 AND r.app_id = coalesce($2, r.app_id) AND r.state = 'ready'`,
     [capsule, app ?? null],
+    'none',
   );
   return rows.map(({ name, limit, role }) => ({ name, database: conditionOf(limit), role }));
 }

@@ -12,7 +12,13 @@ import { type Behind, lent, transact } from './transaction.ts';
  * `Promise.all`, and costs one round trip.
  */
 export interface Session {
-  run<Row extends pg.QueryResultRow>(step: string, text: string, values?: readonly unknown[]): Promise<Row[]>;
+  run<Row extends pg.QueryResultRow>(
+    step: string,
+    text: string,
+    values?: readonly unknown[],
+    /** `none` where the statement changes nothing: in a transaction it need not wait for the answer to BEGIN. */
+    effect?: 'none',
+  ): Promise<Row[]>;
 }
 
 /** A service's few connections, all to its own registry database. */

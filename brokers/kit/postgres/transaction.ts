@@ -55,9 +55,9 @@ export function lent(session: Session): { readonly session: Session; takeBack():
   let over = false;
   return {
     session: {
-      run: async (step, text, values) => {
+      run: async (step, text, values, effect) => {
         if (over) throw new Error(`${step}: its session has ended`);
-        return session.run(step, text, values);
+        return session.run(step, text, values, effect);
       },
     },
     takeBack: () => {
@@ -67,14 +67,14 @@ export function lent(session: Session): { readonly session: Session; takeBack():
 }
 
 /**
- * Only what reads goes out before BEGIN was answered: had that failed on a living connection, a change would have been
- * made outside of any transaction.
+ * Only what is said to change nothing goes out before BEGIN was answered: had that failed on a living connection, a
+ * change would have been made outside of any transaction.
  */
 function behindBegin(session: Session, begun: Promise<unknown>): Session {
   return {
-    run: async (step, text, values) => {
-      if (!text.startsWith('SELECT ')) await begun;
-      const [, rows] = await Promise.all([begun, session.run<never>(step, text, values)]);
+    run: async (step, text, values, effect) => {
+      if (effect !== 'none') await begun;
+      const [, rows] = await Promise.all([begun, session.run<never>(step, text, values, effect)]);
       return rows;
     },
   };

@@ -28,6 +28,7 @@ export async function lockCapsule(
     'lock capsule',
     `SELECT state, life, principal FROM broker.capsule WHERE capsule_id = $1 FOR ${mode}`,
     [capsule],
+    'none',
   );
   return row;
 }

@@ -63,6 +63,7 @@ export async function lockWorkload(
     'lock workload',
     `SELECT ${COLUMNS} FROM broker.workload WHERE capsule_id = $1 AND app_id = $2 FOR UPDATE`,
     [capsule, app],
+    'none',
   );
   return row;
 }
