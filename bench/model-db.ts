@@ -1,6 +1,7 @@
 import { census } from '../brokers/db/testing/census.ts';
-import { checkSchedules, type Schedule, schedules } from '../brokers/db/testing/model.ts';
+import { type Schedule, schedules } from '../brokers/db/testing/model.ts';
 import { MANY_DATABASES, setStage } from '../brokers/db/testing/postgres.ts';
+import { checkSchedules } from '../brokers/db/testing/schedules.ts';
 import type { Report } from './report.ts';
 
 /** The databases that schedules leave behind are kept in memory: each server sees so many schedules, then goes. */
