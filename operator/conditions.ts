@@ -67,6 +67,7 @@ export type Reason =
   | 'CrashLooping'
   | 'PodsRefused'
   | 'NotAttested'
+  | 'NodeWithoutHandler'
   // going away
   | 'PodsRemain'
   | 'AssistantsRemain'

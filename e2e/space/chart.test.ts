@@ -50,6 +50,22 @@ describe('the chart', () => {
     expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' });
   });
 
+  it('makes a RuntimeClass whose pods go to the nodes that you say, and count what a sandbox takes', async () => {
+    const set = ['createRuntimeClass=true', 'scheduling.nodeSelector.sandbox=gvisor', 'overhead.memory=32Mi'];
+    const toleration = ['key=sandbox', 'operator=Exists'].map(
+      (field) => `scheduling.tolerations[0].${field}`,
+    );
+    const made = await render(...[...set, ...toleration].flatMap((value) => ['--set', `sandbox.${value}`]));
+    expect(made.find(({ kind }) => kind === 'RuntimeClass')).toMatchObject({
+      handler: 'runsc',
+      overhead: { podFixed: { memory: '32Mi' } },
+      scheduling: {
+        nodeSelector: { sandbox: 'gvisor' },
+        tolerations: [{ key: 'sandbox', operator: 'Exists' }],
+      },
+    });
+  });
+
   it('runs every pod under Pod Security restricted, on a root that cannot be written, with bounds', () => {
     const workloads = ofKind('Deployment', 'StatefulSet', 'Job');
     expect(workloads.map(({ metadata }) => metadata.name).sort()).toEqual([

@@ -91,8 +91,10 @@ const policiesOf = (space: string, settings: Record<string, string> = {}) =>
   sandboxPolicies(helm, space, {
     'sandbox.attester.image': ATTESTER,
     'sandbox.podAnnotations[0]': 'example.org/named',
+    'sandbox.attester.accepted[0]': OLD_ATTESTER,
     ...settings,
   });
+const OLD_ATTESTER = 'registry.test/attester:0';
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-sandbox-policy-'));
@@ -138,6 +140,13 @@ describe('a Capsule takes', () => {
     expect(await verdict(annotated('kubernetes.io/limit-ranger'))).toBe('');
     expect(await verdict(annotated('example.org/named'))).toBe('');
     expect(await verdict(annotated('example.org/unnamed'))).toContain('example.org/unnamed');
+  });
+
+  it('one whose attester is of the release before, while the Space accepts that one', async () => {
+    const old = but((_, __, attester) => Object.assign(attester, { image: OLD_ATTESTER }));
+    expect(await verdict(old)).toBe('');
+    const strange = but((_, __, attester) => Object.assign(attester, { image: `${OLD_ATTESTER}1` }));
+    expect(await verdict(strange)).toContain('its first init container must be the attester');
   });
 
   // Some versions of Kubernetes write it into each such container.

@@ -179,8 +179,8 @@ async function run(
     };
   }
   const { image, replicas = 1 } = workload.assistant.spec;
-  const { pods } = facts;
-  const { attesterImage } = context.names;
+  const { pods, without } = facts;
+  const { attesterImage, handler } = context.names;
   const finding = decideWorkload({
     image,
     attesterImage,
@@ -188,6 +188,8 @@ async function run(
     revision,
     deployment: stores.deployments.get(key),
     pods,
+    handler,
+    without,
   });
   if (isTrue(finding)) await sweepDocuments(context, workload, signal);
   const again = !isTrue(finding) && (await askAgain(context, stores.deployments.get(key), signal));
@@ -233,14 +235,14 @@ async function narrow(
 
 /** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */
 function standing(
-  { names: { attesterImage } }: Context,
-  { assistant, deployment, pods }: Gathered,
+  { names: { attesterImage, handler } }: Context,
+  { assistant, deployment, pods, without }: Gathered,
 ): Finding | undefined {
   const revision = deployment?.spec?.template.metadata?.annotations?.[ANNOTATION.revision];
   if (!deployment || revision === undefined) return undefined;
   const replicas = deployment.spec?.replicas ?? 1;
   const { image } = assistant.spec;
-  return decideWorkload({ image, attesterImage, replicas, revision, deployment, pods });
+  return decideWorkload({ image, attesterImage, replicas, revision, deployment, pods, handler, without });
 }
 
 /** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see, or a node rests, is no loss. */

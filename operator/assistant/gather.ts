@@ -13,6 +13,7 @@ import {
   workloadSecretName,
 } from '../names.ts';
 import { makeKey } from '../runtime/objects.ts';
+import { reports } from '../sandbox/gate.ts';
 import { pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
 import { readStoredInputs } from './inputs.ts';
@@ -26,6 +27,8 @@ export interface Gathered extends Facts, EnteredInputs {
   /** This Assistant's own; another's under the same id is not seen. */
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
+  /** Nodes of its pods that report handlers, and not the one that they need. */
+  readonly without: ReadonlySet<string>;
   readonly postgresAddress: string | undefined;
   readonly objectStoreAddress: string | undefined;
 }
@@ -54,6 +57,12 @@ export async function gather(
     asks && id !== undefined ? readSealed(context, assistant, id, signal) : NOTHING_SEALED,
   ]);
   const owner = registeredOwner(secret);
+  const pods =
+    known === undefined
+      ? []
+      : stores.pods
+          .by('assistant', pair(capsuleName, known))
+          .filter((pod) => ownedBy(assistant.metadata.uid, pod));
   const { uid } = assistant.metadata;
   return {
     assistant,
@@ -76,13 +85,17 @@ export async function gather(
     token,
     deployment:
       known === undefined ? undefined : ownedBy(uid, stores.deployments.get(makeKey(namespace, known))),
-    pods:
-      known === undefined
-        ? []
-        : stores.pods.by('assistant', pair(capsuleName, known)).filter((pod) => ownedBy(uid, pod)),
+    pods,
+    without: nodesWithout(context, pods),
     postgresAddress: addressOf(context, 'postgres'),
     objectStoreAddress: addressOf(context, 'objectstore'),
   };
+}
+
+function nodesWithout({ names, stores }: Context, pods: readonly Pod[]): ReadonlySet<string> {
+  const nodes = pods.flatMap(({ spec }) => stores.nodes.get(spec?.nodeName ?? '') ?? []);
+  const without = nodes.filter((node) => reports(node, names.handler) === false);
+  return new Set(without.map(({ metadata }) => metadata.name));
 }
 
 const NOTHING_ENTERED = { values: new Map(), problems: new Map() };

@@ -44,6 +44,8 @@ const view = (pods: Pod[], changes: Partial<WorkloadView> = {}): WorkloadView =>
   revision: 'r1',
   deployment: undefined,
   pods,
+  handler: 'runsc',
+  without: new Set(),
   ...changes,
 });
 
@@ -63,6 +65,24 @@ test.each<[string, WorkloadView, string, string]>([
     view([pod({}, { ready: true }), pod({})], { replicas: 2 }),
     'False Starting',
     '1 of 2',
+  ],
+  [
+    'a pod on a node without the handler',
+    view([attested(waiting('PodInitializing'))], { without: new Set(['n1']) }),
+    'False NodeWithoutHandler',
+    'The pod was sent to node "n1", which does not report handler "runsc"',
+  ],
+  [
+    'a pod that has started on a node that took the handler off its list',
+    view([attested({ state: { running: {} } })], { without: new Set(['n1']) }),
+    'False Starting',
+    '',
+  ],
+  [
+    'a pod on another node than one without the handler',
+    view([attested(waiting('PodInitializing'))], { without: new Set(['n2']) }),
+    'False Starting',
+    '',
   ],
   [
     'a pod that found itself outside the sandbox',

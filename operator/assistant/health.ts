@@ -11,6 +11,9 @@ export interface WorkloadView {
   readonly revision: string;
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
+  /** The handler that its pods need, and the nodes that report others and not that one. */
+  readonly handler: string;
+  readonly without: ReadonlySet<string>;
 }
 
 const PULL_FAILURES = new Set([
@@ -35,6 +38,7 @@ export function decideWorkload(view: WorkloadView): Finding {
   return (
     first(pods, (pod) => attesterProblem(pod, view.attesterImage)) ??
     first(pods, (pod) => containerProblem(pod, view.image)) ??
+    first(pods, (pod) => wrongNode(pod, view)) ??
     refusal(view.deployment) ??
     first(pods, unschedulable) ??
     no('Starting', `${ready} of ${view.replicas} pods are ready; the others are starting.`)
@@ -43,6 +47,16 @@ export function decideWorkload(view: WorkloadView): Finding {
 
 function isTrue(pod: Pod, condition: string): boolean {
   return pod.status?.conditions?.some(({ type, status }) => type === condition && status === 'True') ?? false;
+}
+
+/** The kubelet tries for ever to make a sandbox with a handler that its runtime does not know. */
+function wrongNode(pod: Pod, { handler, without }: WorkloadView): Finding | undefined {
+  const node = pod.spec?.nodeName;
+  if (node === undefined || !without.has(node) || attesterStatus(pod)?.state?.running) return undefined;
+  return no(
+    'NodeWithoutHandler',
+    `The pod was sent to node "${node}", which does not report handler "${handler}", so that it cannot start there. Give the RuntimeClass a scheduling.nodeSelector for the nodes that have it, or install the handler there.`,
+  );
 }
 
 /** Until the attester runs and its hook has ended well, no other container of the pod is started. */

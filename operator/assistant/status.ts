@@ -36,6 +36,7 @@ const TOLD = new Set([
 ]);
 const TOLD_REASONS = new Set([
   'NotAttested',
+  'NodeWithoutHandler',
   'ImagePullFailed',
   'CrashLooping',
   'PodsRefused',

@@ -30,7 +30,7 @@ export function isCandidate(node: Node, runtimeClass: RuntimeClass, wanted: Want
 }
 
 /** Undefined when the node says nothing of handlers. */
-function reports(node: Node, handler: string): boolean | undefined {
+export function reports(node: Node, handler: string): boolean | undefined {
   return node.status?.runtimeHandlers?.some(({ name }) => name === handler);
 }
 
