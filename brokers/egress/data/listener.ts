@@ -57,6 +57,7 @@ export async function listenForCallers(options: {
   const isNext = (socket: Socket): boolean => {
     if (!busy.has(socket)) return true;
     if (!socket.destroyed) options.onPipelined();
+    hearNoMore(socket);
     socket.destroy();
     return false;
   };
@@ -99,6 +100,14 @@ export async function listenForCallers(options: {
       });
     },
   };
+}
+
+/**
+ * Node parses the rest of a segment though its socket is destroyed, and makes a response and an event of every few bytes.
+ * There is no stopping it; this leaves out what comes after the parser, by properties that Node does not tell of.
+ */
+function hearNoMore(socket: Socket & { readonly parser?: { onIncoming: unknown } | null }): void {
+  if (socket.parser) socket.parser.onIncoming = () => 0;
 }
 
 const PARSER_CODES: Readonly<Record<string, ProblemCode>> = {

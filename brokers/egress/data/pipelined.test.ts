@@ -56,6 +56,24 @@ it.each([
   expect(upstream.seen).toHaveLength(asked + 1);
 });
 
+it('of a thousand requests in one segment only the one that ends the connection is looked at', async () => {
+  upstream.answer = () => undefined;
+  let heads = 0;
+  test.gateway.listener.server.on('request', () => {
+    heads += 1;
+  });
+  const socket = connect(test.port, '127.0.0.1').on('error', () => undefined);
+  const ended = new Promise((resolve) => socket.once('close', resolve));
+  socket.write('GET / HTTP/1.1\r\n\r\n'.repeat(1_000));
+  await ended;
+  while (test.log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(heads).toBe(2);
+  // The parser goes back to those that are used again.
+  upstream.answer = (_, response) => response.end('ok');
+  const answer = await test.raw(get('/other').replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n'));
+  expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+});
+
 it('requests that wait for the answer before them share a connection', async () => {
   upstream.answer = (_, response) => response.end('ok');
   const socket = connect(test.port, '127.0.0.1');
