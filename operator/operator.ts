@@ -6,13 +6,13 @@ import type { ObjectStoreBroker } from './brokers/objects.ts';
 import { reconcileCapsule } from './capsule/controller.ts';
 import { Usages } from './capsule/usages.ts';
 import { type Finding, wireTime } from './conditions.ts';
-import type { Context, Identity, SpaceNames } from './context.ts';
+import type { Context, SpaceNames } from './context.ts';
 import { egressGateways } from './egress/gateways.ts';
 import { keepInStep } from './egress/in-step.ts';
 import type { CallReplica } from './egress/replica.ts';
 import { replicasIn } from './egress/replicas.ts';
 import type { GrantKey } from './grants/sign.ts';
-import { identify } from './identity.ts';
+import { type Account, identify } from './identity.ts';
 import type { Assistant, Capsule } from './kinds.ts';
 import { ANNOTATION, FIELD_MANAGER, leaseName } from './names.ts';
 import { Writer } from './runtime/apply.ts';
@@ -73,6 +73,7 @@ const SWEEP_MS = 10 * 60_000;
 export function startOperator(options: OperatorOptions): Operator {
   const { names, log, metrics, holder } = options;
   const clock = systemClock;
+  let account: Account | undefined;
   const lease = new Lease({
     client: options.leaseClient ?? options.client,
     clock,
@@ -80,6 +81,7 @@ export function startOperator(options: OperatorOptions): Operator {
     name: leaseName(names.space),
     identity: holder,
     ...options.lease,
+    owner: () => account?.owner,
     onProblem: (error) => log.warn({ err: error }, 'the lease could not be read or written'),
   });
   const client = sparingClient(fencedClient(options.client, lease), clock);
@@ -146,12 +148,11 @@ export function startOperator(options: OperatorOptions): Operator {
     beforeWrite: metrics.observeWrite,
     onWritten: keepWritten(stores),
   });
-  let identity: Identity | undefined;
   const context: Context = {
     names,
     get identity() {
-      if (!identity) throw new Error('who the operator is was not asked yet');
-      return identity;
+      if (!account) throw new Error('who the operator is was not asked yet');
+      return account.identity;
     },
     stores,
     client,
@@ -202,7 +203,7 @@ export function startOperator(options: OperatorOptions): Operator {
     reflectors: reflectors.all,
     async lead(signal) {
       log.info({ sinceStartMs: sinceStartMs() }, 'warm: the stores are filled, and the Lease is asked for');
-      identity = await identify(options.client, clock, signal);
+      account = await identify(options.client, clock, signal);
       await lease.acquire(signal);
       metrics.observeLead(true);
     },

@@ -32,13 +32,29 @@ test('the quota has what is said, and always bounds pods and ways in from outsid
   const hard = (spec: Capsule['spec']) =>
     (guardrails.quotaObject(names, capsule(spec))['spec'] as { hard: object }).hard;
   const always = { pods: '100', 'services.nodeports': '0', 'services.loadbalancers': '0' };
-  expect(hard({})).toEqual(always);
+  expect(hard({})).toEqual({ ...always, 'limits.cpu': '101000m', 'limits.memory': '52800Mi' });
+  expect(hard({ quota: { pods: 2, memory: '1Gi' } })).toMatchObject({
+    'limits.cpu': '2020m',
+    'limits.memory': '1Gi',
+  });
   expect(hard({ quota: { cpu: '2', memory: '4Gi', pods: 7 } })).toEqual({
     ...always,
     pods: '7',
     'limits.cpu': '2',
     'limits.memory': '4Gi',
   });
+});
+
+test('one container has a bound of its own, where the quota has none', () => {
+  const max = (spec: Capsule['spec']) => {
+    const { limits } = guardrails.limitRangeObject(names, capsule(spec))['spec'] as {
+      limits: { max?: object }[];
+    };
+    return limits.map((limit) => limit.max);
+  };
+  expect(max({})).toEqual([{ cpu: '8', memory: '16Gi' }]);
+  expect(max({ quota: { cpu: '500m' } })).toEqual([{ memory: '16Gi' }]);
+  expect(max({ quota: { cpu: '64', memory: '256Gi' } })).toEqual([undefined]);
 });
 
 test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL, object store and gateway', () => {

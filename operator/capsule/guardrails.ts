@@ -6,6 +6,10 @@ import type { Desired } from '../runtime/apply.ts';
 
 /** What a container gets that says nothing of resources. */
 const DEFAULT_LIMITS = { cpu: '1', memory: '512Mi' };
+/** The most of one container in a Capsule whose quota does not say it. */
+const MOST = { cpu: '8', memory: '16Gi' };
+/** Of a pod that says nothing of resources: the container's and its attester's, in thousandths of a core and MiB. */
+const DEFAULT_POD = { milliCpu: 1_010, mebibytes: 528 };
 const DEFAULT_REQUESTS = { cpu: '25m', memory: '64Mi' };
 const DEFAULT_PODS = 100;
 const POSTGRES_PORT = 5432;
@@ -43,17 +47,25 @@ export function quotaObject(names: SpaceNames, capsule: Capsule): Desired {
         // Nothing of a tenant's is reachable around its Service inside the cluster.
         'services.nodeports': '0',
         'services.loadbalancers': '0',
-        ...(cpu === undefined ? {} : { 'limits.cpu': String(cpu) }),
-        ...(memory === undefined ? {} : { 'limits.memory': String(memory) }),
+        // What is not said is as much as all its pods have by default, so that no Capsule is without a bound.
+        'limits.cpu': String(cpu ?? `${pods * DEFAULT_POD.milliCpu}m`),
+        'limits.memory': String(memory ?? `${pods * DEFAULT_POD.mebibytes}Mi`),
       },
     },
   };
 }
 
 export function limitRangeObject(names: SpaceNames, capsule: Capsule): Desired {
+  const { cpu, memory } = capsule.spec.quota ?? {};
+  // Where the quota says it, it bounds a container, too; a maximum below the default would be no LimitRange.
+  const max = {
+    ...(cpu === undefined ? { cpu: MOST.cpu } : {}),
+    ...(memory === undefined ? { memory: MOST.memory } : {}),
+  };
+  const limits = { type: 'Container', default: DEFAULT_LIMITS, defaultRequest: DEFAULT_REQUESTS };
   return {
     metadata: inNamespace(names, capsule, 'space-limits'),
-    spec: { limits: [{ type: 'Container', default: DEFAULT_LIMITS, defaultRequest: DEFAULT_REQUESTS }] },
+    spec: { limits: [Object.keys(max).length === 0 ? limits : { ...limits, max }] },
   };
 }
 

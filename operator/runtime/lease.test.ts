@@ -60,6 +60,20 @@ test('of many who ask at once one holds it, and each of the others in its turn',
   expect((await stored()).leaseTransitions).toBe(4);
 });
 
+test('one that is made goes with its owner, and keeps what it has when it is taken', async () => {
+  const owner = { apiVersion: 'v1', kind: 'ServiceAccount', name: 'operator', uid: 'u' };
+  for (const identity of ['first', 'second']) {
+    const lease = contender(identity, server.client, { owner: () => owner });
+    await lease.acquire(NEVER);
+    await lease.release();
+  }
+  const { metadata } = await server.client.call<{ metadata: { ownerReferences?: object[] } }>({
+    method: 'GET',
+    path: path(),
+  });
+  expect(metadata.ownerReferences).toEqual([owner]);
+});
+
 test('who waits does not take it from one who renews, and takes it at once from one who lets go', async () => {
   const first = contender('first', server.client, PATIENT);
   const asked: string[] = [];

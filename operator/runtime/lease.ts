@@ -23,6 +23,13 @@ interface LeaseObject extends KubeObject {
   };
 }
 
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
 export interface LeaseOptions {
   readonly client: ApiClient;
   readonly clock: Clock;
@@ -40,6 +47,8 @@ export interface LeaseOptions {
   /** Whether a holder cannot write any more, so that nobody need wait for the end of its lease. */
   readonly isGone?: (holder: string, signal: AbortSignal) => Promise<boolean>;
   readonly onProblem?: (error: unknown) => void;
+  /** With what a new lease goes: when nobody is left who could hold it, nobody is left to delete it either. */
+  readonly owner?: () => OwnerReference | undefined;
 }
 
 /** It was held, and is not any more: whatever was going on must end without another write. */
@@ -56,7 +65,7 @@ const CALL_MS = 5_000;
  * says no before another may say yes.
  */
 export class Lease {
-  readonly #options: Required<Omit<LeaseOptions, 'isGone' | 'onProblem'>> & LeaseOptions;
+  readonly #options: Required<Omit<LeaseOptions, 'isGone' | 'onProblem' | 'owner'>> & LeaseOptions;
   readonly #lost = new AbortController();
   readonly #ending = new AbortController();
   /** The lease as this process last wrote it. */
@@ -228,14 +237,16 @@ export class Lease {
 
   /** With the version that was seen, so that of two who write at once one is refused. */
   #write(method: 'POST' | 'PUT', over: LeaseObject | undefined, spec: LeaseObject['spec']) {
-    const { client, namespace, name } = this.#options;
+    const { client, namespace, name, owner } = this.#options;
+    const made = owner?.();
+    const born = { name, namespace, ...(made ? { ownerReferences: [made] } : {}) };
     return client.call<LeaseObject>({
       method,
       path: pathOf(LEASE, namespace, method === 'POST' ? undefined : name),
       body: {
         apiVersion: apiVersionOf(LEASE),
         kind: LEASE.kind,
-        metadata: over?.metadata ?? { name, namespace },
+        metadata: over?.metadata ?? born,
         spec,
       },
       timeoutMs: CALL_MS,
