@@ -33,8 +33,9 @@ export default defineConfig({
           name: 'e2e',
           include: ['e2e/suites/**/*.test.ts'],
           globalSetup: 'e2e/suites/setup.ts',
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
+          // A Space is brought up in a hook, on a machine that may have twenty things to do for each of its processors.
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
           fileParallelism: false,
         },
       },

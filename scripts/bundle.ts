@@ -19,7 +19,7 @@ interface Context {
 
 const CONTEXTS = {
   operator: {
-    programs: { 'main.mjs': 'operator/main.ts' },
+    programs: { 'main.mjs': 'operator/main.ts', 'keys.mjs': 'operator/keys/main.ts' },
     documents: { driver: 'manifests/driver' },
   },
   'db-broker': {

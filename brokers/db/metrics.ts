@@ -12,7 +12,6 @@ export interface BrokerMetrics {
   readonly sessionsEnded: Counter<'reason'>;
   readonly watchLooks: Counter;
   readonly quotas: Gauge<'standing'>;
-  readonly quotaBytes: Gauge;
   readonly oldestTransaction: Gauge;
   readonly oldestAnalysis: Gauge;
   readonly stuckSessions: Gauge;
@@ -89,11 +88,6 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     sharedCatalogues: new Gauge({
       name: 'space_db_shared_catalogue_bytes',
       help: 'Bytes of the catalogues of the whole server, where tenants leave settings and passwords of their roles.',
-      registers,
-    }),
-    quotaBytes: new Gauge({
-      name: 'space_db_quota_bytes',
-      help: 'What all Capsules with a database may hold together, by their quotas.',
       registers,
     }),
     stuckSessions: new Gauge({

@@ -1,4 +1,3 @@
-import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -8,8 +7,8 @@ import { parseAllDocuments } from 'yaml';
 import { limitsIn, readConfig } from '../../brokers/egress/config.ts';
 import { fixedMap } from '../../brokers/kit/net/fixed.ts';
 import { readConfig as readObjectStoreConfig } from '../../brokers/objectstore/config.ts';
-import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
-import { parseGrantKey } from '../../operator/grants/sign.ts';
+import { materialsOf } from '../../operator/keys/materials.ts';
+import { keysOptions } from '../../operator/keys/options.ts';
 import { findTool } from '../cluster/tools.ts';
 import { finish, type KubeObject } from './kube.ts';
 
@@ -42,7 +41,6 @@ const named = (kind: string, name: string, namespace?: string) =>
     ({ kind: k, metadata }) =>
       k === kind && metadata.name === name && (namespace === undefined || metadata.namespace === namespace),
   );
-const decode = (object: KubeObject | undefined, key: string): string => object?.['stringData'][key];
 
 describe('the chart', () => {
   it('passes its linter, warnings included', async () => {
@@ -67,9 +65,13 @@ describe('the chart', () => {
   });
 
   it('runs every pod under Pod Security restricted, on a root that cannot be written, with bounds', () => {
-    const workloads = ofKind('Deployment', 'StatefulSet', 'Job');
-    expect(workloads.map(({ metadata }) => metadata.name).sort()).toEqual([
+    const workloads = ofKind('Deployment', 'StatefulSet', 'Job', 'CronJob');
+    const names = workloads.map(({ metadata }) => metadata.name.replace(/-[0-9a-f]{8}$/, '-HASH'));
+    expect(names.sort()).toEqual([
       'db-broker',
+      'home-keys',
+      'home-keys-HASH',
+      'home-keys-adopt',
       'home-operator',
       'home-uninstall-guard',
       'objectstore-broker',
@@ -78,7 +80,7 @@ describe('the chart', () => {
       's3',
     ]);
     for (const { spec } of workloads) {
-      const pod = spec.template.spec;
+      const pod = (spec.jobTemplate?.spec ?? spec).template.spec;
       expect(pod.securityContext).toMatchObject({
         runAsNonRoot: true,
         seccompProfile: { type: 'RuntimeDefault' },
@@ -99,15 +101,25 @@ describe('the chart', () => {
     });
   });
 
-  it('gives a service account token to nobody but the operator and the guard of its uninstallation', () => {
-    const withToken = ofKind('Deployment', 'StatefulSet', 'Job').filter(
-      ({ spec }) => spec.template.spec.automountServiceAccountToken !== false,
+  it('gives a service account token to nobody but the operator, the keys and the guard of its uninstallation', () => {
+    const withToken = ofKind('Deployment', 'StatefulSet', 'Job', 'CronJob').filter(
+      ({ spec }) => (spec.jobTemplate?.spec ?? spec).template.spec.automountServiceAccountToken !== false,
     );
-    expect(withToken.map(({ metadata }) => metadata.name)).toEqual(['home-operator', 'home-uninstall-guard']);
+    const names = withToken.map(({ metadata }) => metadata.name.replace(/-[0-9a-f]{8}$/, '-HASH'));
+    expect(new Set(names)).toEqual(
+      new Set(['home-operator', 'home-keys', 'home-keys-HASH', 'home-keys-adopt', 'home-uninstall-guard']),
+    );
   });
 
-  it('gives nobody a role in the services namespace, and no role over every Secret or with a wildcard', () => {
-    for (const role of ofKind('Role', 'RoleBinding')) expect(role.metadata.namespace ?? 'home').toBe('home');
+  it('gives nobody but the keys a role in the services namespace, and no role over every Secret or with a wildcard', () => {
+    const inServices = ofKind('Role', 'RoleBinding').filter(
+      ({ metadata }) => (metadata.namespace ?? 'home') !== 'home',
+    );
+    expect(new Set(inServices.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`))).toEqual(
+      new Set(['home-services/home-keys', 'home-services/home-keys-adopt']),
+    );
+    for (const { rules } of inServices.filter(({ kind }) => kind === 'Role'))
+      for (const rule of rules) expect(rule.resourceNames.length).toBeGreaterThan(0);
     const bound = new Set(ofKind('ClusterRoleBinding').map(({ roleRef }) => roleRef.name));
     expect([...bound]).toEqual(['home-operator']);
     for (const { kind, metadata, rules } of ofKind('ClusterRole', 'Role')) {
@@ -311,39 +323,41 @@ describe('the chart', () => {
     expect(pod.containers[0].env).toContainEqual({ name: 'DRAIN_SECONDS', value: '600' });
   });
 
-  it('makes the same token for broker and operator, keys of 32 bytes and a URL with the password', () => {
-    const token = decode(named('Secret', 'db-provisioner', 'home'), 'token');
-    expect(token).toMatch(/^spc_prv_[A-Za-z0-9_-]{43}$/);
-    expect(decode(named('Secret', 'db-provisioner', 'home-services'), 'token')).toBe(token);
-    const admin = named('Secret', 'db-admin');
-    const url = new URL(decode(admin, 'url'));
-    expect(url.password).toBe(decode(admin, 'password'));
-    expect(url.host).toBe('postgres.home-services.svc:5432');
-    const keys = ['derivation', 'names'].map((key) => decode(named('Secret', 'db-broker-keys'), key));
-    for (const key of keys) expect(Buffer.from(key, 'base64url')).toHaveLength(32);
-    expect(new Set(keys).size).toBe(2);
-
-    const other = decode(named('Secret', 'objectstore-provisioner', 'home'), 'token');
-    expect(other).toMatch(/^spc_prv_[A-Za-z0-9_-]{43}$/);
-    expect(other).not.toBe(token);
-    expect(decode(named('Secret', 'objectstore-provisioner', 'home-services'), 'token')).toBe(other);
-    const { primary, keys: ring } = JSON.parse(decode(named('Secret', 'objectstore-keys'), 'keyring'));
-    expect(Buffer.from(ring[primary], 'base64url')).toHaveLength(32);
+  it('has no Secret in it, however it is set, and tells the program of keys the names of those that are missing', async () => {
+    for (const flags of [[], ['--set', 'objectStore.dataPlane.byok=true'], ['--set', 'tls.enabled=false']]) {
+      const rendered = await render(...flags);
+      expect(rendered.filter(({ kind }) => kind === 'Secret')).toEqual([]);
+      const [keys] = rendered.filter(({ kind }) => kind === 'CronJob');
+      const [container] = keys?.['spec'].jobTemplate.spec.template.spec.containers ?? [];
+      const options = keysOptions.parse(JSON.parse(container.env[0].value));
+      const named = (namespace: string) => {
+        const role = rendered.find(
+          ({ kind, metadata }) =>
+            kind === 'Role' && metadata.name === 'home-keys' && metadata.namespace === namespace,
+        );
+        const of = (resource: string) =>
+          role?.['rules'].find(({ resources }: { resources: string[] }) => resources.includes(resource))
+            ?.resourceNames ?? [];
+        return of('secrets').toSorted();
+      };
+      const materials = materialsOf(options);
+      const certificates = Object.keys(options.certificates?.services ?? {}).map(
+        (service) => `${service}-tls`,
+      );
+      expect(named('home')).toEqual(
+        materials.flatMap(({ name, places }) => (places.includes('operator') ? [name] : [])).toSorted(),
+      );
+      expect(named('home-services')).toEqual(
+        [
+          ...materials.map(({ name }) => name),
+          ...(options.certificates ? ['space-ca', ...certificates] : []),
+        ].toSorted(),
+      );
+    }
   });
 
-  it('gives the operator a key to sign grants with and the broker its public half alone, where they are switched on', async () => {
-    expect(named('Secret', 'objectstore-grants')).toBeUndefined();
+  it('mounts the key that grants are signed with in the operator and the public ones in the broker, where they are switched on', async () => {
     const rendered = await render('--set', 'objectStore.dataPlane.byok=true');
-    const secrets = rendered.filter(({ metadata }) => metadata.name === 'objectstore-grants');
-    expect(secrets.map(({ metadata, stringData }) => [metadata.namespace, Object.keys(stringData)])).toEqual([
-      ['home', ['key']],
-      ['home-services', ['keys']],
-    ]);
-    const [ours, theirs] = secrets;
-    const key = parseGrantKey(decode(ours, 'key'));
-    expect(JSON.parse(decode(theirs, 'keys')).keys.map(({ kid }: { kid: string }) => kid)).toEqual([key.kid]);
-    // As the broker reads it: a kid that is not of its key would be refused.
-    expect(parseGrantKeys(decode(theirs, 'keys')).size).toBe(1);
     const environmentOf = (name: string) =>
       rendered.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name)?.['spec']
         .template.spec.containers[0].env;
@@ -424,31 +438,6 @@ describe('the chart', () => {
     expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(4);
   });
 
-  it('signs a certificate for each service with the authority that their callers get', () => {
-    const pem = (secret: string, key: string) =>
-      Buffer.from(named('Secret', secret, 'home-services')?.['data'][key], 'base64').toString();
-    const authority = new X509Certificate(pem('space-ca', 'tls.crt'));
-    for (const namespace of ['home', 'home-services']) {
-      expect(named('ConfigMap', 'space-ca', namespace)?.['data']['ca.crt']).toBe(pem('space-ca', 'tls.crt'));
-    }
-    const names = { 'db-broker': [], postgres: ['postgres'], 'objectstore-broker': ['objectstore'], s3: [] };
-    for (const [service, more] of Object.entries(names)) {
-      const certificate = new X509Certificate(pem(`${service}-tls`, 'tls.crt'));
-      expect(certificate.verify(authority.publicKey)).toBe(true);
-      expect(certificate.ca).toBe(false);
-      for (const name of [`${service}.home-services.svc`, ...more])
-        expect(certificate.checkHost(name)).toBe(name);
-      expect(certificate.checkHost(`${service}.other-services.svc`)).toBeUndefined();
-      const marks = named('Secret', `${service}-tls`)?.metadata.annotations ?? {};
-      const renewed = Number(marks['platform.space/renew-after']) * 1000 - Date.now();
-      const left = certificate.validToDate.getTime() - Date.now();
-      expect(renewed / left).toBeCloseTo(1 / 3, 1);
-    }
-    expect(new URL(decode(named('Secret', 'db-admin'), 'url')).search).toBe(
-      '?sslmode=verify-full&sslrootcert=/etc/space/ca/ca.crt',
-    );
-  });
-
   it('mounts keys of services in themselves alone, and speaks plain text where you say so', async () => {
     const holders = objects.filter(({ spec }) =>
       spec?.template?.spec.volumes?.some(({ secret }: { secret?: { secretName: string } }) =>
@@ -462,9 +451,7 @@ describe('the chart', () => {
       'postgres',
       's3',
     ]);
-    expect(JSON.stringify(objects.filter(({ kind }) => kind !== 'Secret'))).not.toMatch(
-      /http:\/\/|sslmode=disable/,
-    );
+    expect(JSON.stringify(objects)).not.toMatch(/http:\/\/|sslmode=disable/);
     const plain = JSON.stringify(await render('--set', 'tls.enabled=false'));
     expect(plain).toContain('http://db-broker.home-services.svc:8080');
     expect(plain).not.toMatch(/TLS_CERT_FILE|SPACE_CA_FILE|space-ca|verify-full|-tls"/);

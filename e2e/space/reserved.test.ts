@@ -96,6 +96,9 @@ describe('the operator’s account', () => {
       refused('would be the operator'),
     );
     expect(await editor('POST', path, make({}, looksAsOne))).toEqual(refused('would be the operator'));
+    // The keys of the Space are made by these.
+    for (const serviceAccountName of ['home-keys', 'home-keys-adopt'])
+      expect(await editor('POST', path, make({ serviceAccountName }))).toEqual(refused('keeps its keys'));
     expect(await editor('POST', path, make())).toEqual(done);
     expect(await administrator('POST', path, make(asOne))).toEqual(done);
   });
@@ -117,7 +120,10 @@ describe('the operator’s account', () => {
   });
 
   it('has tokens by nobody’s request', async () => {
-    expect(await editor('POST', TOKEN, tokenRequest)).toEqual(refused('would be the operator'));
+    for (const account of ['home-operator', 'home-keys']) {
+      const path = TOKEN.replace('home-operator', account);
+      expect(await editor('POST', path, tokenRequest)).toEqual(refused('would be the operator'));
+    }
     const other = TOKEN.replace('home-operator', 'editor');
     expect(await editor('POST', other, tokenRequest)).toEqual(done);
   });
@@ -128,8 +134,12 @@ describe('the operator’s account', () => {
       type: 'kubernetes.io/service-account-token',
     });
     for (const ask of [editor, administrator, operator]) {
-      const verdict = await ask('POST', SECRETS, ofAccount('home-operator'));
-      expect(verdict).toEqual(refused('nobody makes a lasting token of the service account home-operator'));
+      for (const account of ['home-operator', 'home-keys', 'home-keys-adopt']) {
+        const verdict = await ask('POST', SECRETS, ofAccount(account));
+        expect(verdict).toEqual(
+          refused('nobody makes a lasting token of a service account of the Space home'),
+        );
+      }
     }
     expect(await editor('POST', SECRETS, ofAccount('editor'))).toEqual(done);
   });

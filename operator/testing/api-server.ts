@@ -16,6 +16,8 @@ export interface ApiServer {
   readonly client: ApiClient;
   /** For kubectl and helm, JSON. */
   readonly kubeconfig: string;
+  /** A client of whoever has this token. */
+  clientOf(bearer: string): ApiClient;
   /** Another client, by way of another port of this machine. */
   clientAt(port: number, scheme?: 'http' | 'https'): ApiClient;
   /** Ends the API server as a crash would; etcd goes on. */
@@ -103,7 +105,7 @@ export async function startApiServer(): Promise<ApiServer> {
       what: 'a certificate of the API server',
     });
     const caData = readFileSync(certificate).toString('base64');
-    const kubeConfigAt = (at: number, scheme: 'http' | 'https') => {
+    const kubeConfigAt = (at: number, scheme: 'http' | 'https', bearer = token) => {
       const kubeConfig = new KubeConfig();
       const cluster = {
         name: 'test',
@@ -111,7 +113,7 @@ export async function startApiServer(): Promise<ApiServer> {
         caData,
         skipTLSVerify: scheme === 'http',
       };
-      kubeConfig.loadFromClusterAndUser(cluster, { name: 'admin', token });
+      kubeConfig.loadFromClusterAndUser(cluster, { name: 'admin', token: bearer });
       return kubeConfig;
     };
     const clientAt = (at: number, scheme: 'http' | 'https' = 'https'): ApiClient =>
@@ -127,6 +129,7 @@ export async function startApiServer(): Promise<ApiServer> {
       url,
       client,
       kubeconfig: kubeConfigAt(port, 'https').exportConfig(),
+      clientOf: (bearer) => apiClient(connect(kubeConfigAt(port, 'https', bearer))),
       clientAt,
       kill: () => end(server),
       async restart() {

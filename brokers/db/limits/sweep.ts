@@ -75,9 +75,6 @@ export function sizing(context: Context, now = () => performance.now()): Round {
       { transactions, bytes: sizes.get(name) ?? known.get(name)?.bytes ?? 0 },
     ]);
     known = new Map(next);
-    context.metrics.quotaBytes.set(
-      limits.reduce((sum, row) => sum + (row.databaseBytes ?? context.databaseBytes), 0),
-    );
     const standings = new Map<string, number>();
     for (const row of limits) {
       const own = databases.filter(({ capsule }) => capsule === row.capsule);

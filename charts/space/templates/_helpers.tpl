@@ -77,17 +77,6 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* 32 random bytes as 43 base64url characters. */}}
-{{- define "space.random" -}}
-{{ randBytes 32 | replace "+" "-" | replace "/" "_" | trimSuffix "=" }}
-{{- end }}
-
-{{/* What an earlier installation stored, else a fresh value: (dict "secret" (lookup …) "key" "token" "fresh" "…") */}}
-{{- define "space.kept" -}}
-{{- $data := get (.secret | default dict) "data" | default dict -}}
-{{- if hasKey $data .key }}{{ index $data .key | b64dec }}{{ else }}{{ .fresh }}{{ end -}}
-{{- end }}
-
 {{- define "space.secret.dbAdmin" -}}{{ .Values.existingSecrets.dbAdmin | default "db-admin" }}{{- end }}
 {{- define "space.secret.dbBrokerKeys" -}}{{ .Values.existingSecrets.dbBrokerKeys | default "db-broker-keys" }}{{- end }}
 {{- define "space.secret.dbProvisioner" -}}{{ .Values.existingSecrets.dbProvisioner | default "db-provisioner" }}{{- end }}
@@ -99,11 +88,23 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- define "space.secret.objectStoreGrants" -}}{{ .Values.existingSecrets.objectStoreGrants | default "objectstore-grants" }}{{- end }}
 {{- define "space.secret.s3Root" -}}{{ .Values.existingSecrets.s3Root | default "s3-root" }}{{- end }}
 
-{{/* What outlives an uninstallation: without it a Space that is installed again could not open its own databases. */}}
+{{/* What outlives an uninstallation: with the services' namespace its volumes and keys. */}}
 {{- define "space.keep" -}}
 {{- if .Values.keepOnUninstall }}
 annotations: { helm.sh/resource-policy: keep }
 {{- end }}
+{{- end }}
+
+{{/* Egress to the API server. */}}
+{{- define "space.apiServer" -}}
+- to:
+    {{- range .Values.network.apiServerCIDRs }}
+    - ipBlock: { cidr: {{ . | quote }} }
+    {{- end }}
+  ports:
+    {{- range .Values.network.apiServerPorts }}
+    - { port: {{ . }} }
+    {{- end }}
 {{- end }}
 
 {{/* Egress to the cluster's DNS, for platform services only; Assistants have none. */}}

@@ -1,0 +1,99 @@
+{{- define "space.keys" -}}
+{{ .Release.Name }}-keys
+{{- end }}
+
+{{/* What the program is told of the Space; see operator/keys/options.ts. */}}
+{{- define "space.keys.options" -}}
+{{- $given := list }}
+{{- range $value, $name := .Values.existingSecrets }}
+{{- if $name }}{{ $given = append $given $value }}{{ end }}
+{{- end }}
+{{- $options := dict
+  "space" .Release.Name
+  "operatorNamespace" .Release.Namespace
+  "servicesNamespace" (include "space.services" .)
+  "objectStore" .Values.objectStore.enabled
+  "byok" (and .Values.objectStore.enabled .Values.objectStore.dataPlane.byok)
+  "tls" .Values.tls.enabled
+  "given" $given }}
+{{- if and .Values.tls.enabled (not .Values.tls.existingCA) }}
+{{- $services := dict }}
+{{- range $key, $one := include "space.tls.services" . | fromYaml }}
+{{- $_ := set $services $one.service $one.names }}
+{{- end }}
+{{- $days := dict "services" $services "days" (int .Values.tls.certificateDays) "authorityDays" (int .Values.tls.caDays) }}
+{{- $_ := set $options "certificates" $days }}
+{{- end }}
+{{- toJson $options }}
+{{- end }}
+
+{{/* The Secrets that the program keeps, and nothing else: (dict "root" . "place" "services" "verbs" "[get]") */}}
+{{- define "space.keys.rules" -}}
+{{- $root := .root }}
+{{- $options := include "space.keys.options" $root | fromJson }}
+{{- $kept := dict "dbProvisioner" "db-provisioner" "egressProvisioner" "egress-provisioner" }}
+{{- if $options.objectStore }}
+{{- $_ := set $kept "objectStoreProvisioner" "objectstore-provisioner" }}
+{{- end }}
+{{- if $options.byok }}
+{{- $_ := set $kept "objectStoreGrants" "objectstore-grants" }}
+{{- end }}
+{{- if eq .place "services" }}
+{{- $kept = merge $kept (dict "dbAdmin" "db-admin" "dbBrokerKeys" "db-broker-keys" "egressKeys" "egress-keys") }}
+{{- if $options.objectStore }}
+{{- $kept = merge $kept (dict "objectStoreRegistry" "objectstore-registry" "objectStoreKeys" "objectstore-keys" "s3Root" "s3-root") }}
+{{- end }}
+{{- end }}
+{{- range $options.given }}{{ $kept = omit $kept . }}{{ end }}
+{{- $secrets := values $kept | sortAlpha }}
+{{- $maps := list }}
+{{- if hasKey $options "certificates" }}
+{{- $maps = append $maps "space-ca" }}
+{{- if eq .place "services" }}
+{{- $secrets = append $secrets "space-ca" }}
+{{- range $service, $_ := $options.certificates.services }}
+{{- $secrets = append $secrets (printf "%s-tls" $service) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if eq .place "services" }}{{ $maps = append $maps "space-keys" }}{{ end }}
+{{- if $secrets }}
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: {{ $secrets | toJson }}
+  verbs: {{ .verbs }}
+{{- end }}
+{{- if $maps }}
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: {{ $maps | toJson }}
+  verbs: {{ .verbs }}
+{{- end }}
+{{- end }}
+
+{{/* (dict "root" . "command" "keep" "account" "home-keys") */}}
+{{- define "space.keys.pod" -}}
+{{- $root := .root }}
+metadata:
+  labels: {{- include "space.componentLabels" (dict "root" $root "component" "keys") | nindent 4 }}
+spec:
+  restartPolicy: Never
+  serviceAccountName: {{ .account }}
+  automountServiceAccountToken: true
+  enableServiceLinks: false
+  securityContext:
+    {{- include "space.podSecurity" $root | nindent 4 }}
+    runAsUser: 1000
+    runAsGroup: 1000
+  {{- include "space.imagePull" $root | nindent 2 }}
+  {{- include "space.scheduling" $root | nindent 2 }}
+  containers:
+    - name: keys
+      image: {{ $root.Values.operator.image }}
+      imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+      command: [node, /app/keys.mjs, {{ .command }}]
+      env:
+        - { name: KEYS, value: {{ include "space.keys.options" $root | quote }} }
+      resources: { requests: { cpu: 10m, memory: 64Mi }, limits: { memory: 192Mi } }
+      securityContext: {{- include "space.containerSecurity" $root | nindent 8 }}
+{{- end }}

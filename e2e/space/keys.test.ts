@@ -1,0 +1,369 @@
+/** The program that keeps a Space's keys, with the role that the chart gives it, asked of a real API server. */
+
+import { createHash, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { grantKeyId } from '@space/manifests';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
+import { parseGrantKey } from '../../operator/grants/sign.ts';
+import { adoptKeys } from '../../operator/keys/adopt.ts';
+import { type Cluster, clusterOf } from '../../operator/keys/cluster.ts';
+import { keepKeys } from '../../operator/keys/keep.ts';
+import { type KeysOptions, keysOptions } from '../../operator/keys/options.ts';
+import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { findTool } from '../cluster/tools.ts';
+import { finish, type KubeObject } from './kube.ts';
+import { forceFlags } from './release.ts';
+
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+const SERVICES = 'home-services';
+const DAY_MS = 86_400_000;
+
+let directory: string;
+let helm: string;
+let server: ApiServer;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-keys-'));
+  helm = await findTool('helm', directory);
+  server = await startApiServer();
+  await writeFile(join(directory, 'kubeconfig'), server.kubeconfig, { mode: 0o600 });
+  await post('/api/v1/namespaces', { metadata: { name: 'home' } });
+});
+afterAll(async () => {
+  await server?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const get = <T = KubeObject>(path: string) => server.client.call<T>({ method: 'GET', path });
+const post = (path: string, body: object) => server.client.call<KubeObject>({ method: 'POST', path, body });
+const core = (kind: string, namespace: string, name = '') =>
+  `/api/v1/namespaces/${namespace}/${kind}/${name}`;
+const secretsOf = async (namespace: string) =>
+  (await get<{ items: KubeObject[] }>(core('secrets', namespace))).items.filter(
+    ({ type }) => !String(type).startsWith('helm.sh/'),
+  );
+const remove = (path: string) => server.client.call({ method: 'DELETE', path, body: {} });
+const merge = (path: string, body: object) =>
+  server.client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
+
+async function read(namespace: string, name: string, key: string): Promise<string> {
+  const { data } = await get(core('secrets', namespace, name));
+  return Buffer.from(data[key] ?? '', 'base64').toString('utf8');
+}
+const write = (namespace: string, name: string, key: string, text: string) =>
+  merge(core('secrets', namespace, name), { data: { [key]: Buffer.from(text).toString('base64') } });
+
+/** Nothing here runs a hook's Job, nor any other. */
+async function upgrade(...set: readonly string[]): Promise<void> {
+  const run = (...args: string[]) =>
+    finish(helm, [...args, '--namespace', 'home', '--kubeconfig', join(directory, 'kubeconfig')]);
+  const args = [
+    'upgrade',
+    '--install',
+    'home',
+    CHART,
+    '--skip-crds',
+    '--no-hooks',
+    ...(await forceFlags(run)),
+  ];
+  const values = ['objectStore.dataPlane.byok=true', ...set].flatMap((value) => ['--set', value]);
+  const { code, stderr } = await run(...args, ...values);
+  if (code !== 0) throw new Error(stderr);
+}
+
+interface Outcome {
+  readonly refused: number;
+  readonly told: readonly string[];
+}
+
+/** As the Job of the release would be run: its account, what it is told; `role` of the hook's for `adopt`. */
+async function asJob(options: KeysOptions, now = new Date()) {
+  const account = core('serviceaccounts', 'home', 'home-keys/token');
+  const { status } = await post(account, {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    spec: {},
+  });
+  const told: string[] = [];
+  const tell = (did: string, what: string, why = '') => told.push([did, what, why].join(' ').trim());
+  const run = createHash('sha256').update(String(Math.random())).digest('hex').slice(0, 8);
+  return {
+    ...options,
+    cluster: clusterOf(server.clientOf(status.token), `space-keys-${run}`),
+    now,
+    tell,
+    told,
+  };
+}
+
+async function optionsOfRelease(): Promise<KeysOptions> {
+  const { spec } = await get('/apis/batch/v1/namespaces/home/cronjobs/home-keys');
+  const [{ env, command }] = spec.jobTemplate.spec.template.spec.containers;
+  expect(command).toEqual(['node', '/app/keys.mjs', 'keep']);
+  return keysOptions.parse(JSON.parse(env[0].value));
+}
+
+async function keep(now?: Date): Promise<Outcome> {
+  const run = await asJob(await optionsOfRelease(), now);
+  return { refused: await keepKeys(run), told: run.told };
+}
+
+/** Everything that is secret, by where it is. */
+async function everything(): Promise<Readonly<Record<string, string>>> {
+  const all: Record<string, string> = {};
+  for (const namespace of ['home', SERVICES])
+    for (const { metadata, data } of await secretsOf(namespace))
+      for (const [key, text] of Object.entries(data ?? {}))
+        all[`${namespace}/${metadata.name}/${key}`] = String(text);
+  return all;
+}
+
+const serial = async (name: string) =>
+  new X509Certificate(await read(SERVICES, name, 'tls.crt')).serialNumber;
+
+describe('the keys of a Space', () => {
+  it('are made by the first run, each where it belongs, and kept by every other', async () => {
+    await upgrade();
+    expect(await everything()).toEqual({});
+    const first = await keep();
+    expect(first.refused).toBe(0);
+    expect((await secretsOf('home')).map(({ metadata }) => metadata.name).sort()).toEqual([
+      'db-provisioner',
+      'egress-provisioner',
+      'objectstore-grants',
+      'objectstore-provisioner',
+    ]);
+    // As the broker reads it: a kid that is not of its key would be refused.
+    expect(parseGrantKeys(await read(SERVICES, 'objectstore-grants', 'keys')).size).toBe(1);
+    const made = await everything();
+    expect(Object.keys(made).length).toBeGreaterThan(25);
+    expect(await keep()).toEqual({ refused: 0, told: [] });
+    await upgrade();
+    expect(await keep()).toEqual({ refused: 0, told: [] });
+    expect(await everything()).toEqual(made);
+  });
+
+  it('are in no record of the release, and no two renderings differ', async () => {
+    const values = Object.values(await everything()).map((text) =>
+      Buffer.from(text, 'base64').toString('utf8'),
+    );
+    const { items } = await get<{ items: KubeObject[] }>(core('secrets', 'home'));
+    const records = items.filter(({ type }) => type === 'helm.sh/release.v1');
+    expect(records.length).toBeGreaterThan(1);
+    for (const { data } of records) {
+      const packed = Buffer.from(Buffer.from(data['release'], 'base64').toString('utf8'), 'base64');
+      const text = gunzipSync(packed).toString('utf8');
+      expect(text).toContain('db-broker');
+      for (const value of values) {
+        expect(text).not.toContain(JSON.stringify(value).slice(1, -1));
+        expect(text).not.toContain(Buffer.from(value).toString('base64'));
+      }
+    }
+    const render = () => finish(helm, ['template', 'home', CHART, '--namespace', 'home']);
+    expect((await render()).stdout).toBe((await render()).stdout);
+  });
+
+  it('are not made anew where they were once: neither with the record nor with a volume of them alone', async () => {
+    const claim = {
+      metadata: { name: 'data-postgres-0' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    };
+    await post(core('persistentvolumeclaims', SERVICES), claim);
+    await keep();
+    const kept = await get(core('secrets', SERVICES, 'db-broker-keys'));
+    await remove(core('secrets', SERVICES, 'db-broker-keys'));
+    const gone = await keep();
+    expect(gone.refused).toBe(1);
+    expect(gone.told.join()).toMatch(
+      /^refused home-services\/db-broker-keys it was there and is gone, and no URL .* take db-broker-keys out of ConfigMap home-services\/space-keys and annotation platform.space\/keys of volume claim home-services\/data-postgres-0/,
+    );
+    await remove(core('configmaps', SERVICES, 'space-keys'));
+    expect((await keep()).told.join()).toMatch(/db-broker-keys .* take db-broker-keys out of annotation/);
+    await merge(core('persistentvolumeclaims', SERVICES, 'data-postgres-0'), {
+      metadata: { annotations: { 'platform.space/keys': null } },
+    });
+    await post(core('secrets', SERVICES), { metadata: { name: 'db-broker-keys' }, data: kept['data'] });
+    expect(await keep()).toEqual({ refused: 0, told: [] });
+  });
+
+  it('are refused with another shape, and the others are kept all the same', async () => {
+    const token = await read('home', 'db-provisioner', 'token');
+    await write('home', 'db-provisioner', 'token', 'hunter2');
+    await remove(core('secrets', SERVICES, 'postgres-tls'));
+    const { refused, told } = await keep();
+    expect(refused).toBe(1);
+    expect(told).toEqual([
+      expect.stringMatching(/^refused .*home\/db-provisioner its key token is not spc_prv_/),
+      'made home-services/postgres-tls',
+    ]);
+    expect(await read('home', 'db-provisioner', 'token')).toBe('hunter2');
+    await write('home', 'db-provisioner', 'token', token);
+  });
+
+  it('that both namespaces have are copied to the one that lost its own', async () => {
+    const token = await read(SERVICES, 'db-provisioner', 'token');
+    for (const [namespace, name] of [
+      ['home', 'db-provisioner'],
+      [SERVICES, 'db-provisioner'],
+    ] as const) {
+      await remove(core('secrets', namespace, name));
+      expect((await keep()).told).toEqual([`made ${namespace}/${name}`]);
+      expect(await read(namespace, name, 'token')).toBe(token);
+    }
+  });
+
+  it('of grants are kept while they are exchanged, and the operator’s own is never left unknown', async () => {
+    const keys = () => read(SERVICES, 'objectstore-grants', 'keys');
+    const [first, public1] = [await read('home', 'objectstore-grants', 'key'), await keys()];
+    expect(JSON.parse(public1).keys.map(({ kid }: { kid: string }) => kid)).toEqual([
+      parseGrantKey(first).kid,
+    ]);
+    const next = generateKeyPairSync('ed25519');
+    const { x = '' } = next.publicKey.export({ format: 'jwk' });
+    const jwk = { kty: 'OKP', crv: 'Ed25519', x, kid: grantKeyId(x) };
+    const both = JSON.stringify({ keys: [...JSON.parse(public1).keys, jwk] });
+    await write(SERVICES, 'objectstore-grants', 'keys', both);
+    const second = next.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    await write('home', 'objectstore-grants', 'key', second);
+    expect(await keep()).toEqual({ refused: 0, told: [] });
+    expect(await keys()).toBe(both);
+    // Whoever took the wrong one out is helped.
+    await write(SERVICES, 'objectstore-grants', 'keys', public1);
+    await keep();
+    expect(JSON.parse(await keys()).keys).toEqual([jwk]);
+  });
+
+  it('are left to whoever named a Secret, and the role does not even name them', async () => {
+    await upgrade('existingSecrets.s3Root=mine');
+    const { data } = await get(core('secrets', SERVICES, 's3-root'));
+    await remove(core('secrets', SERVICES, 's3-root'));
+    expect(await keep()).toEqual({ refused: 0, told: [] });
+    const { rules } = await get(
+      '/apis/rbac.authorization.k8s.io/v1/namespaces/home-services/roles/home-keys',
+    );
+    expect(JSON.stringify(rules)).not.toContain('s3-root');
+    await post(core('secrets', SERVICES), { metadata: { name: 's3-root' }, data });
+    await upgrade();
+  });
+});
+
+describe('the certificates of a Space', () => {
+  it('are renewed in time, each by itself, and all after their authority', async () => {
+    const names = ['space-ca', 'db-broker-tls', 'postgres-tls'];
+    const serials = () => Promise.all(names.map(serial));
+    const [authority, broker, postgres] = await serials();
+    await remove(core('secrets', SERVICES, 'postgres-tls'));
+    expect((await keep()).told).toEqual(['made home-services/postgres-tls']);
+    expect((await serials()).slice(0, 2)).toEqual([authority, broker]);
+    expect((await serials())[2]).not.toBe(postgres);
+
+    const later = new Date(Date.now() + 366 * DAY_MS);
+    expect((await keep(later)).told.toSorted()).toEqual([
+      'renewed home-services/db-broker-tls a third of its time is over',
+      'renewed home-services/objectstore-broker-tls a third of its time is over',
+      'renewed home-services/platform-assistant-egress-tls a third of its time is over',
+      'renewed home-services/postgres-tls a third of its time is over',
+      'renewed home-services/s3-tls a third of its time is over',
+    ]);
+    expect((await serials())[0]).toBe(authority);
+
+    await remove(core('secrets', SERVICES, 'space-ca'));
+    await keep(later);
+    const root = (await get(core('configmaps', SERVICES, 'space-ca')))['data']['ca.crt'];
+    expect((await get(core('configmaps', 'home', 'space-ca')))['data']['ca.crt']).toBe(root);
+    expect(new X509Certificate(root).serialNumber).not.toBe(authority);
+    for (const name of names.slice(1)) {
+      const certificate = new X509Certificate(await read(SERVICES, name, 'tls.crt'));
+      expect(certificate.verify(new X509Certificate(root).publicKey)).toBe(true);
+    }
+    expect(await keep(later)).toEqual({ refused: 0, told: [] });
+  });
+
+  it('are none where TLS is off, and the URLs follow', async () => {
+    await upgrade('tls.enabled=false');
+    expect((await keep()).told).toEqual([
+      'updated home-services/db-admin url followed its other keys',
+      'updated home-services/objectstore-registry url followed its other keys',
+    ]);
+    await upgrade();
+    await keep();
+  });
+});
+
+describe('a run', () => {
+  /** Ends as a crash would, at a chosen call. */
+  function ending(cluster: Cluster, calls: number): Cluster {
+    let left = calls;
+    const once =
+      <A extends readonly unknown[], R>(call: (...args: A) => Promise<R>, after: boolean) =>
+      async (...args: A): Promise<R> => {
+        left -= 1;
+        if (left < 0 && !after) throw new Error('killed');
+        const result = await call(...args);
+        if (left < 0) throw new Error('killed');
+        return result;
+      };
+    const { read, create, change } = cluster;
+    return { read, create: once(create, calls % 2 === 0), change: once(change, calls % 2 === 0) };
+  }
+
+  it('that was killed anywhere is mended by the next, which changes nothing that was made', async () => {
+    const options = await optionsOfRelease();
+    for (let calls = 0; calls < 25; calls += 1) {
+      for (const namespace of ['home', SERVICES]) {
+        for (const { metadata } of await secretsOf(namespace))
+          await remove(core('secrets', namespace, metadata.name));
+        for (const name of ['space-ca', 'space-keys'])
+          await remove(core('configmaps', namespace, name)).catch(() => undefined);
+      }
+      await merge(core('persistentvolumeclaims', SERVICES, 'data-postgres-0'), {
+        metadata: { annotations: { 'platform.space/keys': null } },
+      });
+      const run = await asJob(options);
+      await keepKeys({ ...run, cluster: ending(run.cluster, calls) }).catch(() => undefined);
+      const before = await everything();
+      expect((await keep()).refused).toBe(0);
+      const after = await everything();
+      expect(after).toMatchObject(before);
+      expect(await keep()).toEqual({ refused: 0, told: [] });
+      expect(await everything()).toEqual(after);
+    }
+  });
+
+  it('beside another makes one set of keys, and the slower ends without a word of its own', async () => {
+    for (const { metadata } of await secretsOf(SERVICES))
+      await remove(core('secrets', SERVICES, metadata.name));
+    await remove(core('secrets', 'home', 'db-provisioner'));
+    await remove(core('configmaps', SERVICES, 'space-keys'));
+    await merge(core('persistentvolumeclaims', SERVICES, 'data-postgres-0'), {
+      metadata: { annotations: { 'platform.space/keys': null } },
+    });
+    const options = await optionsOfRelease();
+    const runs = await Promise.all([asJob(options), asJob(options), asJob(options)]);
+    await Promise.allSettled(runs.map((run) => keepKeys(run)));
+    const { told } = await keep();
+    expect(told.filter((line) => !line.startsWith('made'))).toEqual([]);
+    // A copy may be made by several: it is the same.
+    const made = [...runs.flatMap((run) => run.told), ...told].filter(
+      (line) => line.startsWith(`made ${SERVICES}`) && !/(egress|objectstore)-provisioner$/.test(line),
+    );
+    expect(new Set(made).size).toBe(made.length);
+    expect(await read('home', 'db-provisioner', 'token')).toBe(
+      await read(SERVICES, 'db-provisioner', 'token'),
+    );
+    expect(await keep()).toEqual({ refused: 0, told: [] });
+  });
+
+  it('before an upgrade has Helm keep what an older chart made', async () => {
+    await adoptKeys(await asJob(await optionsOfRelease()));
+    for (const namespace of ['home', SERVICES])
+      for (const { metadata } of await secretsOf(namespace))
+        expect(metadata.annotations?.['helm.sh/resource-policy']).toBe('keep');
+    const { metadata } = await get(core('configmaps', SERVICES, 'space-ca'));
+    expect(metadata.annotations?.['helm.sh/resource-policy']).toBe('keep');
+  });
+});

@@ -1,0 +1,31 @@
+import { materialsOf } from './materials.ts';
+import type { Run } from './options.ts';
+import { AUTHORITY, certificateSecret } from './renew.ts';
+
+const KEEP = 'helm.sh/resource-policy';
+
+/**
+ * Before an upgrade from a chart that made keys itself: Helm deletes what it made and finds in the new chart no more,
+ * unless it is told to keep it.
+ */
+export async function adoptKeys(run: Run): Promise<void> {
+  const { servicesNamespace: services, operatorNamespace: operator } = run;
+  const certificates = Object.keys(run.certificates?.services ?? {}).map(certificateSecret);
+  const materials = materialsOf(run).filter(({ value }) => !run.given.includes(value));
+  for (const name of [
+    ...materials.map(({ name }) => name),
+    ...(run.certificates ? [AUTHORITY, ...certificates] : []),
+  ])
+    await adopt(run, 'Secret', services, name);
+  for (const { name, places } of materials)
+    if (places.includes('operator')) await adopt(run, 'Secret', operator, name);
+  if (run.certificates)
+    for (const namespace of [services, operator]) await adopt(run, 'ConfigMap', namespace, AUTHORITY);
+}
+
+async function adopt(run: Run, kind: 'Secret' | 'ConfigMap', namespace: string, name: string): Promise<void> {
+  const stored = await run.cluster.read(kind, namespace, name);
+  if (stored === undefined || stored.annotations[KEEP] === 'keep') return;
+  await run.cluster.change(kind, namespace, name, stored, { annotations: { [KEEP]: 'keep' } });
+  run.tell('updated', `${namespace}/${name}`, 'Helm keeps it');
+}

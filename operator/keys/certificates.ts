@@ -1,0 +1,128 @@
+import 'reflect-metadata';
+import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  X509Certificate as Certificate,
+  cryptoProvider,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PemConverter,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+
+/** A certificate and its private key, both in PEM. */
+export interface Pair {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const DAY_MS = 86_400_000;
+/** For clocks that are behind. */
+const EARLIER_MS = 5 * 60_000;
+
+cryptoProvider.set(webcrypto as Crypto);
+
+/** A new authority, which signs nothing but certificates of services. */
+export async function makeAuthority(name: string, days: number, now: Date): Promise<Pair> {
+  const keys = await newKeys();
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    ...lasting(days, now),
+    name: [{ CN: [name] }],
+    keys,
+    signingAlgorithm: ALGORITHM,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return pairOf(certificate, keys);
+}
+
+/** A certificate of a server for these names, the first of which is its subject's. */
+export async function makeCertificate(
+  authority: Pair,
+  names: readonly string[],
+  days: number,
+  now: Date,
+): Promise<Pair> {
+  const keys = await newKeys();
+  const issuer = new Certificate(authority.certificate);
+  const signingKey = await webcrypto.subtle.importKey(
+    'pkcs8',
+    createPrivateKey(authority.key).export({ type: 'pkcs8', format: 'der' }),
+    ALGORITHM,
+    false,
+    ['sign'],
+  );
+  const certificate = await X509CertificateGenerator.create({
+    ...lasting(days, now),
+    subject: [{ CN: [names[0] ?? ''] }],
+    issuer: issuer.subject,
+    publicKey: keys.publicKey,
+    signingKey,
+    signingAlgorithm: ALGORITHM,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+      new SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns', value }))),
+      await AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+    ],
+  });
+  return pairOf(certificate, keys);
+}
+
+/** Why a certificate has to be made anew: somebody else's, for other names, or a third through its time. */
+export function whyRenew(
+  pair: Partial<Pair>,
+  authority: Pair,
+  names: readonly string[],
+  now: Date,
+): string | undefined {
+  const certificate = readCertificate(pair);
+  if (certificate === undefined) return 'it is not a certificate with its key';
+  if (!certificate.verify(new X509Certificate(authority.certificate).publicKey))
+    return 'it is of another authority';
+  const present = (certificate.subjectAltName ?? '').split(', ').map((name) => name.replace(/^DNS:/, ''));
+  if (present.toSorted().join() !== names.toSorted().join()) return 'it is for other names';
+  const [from, to] = [certificate.validFromDate.getTime(), certificate.validToDate.getTime()];
+  return now.getTime() > from + (to - from) / 3 ? 'a third of its time is over' : undefined;
+}
+
+/** Whether this can sign, and is what it says. */
+export function isAuthority(pair: Partial<Pair>): pair is Pair {
+  const certificate = readCertificate(pair);
+  return certificate?.ca === true && certificate.publicKey.asymmetricKeyDetails?.namedCurve === 'prime256v1';
+}
+
+function readCertificate({ certificate, key }: Partial<Pair>): X509Certificate | undefined {
+  if (certificate === undefined || key === undefined) return undefined;
+  try {
+    const read = new X509Certificate(certificate);
+    return read.checkPrivateKey(createPrivateKey(key)) ? read : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const newKeys = () => webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+
+const lasting = (days: number, now: Date) => ({
+  notBefore: new Date(now.getTime() - EARLIER_MS),
+  notAfter: new Date(now.getTime() + days * DAY_MS),
+});
+
+async function pairOf(certificate: Certificate, { privateKey }: webcrypto.CryptoKeyPair): Promise<Pair> {
+  const key = await webcrypto.subtle.exportKey('pkcs8', privateKey);
+  return {
+    certificate: `${certificate.toString('pem')}\n`,
+    key: `${PemConverter.encode(key, 'PRIVATE KEY')}\n`,
+  };
+}

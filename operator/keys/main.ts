@@ -1,0 +1,43 @@
+/**
+ * `node keys.mjs keep`, as a Job when a Space is installed and every hour after: keeps its keys and certificates. Ends with
+ * 1 where it refused something, and says what and what to do. `node keys.mjs adopt`, before an upgrade: see adopt.ts.
+ */
+import { randomBytes } from 'node:crypto';
+import { KubeConfig } from '@kubernetes/client-node';
+import { pino } from 'pino';
+import { apiClient } from '../runtime/client.ts';
+import { connect } from '../runtime/connection.ts';
+import { adoptKeys } from './adopt.ts';
+import { clusterOf } from './cluster.ts';
+import { keepKeys } from './keep.ts';
+import { keysOptions, type Run } from './options.ts';
+
+const [command] = process.argv.slice(2);
+if (command !== 'keep' && command !== 'adopt') {
+  console.error('usage: keys.mjs keep | adopt');
+  process.exit(2);
+}
+const options = keysOptions.parse(JSON.parse(process.env['KEYS'] ?? 'null'));
+const log = pino({
+  base: { service: 'keys', space: options.space },
+  timestamp: pino.stdTimeFunctions.isoTime,
+  formatters: { level: (level) => ({ level }) },
+});
+const kubeConfig = new KubeConfig();
+kubeConfig.loadFromDefault();
+const connection = connect(kubeConfig);
+const cluster = clusterOf(apiClient(connection), `space-keys-${randomBytes(4).toString('hex')}`);
+const tell: Run['tell'] = (did, what, why) => {
+  log[did === 'refused' ? 'error' : did === 'differs' ? 'warn' : 'info']({ secret: what, why }, did);
+};
+const run = { ...options, cluster, now: new Date(), tell };
+try {
+  if (command === 'adopt') await adoptKeys(run);
+  else if ((await keepKeys(run)) > 0) process.exitCode = 1;
+  log.info('done');
+} catch (error) {
+  log.fatal({ err: error }, 'ended before everything was looked at; the next run goes on');
+  process.exitCode = 1;
+} finally {
+  await connection.close();
+}

@@ -1,0 +1,181 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { grantKeyId } from '@space/manifests';
+
+/** In which of the Space's namespaces: the operator's, or that of the services. */
+export type Place = 'operator' | 'services';
+
+export type Fields = Readonly<Record<string, string>>;
+
+/** One value of a Secret: how it is made, and what it looks like. */
+interface Field {
+  make(): string;
+  isValid(text: string): boolean;
+  /** What it looks like, for a person who is to write it. */
+  readonly shape: string;
+}
+
+/** A Secret that a Space needs, made once and never changed: something was stored, or given out, by it. */
+export interface Material {
+  readonly name: string;
+  /** Its value among `existingSecrets` of the chart: named there, it is somebody else's and never looked at. */
+  readonly value: string;
+  /** The first is where it is made; the others get the same. */
+  readonly places: readonly Place[];
+  readonly fields: Readonly<Record<string, Field>>;
+  /** What follows from the fields, and is kept in step with them. */
+  derive?(fields: Fields): Fields;
+  /** What is lost with it, for a person who has lost it. */
+  readonly loss: string;
+}
+
+const random = () => randomBytes(32).toString('base64url');
+const matches = (pattern: RegExp, shape: string, make: () => string): Field => ({
+  make,
+  isValid: (text) => pattern.test(text),
+  shape,
+});
+
+const RANDOM = '[A-Za-z0-9_-]{43}';
+const word = (make = random) => matches(/^[A-Za-z0-9_-]{1,256}$/, 'letters, digits, _ and -', make);
+const key = matches(new RegExp(`^${RANDOM}$`), '32 random bytes as 43 characters of base64url', random);
+/** Several while they are exchanged, the first for what is new. */
+const keys = matches(new RegExp(`^${RANDOM}(\\n${RANDOM})*\\n?$`), `${key.shape}, one or more lines`, random);
+const token = matches(
+  new RegExp(`^spc_prv_${RANDOM}(\\n(spc_prv_${RANDOM})?){0,2}$`),
+  'spc_prv_ and 43 characters of base64url, one or two lines',
+  () => `spc_prv_${random()}`,
+);
+const keyring: Field = {
+  make: () => JSON.stringify({ primary: 'k1', keys: { k1: random() } }),
+  isValid: isKeyring,
+  shape: '{"primary":"k1","keys":{"k1":"<43 characters of base64url>"}}',
+};
+const grantKey: Field = {
+  make: () => generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  isValid: (text) => publicGrantKey(text) !== undefined,
+  shape: 'an Ed25519 private key in PEM',
+};
+
+function isKeyring(text: string): boolean {
+  try {
+    const { primary, keys: all } = JSON.parse(text) as { primary: string; keys: Record<string, string> };
+    return Object.hasOwn(all, primary) && Object.values(all).every((one) => key.isValid(one));
+  } catch {
+    return false;
+  }
+}
+
+function publicGrantKey(pem: string): { kty: string; crv: string; x: string; kid: string } | undefined {
+  try {
+    const { crv, x } = createPublicKey(createPrivateKey(pem)).export({ format: 'jwk' });
+    return crv === 'Ed25519' && x !== undefined ? { kty: 'OKP', crv, x, kid: grantKeyId(x) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export interface SpaceOptions {
+  readonly servicesNamespace: string;
+  readonly tls: boolean;
+  readonly objectStore: boolean;
+  readonly byok: boolean;
+}
+
+/** All Secrets of a Space that are made once, in the order in which they are made. */
+export function materialsOf({
+  servicesNamespace,
+  tls,
+  objectStore,
+  byok,
+}: SpaceOptions): readonly Material[] {
+  const sslmode = tls ? 'verify-full&sslrootcert=/etc/space/ca/ca.crt' : 'disable';
+  const url = (role: string, database: string) => (fields: Fields) => ({
+    url: `postgresql://${role}:${fields['password']}@postgres.${servicesNamespace}.svc:5432/${database}?sslmode=${sslmode}`,
+  });
+  const provisioner = (service: string, value: string): Material => ({
+    name: `${service}-provisioner`,
+    value,
+    places: ['services', 'operator'],
+    fields: { token },
+    loss: 'the operator can make and drop nothing until it and the broker have the same one',
+  });
+  const always: readonly Material[] = [
+    {
+      name: 'db-admin',
+      value: 'dbAdmin',
+      places: ['services'],
+      fields: { password: word() },
+      derive: url('space_broker', 'space_registry'),
+      loss: 'the database broker cannot open its server until postgres was restarted with another',
+    },
+    {
+      name: 'db-broker-keys',
+      value: 'dbBrokerKeys',
+      places: ['services'],
+      fields: { derivation: keys, names: key },
+      loss: 'no URL that was given out can be given out again',
+    },
+    provisioner('db', 'dbProvisioner'),
+    provisioner('egress', 'egressProvisioner'),
+    {
+      name: 'egress-keys',
+      value: 'egressKeys',
+      places: ['services'],
+      fields: { custody: keyring },
+      loss: 'every stored input has to be entered again',
+    },
+  ];
+  const files: readonly Material[] = [
+    {
+      name: 'objectstore-registry',
+      value: 'objectStoreRegistry',
+      places: ['services'],
+      fields: { password: word() },
+      derive: url('space_objectstore', 'space_objectstore'),
+      loss: 'the object-storage broker cannot open its registry until postgres was restarted with another',
+    },
+    {
+      name: 'objectstore-keys',
+      value: 'objectStoreKeys',
+      places: ['services'],
+      fields: { names: key, keyring },
+      loss: 'no file is found again, and credentials of Capsules cannot be opened',
+    },
+    provisioner('objectstore', 'objectStoreProvisioner'),
+    {
+      name: 's3-root',
+      value: 's3Root',
+      places: ['services'],
+      fields: {
+        'access-key': word(() => `SPACE${randomBytes(8).toString('hex').toUpperCase().slice(0, 15)}`),
+        'secret-key': matches(/^[\x21-\x7e]{8,256}$/, 'at least 8 characters', random),
+      },
+      loss: 'the object-storage broker cannot open its server until both were restarted with another',
+    },
+  ];
+  const grants: Material = {
+    name: 'objectstore-grants',
+    value: 'objectStoreGrants',
+    places: ['operator'],
+    fields: { key: grantKey },
+    loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
+  };
+  return [...always, ...(objectStore ? files : []), ...(objectStore && byok ? [grants] : [])];
+}
+
+/**
+ * The keys that grants are verified with, once they hold the public half of the one that they are signed with: others
+ * stay beside it while it is exchanged.
+ */
+export function verifyingKeys(signingKey: string, present: string | undefined): string {
+  const own = publicGrantKey(signingKey);
+  if (own === undefined) throw new Error('the key of grants is not an Ed25519 key');
+  const alone = JSON.stringify({ keys: [own] });
+  if (present === undefined) return alone;
+  try {
+    const { keys: known } = JSON.parse(present) as { keys: readonly { kid?: string }[] };
+    return known.some(({ kid }) => kid === own.kid) ? present : alone;
+  } catch {
+    return alone;
+  }
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import type { Cluster } from './cluster.ts';
+
+/** What the chart says of a Space, as JSON in `KEYS`. */
+export const keysOptions = z.strictObject({
+  space: z.string().min(1),
+  operatorNamespace: z.string().min(1),
+  servicesNamespace: z.string().min(1),
+  objectStore: z.boolean(),
+  byok: z.boolean(),
+  /** Of the chart's `existingSecrets` those that have a name: somebody else's, and never looked at. */
+  given: z.array(z.string()),
+  /** Left out where there is no TLS, or where its certificates are somebody else's. */
+  certificates: z
+    .strictObject({
+      /** By the name of its Service, by what names each is known beside that. */
+      services: z.record(z.string(), z.array(z.string())),
+      days: z.int().positive(),
+      authorityDays: z.int().positive(),
+    })
+    .optional(),
+  tls: z.boolean(),
+});
+
+export type KeysOptions = z.infer<typeof keysOptions>;
+
+/** What was done, for the log: never a value. */
+type Tell = (did: 'made' | 'renewed' | 'updated' | 'refused' | 'differs', what: string, why?: string) => void;
+
+/** One look at everything. */
+export interface Run extends KeysOptions {
+  readonly cluster: Cluster;
+  readonly now: Date;
+  readonly tell: Tell;
+}
+
+/** Marks what this program made, so that nobody takes it for the chart's. */
+export const labelsOf = ({ space }: KeysOptions) => ({
+  'app.kubernetes.io/part-of': 'space',
+  'app.kubernetes.io/managed-by': 'space-keys',
+  'platform.space/space': space,
+});

@@ -1,0 +1,72 @@
+import { isAuthority, makeAuthority, makeCertificate, type Pair, whyRenew } from './certificates.ts';
+import type { Stored } from './cluster.ts';
+import { labelsOf, type Run } from './options.ts';
+
+/** Secret with the authority's key, and ConfigMap with its certificate, of this name. */
+export const AUTHORITY = 'space-ca';
+export const certificateSecret = (service: string) => `${service}-tls`;
+
+const TYPE = 'kubernetes.io/tls';
+const pairIn = (stored: Stored | undefined): Partial<Pair> => ({
+  ...(stored?.data['tls.crt'] !== undefined && { certificate: stored.data['tls.crt'] }),
+  ...(stored?.data['tls.key'] !== undefined && { key: stored.data['tls.key'] }),
+});
+const dataOf = ({ certificate, key }: Pair) => ({ 'tls.crt': certificate, 'tls.key': key });
+
+/**
+ * The Space's authority and what it signs. No data are lost with them, so an authority that is gone is made anew: that
+ * is how a person exchanges it, and every certificate follows. Answers how many Secrets it refused to use.
+ */
+export async function keepCertificates(
+  run: Run,
+  certificates: NonNullable<Run['certificates']>,
+): Promise<number> {
+  const { cluster, servicesNamespace: services, operatorNamespace: operator, now, tell } = run;
+  const authority = await keepAuthority(run, certificates.authorityDays);
+  if (authority === undefined) return 1;
+  for (const namespace of [services, operator]) {
+    const data = { 'ca.crt': authority.certificate };
+    const stored = await cluster.read('ConfigMap', namespace, AUTHORITY);
+    if (stored === undefined)
+      await cluster.create('ConfigMap', namespace, AUTHORITY, { data, labels: labelsOf(run) });
+    else if (stored.data['ca.crt'] !== data['ca.crt'])
+      await cluster.change('ConfigMap', namespace, AUTHORITY, stored, { data });
+  }
+  for (const [service, others] of Object.entries(certificates.services)) {
+    const inside = `${service}.${services}`;
+    const names = [`${inside}.svc`, inside, `${inside}.svc.cluster.local`, ...others];
+    const name = certificateSecret(service);
+    const stored = await cluster.read('Secret', services, name);
+    const why = stored === undefined ? undefined : whyRenew(pairIn(stored), authority, names, now);
+    if (stored !== undefined && why === undefined) continue;
+    const data = dataOf(await makeCertificate(authority, names, certificates.days, now));
+    if (stored === undefined) {
+      await cluster.create('Secret', services, name, { type: TYPE, data, labels: labelsOf(run) });
+      tell('made', `${services}/${name}`);
+    } else {
+      await cluster.change('Secret', services, name, stored, { data });
+      tell('renewed', `${services}/${name}`, why);
+    }
+  }
+  return 0;
+}
+
+async function keepAuthority(run: Run, days: number): Promise<Pair | undefined> {
+  const { cluster, servicesNamespace, space, now, tell } = run;
+  const stored = await cluster.read('Secret', servicesNamespace, AUTHORITY);
+  if (stored === undefined) {
+    const made = await makeAuthority(`Space ${space}`, days, now);
+    const wish = { type: TYPE, data: dataOf(made), labels: labelsOf(run) };
+    await cluster.create('Secret', servicesNamespace, AUTHORITY, wish);
+    tell('made', `${servicesNamespace}/${AUTHORITY}`);
+    return made;
+  }
+  const pair = pairIn(stored);
+  if (isAuthority(pair)) return pair;
+  tell(
+    'refused',
+    `${servicesNamespace}/${AUTHORITY}`,
+    'it is not an authority with its key (P-256): put it back, or delete it, and it is made anew with every certificate',
+  );
+  return undefined;
+}
