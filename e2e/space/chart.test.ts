@@ -201,7 +201,7 @@ describe('the chart', () => {
     const configured = Object.keys(environment).filter((name) =>
       /^(?:CALLER|CAPSULE|ALL)_|_SECONDS$/.test(name),
     );
-    expect(configured).toHaveLength(6 + 2 * 4 + 4);
+    expect(configured).toHaveLength(6 + 2 * 4 + 1 + 4);
     expect(limitsIn(readConfig(environment))).toEqual(
       limitsIn(readConfig({ SPACE_NAME: environment['SPACE_NAME'] })),
     );
