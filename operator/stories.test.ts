@@ -280,3 +280,19 @@ describe('a stored input', () => {
     await space.removed(CAPSULE, home);
   });
 });
+
+test('an object that nobody has looked at yet is of no generation, so that no tool takes it for current', async () => {
+  await space.stop();
+  await space.capsule(home);
+  await space.assistant('ledger', { capsule: home });
+  for (const [resource, name] of [
+    [CAPSULE, home],
+    [ASSISTANT, 'ledger'],
+  ] as const)
+    expect((await space.get<kinds.Capsule>(resource, name))?.status).toEqual({ observedGeneration: -1 });
+  await space.start();
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
+  const { metadata, status } = (await space.get<kinds.Assistant>(ASSISTANT, 'ledger')) ?? {};
+  expect(status?.observedGeneration).toBe(metadata?.generation);
+  await space.removed(CAPSULE, home);
+});

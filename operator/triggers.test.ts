@@ -3,6 +3,7 @@ import { LABEL } from './names.ts';
 import { systemClock } from './runtime/clock.ts';
 import { Queue } from './runtime/queue.ts';
 import { makeStores } from './stores.ts';
+import { manifest } from './testing/manifest.ts';
 import { connectTriggers } from './triggers.ts';
 
 const capsule = (name: string, resourceVersion: string) => ({
@@ -127,3 +128,43 @@ test('each start of a gateway’s replica puts it to work, ready or not, as soon
   expect(await taken()).toBe('services/egress');
   for (const queue of Object.values(queues)) queue.close();
 });
+
+test.each(['postgres', 'objectstore', 'egress'])(
+  'another address of the Service of %s puts every Assistant to work, and nothing else about it does',
+  async (component) => {
+    const stores = makeStores();
+    const queues = {
+      capsules: new Queue({ clock: systemClock }),
+      assistants: new Queue({ clock: systemClock }),
+      gateways: new Queue({ clock: systemClock }),
+    };
+    connectTriggers('home', stores, queues);
+    const { assistants } = queues;
+    const next = async () => {
+      const key = await assistants.take();
+      if (key !== undefined) assistants.done(key);
+      return key;
+    };
+    const service = (resourceVersion: string, clusterIP: string) => ({
+      metadata: {
+        name: component,
+        namespace: 'services',
+        uid: component,
+        resourceVersion,
+        labels: { [LABEL.component]: component },
+      },
+      spec: { clusterIP },
+    });
+    stores.services.replace([service('1', '10.96.0.1')]);
+    stores.assistants.set({
+      ...capsule('ledger', '2'),
+      spec: { capsule: 'a', image: 'i', manifest: manifest('ledger') },
+    });
+    expect(await next()).toBe('home/ledger');
+    stores.services.set(service('3', '10.96.0.1'));
+    expect(assistants.depth).toBe(0);
+    stores.services.set(service('4', '10.96.0.2'));
+    expect(assistants.depth).toBe(1);
+    for (const queue of Object.values(queues)) queue.close();
+  },
+);

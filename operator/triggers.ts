@@ -13,6 +13,8 @@ export interface Triggers {
 }
 
 const COUNT_AFTER_MS = 250;
+/** Components whose Service's address is in the pods of Assistants. */
+const ADDRESSED = new Set(['postgres', 'objectstore', EGRESS_COMPONENT]);
 
 /**
  * Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. What a list brings is
@@ -90,8 +92,8 @@ export function connectTriggers(
   stores.services.onChange((change) => {
     const component = (change.now ?? change.before)?.metadata.labels?.[LABEL.component];
     const moved = change.before?.spec?.clusterIP !== change.now?.spec?.clusterIP;
-    const used = component === 'postgres' || component === EGRESS_COMPONENT;
-    if (used && moved) addAssistants(stores.assistants.list(), priorityOf(change));
+    if (component !== undefined && ADDRESSED.has(component) && moved)
+      addAssistants(stores.assistants.list(), priorityOf(change));
   });
 
   // A replica that starts knows no policy, and one that serves must have them all.

@@ -8,6 +8,12 @@ const GROUP = 'platform.space';
 const integer: Structural = { type: 'integer', format: 'int64' };
 const text: Structural = { type: 'string' };
 
+/**
+ * An object that the operator has not seen yet is of no generation, and so not current: without a status, tools that
+ * follow the API conventions (kstatus: Argo CD, Flux, helm --wait) take it for done.
+ */
+const UNSEEN = { observedGeneration: -1 };
+
 /** As the Kubernetes API conventions have it. */
 const conditions: Structural = {
   type: 'array',
@@ -29,6 +35,7 @@ const conditions: Structural = {
 
 const capsuleStatus: Structural = {
   type: 'object',
+  default: UNSEEN,
   properties: {
     observedGeneration: integer,
     namespace: text,
@@ -40,6 +47,7 @@ const capsuleStatus: Structural = {
 
 const assistantStatus: Structural = {
   type: 'object',
+  default: UNSEEN,
   properties: {
     observedGeneration: integer,
     manifest: { type: 'object', properties: { id: text, version: text, digest: text } },

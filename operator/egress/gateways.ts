@@ -157,14 +157,17 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
         (replica) => call(replica, 'policy.narrow', '/v1/policies/narrow', narrow, Done, signal),
         () => NOTHING,
       ),
-    remove: ({ capsule_id, app_id, assistant_uid }, signal) => {
+    async remove({ capsule_id, app_id, assistant_uid }, signal) {
       const about = { capsule_id, app_id, assistant_uid };
-      return tellAll(
+      const outcome = await tellAll(
         about,
         `remove ${assistant_uid}`,
         (replica) => call(replica, 'policy.remove', '/v1/policies/remove', about, Done, signal),
         () => NOTHING,
       );
+      // Nobody will ask about it any more; another of its name is told everything anew.
+      for (const known of [...told.values(), ...heard.values()]) known.delete(tenantOf(about));
+      return outcome;
     },
     async suspended({ capsule_id, app_id, assistant_uid }, signal) {
       const about = { capsule_id, app_id, assistant_uid };

@@ -14,6 +14,8 @@ export interface ControllerOptions {
   readonly name: string;
   readonly queue: Queue;
   readonly workers: number;
+  /** Aborts every reconcile that is under way. */
+  readonly halt?: AbortSignal;
   /** Every reconcile's signal aborts after so long; all I/O in it takes the signal. */
   readonly deadlineMs: number;
   readonly reconcile: (key: Key, signal: AbortSignal) => Promise<Result>;
@@ -44,7 +46,7 @@ async function once(options: ControllerOptions, key: Key): Promise<void> {
   const started = performance.now();
   const took = () => performance.now() - started;
   try {
-    const { requeueAfterMs } = await withDeadline(options.deadlineMs, [], (signal) =>
+    const { requeueAfterMs } = await withDeadline(options.deadlineMs, [options.halt], (signal) =>
       options.reconcile(key, signal),
     );
     queue.forget(key);

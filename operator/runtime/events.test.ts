@@ -93,3 +93,21 @@ test('the last of a series is told before the recorder ends', async () => {
   await recorder.flush();
   expect(series).toMatchObject([{ body: { series: { count: 2 } } }]);
 });
+
+test('of objects that have nothing more to tell nothing is kept, however busy the first of them is', async () => {
+  const { clock, recorder } = makeRecorder();
+  const named = (uid: string) => ({ metadata: { ...object.metadata, uid } });
+  for (let i = 0; i < 200; i++) {
+    recorder.record(THING, named('busy'), happening(String(i)));
+    recorder.record(THING, named(`quiet-${i}`), happening('x'));
+    await recorder.flush();
+    clock.advance(20_000);
+  }
+  for (let i = 0; i < 40; i++) {
+    recorder.record(THING, named('busy'), happening(`later ${i}`));
+    await recorder.flush();
+    clock.advance(20_000);
+  }
+  // What was told within ten minutes, and the buckets of under two.
+  expect(recorder.remembered).toBeLessThan(60);
+});

@@ -87,6 +87,11 @@ export class EventRecorder {
     );
   }
 
+  /** How much is kept in memory of what was told. */
+  get remembered(): number {
+    return this.#told.size + this.#buckets.size;
+  }
+
   /** Resolves when all that was recorded is sent or given up. */
   async flush(): Promise<void> {
     await Promise.all(this.#sending);
@@ -143,6 +148,8 @@ export class EventRecorder {
   #spend(uid: string, now: number): boolean {
     const bucket = this.#buckets.get(uid) ?? { tokens: BURST, at: now };
     const tokens = Math.min(BURST, bucket.tokens + (now - bucket.at) / REFILL_MS);
+    // The least lately used first, so that forgetting stops at the first that is fresh.
+    this.#buckets.delete(uid);
     this.#buckets.set(uid, { tokens: tokens < 1 ? tokens : tokens - 1, at: now });
     return tokens >= 1;
   }

@@ -81,3 +81,38 @@ test('one that is stopped before it started ends all the same', async () => {
   await manager.started;
   expect([manager.ready, worked]).toEqual([false, []]);
 });
+
+test('what hangs is ended, so that the lead is let go of in time', async () => {
+  const { client, list } = slowClient();
+  const queue = new Queue({ clock: systemClock });
+  const happened: string[] = [];
+  const manager = startManager({
+    reflectors: {
+      things: new Reflector({ client, clock: systemClock, resource: THING, store: new Store() }),
+    },
+    controllers: [
+      {
+        name: 'things',
+        queue,
+        workers: 1,
+        deadlineMs: 250_000,
+        reconcile: (_, signal) =>
+          new Promise((_resolve, reject) => {
+            happened.push('hangs');
+            signal.addEventListener('abort', () => {
+              happened.push('ended');
+              reject(signal.reason);
+            });
+          }),
+      },
+    ],
+    release: async () => void happened.push('released'),
+    graceMs: 10,
+  });
+  queue.add('a');
+  list();
+  await manager.started;
+  await new Promise(setImmediate);
+  await manager.stop();
+  expect(happened).toEqual(['hangs', 'ended', 'released']);
+});

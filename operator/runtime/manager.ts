@@ -9,7 +9,12 @@ export interface ManagerOptions {
   readonly lead?: (signal: AbortSignal) => Promise<void>;
   /** Called when all work has ended, and before the watches do. */
   readonly release?: () => Promise<void>;
+  /** So long what runs may go on when the manager is stopped; then it is told to end. */
+  readonly graceMs?: number;
 }
+
+/** Far less than a pod has to end in, so that the lead is let go of in order. */
+const GRACE_MS = 5_000;
 
 export interface Manager {
   /** Whether the stores are filled: it works, or can begin to at once. */
@@ -19,7 +24,7 @@ export interface Manager {
   readonly health: () => Readonly<Record<string, Health>>;
   /** Resolves when the controllers have been started, or will never be. */
   readonly started: Promise<void>;
-  /** Takes nothing new, lets what runs end, then lets go of the watches. */
+  /** Takes nothing new, lets what runs end for a moment and then ends it, then lets go of lead and watches. */
   stop(): Promise<void>;
 }
 
@@ -28,6 +33,7 @@ export function startManager(options: ManagerOptions): Manager {
   const ending = new AbortController();
   /** Ends the wait for the lead; what was led already goes on until all work has ended. */
   const quitting = new AbortController();
+  const halting = new AbortController();
   const quit = Promise.withResolvers<void>();
   quitting.signal.addEventListener('abort', () => quit.resolve());
   const reflectors = Object.values(options.reflectors);
@@ -46,7 +52,7 @@ export function startManager(options: ManagerOptions): Manager {
       if (!quitting.signal.aborted) throw error;
     }
     if (quitting.signal.aborted) return;
-    working = options.controllers.map(runController);
+    working = options.controllers.map((controller) => runController({ ...controller, halt: halting.signal }));
     ready = true;
   }
   const started = start();
@@ -67,7 +73,12 @@ export function startManager(options: ManagerOptions): Manager {
       for (const { queue } of options.controllers) queue.close();
       quitting.abort();
       await started.catch(() => undefined); // whoever started it hears of that
+      const grace = setTimeout(
+        () => halting.abort(new DOMException('the process is ending', 'AbortError')),
+        options.graceMs ?? GRACE_MS,
+      );
       await Promise.all(working);
+      clearTimeout(grace);
       await options.release?.();
       ending.abort();
       await Promise.all(watching);

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { egressGateways } from './gateways.ts';
+import type { CallReplica } from './replica.ts';
+
+const replica = { key: 'start-1', address: '10.0.0.1', serving: true };
+const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'u1' };
+const narrow = { ...about, generation: 1, allowed_hosts: [], stored_inputs: {} };
+const signal = new AbortController().signal;
+
+test('what a replica has is not told it again, and of an Assistant that was removed nothing is remembered', async () => {
+  const asked: string[] = [];
+  const call: CallReplica = async (_replica, operation, _path, _body, answer) => {
+    asked.push(operation);
+    return answer.parse({ instance: 'start-1' });
+  };
+  const gateways = egressGateways(() => [replica], call);
+  await gateways.narrow(narrow, signal);
+  await gateways.narrow(narrow, signal);
+  expect([asked, gateways.heard(replica, about)]).toEqual([['policy.narrow'], true]);
+  await gateways.remove(about, signal);
+  expect(gateways.heard(replica, about)).toBeUndefined();
+  await gateways.narrow(narrow, signal);
+  expect(asked).toEqual(['policy.narrow', 'policy.remove', 'policy.narrow']);
+});
