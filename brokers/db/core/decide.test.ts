@@ -3,6 +3,7 @@ import { type DatabaseRow, decideCreate, decideDrop } from './decide.ts';
 
 const database = (row: Partial<DatabaseRow>): DatabaseRow => ({
   state: 'ready',
+  life: 2,
   name: 'spc_a',
   generation: 3,
   epoch: '',
@@ -37,7 +38,12 @@ describe('drop', () => {
     ['cuts what is closed', database({ closed: true }), 'cut'],
     ['takes up what was begun', database({ state: 'dropping' }), 'resume'],
     ['proves what is gone', database({ state: 'dropped' }), 'already absent'],
+    [
+      'proves nothing by what an earlier life dropped',
+      database({ state: 'dropped', life: 1 }),
+      'never created',
+    ],
   ])('%s', (_, row, decision) => {
-    expect(decideDrop(row)).toBe(decision);
+    expect(decideDrop(row, 2)).toBe(decision);
   });
 });

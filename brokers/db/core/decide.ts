@@ -5,6 +5,8 @@ type DatabaseState = 'ready' | 'dropping' | 'dropped';
 
 export interface DatabaseRow {
   readonly state: DatabaseState;
+  /** Of its Capsule, in which it was last made. */
+  readonly life: number;
   readonly name: string;
   readonly generation: number;
   /** Of the password. */
@@ -32,8 +34,9 @@ export function decideCreate(row: DatabaseRow | undefined): CreateDecision {
 
 export type DropDecision = 'cut' | 'resume' | 'already absent' | 'never created';
 
-export function decideDrop(row: DatabaseRow | undefined): DropDecision {
-  if (row === undefined) return 'never created';
+/** A tombstone proves a drop of the life that asks, and of no earlier one. */
+export function decideDrop(row: DatabaseRow | undefined, life: number): DropDecision {
+  if (row === undefined || (row.state === 'dropped' && row.life !== life)) return 'never created';
   if (row.state === 'dropped') return 'already absent';
   return row.state === 'dropping' ? 'resume' : 'cut';
 }

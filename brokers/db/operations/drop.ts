@@ -39,13 +39,14 @@ export async function dropApp(context: Context, call: Call, capsule: string, app
   const dropped = await withCut(
     context,
     async (session, cut) => {
-      const [, row, observed] = await Promise.all([
+      const [{ life }, row, observed] = await Promise.all([
         authorisedCapsule(session, call, capsule, 'apps'),
         lockDatabase(session, workload),
         observeRegistered(session, capsule, app),
       ]);
-      const decision = decideDrop(row);
-      if (row === undefined) throw new ServiceError('not_found', 'never created');
+      const decision = decideDrop(row, life);
+      if (row === undefined || decision === 'never created')
+        throw new ServiceError('not_found', 'never created');
       await Promise.all([
         decision === 'cut' && markDropping(session, workload, row.name),
         decision === 'cut' && cut(observed),

@@ -54,5 +54,11 @@ it('an operation whose commit was not heard of says so, and its retry finds it d
   const gone = await twice(() => capsule.dropAll('unheard'));
   expect(gone.json.dropped).toHaveLength(1);
   expect((await twice(() => provisioner.finalize('unheard'))).json.finalized).toBe(true);
+  // What an earlier life of the id dropped is no proof for the next.
+  const next = newToken('dbp').reveal();
+  await provisioner.provision('unheard', next);
+  expect((await broker.as(next).drop('unheard', 'app')).status).toBe(404);
+  expect((await broker.as(next).dropAll('unheard')).json.dropped).toHaveLength(1);
+  await provisioner.finalize('unheard');
   expect(await census(stage.server.superuserUrl)).toEqual([]);
 });

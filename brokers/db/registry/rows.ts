@@ -6,7 +6,7 @@ import type { Workload } from '../core/names.ts';
 /** Every statement about registered databases. Whoever changes a row has locked it in the same transaction. */
 
 const DATABASE_COLUMNS =
-  'state, name, generation, epoch, key_id AS "keyId", rotation_due AS "rotationDue", evicting, closed';
+  'state, life, name, generation, epoch, key_id AS "keyId", rotation_due AS "rotationDue", evicting, closed';
 
 export async function lockDatabase(session: Session, workload: Workload): Promise<DatabaseRow | undefined> {
   const [row] = await session.run<DatabaseRow>(

@@ -101,6 +101,7 @@ function perform(world: World, op: Operation, moment: 'begin' | 'end', begun: Se
   if (op.kind === 'create') return ensure(capsule, op.capsule, app);
   const database = capsule.databases[app];
   if (database === undefined) return '404';
+  if (database.state === 'dropped' && database.life !== capsule.life) return '404';
   if (database.state === 'ready') database.state = 'dropping';
   const name = `${op.capsule}/${app}/${database.generation}`;
   return database.state === 'dropped' ? `absent ${name}` : `dropped ${name}`;

@@ -4,6 +4,8 @@ type WorkloadState = 'ready' | 'dropping' | 'dropped';
 
 export interface WorkloadRow {
   readonly state: WorkloadState;
+  /** Of its Capsule, in which it was last made. */
+  readonly life: number;
   /** Never restarts: a tombstone keeps the last one. */
   readonly generation: number;
   readonly place: string;
@@ -27,8 +29,9 @@ export function decideCreate(row: WorkloadRow | undefined, samePrincipal: boolea
 
 export type DropDecision = 'cut' | 'resume' | 'already absent' | 'never created';
 
-export function decideDrop(row: WorkloadRow | undefined): DropDecision {
-  if (row === undefined) return 'never created';
+/** A tombstone proves a drop of the life that asks, and of no earlier one. */
+export function decideDrop(row: WorkloadRow | undefined, life: number): DropDecision {
+  if (row === undefined || (row.state === 'dropped' && row.life !== life)) return 'never created';
   if (row.state === 'dropped') return 'already absent';
   return row.state === 'dropping' ? 'resume' : 'cut';
 }

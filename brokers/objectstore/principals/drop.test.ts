@@ -152,8 +152,13 @@ describe('the drop of a Capsule', () => {
     await stage.broker.provisioner.finalize(capsule);
     expect((await stage.broker.provisioner.provision(capsule, principal.token ?? '')).status).toBe(409);
     const next = await stage.broker.capsule(capsule);
+    // What an earlier life dropped is no proof for this one.
+    expect((await next.drop(capsule, 'one')).status).toBe(404);
     await stage.broker.workload(next, capsule, 'one');
     expect((await placesOf(capsule)).whole).not.toBe(whole);
+    expect((await next.drop(capsule, 'one')).json.already_absent).toBeUndefined();
+    expect((await next.drop(capsule, 'one')).json.already_absent).toBe(true);
+    expect((await next.drop(capsule, 'two')).status).toBe(404);
   });
 
   it('forbids its principal everything but to finish it', async () => {

@@ -31,10 +31,11 @@ export async function dropWorkload(
 ): Promise<{ readonly alreadyAbsent: boolean }> {
   const entry = { ...about(call, 'capsule.app.drop', 'capsule'), ...workload };
   const { place, alreadyAbsent } = await context.connections.transaction(async (session) => {
-    await authorisedCapsule(session, call, workload.capsule, 'apps');
+    const { life } = await authorisedCapsule(session, call, workload.capsule, 'apps');
     const row = await lockWorkload(session, workload);
-    const decision = decideDrop(row);
-    if (row === undefined) throw new ServiceError('not_found', 'never created');
+    const decision = decideDrop(row, life);
+    if (row === undefined || decision === 'never created')
+      throw new ServiceError('not_found', 'never created');
     if (decision === 'cut') await markDropping(session, workload);
     await audit(session, { ...entry, outcome: decision });
     return { place: row.place, alreadyAbsent: decision === 'already absent' };

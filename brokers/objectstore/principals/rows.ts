@@ -53,7 +53,7 @@ export async function readStore(
   return { place: row?.place ?? '', quotaBytes: row?.quotaBytes ?? null };
 }
 
-const COLUMNS = 'state, generation, place, principal';
+const COLUMNS = 'state, life, generation, place, principal';
 
 export async function lockWorkload(
   session: Session,
