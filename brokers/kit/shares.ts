@@ -73,6 +73,11 @@ export class SharedPlaces {
     return this.#waiting;
   }
 
+  /** Whether more than one key holds a place, or waits for one. */
+  get isShared(): boolean {
+    return this.#holders.size > 1;
+  }
+
   /** Places that the poorest of those holds who wait; undefined while nobody waits. */
   get leastOfWaiting(): number | undefined {
     let least: number | undefined;

@@ -402,16 +402,18 @@ describe('the embedded server', () => {
         const hold = async () => {
           const { client, gone } = await session(own());
           client.query(UNINTERRUPTIBLE).catch(() => undefined);
+          let pid: unknown;
           await until(async () => {
             const rows = await query(
               broker(),
-              "SELECT FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND query_start < now() - interval '2 seconds'",
+              "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND query_start < now() - interval '2 seconds'",
               [tenant],
             );
+            pid = rows[0]?.pid;
             return rows.length === 1;
           }, 'the computation');
           await query(broker(), `ALTER DATABASE ${tenant} ALLOW_CONNECTIONS false`);
-          return { gone };
+          return { gone, pid: Number(pid) };
         };
         await query(broker(), 'CREATE DATABASE scratch');
         const first = await hold();
@@ -423,13 +425,14 @@ describe('the embedded server', () => {
 
         await query(broker(), `ALTER DATABASE ${tenant} ALLOW_CONNECTIONS true`);
         await query(broker(), 'CREATE DATABASE scratch');
-        await hold();
+        const second = await hold();
         try {
           const patient = `${broker()}?options=-c%20statement_timeout%3D15s`;
           await expect(query(patient, 'DROP DATABASE scratch')).rejects.toMatchObject({ code: '57014' });
           expect(log().split('restarts the server')).toHaveLength(2);
         } finally {
-          // Nothing else ends it here either.
+          // Nothing else ends it here either: a session is a process group of its own, and does not look for its server.
+          process.kill(second.pid, 'SIGKILL');
           await end('SIGKILL');
         }
       },

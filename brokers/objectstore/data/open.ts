@@ -127,6 +127,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     places: shares.places,
     documents: shares.documents,
     turns: shares.turns,
+    passing: shares.passing,
     onSlow: (reason) => options.counts.slowEnded.inc({ reason }),
     ...(options.pace === undefined ? {} : { pace: options.pace }),
     log,

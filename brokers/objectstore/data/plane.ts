@@ -57,6 +57,8 @@ export interface PlaneOptions {
   /** Of large documents. */
   readonly documents: SharedPlaces;
   readonly turns: Turns;
+  /** For bodies of answers. */
+  readonly passing: Turns;
   readonly onSlow?: (why: Slow) => void;
   readonly pace?: Partial<PaceOptions>;
   readonly log: Logger;
@@ -79,7 +81,7 @@ const DOCUMENT_MS = 60_000;
 
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
 export function createDataPlane(options: PlaneOptions): DataPlane {
-  const { log, metrics, limits, tenants, places, documents, turns } = options;
+  const { log, metrics, limits, tenants, places, documents, turns, passing } = options;
   const pace = createPace(options.pace, { waiting: () => places.waiting });
   const callerLimit = new RateLimit(limits.caller);
   const failureLimit = new RateLimit(limits.refusals);
@@ -116,6 +118,10 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
       signal: exchange.abort.signal,
       grant,
       inTurn: (act) => turns.run(tenant.place, act),
+      passing: {
+        isShared: () => places.isShared,
+        inTurn: (act) => passing.run(tenant.place, act),
+      },
       isElsewhere: () => exchange.release?.(),
     };
   }

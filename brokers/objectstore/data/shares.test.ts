@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { Turns } from '@space/broker-kit';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { until } from '../../db/testing/postgres.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
@@ -72,6 +73,20 @@ it('four Capsules of 64 slow readers each leave places for a fifth, for custody 
   expect(listed.status).toBe(200);
   expect((await neighbour.call('DELETE', '/v1/objects/data/own')).status).toBe(200);
   expect(await places('held')).toBeLessThan(320);
+});
+
+it('a download takes the turns of its Capsule', async () => {
+  const one = await newAssistant(stage.broker);
+  await one.put('large', Buffer.alloc(4 * MIB));
+  const turns = vi.spyOn(Turns.prototype, 'run');
+  expect((await one.get('large')).text.length).toBe(4 * MIB);
+  const keys = new Set(turns.mock.calls.map(([key]) => key));
+  const places = (await stage.registry<{ place: string }>('SELECT place FROM broker.store')).map(
+    ({ place }) => place,
+  );
+  expect(turns.mock.calls.length).toBeGreaterThan(8);
+  for (const key of keys) expect(places).toContain(key);
+  turns.mockRestore();
 });
 
 it('a Capsule that has its share is told to come back, and a request that waited for too long, too', async () => {

@@ -16,6 +16,8 @@ export interface Shares {
   readonly records: SharedPlaces;
   /** Of the processor, for documents in both directions. */
   readonly turns: Turns;
+  /** Of the processor, for passing on the bodies of answers: as much as nobody else wants. */
+  readonly passing: Turns;
 }
 
 /** Whoever comes takes at most a fifth of what is free. */
@@ -24,6 +26,8 @@ const OF_FREE = 1 / 4;
 const DOCUMENTS = { total: 32, perKey: 2, queued: 512, queuedPerKey: 64 };
 /** Of the four connections for look-ups. */
 const RECORDS = { total: 2, perKey: 1, queued: 512, queuedPerKey: 64 };
+/** After so much time with bodies of answers, everything else comes first: a request has several such rounds to wait for. */
+const PASSING_MS = 0.5;
 /** Seconds of its share that a Capsule may have saved up. */
 const SAVED_SECONDS = 20;
 
@@ -55,6 +59,7 @@ export function createShares(
     documents: placesOf('documents', { ...DOCUMENTS, waitMs }),
     lists: placesOf('own-lists', { ...DOCUMENTS, waitMs }),
     records: placesOf('records', { ...RECORDS, waitMs }),
+    passing: new Turns({ sliceMs: PASSING_MS }),
     turns: new Turns({
       perSecondMs: config.DOCUMENT_MS_PER_SECOND,
       burstMs: SAVED_SECONDS * config.DOCUMENT_MS_PER_SECOND,

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import { ServiceError } from '@space/broker-kit';
 import type { Headers, ListedObject, Part, S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
-import type { Head } from '../upstream/relay.ts';
+import type { Head, Passing } from '../upstream/relay.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './address.ts';
 import { UPSTREAM_METADATA as METADATA, objectHeaders } from './headers.ts';
@@ -22,6 +22,8 @@ export interface Call {
   readonly grant?: string | undefined;
   /** Its turns, for the documents that are read and written for it. */
   readonly inTurn: InTurn;
+  /** For the bodies that are passed on to it. */
+  readonly passing: Passing;
   /** Its objects are not in the Space's bucket: gives back the place among those who wait for that. */
   readonly isElsewhere?: () => void;
 }
@@ -176,7 +178,11 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
       );
     },
     get: (call, place, headers, into) =>
-      client.get(physical(call, place), { headers, part: place.part, signal: call.signal }, into),
+      client.get(
+        physical(call, place),
+        { headers, part: place.part, signal: call.signal, passing: call.passing },
+        into,
+      ),
     head: (call, place, headers) =>
       client.head(physical(call, place), { headers, part: place.part, signal: call.signal }),
     delete: async (call, place, etag) => {

@@ -6,6 +6,7 @@ import { S3Error } from './errors.ts';
 import { createLists } from './lists.ts';
 import { createMultipart } from './multipart.ts';
 import { createObjects } from './objects.ts';
+import type { Passing } from './relay.ts';
 import { type Head, PATIENCE } from './relay.ts';
 import type { InTurn } from './sinks.ts';
 import type { Target } from './target.ts';
@@ -30,6 +31,8 @@ interface Options {
 interface ReadOptions extends Options {
   /** One of the parts that the object was uploaded in. */
   readonly part?: number | undefined;
+  /** How a long body is passed on. */
+  readonly passing?: Passing | undefined;
 }
 
 export interface ListedObject {

@@ -15,8 +15,8 @@ export function createObjects(
       const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
       return { etag: stored(answer.headers['etag']) };
     },
-    get: (key, { headers = {}, part, signal }, into) =>
-      transport.stream({ method: 'GET', key, ...partOf(part), headers, signal }, (head) => {
+    get: (key, { headers = {}, part, signal, passing }, into) =>
+      transport.stream({ method: 'GET', key, ...partOf(part), headers, signal, passing }, (head) => {
         checkDownload(head, headers['range']);
         return into(head);
       }),

@@ -1,9 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { portOf } from '@space/broker-kit';
 import { Pool } from 'undici';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../db/testing/postgres.ts';
 import { type Head, PATIENCE, relay } from './relay.ts';
 
@@ -270,4 +271,106 @@ test('a body that its owner brings slowly is waited for, and one that the upstre
   const flood = Readable.from(Array.from({ length: 64 }, () => Buffer.alloc(MIB)));
   await expect(put(flood, 64 * MIB)).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' });
   expect(flood.destroyed).toBe(true);
+});
+
+describe('in turns', () => {
+  /** Turns that are given by hand. */
+  function byHand() {
+    const line: (() => void)[] = [];
+    const inTurn = <T>(act: () => T) => new Promise<T>((resolve) => void line.push(() => resolve(act())));
+    return { line, inTurn };
+  }
+  const getInTurn = (
+    into: (head: Head) => Writable,
+    inTurn: ReturnType<typeof byHand>['inTurn'],
+    signal?: AbortSignal,
+    isShared = () => true,
+  ) => relay(pool, { request: { method: 'GET', path: '/' }, signal, passing: { isShared, inTurn } }, into);
+
+  test('a long answer waits for a turn for each piece, and is whole in the end', async () => {
+    const whole = randomBytes(4 * MIB);
+    answer = (response) => void response.end(whole);
+    const got: Buffer[] = [];
+    const to = new Writable({
+      // As the socket of a caller that takes all at once.
+      write: (chunk: Buffer, _, done) => {
+        got.push(Buffer.from(chunk));
+        done();
+      },
+    });
+    const { line, inTurn } = byHand();
+    const done = getInTurn(() => to, inTurn);
+    let ended = false;
+    void done.then(() => {
+      ended = true;
+    });
+    let turns = 0;
+    while (!ended) {
+      await until(async () => ended || line.length > 0, 'a piece or the end');
+      // However fast the server is, one piece waits, and nothing was written but what had its turn.
+      expect(line.length).toBeLessThanOrEqual(1);
+      const before = got.length;
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(got.length).toBe(before);
+      const next = line.shift();
+      next?.();
+      if (next !== undefined) turns += 1;
+    }
+    expect(Buffer.concat(got).equals(whole)).toBe(true);
+    expect(turns).toBeGreaterThan(4 * 8);
+  });
+
+  test('a short one waits for none', async () => {
+    answer = (response) => void response.end(Buffer.alloc(32 * 1024));
+    const held = sink();
+    held.release();
+    const { line, inTurn } = byHand();
+    await getInTurn(() => held.to, inTurn);
+    expect([held.bytes, line.length]).toEqual([32 * 1024, 0]);
+  });
+
+  test('a long one waits for none while nobody else is there, and from then on', async () => {
+    const whole = Buffer.alloc(8 * MIB);
+    answer = (response) => void response.end(whole);
+    const held = sink();
+    held.release();
+    const { line, inTurn } = byHand();
+    let looks = 0;
+    const done = getInTurn(
+      () => held.to,
+      inTurn,
+      undefined,
+      () => {
+        looks += 1;
+        return looks > 8;
+      },
+    );
+    await until(async () => line.length > 0, 'a piece that waits');
+    expect(held.bytes).toBeGreaterThan(MIB / 8);
+    expect(held.bytes).toBeLessThan(whole.length);
+    let ended = false;
+    void done.then(() => {
+      ended = true;
+    });
+    while (!ended) {
+      line.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(held.bytes).toBe(whole.length);
+  });
+
+  test('one that is given up while it waits writes nothing more', async () => {
+    answer = (response) => void response.end(Buffer.alloc(4 * MIB));
+    const held = sink();
+    held.release();
+    const { line, inTurn } = byHand();
+    const gone = new AbortController();
+    const done = getInTurn(() => held.to, inTurn, gone.signal);
+    await until(async () => line.length > 0, 'a piece that waits');
+    const before = held.bytes;
+    gone.abort(new Error('gone'));
+    await expect(done).rejects.toThrow('gone');
+    line.shift()?.();
+    expect(held.bytes).toBe(before);
+  });
 });

@@ -2,6 +2,7 @@ import { Readable, type Writable } from 'node:stream';
 import { ServiceError } from '@space/broker-kit';
 import { type Dispatcher, errors } from 'undici';
 import { free } from './pieces.ts';
+import type { InTurn } from './sinks.ts';
 
 /** The head of an answer. */
 export interface Head {
@@ -9,10 +10,19 @@ export interface Head {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Bodies of answers take turns between Capsules, as soon as there are several. */
+export interface Passing {
+  /** Whether anybody else is there. */
+  isShared(): boolean;
+  readonly inTurn: InTurn;
+}
+
 interface Sent {
   readonly request: Dispatcher.DispatchOptions;
   readonly signal: AbortSignal | undefined;
   readonly patience?: Patience;
+  /** How a long answer is passed on; without it, as it comes. */
+  readonly passing?: Passing | undefined;
 }
 
 /**
@@ -27,6 +37,9 @@ export interface Patience {
 
 export const PATIENCE: Patience = { queueMs: 10_000, headMs: 30_000, pieceMs: 60_000 };
 
+/** So much of an answer is passed on as it comes: what is short waits for nobody. */
+const AT_ONCE = 64 * 1024;
+
 /** undici's own timers stay for a second when they are done with, and so become old objects, two for each request. */
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
 
@@ -39,7 +52,7 @@ const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
  */
 export function relay(
   dispatcher: Dispatcher,
-  { request, signal, patience = PATIENCE }: Sent,
+  { request, signal, patience = PATIENCE, passing }: Sent,
   into: (head: Head) => Writable,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -49,9 +62,13 @@ export function relay(
     let late: NodeJS.Timeout | undefined;
     const body = request.body instanceof Readable ? request.body : undefined;
     let sending = false;
+    /** What waits for its turn. The upstream is not read meanwhile, so that it is little. */
+    const pieces: Buffer[] = [];
+    let [passed, waits, ended] = [0, false, false];
 
     /** Whether it is our side that the upstream waits for: who takes the answer, or who brings the request's body. */
-    const isOurTurn = () => (to === undefined ? sending && body?.isPaused() === false : to.writableNeedDrain);
+    const isOurTurn = () =>
+      to === undefined ? sending && body?.isPaused() === false : waits || to.writableNeedDrain;
     const wait = (ms: number, error: () => Error) => {
       clearTimeout(late);
       late = setTimeout(() => (isOurTurn() ? late?.refresh() : fail(error())), ms);
@@ -72,6 +89,30 @@ export function relay(
       if (to?.writableFinished !== true) return fail(to?.errored ?? new Error('closed before the end'));
       signal?.removeEventListener('abort', onAbort);
       resolve();
+    };
+
+    /** Says whether more may come at once. */
+    const pass = (chunk: Buffer) => {
+      passed += chunk.length;
+      return to?.write(chunk, (error) => error ?? free(chunk)) !== false;
+    };
+    /** The next piece in its turn, the end where there is none any more, or else more of the upstream's. */
+    const proceed = () => {
+      if (waits || failure !== undefined || to?.writableNeedDrain) return;
+      if (pieces.length > 0 && passing !== undefined) {
+        waits = true;
+        passing
+          .inTurn(() => {
+            waits = false;
+            const piece = pieces.shift();
+            if (failure !== undefined || piece === undefined) return;
+            late?.refresh();
+            pass(piece);
+            proceed();
+          })
+          .catch(fail);
+      } else if (ended) to?.end();
+      else controller?.resume();
     };
 
     if (signal?.aborted) return fail(signal.reason);
@@ -97,7 +138,7 @@ export function relay(
           to = into({ status, headers: single(headers) });
           to.on('drain', () => {
             late?.refresh();
-            answering.resume();
+            proceed();
           })
             .on('error', fail)
             .on('close', onClose);
@@ -105,12 +146,20 @@ export function relay(
         },
         onResponseData: (answering, chunk) => {
           late?.refresh();
-          if (to?.write(chunk, (error) => error ?? free(chunk)) === false) answering.pause();
+          const isAtOnce = passed < AT_ONCE || passing?.isShared() !== true;
+          if (pieces.length === 0 && isAtOnce) {
+            if (!pass(chunk)) answering.pause();
+            return;
+          }
+          pieces.push(chunk);
+          answering.pause();
+          proceed();
         },
         onResponseEnd: () => {
           clearTimeout(late);
           late = undefined;
-          to?.end();
+          ended = true;
+          if (pieces.length === 0) to?.end();
         },
         onResponseError: (_, error) => fail(error),
       },

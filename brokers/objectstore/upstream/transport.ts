@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { CODED_PAYLOAD, coded } from './coded.ts';
 import { encode, encodePath } from './encode.ts';
 import { fromTransport, S3Error } from './errors.ts';
-import { type Head, type Patience, relay } from './relay.ts';
+import { type Head, type Passing, type Patience, relay } from './relay.ts';
 import { createSigner } from './sign.ts';
 import { EMPTY_SHA256, sha256 } from './sigv4.ts';
 import { Collector, DocumentSink, type InTurn, plainCode } from './sinks.ts';
@@ -22,6 +22,8 @@ export interface Ask {
   readonly body?: Buffer | { readonly stream: Readable; readonly length: number };
   readonly signal?: AbortSignal | undefined;
   readonly patience?: Patience;
+  /** How the body of a long answer is passed on. */
+  readonly passing?: Passing | undefined;
 }
 
 /** A document that is expected in an answer. */
@@ -84,7 +86,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
 
   /** The body of a 2xx or 304 answer goes where `into` says; every other answer is thrown. */
   async function send(ask: Ask, into: (head: Head) => Writable, again = false): Promise<Head> {
-    const { signal, patience } = ask;
+    const { signal, patience, passing } = ask;
     let head: Head | undefined;
     let refused: Collector | undefined;
     const act = () => {
@@ -92,7 +94,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
       refused = undefined;
       return relay(
         dispatcher,
-        { request: signed(ask), signal, ...(patience ? { patience } : {}) },
+        { request: signed(ask), signal, passing, ...(patience ? { patience } : {}) },
         (begun) => {
           head = begun;
           if (isSuccess(begun.status)) return into(begun);
