@@ -4,7 +4,7 @@
 
 import type { ManifestError } from './parse/error.ts';
 import { stringFaults } from './parse/judge.ts';
-import { type Judgement, parserOf } from './parse/parser.ts';
+import { type Judgement, parserOf, storable } from './parse/parser.ts';
 import { type AssistantSpec, assistantSpec } from './rules/assistant.ts';
 import { type CapsuleSpec, capsuleName, capsuleSpec } from './rules/capsule.ts';
 import { type Manifest, manifest } from './rules/manifest.ts';
@@ -54,8 +54,11 @@ const manifests = parserOf<Manifest>(manifest);
 const capsules = parserOf<CapsuleSpec>(capsuleSpec);
 const assistants = parserOf<AssistantSpec>(assistantSpec);
 
-const result = (judgement: Judgement<Manifest>): ManifestResult =>
-  judgement.ok ? { ok: true, manifest: judgement.value } : judgement;
+/** What cannot be stored is no Assistant's, so it is refused, although the interface allows it. */
+const result = (judged: Judgement<Manifest>): ManifestResult => {
+  const judgement = storable(judged);
+  return judgement.ok ? { ok: true, manifest: judgement.value } : judgement;
+};
 
 /** Strict JSON text, or its bytes: one document, no duplicate keys, no `__proto__`, bounded depth and size. */
 export const parseManifest = (text: string | Uint8Array): ManifestResult => result(manifests.parse(text));
@@ -64,10 +67,11 @@ export const parseManifest = (text: string | Uint8Array): ManifestResult => resu
 export const checkManifest = (value: unknown): ManifestResult => result(manifests.check(value));
 
 /** The `spec` of a Capsule. */
-export const checkCapsuleSpec = capsules.check;
+export const checkCapsuleSpec = (value: unknown): Judgement<CapsuleSpec> => storable(capsules.check(value));
 
 /** The `spec` of an Assistant, its manifest included. */
-export const checkAssistantSpec = assistants.check;
+export const checkAssistantSpec = (value: unknown): Judgement<AssistantSpec> =>
+  storable(assistants.check(value));
 
 /** Whether a name may be a `capsule_id` or an `app_id`: an Identifier of 1 to 40 characters that is not reserved. */
 export const isId = (name: string): boolean => stringFaults(capsuleName, name).length === 0;

@@ -64,6 +64,41 @@ describe('validate', () => {
     expect(out).toContain('a.json: valid\nb.json:1:1: /platform is required');
   });
 
+  it('takes what the interface allows and says what no cluster stores, which --storable refuses', async () => {
+    const document = JSON.parse(text);
+    const largest = sampleManifest({
+      inputs: 8,
+      routes: 256,
+      selectors: 8,
+      values: 16,
+      valueLength: 24,
+      genesis: 1,
+    });
+    const room = 1_000_000 - JSON.stringify(largest).length;
+    const genesis = 'x'.repeat(room + 2);
+    const files = {
+      'a.json': JSON.stringify({ ...largest, platform: { ...largest.platform, genesis } }),
+      'b.json': JSON.stringify({ ...document, platform: { ...document.platform, genesis: '' } }),
+    };
+    const says =
+      /^a\.json: valid, but no cluster stores it: \/ must be at most 1000000 bytes .*; found \d+\n$/;
+    const plain = await cli(['validate', 'a.json'], files);
+    expect([plain.code, plain.out]).toEqual([0, expect.stringMatching(says)]);
+    const json = await cli(['validate', '--json', 'a.json', 'b.json'], files);
+    expect(json.code).toBe(1);
+    expect(
+      json.out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { file: 'a.json', valid: true, storable: false, errors: [] },
+      { file: 'b.json', valid: false, storable: false, errors: [expect.anything()] },
+    ]);
+    const strict = await cli(['validate', '--storable', 'a.json'], files);
+    expect([strict.code, strict.out]).toEqual([1, expect.stringContaining('[storage-size]')]);
+  });
+
   it('writes one line of JSON for each file', async () => {
     const { code, out } = await cli(['validate', '--json', 'a.json', 'b.json'], {
       'a.json': text,
@@ -76,10 +111,11 @@ describe('validate', () => {
         .split('\n')
         .map((line) => JSON.parse(line)),
     ).toEqual([
-      { file: 'a.json', valid: true, errors: [] },
+      { file: 'a.json', valid: true, storable: true, errors: [] },
       {
         file: 'b.json',
         valid: false,
+        storable: false,
         errors: [{ pointer: '', rule: 'type', message: 'must be an object; found null' }],
       },
     ]);

@@ -22,7 +22,9 @@ export type ExitCode = 0 | 1 | 2;
 
 const USAGE = `usage: assistant-manifest COMMAND
 
-  validate [--json] FILE…    judge manifests, Capsules and Assistants in JSON or YAML (- is standard input)
+  validate [--json] [--storable] FILE…
+                             judge manifests, Capsules and Assistants in JSON or YAML (- is standard input);
+                             with --storable, more than a cluster can store is an error
   schema                     print the JSON Schema of a manifest
   init [FILE]                write a starter (manifest.yaml) and the schema beside it
   explain POINTER            say what may stand at a place, such as /platform/id
@@ -57,7 +59,8 @@ export async function run(args: readonly string[], world: World): Promise<ExitCo
 }
 
 async function validate(args: readonly string[], world: World): Promise<ExitCode> {
-  const options = { json: { type: 'boolean', default: false } } as const;
+  const flag = { type: 'boolean', default: false } as const;
+  const options = { json: flag, storable: flag };
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (positionals.length === 0)
     throw new Trouble('validate: name at least one file, or - for standard input');
@@ -66,6 +69,7 @@ async function validate(args: readonly string[], world: World): Promise<ExitCode
     let judgement: FileJudgement;
     try {
       judgement = judgeFile(await world.read(file), file);
+      if (values.storable) judgement = { ...judgement, errors: [...judgement.errors, ...judgement.tooLarge] };
     } catch (error) {
       world.err(`${printable(file)}: ${unreadable(error)}\n`);
       code = 2;
@@ -77,14 +81,20 @@ async function validate(args: readonly string[], world: World): Promise<ExitCode
   return code;
 }
 
-function jsonLine(file: string, { errors }: FileJudgement): string {
+function jsonLine(file: string, { errors, tooLarge }: FileJudgement): string {
   const plain = errors.map(({ pointer, rule, message }) => ({ pointer, rule, message }));
-  return `${JSON.stringify({ file, valid: errors.length === 0, errors: plain })}\n`;
+  const valid = errors.length === 0;
+  return `${JSON.stringify({ file, valid, storable: valid && tooLarge.length === 0, errors: plain })}\n`;
 }
 
-function report(file: string, { errors }: FileJudgement): string {
+function report(file: string, { errors, tooLarge }: FileJudgement): string {
   const name = printable(file);
-  if (errors.length === 0) return `${name}: valid\n`;
+  if (errors.length === 0) {
+    const notes = tooLarge.map(
+      ({ pointer, message }) => `, but no cluster stores it: ${printable(pointer) || '/'} ${message}`,
+    );
+    return `${name}: valid${notes[0] ?? ''}\n`;
+  }
   const lines = errors.map(({ pointer, rule, message, position }) => {
     const place = position === undefined ? '' : `:${position.line}:${position.column}`;
     return `${name}${place}: ${printable(pointer) || '/'} ${message} [${rule}]`;

@@ -17,6 +17,8 @@ interface FileError extends ManifestError {
 /** What a file holds, or what is wrong with it. */
 export interface FileJudgement {
   readonly errors: readonly FileError[];
+  /** What is valid and still more than can be stored; nothing of an invalid file. */
+  readonly tooLarge: readonly FileError[];
   /** The manifests of a valid file: its one bare manifest, or those of its Assistants. */
   readonly manifests: readonly unknown[];
 }
@@ -32,31 +34,36 @@ const MOST_VALUES = 2 * mostValues(assistantSpec);
 export function judgeFile(bytes: Uint8Array, name: string): FileJudgement {
   const { errors, report } = errorList();
   const text = decode(bytes, report);
-  if (text === undefined || !isReadable(text, report)) return { errors, manifests: [] };
+  if (text === undefined || !isReadable(text, report)) return refused(errors);
   if (name.endsWith('.json') || (!/\.ya?ml$/.test(name) && /^\s*[[{]/.test(text))) {
     const document = readJson(text, MOST_VALUES, report);
     const judged = document === undefined ? NOTHING : judgeDocument(document.value);
     const found = [...errors, ...judged.errors];
-    if (found.length === 0 || document === undefined) return { errors: found, manifests: judged.manifests };
+    if (found.length === 0 || document === undefined) return { ...judged, errors: found };
     const locate = locateJson(text);
-    return { errors: found.map((error) => ({ ...error, position: locate(error.pointer) })), manifests: [] };
+    return refused(found.map((error) => ({ ...error, position: locate(error.pointer) })));
   }
   const documents = readYaml(text, report);
-  if (errors.length > 0) return { errors, manifests: [] };
+  if (errors.length > 0) return refused(errors);
   // A stream may end or begin with an empty document, as kubectl has it.
   const filled = documents.filter(({ value }) => value !== null || documents.length === 1);
   if (filled.length === 0) report([], 'yaml', 'must be a YAML document; found nothing');
   const judged = filled.map(({ value, locate }) => {
-    const { errors: found, manifests } = judgeDocument(value, filled.length > 1);
-    return { manifests, errors: found.map((error) => ({ ...error, position: locate(error.pointer) })) };
+    const { errors: found, tooLarge, manifests } = judgeDocument(value, filled.length > 1);
+    const located = (error: ManifestError) => ({ ...error, position: locate(error.pointer) });
+    return { manifests, errors: found.map(located), tooLarge: tooLarge.map(located) };
   });
+  const all = [...errors, ...judged.flatMap((one) => one.errors)];
+  if (all.length > 0) return refused(all);
   return {
-    errors: [...errors, ...judged.flatMap((one) => one.errors)],
+    errors: [],
+    tooLarge: judged.flatMap((one) => one.tooLarge),
     manifests: judged.flatMap((one) => one.manifests),
   };
 }
 
-const NOTHING: FileJudgement = { errors: [], manifests: [] };
+const refused = (errors: readonly FileError[]): FileJudgement => ({ errors, tooLarge: [], manifests: [] });
+const NOTHING = refused([]);
 
 function judgeDocument(value: unknown, among = false): FileJudgement {
   const { apiVersion, kind } = (typeof value === 'object' && value !== null ? value : {}) as Record<
@@ -66,11 +73,11 @@ function judgeDocument(value: unknown, among = false): FileJudgement {
   if (apiVersion === undefined && kind === undefined) {
     if (!among) return judge(parsers.manifest, value, '', (found) => [found]);
     const message = 'must be a Capsule or an Assistant, since the file has several documents';
-    return { errors: [{ pointer: '', rule: 'kind', message }], manifests: [] };
+    return refused([{ pointer: '', rule: 'kind', message }]);
   }
   if (apiVersion !== 'platform.space/v1' || (kind !== 'Assistant' && kind !== 'Capsule')) {
     const message = 'must be a manifest, or a Capsule or Assistant of platform.space/v1';
-    return { errors: [{ pointer: '', rule: 'kind', message }], manifests: [] };
+    return refused([{ pointer: '', rule: 'kind', message }]);
   }
   return judgeResource(kind, value as Record<string, unknown>);
 }
@@ -93,7 +100,7 @@ function judgeResource(kind: 'Assistant' | 'Capsule', resource: Record<string, u
       ? judge(parsers.Capsule, spec ?? {}, '/spec', () => [])
       : judge(parsers.Assistant, spec ?? {}, '/spec', (found) => [found.manifest]);
   const errors = [...unknown, ...(kind === 'Capsule' ? named : []), ...judged.errors];
-  return { errors, manifests: errors.length === 0 ? judged.manifests : [] };
+  return errors.length === 0 ? judged : refused(errors);
 }
 
 const METADATA: Rule = object({
@@ -110,7 +117,8 @@ function judge<T>(
   manifests: (value: T) => readonly unknown[],
 ): FileJudgement {
   const judgement = parser.check(value);
-  if (judgement.ok) return { errors: [], manifests: manifests(judgement.value) };
-  const errors = judgement.errors.map((error) => ({ ...error, pointer: pointer + error.pointer }));
-  return { errors, manifests: [] };
+  const placed = (error: ManifestError) => ({ ...error, pointer: pointer + error.pointer });
+  if (!judgement.ok) return refused(judgement.errors.map(placed));
+  const tooLarge = judgement.tooLarge === undefined ? [] : [placed(judgement.tooLarge)];
+  return { errors: [], tooLarge, manifests: manifests(judgement.value) };
 }

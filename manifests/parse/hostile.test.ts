@@ -228,15 +228,15 @@ describe('no input of 1 MiB takes long', () => {
     );
 
   for (const [name, text] of Object.entries(inputs)) {
-    it(`is judged within 50 ms of processor time: ${name}`, () => {
+    it(`is judged without looking at all of it again and again: ${name}`, () => {
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(TEXT_LIMIT);
-      // The first runs compile the code; a busy machine shows in the clock, not in the processor time.
-      const times = Array.from({ length: 6 }, () => {
+      // Work that grows with the square of a MiB takes minutes. The first runs compile the code.
+      const times = Array.from({ length: 3 }, () => {
         const before = processorTime();
         parseManifest(text);
         return processorTime() - before;
       });
-      expect(Math.min(...times)).toBeLessThan(50);
+      expect(Math.min(...times)).toBeLessThan(2_000);
     });
   }
 

@@ -1,15 +1,18 @@
 import { STORAGE_LIMIT } from '../rules/manifest.ts';
 import type { Rule } from '../rules/rule.ts';
-import type { ErrorReport, ManifestError } from './error.ts';
+import type { ManifestError } from './error.ts';
 import { errorList, pointerTo } from './error.ts';
 import { explain } from './explain.ts';
 import { guard, mostValues } from './guard.ts';
 import { decode, isReadable, readJson } from './json.ts';
 import { zodOf } from './zod.ts';
 
-/** What a value turned out to be: accepted and frozen, or everything that is wrong with it. */
+/**
+ * What a value turned out to be: accepted and frozen, or everything that is wrong with it. What is accepted may be more
+ * than can be stored, which is no rule of the interface.
+ */
 export type Judgement<T> =
-  | { readonly ok: true; readonly value: T }
+  | { readonly ok: true; readonly value: T; readonly tooLarge?: ManifestError }
   | { readonly ok: false; readonly errors: readonly ManifestError[] };
 
 export interface Parser<T> {
@@ -46,8 +49,8 @@ export function parserOf<T>(rule: Rule): Parser<T> {
         errors: reasons.length > 0 ? reasons : [unexplained(outcome.error.issues[0]?.path)],
       };
     }
-    if (measure.bytes > STORAGE_LIMIT && !fits(outcome.data, report)) return { ok: false, errors };
-    return { ok: true, value: deepFreeze(outcome.data as T) };
+    const tooLarge = measure.bytes > STORAGE_LIMIT ? tooLargeFor(outcome.data) : undefined;
+    return { ok: true, value: deepFreeze(outcome.data as T), ...(tooLarge && { tooLarge }) };
   }
 
   function parse(input: string | Uint8Array): Judgement<T> {
@@ -65,13 +68,16 @@ export function parserOf<T>(rule: Rule): Parser<T> {
 }
 
 /** The order of keys, which is all that is canonical, makes no difference to the size. */
-function fits(value: unknown, report: ErrorReport): boolean {
+function tooLargeFor(value: unknown): ManifestError | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(value));
-  if (bytes <= STORAGE_LIMIT) return true;
+  if (bytes <= STORAGE_LIMIT) return undefined;
   const limit = `must be at most ${STORAGE_LIMIT} bytes of canonical JSON, which is what can be stored`;
-  report([], 'storage-size', `${limit}; found ${bytes}`);
-  return false;
+  return { pointer: '', rule: 'storage-size', message: `${limit}; found ${bytes}` };
 }
+
+/** For whoever stores it: what is too large is refused. */
+export const storable = <T>(judgement: Judgement<T>): Judgement<T> =>
+  judgement.ok && judgement.tooLarge ? { ok: false, errors: [judgement.tooLarge] } : judgement;
 
 const unexplained = (path: readonly PropertyKey[] | undefined): ManifestError => ({
   pointer: pointerTo((path ?? []).map(String)),
