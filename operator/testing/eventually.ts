@@ -8,7 +8,7 @@ export interface EventuallyOptions {
 /** Asks until the answer is truthy and gives it back; an error counts as not yet, and is told at the end. */
 export async function eventually<T>(
   ask: () => T | Promise<T>,
-  { what, within = 120_000 }: EventuallyOptions,
+  { what, within = 240_000 }: EventuallyOptions,
 ): Promise<NonNullable<Exclude<T, false>>> {
   const until = performance.now() + within;
   let last: unknown;
