@@ -21,6 +21,7 @@ export {
   type VerificationCheck,
 } from './errors.ts';
 export { gatheredOutput } from './gathered-output.ts';
+export { hearNoMore } from './hear-no-more.ts';
 export { closeAll, type Held, hold, watched } from './held.ts';
 export { type JsonLimits, parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';

@@ -204,3 +204,25 @@ describe('a listener', () => {
     }
   });
 });
+
+describe.each(['plain', 'TLS'] as const)('requests that wait for no answer, in %s', (how) => {
+  it('end their connection, and of a thousand in one segment two are looked at', async () => {
+    const port = await serving(how === 'TLS' ? { tls: material } : {});
+    let heads = 0;
+    listener?.server.on('request', () => {
+      heads += 1;
+    });
+    const at = { port, host: '127.0.0.1' };
+    const socket = how === 'TLS' ? connectTls({ ...at, rejectUnauthorized: false }) : connect(at);
+    sockets.add(socket.on('error', () => undefined).resume());
+    const ended = closed(socket);
+    socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(500));
+    await ended;
+    expect(heads).toBe(2);
+    // The parser goes back to those that are used again.
+    if (how === 'plain')
+      expect(await said(opened(port), 'GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')).toMatch(
+        /^HTTP\/1\.1 200 [\s\S]*served$/,
+      );
+  });
+});

@@ -11,6 +11,7 @@ import type { Duplex } from 'node:stream';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import type { Edge } from './edge.ts';
 import { type ErrorCode, errorBody, STATUS } from './errors.ts';
+import { hearNoMore } from './hear-no-more.ts';
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 import { announcesBody, headProblem } from './request-head.ts';
@@ -121,7 +122,11 @@ function oneAtATime(listener: RequestListener): RequestListener {
   const busy = new WeakSet<Socket>();
   return (request, response) => {
     const { socket } = request;
-    if (busy.has(socket)) return void socket.destroy();
+    if (busy.has(socket)) {
+      hearNoMore(socket);
+      socket.destroy();
+      return;
+    }
     busy.add(socket);
     response.once('close', () => socket.destroyed || busy.delete(socket));
     listener(request, response);

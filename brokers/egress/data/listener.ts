@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Logger, traceIdOf } from '@space/broker-kit';
+import { hearNoMore, type Logger, traceIdOf } from '@space/broker-kit';
 import { Problem, type ProblemCode } from '../core/problem.ts';
 import { answerRaw } from './answers.ts';
 import { ArrivingRequest } from './arriving-request.ts';
@@ -100,14 +100,6 @@ export async function listenForCallers(options: {
       });
     },
   };
-}
-
-/**
- * Node parses the rest of a segment though its socket is destroyed, and makes a response and an event of every few bytes.
- * There is no stopping it; this leaves out what comes after the parser, by properties that Node does not tell of.
- */
-function hearNoMore(socket: Socket & { readonly parser?: { onIncoming: unknown } | null }): void {
-  if (socket.parser) socket.parser.onIncoming = () => 0;
 }
 
 const PARSER_CODES: Readonly<Record<string, ProblemCode>> = {
