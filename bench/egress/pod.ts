@@ -24,7 +24,9 @@ const UNLIMITED = '1000000';
 
 export async function startPod(stage: Stage, upstream: number): Promise<Pod> {
   const pod = await startGatewayPod(stage, upstream, {
-    CALLER_CONNECTIONS: UNLIMITED,
+    // A share is less than all that there are.
+    CALLER_CONNECTIONS: '2048',
+    CAPSULE_CONNECTIONS: '2048',
     CALLER_TUNNELS: UNLIMITED,
     CALLER_PER_SECOND: UNLIMITED,
     CALLER_BURST: UNLIMITED,

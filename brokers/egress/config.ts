@@ -127,6 +127,10 @@ const schema = z
   })
   .refine(isTlsPair, NO_TLS_PAIR)
   .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
+  .refine((config) => config.CALLER_CONNECTIONS <= config.ALL_CONNECTIONS, {
+    path: ['CALLER_CONNECTIONS'],
+    message: 'CALLER_CONNECTIONS is at most ALL_CONNECTIONS',
+  })
   .refine(isShared('CONNECTIONS'), notShared('CONNECTIONS'))
   .refine(isShared('TUNNELS'), notShared('TUNNELS'))
   .refine(isShared('REQUESTS'), notShared('REQUESTS'))

@@ -220,6 +220,7 @@ describe('the chart', () => {
     const greedy = await template('home', '--set', 'egress.limits.capsule.tunnels=1025');
     expect(greedy.stderr).toContain('egress.limits.capsule.tunnels is more than half');
     expect(() => readConfig({ ...environment, CAPSULE_TUNNELS: '1025' })).toThrow('CAPSULE_TUNNELS');
+    expect(() => readConfig({ ...environment, CALLER_CONNECTIONS: '4097' })).toThrow('CALLER_CONNECTIONS');
   });
 
   it('asks often whether the gateway may serve, as it waits for the operator, and longer than a refusal is held back', () => {
