@@ -9,7 +9,7 @@ import { manifest } from './rules/manifest.ts';
 import { type ApiServerJudge, NAMESPACE, startJudge } from './testing/api-server.ts';
 import { accepted } from './testing/arbitrary.ts';
 import { edited, type Mutant, mutants } from './testing/mutation.ts';
-import { sampleManifest } from './testing/samples.ts';
+import { largestManifest, sampleManifest } from './testing/samples.ts';
 import { SENTENCES } from './testing/sentences.ts';
 
 /** Another seed each day: a run can be repeated, and the runs of a year see other manifests. */
@@ -143,14 +143,7 @@ describe('the API server', () => {
   });
 
   it('takes a manifest of 1,000,000 bytes, the most that we take', async () => {
-    const largest = sampleManifest({
-      inputs: 8,
-      routes: 256,
-      selectors: 8,
-      values: 16,
-      valueLength: 24,
-      genesis: 1,
-    });
+    const largest = largestManifest();
     const room = 1_000_000 - Buffer.byteLength(JSON.stringify(largest));
     const filled = { ...largest, platform: { ...largest.platform, genesis: 'x'.repeat(room + 1) } };
     expect(checkManifest(filled).ok).toBe(true);

@@ -13,7 +13,7 @@ export interface Refused {
  * What a person should know of a write that was refused, or undefined when the failure is of another kind. What a
  * namespace that is being deleted refuses is no news: its own condition says so.
  */
-export function refusalOf(error: unknown): Refused | undefined {
+function refusalOf(error: unknown): Refused | undefined {
   if (!(error instanceof WriteRefusedError) || error.said.includes('because it is being terminated'))
     return undefined;
   const finding = no(
@@ -28,6 +28,20 @@ export function asRefused(error: unknown): Refused {
   const refused = refusalOf(error);
   if (!refused) throw error;
   return refused;
+}
+
+/** For a deletion: what was refused is told before it is thrown on. */
+export async function tellingRefusal<T>(
+  tell: (finding: Finding) => Promise<void>,
+  act: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    const refused = refusalOf(error);
+    if (refused) await tell(refused.finding);
+    throw error;
+  }
 }
 
 /** Somebody else's words, as one short line without anything that a terminal would obey. */

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { sampleManifest } from '../testing/samples.ts';
+import { largestManifest, sampleManifest } from '../testing/samples.ts';
 import { run } from './run.ts';
 
 const EXAMPLES = resolve(import.meta.dirname, '../examples');
@@ -66,14 +66,7 @@ describe('validate', () => {
 
   it('takes what the interface allows and says what no cluster stores, which --storable refuses', async () => {
     const document = JSON.parse(text);
-    const largest = sampleManifest({
-      inputs: 8,
-      routes: 256,
-      selectors: 8,
-      values: 16,
-      valueLength: 24,
-      genesis: 1,
-    });
+    const largest = largestManifest();
     const room = 1_000_000 - JSON.stringify(largest).length;
     const genesis = 'x'.repeat(room + 2);
     const files = {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { canonicalJson, checkManifest, manifestDigest, parseManifest, STORAGE_LIMIT } from '../index.ts';
 import { manifest } from '../rules/manifest.ts';
 import { accepted } from '../testing/arbitrary.ts';
-import { sampleManifest } from '../testing/samples.ts';
+import { largestManifest, sampleManifest } from '../testing/samples.ts';
 import { TEXT_LIMIT } from './json.ts';
 
 const valid = JSON.stringify(sampleManifest({ inputs: 1, routes: 1 }));
@@ -96,14 +96,7 @@ describe('keys that readers of JSON take differently', () => {
 
 describe('sizes', () => {
   const ofSize = (size: number) => {
-    const largest = sampleManifest({
-      inputs: 8,
-      routes: 256,
-      selectors: 8,
-      values: 16,
-      valueLength: 24,
-      genesis: 1,
-    });
+    const largest = largestManifest();
     const room = size - Buffer.byteLength(JSON.stringify(largest)) + 1;
     return { ...largest, platform: { ...largest.platform, genesis: 'x'.repeat(room) } };
   };
@@ -171,14 +164,7 @@ describe('no input of 1 MiB takes long', () => {
     return JSON.stringify(value).replace('"@@"', () => text);
   };
   const string = (piece: string, head = '') => fill(piece, (inner) => `"${head}${inner}"`);
-  const largest = sampleManifest({
-    inputs: 8,
-    routes: 256,
-    selectors: 8,
-    values: 16,
-    valueLength: 24,
-    genesis: 1,
-  });
+  const largest = largestManifest();
   const inputs: Record<string, string> = {
     'the largest manifest': JSON.stringify(largest),
     'the largest manifest, all wrong': JSON.stringify(largest).replaceAll('"v', '"!'),

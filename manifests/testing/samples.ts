@@ -55,3 +55,7 @@ export function sampleManifest(size: Size = {}): Manifest {
     stored_inputs: Object.fromEntries(times(inputs, (index) => [`bank-${index}`, input(index)])),
   };
 }
+
+/** As much of everything as there may be, but for the genesis. */
+export const largestManifest = (): Manifest =>
+  sampleManifest({ inputs: 8, routes: 256, selectors: 8, values: 16, valueLength: 24, genesis: 1 });

@@ -25,7 +25,7 @@ import {
   workloadObjectsSecretName,
   workloadSecretName,
 } from '../names.ts';
-import { refusalOf } from '../refusals.ts';
+import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
@@ -53,13 +53,7 @@ export async function finalizeAssistant(
       { Finalized: finding, ...lastFindings(assistant) },
       signal,
     );
-  try {
-    return await takeAway(context, assistant, wait, signal);
-  } catch (error) {
-    const refused = refusalOf(error);
-    if (refused) await wait(refused.finding);
-    throw error;
-  }
+  return tellingRefusal(wait, () => takeAway(context, assistant, wait, signal));
 }
 
 async function takeAway(

@@ -2,7 +2,7 @@ import { type Finding, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, SECRET } from '../kinds.ts';
 import { CAPSULE_FINALIZER, capsuleNamespace, LABEL } from '../names.ts';
-import { refusalOf } from '../refusals.ts';
+import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { together } from '../runtime/together.ts';
@@ -24,13 +24,7 @@ export async function finalizeCapsule(
   const name = capsuleNamespace(context.names.space, capsule.metadata.name);
   const wait = (finding: Finding) =>
     reportCapsule(context, capsule, name, { Finalized: finding, ...lastFindings(capsule) }, signal);
-  try {
-    return await takeAway(context, capsule, name, wait, signal);
-  } catch (error) {
-    const refused = refusalOf(error);
-    if (refused) await wait(refused.finding);
-    throw error;
-  }
+  return tellingRefusal(wait, () => takeAway(context, capsule, name, wait, signal));
 }
 
 async function takeAway(

@@ -9,7 +9,7 @@ export interface ScrubberLimits {
   readonly bytes: number;
   /** Of one Capsule. */
   readonly capsuleBytes: number;
-  /** Of tables that one Capsule may have made at once, and then each second. A MiB takes some 50 ms. */
+  /** Of tables that one Capsule may have made at once, and then each second. A MiB takes 50 to 90 ms. */
   readonly burstBytes: number;
   readonly bytesPerSecond: number;
   /** How long tables are kept that nobody uses: they know a value, if not in clear. */

@@ -79,13 +79,13 @@ s3: { service: s3, names: [] }
 {{- end }}
 {{- end }}
 
-{{/* One's own authority signs all of one's certificates, or the chart's signs all of its. */}}
+{{/* One's own authority signs all of one's certificates, or the Space's signs all of its. */}}
 {{- define "space.tls.validate" -}}
 {{- if .Values.tls.enabled }}
 {{- range $key, $_ := include "space.tls.services" . | fromYaml }}
 {{- $given := get $.Values.tls.existingSecrets $key }}
 {{- if and $.Values.tls.existingCA (not $given) }}
-{{- fail (printf "tls.existingCA is set, so the chart signs nothing: name a Secret in tls.existingSecrets.%s" $key) }}
+{{- fail (printf "tls.existingCA is set, so nothing is signed: name a Secret in tls.existingSecrets.%s" $key) }}
 {{- else if and $given (not $.Values.tls.existingCA) }}
 {{- fail (printf "tls.existingSecrets.%s is set: name the ConfigMap of the authority that signed it in tls.existingCA" $key) }}
 {{- end }}
