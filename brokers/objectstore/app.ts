@@ -1,13 +1,12 @@
 import { digestOf, Secret } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
-import { authorisedCapsule } from '@space/broker-kit/principals';
 import type { Context } from './context.ts';
 import type { CONTRACT } from './contract.ts';
 import { credentialHandlers } from './credentials/operations.ts';
 import { usageOf } from './data/quota/usage.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
-import { readStore } from './principals/rows.ts';
+import { storeOf } from './principals/rows.ts';
 
 /** The contract's operations: from wire to work and back. */
 export function handlers(context: Context): Handlers<typeof CONTRACT> {
@@ -34,8 +33,8 @@ export function handlers(context: Context): Handlers<typeof CONTRACT> {
     }),
     'capsule.usage': (call, { capsule_id }) =>
       context.connections.transaction(async (session) => {
-        await authorisedCapsule(session, call, capsule_id, 'apps');
-        const { place, quotaBytes } = await readStore(session, capsule_id);
+        const { place } = await context.capsules.authorise(session, call, capsule_id, 'apps');
+        const { quotaBytes } = await storeOf(session, capsule_id);
         return usageOf(session, place, quotaBytes ?? context.defaultQuotaBytes);
       }),
   });

@@ -19,7 +19,6 @@ import {
   watchTls,
 } from '@space/broker-kit';
 import { createAuthorities, createControlApp } from '@space/broker-kit/control';
-import { findPrincipal } from '@space/broker-kit/principals';
 import { handlers } from './app.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
@@ -92,7 +91,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       authorities: createAuthorities({
         audience: 'osp',
         provisioners: provisioners.current,
-        findPrincipal: (digest) => findPrincipal(connections.lookup, digest),
+        findPrincipal: context.capsules.find,
       }),
       limits: {
         caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
@@ -119,10 +118,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       evidence: {
         bindings: context.bindings,
         epochs: context.epochs,
-        onForged: (capsule, app) => {
-          context.metrics.custodyAlarms.inc({ alarm: 'forged_principal' });
-          log.error({ capsule, app }, 'a principal that this broker did not register');
-        },
+        onForged: context.onForged,
       },
       presignedSeconds: config.PRESIGNED_URL_SECONDS,
       entryBytes: config.QUOTA_ENTRY_BYTES,

@@ -4,7 +4,9 @@ import { acceptCommand, custodyStates, discardCommand } from './custody/commands
 import { exchangeAll } from './principals/exchange.ts';
 
 export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
-  ...principalCommands<Context>('osp'),
+  ...principalCommands<Context>('osp', ({ capsules }, session, capsule, principal) =>
+    capsules.bind(session, capsule, principal),
+  ),
   custody: {
     usage: 'custody',
     about: 'how registry and bucket agree about the credential sets of each Capsule, one JSON object a line',

@@ -3,6 +3,7 @@ import type { Connections } from '@space/broker-kit/postgres';
 import type { Verify } from './credentials/verify.ts';
 import type { Custody } from './custody/custody.ts';
 import type { BrokerMetrics } from './metrics.ts';
+import type { CapsuleAuthority } from './principals/authority.ts';
 import type { Bindings } from './principals/bindings.ts';
 import type { Epochs } from './principals/epochs.ts';
 import type { PlaceNames } from './principals/names.ts';
@@ -13,6 +14,9 @@ export interface Context {
   readonly space: string;
   readonly places: PlaceNames;
   readonly bindings: Bindings;
+  readonly capsules: CapsuleAuthority;
+  /** Of a row of principals that this broker did not write. */
+  readonly onForged: (capsule: string, app?: string) => void;
   readonly epochs: Epochs;
   /** Deletes every object and unfinished upload whose key begins with the place; may be run again at any time. */
   readonly sweep: (place: string, stopping?: AbortSignal) => Promise<void>;

@@ -11,11 +11,13 @@ import { abortUnder } from './data/forgotten.ts';
 import { createShares } from './data/shares.ts';
 import { openGrants } from './grants/open.ts';
 import { createBrokerMetrics } from './metrics.ts';
-import { bindUnbound, createBindings } from './principals/bindings.ts';
+import { createCapsuleAuthority } from './principals/authority.ts';
+import { createBindings } from './principals/bindings.ts';
 import { createEpochs } from './principals/epochs.ts';
 import { leasesLapse } from './principals/lease.ts';
 import { placeNames } from './principals/names.ts';
 import { createSweep } from './principals/sweep.ts';
+import { bindUnbound } from './principals/unbound.ts';
 import { migrate } from './registry/migrations.ts';
 import { openManagedStore } from './upstream/managed.ts';
 
@@ -65,8 +67,12 @@ export async function openContext(
     space: config.SPACE_NAME,
     log,
     onRollback: () => metrics.custodyAlarms.inc({ alarm: 'registry_rollback' }),
-    bindAll: () => bindUnbound(connections, bindings, places, log),
+    bindAll: (bound) => bindUnbound({ connections, bindings, places, log }, bound),
   });
+  const onForged = (capsule: string, app?: string) => {
+    metrics.custodyAlarms.inc({ alarm: 'forged_principal' });
+    log.error({ capsule, app }, 'a principal that this broker did not register');
+  };
   const reach = await openReach(config);
   const aMinute = config.BYOK_VERIFICATIONS_PER_MINUTE;
   const context: Context = {
@@ -74,6 +80,8 @@ export async function openContext(
     space: config.SPACE_NAME,
     places,
     bindings,
+    capsules: createCapsuleAuthority({ lookup: connections.lookup, bindings, places, onForged }),
+    onForged,
     epochs,
     sweep: createSweep({
       s3: managed.upkeep,

@@ -4,10 +4,10 @@ import pino from 'pino';
 import { ServiceError } from '../errors.ts';
 import { closeAll, type Held } from '../held.ts';
 import { createLogger, type Logger } from '../log.ts';
-import type { Connections } from '../postgres/index.ts';
+import type { Connections, Session } from '../postgres/index.ts';
 import { exchangePrincipal } from '../principals/index.ts';
 import { Secret } from '../secret.ts';
-import { type Audience, digestOf, isToken, newToken } from '../tokens.ts';
+import { type Audience, digestOf, isToken, newToken, type TokenDigest } from '../tokens.ts';
 
 /** What an administrator may do in the broker's container; no route leads here. */
 export interface Command<Context> {
@@ -34,18 +34,29 @@ export function onlyCapsule(args: readonly string[]): string {
 /** For a Capsule's principal that was lost. */
 export function principalCommands<Context extends { readonly connections: Connections }>(
   audience: Audience,
+  /** In the same transaction, with the Capsule locked: what the service keeps about a principal beside its digest. */
+  also: (
+    context: Context,
+    session: Session,
+    capsule: string,
+    principal: TokenDigest,
+  ) => Promise<void> = async () => undefined,
 ): Readonly<Record<'replace-principal' | 'new-principal', Command<Context>>> {
   return {
     'replace-principal': {
       usage: 'replace-principal CAPSULE < TOKEN',
       about: 'a new principal, read from standard input, for one that was lost; the old one is retired',
-      run: async ({ connections }, traceId, args, input) => {
+      run: async (context, traceId, args, input) => {
         const capsule = onlyCapsule(args);
         const token = (await input()).trim();
         if (!isToken(token, audience))
           throw new UsageError(`standard input must hold one token spc_${audience}_<43 characters>`);
         const principal = digestOf(new Secret(token));
-        return connections.transaction((session) => exchangePrincipal(session, traceId, capsule, principal));
+        return context.connections.transaction(async (session) => {
+          const exchanged = await exchangePrincipal(session, traceId, capsule, principal);
+          await also(context, session, capsule, principal);
+          return exchanged;
+        });
       },
     },
     'new-principal': {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { ServiceError } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
 import type { Connections, Session } from '@space/broker-kit/postgres';
-import { about, audit, authorisedCapsule, type Call } from '@space/broker-kit/principals';
+import { about, audit, type Call } from '@space/broker-kit/principals';
 import {
   type Candidate,
   clear,
@@ -19,6 +19,7 @@ import { discard } from '../custody/discard.ts';
 import type { Inventory, SealedSet } from '../custody/inventory.ts';
 import { findAnswer, keepAnswer, type RequestKey } from '../custody/requests.ts';
 import { readTombstone } from '../custody/rows.ts';
+import type { CapsuleAuthority } from '../principals/authority.ts';
 import type { CREDENTIAL_CONTRACT, CredentialRecord } from './contract.ts';
 import { type Fields, MAX_SETS } from './form.ts';
 import { createTrials } from './trials.ts';
@@ -27,6 +28,7 @@ import type { Verify } from './verify.ts';
 export interface CredentialOptions {
   readonly custody: Custody;
   readonly connections: Pick<Connections, 'transaction'>;
+  readonly capsules: Pick<CapsuleAuthority, 'authorise'>;
   readonly verify: Verify;
   readonly verifications: { readonly perSecond: number; readonly burst: number };
   readonly now?: () => Date;
@@ -48,11 +50,11 @@ interface Submission {
 
 /** The five operations: verification first, then compare-and-swap. */
 export function credentialHandlers(options: CredentialOptions): Handlers<typeof CREDENTIAL_CONTRACT> {
-  const { custody, connections, now = () => new Date(), random = randomBytes } = options;
+  const { custody, connections, capsules, now = () => new Date(), random = randomBytes } = options;
   const trial = createTrials(options.verify, options.verifications);
 
   const lifeOf = (call: Call, capsule: string) => async (session: Session) =>
-    (await authorisedCapsule(session, call, capsule, 'apps')).life;
+    (await capsules.authorise(session, call, capsule, 'apps')).life;
 
   /** In the transaction that writes: the principal may have been retired since, and what is done is noted. */
   const beside =
@@ -64,7 +66,7 @@ export function credentialHandlers(options: CredentialOptions): Handlers<typeof 
       more?: (session: Session) => Promise<void>,
     ) =>
     async (session: Session) => {
-      await authorisedCapsule(session, call, capsule, 'apps');
+      await capsules.authorise(session, call, capsule, 'apps');
       await audit(session, { ...about(call, operation, 'capsule'), capsule, outcome });
       await more?.(session);
     };

@@ -41,7 +41,7 @@ interface TenantRow {
 
 /** What is asked of a row before anybody is let in by it. */
 export interface Evidence {
-  readonly bindings: Pick<Bindings, 'holds'>;
+  readonly bindings: Pick<Bindings, 'workload'>;
   /** Throws when the registry was set back. */
   readonly epochs: Pick<Epochs, 'expect'>;
   /** Of a row that this broker did not write. */
@@ -96,7 +96,7 @@ export function createTenants(
     for (const row of rows) {
       await epochs.expect(row.epoch);
       const { capsule, app, life, generation, place: within, data: place, digest: principal, mac } = row;
-      if (bindings.holds({ capsule, app, life, generation, within, place, principal }, mac))
+      if (bindings.workload.holds({ capsule, app, life, generation, within, place, principal }, mac))
         found.set(handleOf(principal), tenantOf(row, defaultQuota));
       else onForged(capsule, app);
     }

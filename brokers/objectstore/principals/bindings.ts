@@ -1,10 +1,16 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import { type Logger, lengthPrefixed, type Secret, type TokenDigest } from '@space/broker-kit';
-import type { Connections } from '@space/broker-kit/postgres';
-import type { PlaceNames } from './names.ts';
+import { lengthPrefixed, type Secret, type TokenDigest } from '@space/broker-kit';
+
+/** Whose principal has authority over which place. */
+export interface CapsuleBinding {
+  readonly capsule: string;
+  readonly life: number;
+  readonly place: string;
+  readonly principal: TokenDigest | Buffer;
+}
 
 /** Whose principal leads to which place. */
-interface Binding {
+export interface WorkloadBinding {
   readonly capsule: string;
   readonly app: string;
   readonly life: number;
@@ -15,63 +21,49 @@ interface Binding {
   readonly principal: TokenDigest | Buffer;
 }
 
+interface Binding<Bound> {
+  mac(bound: Bound): Buffer;
+  holds(bound: Bound, mac: Buffer | null): boolean;
+}
+
 /**
- * Says by a MAC in each workload's row that this Space gave the place to the principal: who can write to the registry
- * can give nobody another's files by an edit. The key is derived from the one that places are named by.
+ * Says by a MAC in each row that this Space gave the place to the principal: who can write to the registry can act as no
+ * Capsule and gives nobody another's files by an edit. Each kind has a key, derived from the one that places are named by.
  */
 export interface Bindings {
-  mac(binding: Binding): Buffer;
-  holds(binding: Binding, mac: Buffer | null): boolean;
+  readonly capsule: Binding<CapsuleBinding>;
+  readonly workload: Binding<WorkloadBinding>;
 }
 
 export function createBindings(secret: Secret<Buffer>, space: string): Bindings {
-  const key = Buffer.from(hkdfSync('sha256', secret.reveal(), '', 'space-object-binding/v1', 32));
-  const mac = ({ capsule, app, life, generation, within, place, principal }: Binding): Buffer =>
-    createHmac('sha256', key)
-      .update(lengthPrefixed([space, capsule, app, String(life), String(generation), within, place]))
-      .update(principal)
-      .digest();
-  return {
-    mac,
-    holds: (binding, found) => found !== null && found.length === 32 && timingSafeEqual(found, mac(binding)),
+  const binding = <Bound extends { readonly principal: TokenDigest | Buffer }>(
+    label: string,
+    partsOf: (bound: Bound) => string[],
+  ): Binding<Bound> => {
+    const key = Buffer.from(hkdfSync('sha256', secret.reveal(), '', label, 32));
+    const mac = (bound: Bound) =>
+      createHmac('sha256', key)
+        .update(lengthPrefixed([space, ...partsOf(bound)]))
+        .update(bound.principal)
+        .digest();
+    return {
+      mac,
+      holds: (bound, found) => found !== null && found.length === 32 && timingSafeEqual(found, mac(bound)),
+    };
   };
-}
-
-interface UnboundRow {
-  readonly capsule: string;
-  readonly app: string;
-  readonly life: number;
-  readonly generation: number;
-  readonly within: string;
-  readonly place: string;
-  readonly principal: Buffer;
-}
-
-/** Rows of a version that bound none. A place that the names do not give is left as it is, and so closed. */
-export function bindUnbound(
-  connections: Pick<Connections, 'transaction'>,
-  bindings: Bindings,
-  places: PlaceNames,
-  log: Logger,
-): Promise<void> {
-  return connections.transaction(async (session) => {
-    const rows = await session.run<UnboundRow & { [column: string]: unknown }>(
-      'find unbound workloads',
-      `SELECT w.capsule_id AS capsule, w.app_id AS app, w.life, w.generation, s.place AS within, w.place, w.principal
-       FROM broker.workload w JOIN broker.store s ON s.capsule_id = w.capsule_id AND s.life = w.life
-       WHERE w.state = 'ready' AND w.mac IS NULL FOR UPDATE OF w`,
-    );
-    for (const row of rows) {
-      const { capsule, app, life, generation, within, place } = row;
-      const named =
-        places.capsule(capsule, life) === within && places.workload(within, app, generation) === place;
-      if (!named) log.error({ capsule, app }, 'a workload whose place the names do not give');
-      else
-        await session.run(
-          'bind workload',
-          'UPDATE broker.workload SET mac = $3 WHERE capsule_id = $1 AND app_id = $2',
-          [capsule, app, bindings.mac(row)],
-        );
-    }
-  });
+  return {
+    capsule: binding('space-object-capsule-binding/v1', ({ capsule, life, place }) => [
+      capsule,
+      String(life),
+      place,
+    ]),
+    workload: binding('space-object-binding/v1', ({ capsule, app, life, generation, within, place }) => [
+      capsule,
+      app,
+      String(life),
+      String(generation),
+      within,
+      place,
+    ]),
+  };
 }

@@ -2,7 +2,6 @@ import { ServiceError } from '@space/broker-kit';
 import {
   about,
   audit,
-  authorisedCapsule,
   type Call,
   finalizeCapsule as finalize,
   moveCapsule,
@@ -19,7 +18,6 @@ import {
   markCapsuleDropping,
   markDropped,
   markDropping,
-  placeOf,
   type Workload,
 } from './rows.ts';
 
@@ -31,7 +29,7 @@ export async function dropWorkload(
 ): Promise<{ readonly alreadyAbsent: boolean }> {
   const entry = { ...about(call, 'capsule.app.drop', 'capsule'), ...workload };
   const { place, alreadyAbsent } = await context.connections.transaction(async (session) => {
-    const { life } = await authorisedCapsule(session, call, workload.capsule, 'apps');
+    const { life } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
     const row = await lockWorkload(session, workload);
     const decision = decideDrop(row, life);
     if (row === undefined || decision === 'never created')
@@ -73,13 +71,13 @@ export async function finishDrop(
 export async function dropCapsule(context: Context, call: Call, capsule: string): Promise<string[]> {
   const entry = { ...about(call, 'capsule.drop', 'capsule'), capsule };
   const { life, place } = await context.connections.transaction(async (session) => {
-    const { state, life } = await authorisedCapsule(session, call, capsule, 'drop');
+    const { state, life, place } = await context.capsules.authorise(session, call, capsule, 'drop');
     if (state === 'active') {
-      await markCapsuleDropping(session, capsule);
+      await markCapsuleDropping(session, capsule, place);
       await moveCapsule(session, capsule, 'active', 'dropping');
     }
     await audit(session, { ...entry, outcome: state === 'active' ? 'cut' : 'resume' });
-    return { life, place: await placeOf(session, capsule) };
+    return { life, place };
   });
   context.failpoint('capsule-drop:after-cut');
   await context.epochs.anchor();

@@ -9,8 +9,8 @@ import { BUCKET, type Client, client, type TestBroker } from '../testing/broker.
 import { spawnBroker } from '../testing/process.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
 import { openManagedStore } from '../upstream/managed.ts';
-import { bindUnbound } from './bindings.ts';
-import { createEpochs } from './epochs.ts';
+import { type Bound, createEpochs } from './epochs.ts';
+import { bindUnbound } from './unbound.ts';
 
 /** What somebody does to the rows of principals: an edit, or a registry that is set back. */
 
@@ -95,7 +95,7 @@ describe('a row that somebody edited', () => {
     const { connections, bindings, places } = stage.broker.context;
     const { s3, close } = await openManagedStore(readConfig(stage.mounts.environment), silent);
     let now = 0;
-    const bindAll = () => bindUnbound(connections, bindings, places, silent);
+    const bindAll = (bound: Bound) => bindUnbound({ connections, bindings, places, log: silent }, bound);
     const epochs = createEpochs({
       ...{ connections, s3, space: 'test', log: silent, bindAll },
       onRollback: () => undefined,
@@ -151,10 +151,8 @@ describe('a registry that was set back', () => {
     }
     // As the runbook says: another principal for the Capsule, then for its Assistants; the old ones never again.
     const principal = newToken('osp').reveal();
-    await stage.registry('UPDATE broker.capsule SET principal = sha256($1) WHERE capsule_id = $2', [
-      Buffer.from(principal),
-      'home',
-    ]);
+    const replace = COMMANDS['replace-principal'];
+    await replace?.run(fresh.context, 'b'.repeat(32), ['home'], async () => principal);
     const again = client(fresh.url, principal);
     expect((await again.create('home', 'other', other)).json.error.code).toBe('conflict');
     const next = newToken('osw').reveal();
@@ -203,6 +201,24 @@ it('while the bucket is away no principal ends: the caller is told to ask again,
   expect((await home.create('home', 'app', next)).json).toMatchObject({ created: false });
   expect(await code(token)).toBe('forbidden');
   expect(await code(next)).toBe('not_found');
+});
+
+it('Capsules of a version that bound workloads alone are bound, and no workload with them', async () => {
+  const mine = await workload('mine');
+  await stage.registry('UPDATE broker.store SET mac = NULL');
+  await stage.registry('UPDATE broker.workload SET mac = NULL');
+  const epoch = await registryEpoch();
+  const { s3, close } = await openManagedStore(readConfig(stage.mounts.environment), silent);
+  await s3.put('custody/v1/epoch-test', Buffer.from(JSON.stringify({ v: 1, epoch, bound: true })), {
+    headers: { 'content-type': 'application/json' },
+  });
+  await close();
+  const updated = await stage.replica();
+  expect((await client(updated.url, home.token).create('home', 'new', newToken('osw').reveal())).status).toBe(
+    200,
+  );
+  expect(await code(mine, updated)).toBe('forbidden');
+  await updated.stop();
 });
 
 it('rows of a version that bound none are bound at the start, where the names give their places', async () => {

@@ -28,14 +28,19 @@ export interface EpochOptions {
   readonly space: string;
   readonly log: Logger;
   readonly onRollback: () => void;
-  readonly bindAll: () => Promise<void>;
+  readonly bindAll: (bound: Bound) => Promise<void>;
   readonly now?: () => number;
+}
+
+/** Of which kinds all rows of versions that did not bind them are bound; one that is not was not written by us. */
+export interface Bound {
+  readonly workloads: boolean;
+  readonly capsules: boolean;
 }
 
 interface Known {
   readonly epoch: number;
-  /** All rows of versions that bound none are bound; one that is not was not written by us. */
-  readonly bound: boolean;
+  readonly bound: Bound;
   /** Of the bucket's object; undefined when there is none. */
   readonly etag: string | undefined;
 }
@@ -45,7 +50,15 @@ const LIMIT = 4 * 1024;
 /** Replicas of the version before may register a workload while they are replaced. */
 const REPLACED_MS = 15 * 60_000;
 const ATTEMPTS = 8;
-const schema = z.strictObject({ v: z.literal(1), epoch: z.number().int().min(1), bound: z.boolean() });
+const schema = z.strictObject({
+  v: z.literal(1),
+  epoch: z.number().int().min(1),
+  bound: z.boolean(),
+  boundCapsules: z.boolean().default(false),
+});
+
+const NONE: Bound = { workloads: false, capsules: false };
+const isAll = ({ workloads, capsules }: Bound) => workloads && capsules;
 
 export function createEpochs(options: EpochOptions): Epochs {
   const { connections, s3, space, log, onRollback, bindAll, now = () => performance.now() } = options;
@@ -67,11 +80,15 @@ export function createEpochs(options: EpochOptions): Epochs {
   async function look(): Promise<Known> {
     try {
       const { headers, body } = await s3.read(key, LIMIT, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-      const { epoch, bound } = schema.parse(JSON.parse(body.toString('utf8')));
-      return learn({ epoch, bound, etag: headers['etag'] });
+      const { epoch, bound, boundCapsules } = schema.parse(JSON.parse(body.toString('utf8')));
+      return learn({
+        epoch,
+        bound: { workloads: bound, capsules: boundCapsules },
+        etag: headers['etag'],
+      });
     } catch (error) {
       if (error instanceof S3Error && (error.code === 'NoSuchKey' || error.status === 404))
-        return learn({ epoch: 0, bound: false, etag: undefined });
+        return learn({ epoch: 0, bound: NONE, etag: undefined });
       throw new ServiceError('custody_unavailable', 'the epoch cannot be asked', {
         cause: error,
         retryAfter: 2,
@@ -99,20 +116,23 @@ export function createEpochs(options: EpochOptions): Epochs {
   }
 
   /** Writes over exactly what was read; whoever was faster has written as much or more, or all is tried again. */
-  async function write(bound: boolean): Promise<void> {
+  async function write(allBound: boolean): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       const epoch = await registryEpoch();
       const { epoch: there, bound: was, etag } = attempt === 1 && known !== undefined ? known : await look();
       await expect(epoch);
-      if (there >= epoch && (was || !bound)) return;
-      const body = Buffer.from(JSON.stringify({ v: 1, epoch, bound: was || bound }));
+      if (there >= epoch && (isAll(was) || !allBound)) return;
+      const bound = { workloads: was.workloads || allBound, capsules: was.capsules || allBound };
+      // Only once it is true: a version that bound workloads alone reads this too, and knows no such field.
+      const more = bound.capsules ? { boundCapsules: true } : {};
+      const body = Buffer.from(JSON.stringify({ v: 1, epoch, bound: bound.workloads, ...more }));
       const condition = etag === undefined ? { 'if-none-match': '*' } : { 'if-match': etag };
       try {
         const answer = await s3.put(key, body, {
           headers: { 'content-type': 'application/json', ...condition },
           signal: AbortSignal.timeout(TIMEOUT_MS),
         });
-        learn({ epoch, bound: was || bound, etag: answer.etag });
+        learn({ epoch, bound, etag: answer.etag });
         return;
       } catch (error) {
         known = undefined;
@@ -154,8 +174,8 @@ export function createEpochs(options: EpochOptions): Epochs {
       run: async () => {
         const { bound } = await look();
         await expect(await registryEpoch());
-        if (!bound) await bindAll();
-        await write(!bound && now() - startedAt > REPLACED_MS);
+        if (!isAll(bound)) await bindAll(bound);
+        await write(!isAll(bound) && now() - startedAt > REPLACED_MS);
       },
     },
   };

@@ -30,6 +30,7 @@ export async function exchangeAll(context: Context, traceId: string): Promise<Ex
       'exchange capsule principals',
       `UPDATE broker.capsule SET principal = ${digest} WHERE principal IS NOT NULL RETURNING capsule_id AS capsule`,
     );
+    await session.run('unbind capsules', 'UPDATE broker.store SET mac = NULL');
     const operation = 'administrator.restore-principals';
     for (const { capsule } of capsules)
       await audit(session, { traceId, operation, authority: 'administrator', capsule, outcome: 'exchanged' });

@@ -1,9 +1,8 @@
-import { ServiceError, sameDigest, type TokenDigest } from '@space/broker-kit';
+import { refusal, ServiceError, sameDigest, type TokenDigest } from '@space/broker-kit';
 import { type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import {
   about,
   audit,
-  authorisedCapsule,
   type Call,
   isRetired,
   registerCapsule,
@@ -14,10 +13,10 @@ import { decideCreate } from './decide.ts';
 import {
   insertWorkload,
   lockWorkload,
-  placeOf,
   putStore,
   replaceWorkloadPrincipal,
   reviveWorkload,
+  storeOf,
   type Workload,
 } from './rows.ts';
 
@@ -32,8 +31,10 @@ export function provisionCapsule(
   return unlessTaken(
     context.connections.transaction(async (session) => {
       const { life, begun } = await registerCapsule(session, capsule, principal);
-      const place = begun ? context.places.capsule(capsule, life) : await placeOf(session, capsule);
+      const place = begun ? context.places.capsule(capsule, life) : (await storeOf(session, capsule)).place;
       await putStore(session, capsule, { life, place, quotaBytes: quotaBytes ?? null });
+      // Again, too: who provisions proved that this is the principal.
+      await context.capsules.bind(session, capsule, principal);
       const outcome = begun ? 'created' : 'existing';
       await audit(session, { ...about(call, 'capsule.provision', 'provisioner'), capsule, outcome });
       context.failpoint('provision:before-commit');
@@ -54,8 +55,8 @@ export async function createWorkload(
 ): Promise<boolean> {
   const created = await unlessTaken(
     context.connections.transaction(async (session) => {
-      const { life } = await authorisedCapsule(session, call, workload.capsule, 'apps');
-      const outcome = await ensureWorkload(context, session, workload, life, principal);
+      const { life, place } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
+      const outcome = await ensureWorkload(context, session, workload, { life, within: place }, principal);
       await audit(session, { ...about(call, 'capsule.app.create', 'capsule'), ...workload, outcome });
       context.failpoint('create:before-commit');
       return outcome === 'created';
@@ -72,10 +73,9 @@ async function ensureWorkload(
   context: Context,
   session: Session,
   workload: Workload,
-  life: number,
+  { life, within }: { readonly life: number; readonly within: string },
   principal: TokenDigest,
 ): Promise<'created' | 'existing' | 'replaced'> {
-  const within = await placeOf(session, workload.capsule);
   for (;;) {
     const row = await lockWorkload(session, workload);
     const former = row?.principal ?? undefined;
@@ -87,13 +87,18 @@ async function ensureWorkload(
       if (row === undefined || former === undefined) throw new Error('a ready workload has no principal');
       await retirePrincipal(session, workload.capsule, former);
       const { generation, place } = row;
-      const mac = context.bindings.mac({ ...workload, life, generation, within, place, principal });
+      // A place that was edited is not made good by binding it.
+      if (place !== context.places.workload(within, workload.app, generation)) {
+        context.onForged(workload.capsule, workload.app);
+        throw refusal();
+      }
+      const mac = context.bindings.workload.mac({ ...workload, life, generation, within, place, principal });
       await replaceWorkloadPrincipal(session, workload, former, { principal, mac });
       return 'replaced';
     }
     const { generation } = decision;
     const place = context.places.workload(within, workload.app, generation);
-    const mac = context.bindings.mac({ ...workload, life, generation, within, place, principal });
+    const mac = context.bindings.workload.mac({ ...workload, life, generation, within, place, principal });
     const registration = { life, generation, place, principal, mac };
     if (row !== undefined) {
       await reviveWorkload(session, workload, registration);

@@ -28,29 +28,47 @@ export async function putStore(
   );
 }
 
-export async function placeOf(session: Session, capsule: string): Promise<string> {
-  const rows = await session.run<{ place: string }>(
-    'read place',
-    'SELECT place FROM broker.store WHERE capsule_id = $1',
-    [capsule],
-  );
-  expectOne(rows);
-  return rows[0]?.place ?? '';
+interface Store {
+  readonly life: number;
+  readonly place: string;
+  /** Null as quota is the broker's default. */
+  readonly quotaBytes: number | null;
+  /** Over the Capsule's principal, life and place. */
+  readonly mac: Buffer | null;
 }
 
-/** Null as quota is the broker's default. */
-export async function readStore(
-  session: Session,
-  capsule: string,
-): Promise<{ readonly place: string; readonly quotaBytes: number | null }> {
-  const rows = await session.run<{ place: string; quotaBytes: number | null }>(
+export async function storeOf(session: Session, capsule: string): Promise<Store> {
+  const [row] = await session.run<Store & { [column: string]: unknown }>(
     'read store',
-    'SELECT place, quota_bytes::float8 AS "quotaBytes" FROM broker.store WHERE capsule_id = $1',
+    'SELECT life, place, quota_bytes::float8 AS "quotaBytes", mac FROM broker.store WHERE capsule_id = $1',
     [capsule],
   );
-  const [row] = rows;
+  if (row === undefined) throw new Error('a Capsule has no store');
+  return row;
+}
+
+/** What a Capsule's authority is believed by, from the digest of its principal. */
+export async function findCapsule(
+  session: Session,
+  digest: TokenDigest,
+): Promise<(Omit<Store, 'quotaBytes'> & { readonly capsule: string }) | undefined> {
+  const [row] = await session.run<Omit<Store, 'quotaBytes'> & { readonly capsule: string }>(
+    'find principal',
+    `SELECT c.capsule_id AS capsule, c.life, s.place, s.mac
+     FROM broker.capsule c JOIN broker.store s ON s.capsule_id = c.capsule_id
+     WHERE c.principal = $1`,
+    [digest],
+  );
+  return row;
+}
+
+export async function putCapsuleMac(session: Session, capsule: string, mac: Buffer): Promise<void> {
+  const rows = await session.run(
+    'bind capsule',
+    'UPDATE broker.store SET mac = $2 WHERE capsule_id = $1 RETURNING 1',
+    [capsule, mac],
+  );
   expectOne(rows);
-  return { place: row?.place ?? '', quotaBytes: row?.quotaBytes ?? null };
 }
 
 const COLUMNS = 'state, life, generation, place, principal';
@@ -154,7 +172,7 @@ export async function markDropped(session: Session, { capsule, app }: Workload):
 }
 
 /** The same for all that the Capsule still has, and for the Capsule's own place. */
-export async function markCapsuleDropping(session: Session, capsule: string): Promise<void> {
+export async function markCapsuleDropping(session: Session, capsule: string, place: string): Promise<void> {
   await session.run(
     'retire workload principals',
     `INSERT INTO broker.retired_principal (principal, capsule_id)
@@ -169,7 +187,7 @@ export async function markCapsuleDropping(session: Session, capsule: string): Pr
      WHERE capsule_id = $1 AND state <> 'dropped'`,
     [capsule],
   );
-  await noteDeadPlace(session, await placeOf(session, capsule));
+  await noteDeadPlace(session, place);
 }
 
 export async function markAllDropped(session: Session, capsule: string): Promise<void> {

@@ -1,12 +1,22 @@
 import { applyMigrations, type Connections } from '@space/broker-kit/postgres';
 import { installationId } from '@space/broker-kit/principals';
 import { CUSTODY_TABLES } from '../custody/tables.ts';
+import { CAPSULE_MAC } from './capsules.ts';
 import { EPOCH } from './epoch.ts';
 import { PRINCIPALS } from './principals.ts';
 import { CREDITS, DOUBT, UPLOAD_SETS, USAGE } from './usage.ts';
 
 /** Each entry is applied once, in order, in one transaction with its number. Append; never edit a released one. */
-const MIGRATIONS: readonly string[] = [PRINCIPALS, USAGE, CUSTODY_TABLES, UPLOAD_SETS, DOUBT, EPOCH, CREDITS];
+const MIGRATIONS: readonly string[] = [
+  PRINCIPALS,
+  USAGE,
+  CUSTODY_TABLES,
+  UPLOAD_SETS,
+  DOUBT,
+  EPOCH,
+  CREDITS,
+  CAPSULE_MAC,
+];
 
 /** Brings the registry up to date and returns the installation's random id. */
 export function migrate(connections: Connections, space: string): Promise<string> {
