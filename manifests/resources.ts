@@ -23,6 +23,8 @@ export interface CapsuleStatus {
 export interface AssistantStatus {
   readonly observedGeneration?: number;
   readonly manifest?: { readonly id: string; readonly version: string; readonly digest: string };
+  /** What holds when it is deleted. */
+  readonly deletionPolicy?: 'Drop' | 'Retain';
   readonly sandbox?: Readonly<Record<string, unknown>>;
   readonly conditions?: readonly StatusCondition[];
 }

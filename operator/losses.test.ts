@@ -267,6 +267,7 @@ describe('kubectl get', () => {
         ...ill,
         Sandbox: 'SandboxAvailable',
         Workload: 'ImagePullFailed',
+        'On Deletion': 'Drop',
         Why: expect.stringContaining('Image "registry.test/nothing:1" cannot be pulled. Look for'),
       },
     ]);

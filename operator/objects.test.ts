@@ -127,6 +127,23 @@ describe('a life with files', () => {
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });
 
+  test('an Assistant that keeps its files is gone with its token, and the next of its id has them', async () => {
+    const namespace = await space.settled();
+    const old = await tokenOf(namespace);
+    expect(await status(old, 'kept', 'text')).toBe(200);
+    await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await read(workloadObjectsSecretName('ledger'), namespace)).toBeUndefined();
+    expect(await status(old, 'kept')).toBe(403);
+
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await status(await tokenOf(namespace), 'kept')).toBe(200);
+    expect(await status(old, 'kept')).toBe(403);
+    await space.removed(CAPSULE, home);
+    expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
+  });
+
   test('the quota of the spec is the one that holds, from the moment it changes', async () => {
     await space.settled();
     const quotas = async () =>

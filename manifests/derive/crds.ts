@@ -51,6 +51,7 @@ const assistantStatus: Structural = {
   properties: {
     observedGeneration: integer,
     manifest: { type: 'object', properties: { id: text, version: text, digest: text } },
+    deletionPolicy: text,
     sandbox: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
     replicas: { type: 'object', properties: { wanted: integer, ready: integer } },
     conditions,
@@ -122,6 +123,7 @@ export const KINDS: readonly Kind[] = [
       { name: 'Version', type: 'string', jsonPath: '.spec.manifest.platform.version' },
       condition('Sandbox', 'SandboxReady', 'reason', true),
       condition('Workload', 'WorkloadReady', 'reason', true),
+      { name: 'On Deletion', type: 'string', jsonPath: '.status.deletionPolicy', priority: 1 },
       age,
       // What is wrong, and what to do about it.
       condition('Why', 'Ready', 'message', true),

@@ -1,7 +1,7 @@
 import { identifier } from './identifier.ts';
 import { manifest } from './manifest.ts';
 import type { Accepted, Check } from './rule.ts';
-import { boolean, integer, list, map, object, quantity, string } from './rule.ts';
+import { boolean, choice, integer, list, map, object, quantity, string } from './rule.ts';
 
 /** What the platform sets itself. */
 const RESERVED_VARIABLES = [
@@ -198,6 +198,12 @@ export const assistantSpec = object({
         required: { secretKeyRef },
         optional: {},
       }),
+    }),
+    deletionPolicy: choice({
+      title: 'Deletion policy',
+      description:
+        "Drop deletes its database and its files with it; Retain keeps them for the next Assistant of its id. Without it, as its Capsule's.",
+      options: ['Drop', 'Retain'],
     }),
     suspend: boolean({ title: 'Suspend', description: 'Stops the pods and keeps the data.', default: false }),
   },

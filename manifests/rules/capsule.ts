@@ -63,7 +63,8 @@ export const capsuleSpec = object({
     }),
     deletionPolicy: choice({
       title: 'Deletion policy',
-      description: 'Drop deletes databases and files with the Capsule; Retain keeps them.',
+      description:
+        'Drop deletes databases and files with the Capsule; Retain keeps them. Assistants that say nothing follow it.',
       options: ['Drop', 'Retain'],
       default: 'Drop',
     }),

@@ -208,7 +208,7 @@ async function ensureStores(
   workload: Workload,
   signal: AbortSignal,
 ): Promise<{ readonly database: DatabaseStep; readonly objects: ObjectStoreStep | undefined }> {
-  const claimed = facts.secret ?? (await claimId(context, workload, signal).catch(asRefused));
+  const claimed = await claimId(context, workload, facts.secret, signal).catch(asRefused);
   if (!claimed) return { database: LOST_RACE, objects: undefined };
   if ('finding' in claimed) return { database: claimed, objects: undefined };
   const { objectStore } = context;

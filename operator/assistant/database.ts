@@ -7,6 +7,7 @@ import { ANNOTATION, principalSecretName, workloadSecretName } from '../names.ts
 import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
 import { sha256 } from '../runtime/digest.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
+import { isRetained, takeUp } from './retain.ts';
 import { type Workload, workloadLabels, workloadNamespace } from './workload.ts';
 
 export interface DatabaseStep {
@@ -24,9 +25,9 @@ export interface DatabaseAccess {
 
 const PROVISIONED = yes('Ready', 'It has a database of its own.');
 
-/** UID of the Assistant that an id's Secret, and with it its database, belongs to. */
+/** UID of the Assistant that an id's Secret, and with it its database, belongs to; what is retained is nobody's. */
 export function registeredOwner(secret: SecretObject | undefined): string | undefined {
-  return secret?.metadata.annotations?.[ANNOTATION.owner];
+  return isRetained(secret) ? undefined : secret?.metadata.annotations?.[ANNOTATION.owner];
 }
 
 export const LOST_RACE: DatabaseStep = {
@@ -89,13 +90,15 @@ function base64(text: string | undefined): string | undefined {
 
 /**
  * Takes the id by a Secret of its name before any broker hears of it, so that a crash leaves a record of who owns what
- * may have been made. Undefined when another was faster.
+ * may have been made; one that is retained is taken up. Undefined when another was faster.
  */
 export async function claimId(
   context: Context,
   workload: Workload,
+  found: SecretObject | undefined,
   signal: AbortSignal,
 ): Promise<SecretObject | undefined> {
+  if (found) return isRetained(found) ? takeUp(context, workload, found, signal) : found;
   try {
     return await context.writer.create<SecretObject>(
       SECRET,

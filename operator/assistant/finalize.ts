@@ -1,6 +1,7 @@
 import { BrokerError } from '../brokers/client.ts';
 import type { DatabaseBroker } from '../brokers/database.ts';
 import { principalFinding } from '../brokers/findings.ts';
+import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
@@ -10,8 +11,6 @@ import {
   type Assistant,
   CONFIG_MAP,
   DEPLOYMENT,
-  POD,
-  type Pod,
   SECRET,
   SERVICE,
   type SecretObject,
@@ -28,11 +27,13 @@ import {
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
-import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
 import { registeredOwner } from './database.ts';
 import { readWorkloadSecret } from './gather.ts';
+import { findsPods } from './pods.ts';
+import { deletionPolicyOf, isRetained, lockingFiles, readCapsule, retainClaim } from './retain.ts';
 import { reportAssistant } from './status.ts';
 
 /**
@@ -94,66 +95,53 @@ async function takeAway(
 
   const namespace = capsuleNamespace(names.space, capsuleName);
   const secret = await readWorkloadSecret(context, namespace, workloadSecretName(id), signal);
-  const capsule = stores.capsules.get(makeKey(names.namespace, capsuleName));
-  const retain =
-    capsule?.metadata.deletionTimestamp !== undefined && capsule.spec.deletionPolicy === 'Retain';
-  if (ownsDatabase(context, assistant, secret) && !retain) {
-    // It cannot be undone, and a store is as old as its watch.
+  const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
+  let retained = false;
+  if (ownsDatabase(context, assistant, secret) && !staysWithCapsule(context, assistant)) {
+    // A drop cannot be undone, and a store is as old as its watch.
     if (await findsPods(context, namespace, id, uid, signal)) {
       await wait(PODS_REMAIN);
       return { requeueAfterMs: LOOK_AGAIN_MS };
     }
-    const blocked =
-      (await dropDatabase(context, capsuleName, id, signal)) ??
-      (await dropObjects(context, assistant, id, signal));
+    const policy = deletionPolicyOf(assistant, await readCapsule(context, capsuleName, signal));
+    retained = policy === 'Retain';
+    const { objectStore } = context;
+    const blocked = retained
+      ? token && objectStore && (await dropObjects(context, lockingFiles(objectStore), assistant, id, signal))
+      : ((await dropDatabase(context, capsuleName, id, signal)) ??
+        (objectStore && (await dropObjects(context, objectStore, assistant, id, signal))));
     if (blocked) {
       await wait(blocked.finding);
       throw blocked.cause;
     }
-    const note = context.objectStore
-      ? 'Its database, its role and its files are dropped.'
-      : 'Its database and its role are dropped.';
-    context.events.record(ASSISTANT, assistant, {
-      type: 'Normal',
-      reason: 'DatabaseDropped',
-      action: 'Drop',
-      note,
-    });
+    tellEnd(context, assistant, id, retained);
   }
   await removeEgress(context, assistant, id, signal);
   await remove(CONFIG_MAP, mine(stores.configMaps.by('assistant', claim)));
-  const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
-  await remove(SECRET, mine([secret, token].filter((one) => one !== undefined)));
+  await remove(SECRET, mine([retained ? undefined : secret, token].filter((one) => one !== undefined)));
+  // Last, as from then on another may take the id up.
+  if (retained && secret && !isRetained(secret)) await retainClaim(context, secret, signal);
   return done();
 }
 
-const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; its database is dropped after them.');
+const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; what else it has goes after them.');
 const LOOK_AGAIN_MS = 2_000;
 
-/**
- * Asks the API server itself for pods that are this Assistant's or have its database's URL, which is in a part of a pod
- * that nobody can change: labels and annotations may have been taken off.
- */
-async function findsPods(
-  { client }: Context,
-  namespace: string,
-  id: string,
-  uid: string | undefined,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { items } = await client.call<{ readonly items: readonly Pod[] }>({
-    method: 'GET',
-    path: pathOf(POD, namespace),
-    signal,
-  });
-  const url = workloadSecretName(id);
-  return items.some(
-    ({ metadata, spec }) =>
-      metadata.annotations?.[ANNOTATION.owner] === uid ||
-      spec?.containers?.some(({ env }) =>
-        env?.some(({ valueFrom }) => valueFrom?.secretKeyRef?.name === url),
-      ),
+/** A Capsule that goes and keeps takes its namespace with it, and no broker is asked for anything. */
+function staysWithCapsule({ names, stores }: Context, assistant: Assistant): boolean {
+  const capsule = stores.capsules.get(makeKey(names.namespace, assistant.spec.capsule));
+  return (
+    capsule?.metadata.deletionTimestamp !== undefined && deletionPolicyOf(assistant, capsule) === 'Retain'
   );
+}
+
+function tellEnd({ events, objectStore }: Context, assistant: Assistant, id: string, retained: boolean) {
+  const what = objectStore ? 'database, its role and its files' : 'database and its role';
+  const note = retained
+    ? `Its ${what} are kept for the next Assistant of the id "${id}" in this Capsule.`
+    : `Its ${what} are dropped.`;
+  const [reason, action] = retained ? ['DatabaseRetained', 'Retain'] : ['DatabaseDropped', 'Drop'];
+  events.record(ASSISTANT, assistant, { type: 'Normal', reason, action, note });
 }
 
 /** The Secret says whose it is; should it be gone, what was told in the status does, unless somebody else asks. */
@@ -194,15 +182,15 @@ async function dropDatabase(
 /** What was never registered has no principal to be dropped with. */
 async function dropObjects(
   context: Context,
+  broker: Pick<ObjectStoreBroker, 'dropApp'>,
   assistant: Assistant,
   id: string,
   signal: AbortSignal,
 ): Promise<Blocked | undefined> {
-  if (!context.objectStore) return undefined;
   const { capsule } = assistant.spec;
   const name = objectPrincipalSecretName(capsule);
   const principal = await readSecret(context, context.names.namespace, name, signal);
-  if (principal) return dropApp(context, context.objectStore, { capsule, id, principal }, signal);
+  if (principal) return dropApp(context, broker, { capsule, id, principal }, signal);
   const had = assistant.status?.conditions?.some(
     ({ type, status }) => type === 'ObjectStoreReady' && status === 'True',
   );

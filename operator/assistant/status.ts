@@ -3,6 +3,8 @@ import { type Finding, toConditions } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, type Assistant } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
+import { makeKey } from '../runtime/objects.ts';
+import { deletionPolicyOf } from './retain.ts';
 
 /** Writes the status when it says something new, and tells in Events what changed. */
 export async function reportAssistant(
@@ -13,10 +15,13 @@ export async function reportAssistant(
   signal: AbortSignal,
 ): Promise<void> {
   const before = assistant.status?.conditions;
+  const capsule = context.stores.capsules.get(makeKey(context.names.namespace, assistant.spec.capsule));
+  const deletionPolicy = deletionPolicyOf(assistant, capsule);
   const conditions = toConditions(findings, before, assistant.metadata.generation, context.now);
   const status = {
     observedGeneration: assistant.metadata.generation,
     ...(manifest ? { manifest } : {}),
+    ...(deletionPolicy ? { deletionPolicy } : {}),
     conditions,
   };
   if (covers(status, assistant.status ?? {})) return;

@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest';
+import * as kinds from './kinds.ts';
+import { LABEL } from './names.ts';
+import { TransportError } from './runtime/errors.ts';
+import { eventually } from './testing/eventually.ts';
+import { eachScene } from './testing/scene.ts';
+import type { TestSpace } from './testing/space.ts';
+import type { Theatre } from './testing/stage.ts';
+
+/** What stays of an Assistant whose deletion keeps its data, and who gets it. */
+
+const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, POD, SECRET, SERVICE } = kinds;
+const READY = 'True Ready';
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+let before: string[];
+
+eachScene(async (scene) => {
+  ({ theatre, space, home, before } = scene);
+  await space.start();
+});
+
+const claimOf = (namespace: string) => space.get<kinds.SecretObject>(SECRET, 'ledger-database', namespace);
+const policyOf = async () => (await space.get<kinds.Assistant>(ASSISTANT, 'ledger'))?.status?.deletionPolicy;
+const shows = (policy: string) =>
+  eventually(async () => (await policyOf()) === policy, { what: `the status shows ${policy}` });
+
+describe('an Assistant that keeps its data', () => {
+  test('leaves nothing that runs and nobody the URL, and the next of its id takes the database up', async () => {
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    const kept = await theatre.databases();
+    await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
+    await shows('Retain');
+    await space.removed(ASSISTANT, 'ledger');
+    for (const kind of [POD, DEPLOYMENT, SERVICE, CONFIG_MAP])
+      expect(
+        (await space.list(kind, namespace)).map(({ metadata }) => metadata.labels?.[LABEL.assistant]),
+      ).not.toContain('ledger');
+    const secrets = await space.list<kinds.SecretObject>(SECRET, namespace);
+    expect(
+      secrets.map(({ metadata, data }) => [metadata.name, metadata.labels?.[LABEL.retained], data]),
+    ).toEqual([['ledger-database', 'true', undefined]]);
+    expect(await theatre.databases()).toEqual(kept);
+
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    expect((await claimOf(namespace))?.metadata.labels?.[LABEL.retained]).toBeUndefined();
+    expect(await policyOf()).toBe('Drop');
+    // This one does not keep it.
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await space.list(SECRET, namespace)).toEqual([]);
+    expect((await theatre.databases()).length).toBeLessThan(kept.length);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('as its Capsule does, when both are deleted at once, the Assistant first', async () => {
+    await space.capsule(home, { deletionPolicy: 'Retain' });
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await policyOf()).toBe('Retain');
+    const url = await space.urlOf('ledger');
+    const kept = await theatre.databases();
+    await space.delete(ASSISTANT, 'ledger');
+    await space.delete(CAPSULE, home);
+    await space.goes(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(kept);
+    await space.settled();
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('by a word of its Capsule that the operator has not heard of yet', async () => {
+    await space.settled();
+    const kept = await theatre.databases();
+    await space.stop();
+    // The watch of Capsules stands still; what is read anew is not.
+    const { client } = theatre.server;
+    const silence = async function* (signal: AbortSignal | undefined): AsyncGenerator<string> {
+      await new Promise((end) => signal?.addEventListener('abort', end));
+    };
+    await space.start({
+      client: {
+        call: (request) =>
+          request.path.endsWith(`/capsules/${home}/status`)
+            ? Promise.reject(new TransportError('its answer would tell, too'))
+            : client.call(request),
+        lines: async (request) =>
+          request.path.endsWith('/capsules') ? silence(request.signal) : client.lines(request),
+      },
+    });
+    await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await theatre.databases()).toEqual(kept);
+    await space.stop();
+    await space.start();
+    await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Drop' } });
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('loses it with a Capsule that drops all that is its own', async () => {
+    await space.settled();
+    await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await theatre.databases()).not.toEqual(before);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('and one that says Drop is dropped though its Capsule keeps', async () => {
+    const namespace = await space.settled();
+    await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
+    await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Drop' } });
+    await shows('Drop');
+    const kept = await theatre.databases();
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await space.list(SECRET, namespace)).toEqual([]);
+    expect((await theatre.databases()).length).toBeLessThan(kept.length);
+    await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Drop' } });
+    await space.removed(CAPSULE, home);
+  });
+});
