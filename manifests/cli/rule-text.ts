@@ -33,7 +33,7 @@ function facts(rule: Rule): readonly string[] {
   switch (rule.kind) {
     case 'string':
       return [
-        `text of ${rule.min} to ${rule.max} characters`,
+        rule.max === undefined ? 'text' : `text of ${rule.min} to ${rule.max} characters`,
         ...(rule.checks ?? []).map(({ rule: name, says }) => `must ${says}  [${name}]`),
         ...(rule.except === undefined ? [] : [`must not be ${rule.except.join(', ')}  [reserved]`]),
         ...(rule.immutable ? ['cannot be changed later'] : []),

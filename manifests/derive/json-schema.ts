@@ -1,5 +1,5 @@
 import { QUANTITY } from '../parse/judge.ts';
-import type { Check, ObjectRule, Rule, StringRule } from '../rules/rule.ts';
+import type { ObjectRule, Rule, StringRule } from '../rules/rule.ts';
 
 /** A node of a JSON Schema, draft 2020-12. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -82,18 +82,15 @@ function shape(rule: Rule): JsonSchema {
 }
 
 function stringShape({ min, max, checks = [], except }: StringRule): JsonSchema {
-  const of = ({ expect, pattern }: Check) => (expect === 'match' ? { pattern } : { not: { pattern } });
-  const all = checks.map(of);
+  const all = checks.map(({ expect, pattern }) => (expect === 'match' ? { pattern } : { not: { pattern } }));
   const [only] = all;
+  const patterns: JsonSchema = all.length > 1 ? { allOf: all } : { ...only };
   const reserved = except === undefined ? undefined : { not: { enum: except } };
-  return {
-    type: 'string',
-    minLength: min,
-    maxLength: max,
-    ...(all.length === 1 ? only : {}),
-    ...(all.length > 1 ? { allOf: all } : {}),
-    ...reserved,
-  };
+  const bounded = { type: 'string', minLength: min, ...(max === undefined ? {} : { maxLength: max }) };
+  // A schema has no order: only so is a text that is too long looked at by no pattern, which may need stack for it.
+  const ordered =
+    max === undefined || all.length === 0 ? patterns : { if: { minLength: max + 1 }, else: patterns };
+  return { ...bounded, ...ordered, ...reserved };
 }
 
 function objectShape(rule: ObjectRule): JsonSchema {

@@ -31,7 +31,7 @@ function shape(rule: Rule): Structural {
   switch (rule.kind) {
     case 'string': {
       const pattern = patternOf(rule);
-      const lengths = { minLength: rule.min, maxLength: rule.max };
+      const lengths = { minLength: rule.min, ...(rule.max === undefined ? {} : { maxLength: rule.max }) };
       return { type: 'string', ...lengths, ...(pattern === undefined ? {} : { pattern: re2(pattern) }) };
     }
     case 'choice':
@@ -122,9 +122,10 @@ function keyValidations({ keys }: MapRule): readonly Validation[] {
     rule: `self.all(key, ${expect === 'match' ? '' : '!'}key.matches(${cel(re2(pattern))}))`,
     message: `every key must ${says}`,
   }));
+  const { min, max = Number.MAX_SAFE_INTEGER } = keys;
   const size = {
-    rule: `self.all(key, size(key) >= ${keys.min} && size(key) <= ${keys.max})`,
-    message: `every key must have ${keys.min} to ${keys.max} characters`,
+    rule: `self.all(key, size(key) >= ${min} && size(key) <= ${max})`,
+    message: `every key must have ${min} to ${max} characters`,
   };
   return [size, ...checks];
 }

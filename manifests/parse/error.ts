@@ -12,6 +12,8 @@ export type ErrorReport = (path: Path, rule: string, message: string) => void;
 
 /** Nobody mends more than this at once, and hostile input shall not cost more. */
 export const MOST_ERRORS = 1000;
+/** Nor is a key of many MiB said again with each of its errors: beyond so many characters of pointers no more are told. */
+const MOST_POINTERS = 1_048_576;
 
 /** Collects errors up to a bound; the last one says when there are more. */
 export function errorList(): {
@@ -20,18 +22,21 @@ export function errorList(): {
   full(): boolean;
 } {
   const errors: ManifestError[] = [];
-  const full = () => errors.length > MOST_ERRORS;
+  let pointers = 0;
+  let more = false;
   const report: ErrorReport = (path, rule, message) => {
-    if (full()) return;
-    if (errors.length < MOST_ERRORS) errors.push({ pointer: pointerTo(path), rule, message });
-    else
-      errors.push({
-        pointer: '',
-        rule: 'too-many-errors',
-        message: `has more than ${MOST_ERRORS} errors; mend these first`,
-      });
+    if (more) return;
+    more = errors.length >= MOST_ERRORS || pointers > MOST_POINTERS;
+    if (more) {
+      const message = `has more than ${errors.length} errors; mend these first`;
+      errors.push({ pointer: '', rule: 'too-many-errors', message });
+      return;
+    }
+    const pointer = pointerTo(path);
+    pointers += pointer.length;
+    errors.push({ pointer, rule, message });
   };
-  return { errors, report, full };
+  return { errors, report, full: () => more };
 }
 
 /** The way from the whole document to a value in it. */

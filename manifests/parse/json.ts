@@ -1,16 +1,13 @@
 import type { ErrorReport, Path } from './error.ts';
 import { quoted } from './found.ts';
 
-/** The most bytes of text that are read at all. */
-export const TEXT_LIMIT = 1_048_576;
 /** Deeper than any document of ours, shallower than any stack. */
 export const DEPTH_LIMIT = 32;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Bytes as text, when they are UTF-8 of a size that is read. */
+/** Bytes as text, when they are UTF-8. */
 export function decode(bytes: Uint8Array, report: ErrorReport): string | undefined {
-  if (bytes.length > TEXT_LIMIT) return void tooLong(bytes.length, report);
   const [a, b] = bytes;
   const zeroes = bytes.subarray(0, 4).includes(0);
   if ((a === 0xfe && b === 0xff) || (a === 0xff && b === 0xfe) || zeroes) {
@@ -23,22 +20,15 @@ export function decode(bytes: Uint8Array, report: ErrorReport): string | undefin
   }
 }
 
-/** Whether text may be read: not too long, not empty, no byte order mark, whole characters. */
+/** Whether text may be read: not empty, no byte order mark, whole characters. */
 export function isReadable(text: string, report: ErrorReport): boolean {
-  // A code unit is at most three bytes.
-  const bytes = text.length * 3 <= TEXT_LIMIT ? 0 : Buffer.byteLength(text);
-  if (bytes > TEXT_LIMIT) tooLong(bytes, report);
-  else if (text.charCodeAt(0) === 0xfeff)
-    report([], 'encoding', 'must not begin with a byte order mark (U+FEFF)');
+  if (text.charCodeAt(0) === 0xfeff) report([], 'encoding', 'must not begin with a byte order mark (U+FEFF)');
   else if (text.trim() === '') report([], 'json', 'must be a JSON object; found nothing');
   else if (!text.isWellFormed())
     report([], 'unicode', 'must be whole Unicode characters; found half of a surrogate pair');
   else return true;
   return false;
 }
-
-const tooLong = (bytes: number, report: ErrorReport) =>
-  report([], 'text-size', `must be at most ${TEXT_LIMIT} bytes of text; found ${bytes}`);
 
 export const tooMany = (most: number): string =>
   `must not have more than ${most} values altogether, which is what the largest legal document has`;
@@ -82,7 +72,7 @@ export function readJson(
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 // Everything up to the closing quote that needs no second look.
 const PLAIN = /[^"\\\u0000-\u001F]*/y;
-const ESCAPED = /(?:[^"\\\u0000-\u001F]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
 class Reader {
   private at = 0;
@@ -176,16 +166,15 @@ class Reader {
 
   private string(): string {
     const start = this.at + 1;
-    PLAIN.lastIndex = start;
-    PLAIN.test(this.text);
-    let end = PLAIN.lastIndex;
+    let end = this.plain(start);
     if (this.text.charCodeAt(end) === 0x22) {
       this.at = end + 1;
       return this.text.slice(start, end);
     }
-    ESCAPED.lastIndex = start;
-    ESCAPED.test(this.text);
-    end = ESCAPED.lastIndex;
+    // One by one: a group that repeats would need stack for each of them.
+    for (ESCAPE.lastIndex = end; ESCAPE.test(this.text); ESCAPE.lastIndex = end) {
+      end = this.plain(ESCAPE.lastIndex);
+    }
     if (this.text.charCodeAt(end) !== 0x22) {
       this.at = end;
       this.fail('must end its string with a double quote, and write control characters as \\u escapes');
@@ -195,6 +184,13 @@ class Reader {
     if (!value.isWellFormed())
       this.report(this.path, 'unicode', 'must not have half of a surrogate pair in a string');
     return value;
+  }
+
+  /** Where what needs no second look ends. */
+  private plain(start: number): number {
+    PLAIN.lastIndex = start;
+    PLAIN.test(this.text);
+    return PLAIN.lastIndex;
   }
 
   private number(): number {

@@ -35,16 +35,20 @@ export function compiled(check: Check): RegExp {
   return pattern;
 }
 
-/** The length in code points, counted only as far as it matters. */
+/** The length in code points, counted only where that of code units does not do. */
 function length(value: string, max: number): number {
-  if (value.length <= max || value.length > 2 * max) return value.length;
-  let points = 0;
-  for (const _ of value) points += 1;
+  let points = value.length;
+  if (points <= max) return points;
+  for (let at = 1; at < value.length; at += 1) {
+    // Values are well-formed here: every low surrogate is the second half of a pair.
+    if ((value.charCodeAt(at) & 0xfc00) === 0xdc00) points -= 1;
+  }
   return points;
 }
 
 const bounds = (min: number, max: number, one: string) => {
   if (min === max) return plural(max, one);
+  if (max === Number.POSITIVE_INFINITY) return `at least ${plural(min, one)}`;
   return min === 0 ? `at most ${plural(max, one)}` : `${min} to ${plural(max, one)}`;
 };
 
@@ -76,12 +80,11 @@ const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 export function stringFaults(rule: StringRule, value: string): readonly Fault[] {
-  const size = length(value, rule.max);
-  if (value.length < rule.min || size > rule.max) {
+  const { min, max = Number.POSITIVE_INFINITY } = rule;
+  const size = length(value, max);
+  if (value.length < min || size > max) {
     const much = value === '' ? 'empty text' : plural(size, 'character');
-    return [
-      { rule: 'length', message: `must have ${bounds(rule.min, rule.max, 'character')}; found ${much}` },
-    ];
+    return [{ rule: 'length', message: `must have ${bounds(min, max, 'character')}; found ${much}` }];
   }
   const fails = (check: Check) => compiled(check).test(value) !== (check.expect === 'match');
   const reserved = rule.except?.includes(value) ?? false;

@@ -27,7 +27,10 @@ function build(rule: Rule): z.ZodType {
 }
 
 function stringOf(rule: StringRule): z.ZodType<string> {
-  let schema = z.string().min(rule.min).max(rule.max);
+  // What is too long is looked at by no pattern: one that repeats a group needs stack for each character.
+  const last = { abort: true };
+  let schema = z.string().min(rule.min, last);
+  if (rule.max !== undefined) schema = schema.max(rule.max, last);
   for (const check of rule.checks ?? []) {
     const pattern = judge.compiled(check);
     schema =

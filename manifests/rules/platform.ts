@@ -24,7 +24,6 @@ const version = string({
   description: "The Assistant's own version: major.minor.patch, without leading zeros.",
   // Not bounded by the interface: only the storage limit ends a version.
   min: 1,
-  max: 1_000_000,
   checks: [
     {
       rule: 'version',

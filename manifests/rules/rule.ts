@@ -23,11 +23,12 @@ export interface Check {
   readonly says: string;
 }
 
-/** A string; lengths count Unicode code points. */
+/** A string; lengths count Unicode code points, and are judged before any pattern is. */
 export interface StringRule extends Described {
   readonly kind: 'string';
   readonly min: number;
-  readonly max: number;
+  /** Without it, as long as it likes; its patterns then take linear time and no stack. */
+  readonly max?: number;
   readonly checks?: readonly Check[];
   readonly except?: readonly string[];
   /** The value never appears in a message: it may be long or private. */

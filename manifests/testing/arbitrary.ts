@@ -43,16 +43,16 @@ function acceptedString(rule: StringRule): fc.Arbitrary<string> {
             fc.constantFrom(...'ab c.1'),
           ),
           minLength: rule.min,
-          maxLength: Math.min(rule.max, 12),
+          maxLength: Math.min(rule.max ?? 12, 12),
         })
       : fc.stringMatching(shape.source.endsWith('/') ? new RegExp(`${shape.source}[a-z]{1,5}$`) : shape, {
-          maxLength: Math.min(rule.max, 40),
+          maxLength: Math.min(rule.max ?? 40, 40),
         });
   const fits = (value: string) => {
     const size = [...value].length;
     return (
       size >= rule.min &&
-      size <= rule.max &&
+      size <= (rule.max ?? size) &&
       value.isWellFormed() &&
       !rule.except?.includes(value) &&
       (rule.checks ?? []).every((check) => compiled(check).test(value) === (check.expect === 'match'))

@@ -9,14 +9,18 @@ export interface Mutant {
   readonly value: unknown;
 }
 
-interface Place {
+export interface Place {
   readonly path: readonly (string | number)[];
   readonly rule: Rule;
   readonly value: unknown;
 }
 
 /** Every place in a value that a rule speaks of. */
-function places(rule: Rule, value: unknown, path: readonly (string | number)[] = []): readonly Place[] {
+export function places(
+  rule: Rule,
+  value: unknown,
+  path: readonly (string | number)[] = [],
+): readonly Place[] {
   const here = { path, rule, value };
   if (typeof value !== 'object' || value === null) return [here];
   const members = Object.entries(value).flatMap(([key, member]) => {
@@ -28,7 +32,7 @@ function places(rule: Rule, value: unknown, path: readonly (string | number)[] =
   return [here, ...members];
 }
 
-function replaced(root: unknown, path: readonly (string | number)[], value: unknown): unknown {
+export function replaced(root: unknown, path: readonly (string | number)[], value: unknown): unknown {
   const [key, ...rest] = path;
   if (key === undefined) return value;
   const copy = (Array.isArray(root) ? [...root] : { ...(root as object) }) as Record<
@@ -95,7 +99,7 @@ function brokenBy(rule: Rule, value: unknown): readonly Mutant[] {
 function brokenString(rule: StringRule, value: string): readonly Mutant[] {
   const shaped = (rule.checks?.length ?? 0) > 0;
   return [
-    { how: 'too long', value: 'x'.repeat(rule.max + 1) },
+    ...(rule.max === undefined ? [] : [{ how: 'too long', value: 'x'.repeat(rule.max + 1) }]),
     ...(rule.min > 0 ? [{ how: 'empty', value: '' }] : []),
     ...(shaped
       ? ['\u202e', '\u0000', '\n'].map((char) => ({ how: 'a hidden character', value: value + char }))
