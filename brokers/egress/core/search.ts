@@ -40,16 +40,23 @@ export function compileSearch(
     let stateBefore = 0;
     return {
       push(piece, found) {
+        const { length } = piece;
         // Of this call alone: what a closure shares is far from the processor's registers.
         let state = stateBefore;
-        for (let at = 0; at < piece.length; at += 1) {
-          const letter = letters[piece[at] as number] as number;
-          const place = state + letter;
-          /** All ones when the place is this state's, or else none. */
-          const own = (((letterAt[place] as number) ^ letter) - 1) >> 31;
-          state = ((nextAt[place] as number) & own) | ((fromRoot[letter] as number) & ~own);
-          const ended = longestEnd[state] as number;
-          if (ended > 0) found(at + 1 - ended, at + 1);
+        let at = 0;
+        while (at < length) {
+          let ended = 0;
+          // Calls nobody, so that all tables stay in registers: it takes less than half of the time.
+          while (at < length && ended === 0) {
+            const letter = letters[piece[at] as number] as number;
+            at += 1;
+            const place = state + letter;
+            /** All ones when the place is this state's, or else none. */
+            const own = (((letterAt[place] as number) ^ letter) - 1) >> 31;
+            state = ((nextAt[place] as number) & own) | ((fromRoot[letter] as number) & ~own);
+            ended = longestEnd[state] as number;
+          }
+          if (ended > 0) found(at - ended, at);
         }
         stateBefore = state;
       },
