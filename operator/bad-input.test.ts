@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
-import { principalSecretName } from './names.ts';
+import { LABEL, principalSecretName } from './names.ts';
 import { underAnySchema } from './testing/definitions.ts';
 import { eventually } from './testing/eventually.ts';
 import { type FaultProxy, openFaultProxy } from './testing/fault-proxy.ts';
@@ -148,20 +148,24 @@ describe('a finalizer that was removed by hand', () => {
     expect((await space.get(NAMESPACE, namespace))?.metadata.deletionTimestamp).toBeUndefined();
   });
 
-  test('leaves the Assistant’s database to an administrator, and another with its id is told so', async () => {
+  test('leaves a claim that nothing else tells of to an administrator, and another with its id is told so', async () => {
     await space.start();
     const namespace = await space.settled();
     await space.stop();
     await space.delete(ASSISTANT, 'ledger');
     await space.patch(ASSISTANT, 'ledger', finalizers);
     await space.goes(ASSISTANT, 'ledger');
+    for (const kind of [kinds.DEPLOYMENT, kinds.SERVICE, kinds.CONFIG_MAP])
+      for (const { metadata } of await space.list(kind, namespace))
+        await space.delete(kind, metadata.name, namespace);
     await space.start();
     const kept = await theatre.databases();
     await space.assistant('next', { capsule: home, manifest: manifest('ledger') });
     await space.becomes(ASSISTANT, 'next', 'Accepted', 'False DuplicateIdentifier');
-    expect(await space.message(ASSISTANT, 'next', 'Accepted')).toContain('Delete Secret "ledger-database"');
+    expect(await space.message(ASSISTANT, 'next', 'Accepted')).toContain('Label Secret "ledger-database"');
     expect(await theatre.databases()).toEqual(kept);
-    await space.delete(SECRET, 'ledger-database', namespace);
+    const labels = { [LABEL.retained]: 'true' };
+    await space.patch(SECRET, 'ledger-database', { metadata: { labels } }, namespace);
     await space.becomes(ASSISTANT, 'next', 'DatabaseReady', READY);
     expect(await theatre.databases()).toEqual(kept);
     await space.removed(CAPSULE, home);

@@ -104,7 +104,7 @@ describe('of two with one id', () => {
     expect(owner(old, 'young')?.message).toContain('"young"');
   });
   test('an owner that is gone without cleaning up is not taken over in silence', () => {
-    expect(owner(old, 'ghost')?.message).toContain('Delete Secret "ledger-database"');
+    expect(owner(old, 'ghost')?.message).toContain('Label Secret "ledger-database"');
   });
 });
 

@@ -9,7 +9,7 @@ import {
 } from '@space/manifests';
 import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
-import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
+import { ANNOTATION, ASSISTANT_FINALIZER, LABEL } from '../names.ts';
 import { claimedId } from '../stores.ts';
 
 /** Of those with one id, who it belongs to. */
@@ -73,7 +73,7 @@ export function decideOwner(assistant: Assistant, { registered, rivals }: Claim)
       'DuplicateIdentifier',
       owner
         ? `The id "${id}" belongs to Assistant "${owner.metadata.name}" of this Capsule. Give this one another id, or delete that one.`
-        : `The id "${id}" is registered to an Assistant that went without cleaning up. Delete Secret "${id}-database" in the Capsule's namespace to hand its database on to this one.`,
+        : `The id "${id}" is registered to an Assistant that went without cleaning up. Label Secret "${id}-database" in the Capsule's namespace ${LABEL.retained}=true to hand its data on to this one.`,
     );
   }
   const first = rivals.find((rival) => isOlder(rival, assistant));

@@ -57,7 +57,8 @@ export async function finalizeAssistant(
   return tellingRefusal(wait, () => takeAway(context, assistant, wait, signal));
 }
 
-async function takeAway(
+/** All that is the Assistant's, in an order in which nothing is left that nobody finds. */
+export async function takeAway(
   context: Context,
   assistant: Assistant,
   wait: (finding: Finding) => Promise<void>,
@@ -117,10 +118,10 @@ async function takeAway(
     tellEnd(context, assistant, id, retained);
   }
   await removeEgress(context, assistant, id, signal);
-  await remove(CONFIG_MAP, mine(stores.configMaps.by('assistant', claim)));
   await remove(SECRET, mine([retained ? undefined : secret, token].filter((one) => one !== undefined)));
-  // Last, as from then on another may take the id up.
+  // From here on another may take the id up.
   if (retained && secret && !isRetained(secret)) await retainClaim(context, secret, signal);
+  await remove(CONFIG_MAP, mine(stores.configMaps.by('assistant', claim)));
   return done();
 }
 

@@ -1,3 +1,4 @@
+import { sweepOrphans } from '../assistant/orphans.ts';
 import { type Finding, isTrue, type Reason } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CAPSULE } from '../kinds.ts';
@@ -17,6 +18,8 @@ import { reportCapsule } from './status.ts';
 
 const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
 const LOOK_AGAIN_MS = 15_000;
+/** Until the pods of one that is taken away are gone. */
+const ORPHANS_MS = 2_000;
 
 interface Step {
   readonly finding: Finding;
@@ -97,6 +100,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
   );
   const retry = guardrails.retry ?? database.retry ?? objects?.retry;
   if (retry) throw retry;
+  if (await sweepOrphans(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };
   // A foreign namespace or Secret in the way is not watched: look again soon.
   const stuck = Object.values(findings).some(
     ({ status, reason }) => status === 'False' && UNWATCHED.has(reason),

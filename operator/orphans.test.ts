@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import * as kinds from './kinds.ts';
+import { LABEL } from './names.ts';
+import type { ApiClient } from './runtime/client.ts';
+import { eventually } from './testing/eventually.ts';
+import { manifest } from './testing/manifest.ts';
+import { eachScene } from './testing/scene.ts';
+import type { TestSpace } from './testing/space.ts';
+import type { Theatre } from './testing/stage.ts';
+
+/** What an Assistant leaves whose finalizer somebody took off by force. */
+
+const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, POD, SECRET, SERVICE } = kinds;
+const READY = 'True Ready';
+const AWAY = 'http://127.0.0.1:9';
+let theatre: Theatre;
+let space: TestSpace;
+let home: string;
+let before: string[];
+
+eachScene(async (scene) => {
+  ({ theatre, space, home, before } = scene);
+  await space.start();
+});
+
+const again = async (options?: Parameters<TestSpace['start']>[0]) => {
+  await space.stop();
+  await space.start(options);
+};
+const strip = (name: string) => space.patch(ASSISTANT, name, { metadata: { finalizers: null } });
+const leftOf = async (namespace: string, id: string) => {
+  const lists = [DEPLOYMENT, SERVICE, CONFIG_MAP, POD].map((kind) => space.list(kind, namespace));
+  const objects = (await Promise.all(lists)).flat();
+  return objects.filter(({ metadata }) => metadata.labels?.[LABEL.assistant] === id).length;
+};
+const secretsIn = async (namespace: string) =>
+  (await space.list<kinds.SecretObject>(SECRET, namespace)).map(({ metadata, data }) => ({
+    name: metadata.name,
+    retained: metadata.labels?.[LABEL.retained] === 'true',
+    keys: Object.keys(data ?? {}),
+  }));
+const RETAINED = [{ name: 'ledger-database', retained: true, keys: [] }];
+
+describe('an Assistant that went without its finalizer', () => {
+  test('runs no more, and its database waits for the next of its id', async () => {
+    const namespace = await space.settled();
+    const url = await space.urlOf('ledger');
+    const kept = await theatre.databases();
+    await space.stop();
+    await strip('ledger');
+    await space.removed(ASSISTANT, 'ledger');
+    await space.start();
+    await eventually(async () => (await leftOf(namespace, 'ledger')) === 0, {
+      what: 'nothing of it is left',
+    });
+    await eventually(async () => (await secretsIn(namespace))[0]?.retained, { what: 'its claim is free' });
+    expect(await secretsIn(namespace)).toEqual(RETAINED);
+    expect(await theatre.databases()).toEqual(kept);
+    const told = (await space.events(home)).filter(({ reason }) => reason === 'OrphanTakenAway');
+    expect(told.map(({ note }) => note)).toEqual([expect.stringContaining('"ledger"')]);
+
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('in the middle of its end, is taken away as far as it goes without loss', async () => {
+    const namespace = await space.settled();
+    const kept = await theatre.databases();
+    await again({ brokerUrl: AWAY });
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerUnreachable');
+    await strip('ledger');
+    await space.goes(ASSISTANT, 'ledger');
+    await eventually(async () => (await leftOf(namespace, 'ledger')) === 0, {
+      what: 'nothing of it is left',
+    });
+    expect(await secretsIn(namespace)).toEqual(RETAINED);
+    expect(await theatre.databases()).toEqual(kept);
+    await again();
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+
+  test('is believed to be gone only when the API server says so', async () => {
+    const namespace = await space.settled();
+    await space.assistant('journal', { capsule: home, manifest: manifest('journal') });
+    await space.becomes(ASSISTANT, 'journal', 'Ready', READY);
+    const { client } = theatre.server;
+    let asked = 0;
+    // A store that lacks one of them: its list and its watch pass it over, and what is asked besides does not.
+    const blind: ApiClient = {
+      async call<T>(request: Parameters<ApiClient['call']>[0]) {
+        const answer = await client.call<T>(request);
+        if (request.method !== 'GET' || !request.path.endsWith('/assistants')) return answer;
+        if (request.query?.['limit'] !== '500') {
+          asked += 1;
+          return answer;
+        }
+        const list = answer as unknown as { items: kinds.Assistant[] };
+        return { ...list, items: list.items.filter(({ metadata }) => metadata.name !== 'journal') } as T;
+      },
+      async lines(request) {
+        const lines = await client.lines(request);
+        if (!request.path.endsWith('/assistants')) return lines;
+        return (async function* () {
+          for await (const line of lines) if (!line.includes('"name":"journal"')) yield line;
+        })();
+      },
+    };
+    await again({ client: blind });
+    await eventually(() => asked > 0, { what: 'the API server is asked' });
+    // One that is really gone is found by the same looks.
+    await strip('ledger');
+    await space.delete(ASSISTANT, 'ledger');
+    await space.goes(ASSISTANT, 'ledger');
+    await eventually(async () => (await leftOf(namespace, 'ledger')) === 0, { what: 'that of the other' });
+    expect(await leftOf(namespace, 'journal')).toBe(5);
+    await again();
+    await space.becomes(ASSISTANT, 'journal', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+    expect(await theatre.databases()).toEqual(before);
+  });
+});
