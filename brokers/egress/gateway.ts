@@ -17,7 +17,7 @@ import { createEgressMetrics, type Operation, type TurnedAwayReason } from './me
 import { Policies } from './policies/policies.ts';
 import { Strangers } from './policies/strangers.ts';
 
-/** Milliseconds of the processor for answers, until what has come meanwhile is heard. */
+/** Milliseconds of the processor for answers and what is prepared for them, until what has come meanwhile is heard. */
 const ANSWERS_MS = 1;
 
 export interface GatewayOptions {
@@ -69,6 +69,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const shares = new ConnectionShares(policies, limits, onTurnedAway);
   const reflections = new Reflections(limits.reflections, () => metrics.reflections.inc());
   const record = recorder(options.log, metrics);
+  const turns = new Turns({ sliceMs: ANSWERS_MS });
   const counted = (operation: Operation) => (change: 1 | -1) => {
     metrics.open[operation] += change;
   };
@@ -102,9 +103,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       names: new Set(options.names),
       passes: passedWith(options.requestHeaders ?? []),
       now: options.now ?? Date.now,
-      scrubbers: options.scrubbers ?? new Scrubbers(),
+      scrubbers: options.scrubbers ?? new Scrubbers(turns),
       reflections,
-      turns: new Turns({ sliceMs: ANSWERS_MS }),
+      turns,
     }),
   });
   return { instance: randomBytes(16).toString('hex'), policies, reflections, listener, upstreams };

@@ -1,3 +1,4 @@
+import type { Pace, Slices } from './slices.ts';
 import { percentEncode } from './slot.ts';
 
 /** Shorter forms would be found in any text; a value itself is always looked for. */
@@ -9,10 +10,15 @@ const PERCENT = 0x25;
 const PLAIN = /^[A-Za-z0-9_.-]*$/;
 
 /** Every form of the values that is looked for in what an upstream sends, each once, in bytes. */
-export function needlesOf(values: readonly string[]): readonly Uint8Array[] {
+export function* needlesOf(values: readonly string[], pace: Pace): Slices<readonly Uint8Array[]> {
   const forms = new Set(values);
   for (const value of values)
-    for (const form of formsOf(value)) if (form.length >= SHORTEST_FORM) forms.add(form);
+    for (const form of formsOf(value)) {
+      if (form.length >= SHORTEST_FORM) forms.add(form);
+      // To write a character takes longer than to look at one.
+      pace.steps += form.length >> 1;
+      if (pace.due) yield pace.rest();
+    }
   const needles = Array.from(forms, (form) => Buffer.from(form, 'utf8'));
   // Some clients write what is not ASCII in a user's password as it was before UTF-8.
   const older = values
@@ -21,21 +27,18 @@ export function needlesOf(values: readonly string[]): readonly Uint8Array[] {
   return [...needles, ...older];
 }
 
-function formsOf(value: string): readonly string[] {
+function* formsOf(value: string): Generator<string, void, void> {
   const text = Buffer.from(value, 'utf8');
   // Two bytes in front, for the places in a group of three that the value may have in base64.
   const padded = Buffer.allocUnsafe(text.length + 2).fill(0, 0, 2);
   text.copy(padded, 2);
   const hex = text.toString('hex');
   const percent = percentOf(hex);
-  const forms = [
-    ...base64Forms(padded),
-    ...(PLAIN.test(value) ? [] : escapedForms(value)),
-    ...[percent, percent.toUpperCase(), hex, hex.toUpperCase()],
-  ];
+  yield* base64Forms(padded);
   padded.fill(0);
   text.fill(0);
-  return forms;
+  if (!PLAIN.test(value)) yield* escapedForms(value);
+  yield* [percent, percent.toUpperCase(), hex, hex.toUpperCase()];
 }
 
 /** Byte by byte in one piece: put together from pieces of two digits, it costs as much as the whole answer. */
@@ -52,27 +55,27 @@ function percentOf(hex: string): string {
 }
 
 /** In URLs, JSON and HTML; every encoder leaves other characters bare. */
-function escapedForms(value: string): string[] {
+function* escapedForms(value: string): Generator<string, void, void> {
   const percent = [
     percentEncode(value),
     encodeURIComponent(value),
     encodeURI(value),
     new URLSearchParams({ v: value }).toString().slice(2),
   ];
+  yield* percent;
+  for (const form of percent) yield form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
   const json = JSON.stringify(value).slice(1, -1);
-  const slashes = json.replaceAll('/', '\\/');
-  // Go, Rails and PHP escape in JSON what would mean something in HTML; Python and PHP what is not ASCII.
-  const codes = [json, slashes].flatMap((text) => [
-    text.replace(/[<>&]/g, unicodeEscape),
-    text.replace(/[<>&']/g, unicodeEscape),
-    text.replace(/[^\0-\x7f]/g, unicodeEscape),
-  ]);
-  return [
-    ...percent,
-    ...percent.map((form) => form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())),
-    ...[json, slashes, ...codes, ...codes.map((form) => form.replace(/\\u[0-9a-f]{4}/g, upperDigits))],
-    ...QUOTES.flatMap((quote) => APOSTROPHES.map((apostrophe) => htmlEscaped(value, quote, apostrophe))),
-  ];
+  for (const text of [json, json.replaceAll('/', '\\/')]) {
+    yield text;
+    // Go, Rails and PHP escape in JSON what would mean something in HTML; Python and PHP what is not ASCII.
+    for (const escaped of [/[<>&]/g, /[<>&']/g, /[^\0-\x7f]/g]) {
+      const codes = text.replace(escaped, unicodeEscape);
+      yield codes;
+      yield codes.replace(/\\u[0-9a-f]{4}/g, upperDigits);
+    }
+  }
+  for (const quote of QUOTES)
+    for (const apostrophe of APOSTROPHES) yield htmlEscaped(value, quote, apostrophe);
 }
 
 const QUOTES = ['&quot;', '&#34;'];

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { scrubberOf as compiled } from './scrub.ts';
+import { scrubberOf as compiled, prepareScrubber } from './scrub.ts';
+import { SLICE } from './slices.ts';
 
 const VALUE = `sk_live/4+eC39<Hq"Ly~jW?da'r%jt&Dc`;
 const scrubberOf = (value: string) => compiled([value]);
@@ -298,4 +299,24 @@ it('a scrubber costs a bounded number of bytes for each character of its value',
   const visible = Array.from({ length: 94 }, (_, index) => String.fromCharCode(0x21 + index)).join('');
   for (const value of ['a'.repeat(4_096), visible.repeat(43).slice(0, 4_096), 'ab'.repeat(2_048)])
     expect(scrubberOf(value).bytes / value.length).toBeLessThan(1_000);
+});
+
+it.each([
+  ['of what every encoder writes in another way', '"<&\'>'.repeat(819)],
+  [
+    'of all visible characters',
+    Array.from({ length: 4_096 }, (_, at) => String.fromCharCode(0x21 + (at % 94))).join(''),
+  ],
+  ['of one letter', '"'.repeat(4_096)],
+  ['of few letters', 'ab"'.repeat(1_365)],
+])('a value %s is prepared in slices of so many steps', (_, value) => {
+  const slices = prepareScrubber([value]);
+  let steps = 0;
+  for (let slice = slices.next(); !slice.done; slice = slices.next()) {
+    // The longest form, or the row of a state, is written in one go.
+    expect(slice.value).toBeLessThan(1.5 * SLICE);
+    steps += slice.value;
+  }
+  // Each character of a form is written, made a state, and its row is put together, laid and filled.
+  expect(steps).toBeGreaterThan(8 * 4 * value.length);
 });

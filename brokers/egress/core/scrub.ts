@@ -1,5 +1,6 @@
 import { LONGEST_FORM, needlesOf } from './needles.ts';
-import { compileSearch, type Found } from './search.ts';
+import { type Found, prepareSearch } from './search.ts';
+import { atOnce, Pace, type Slices } from './slices.ts';
 import { Spans } from './spans.ts';
 
 const STAR = 0x2a;
@@ -42,9 +43,17 @@ const RUNS: Readonly<Record<Alphabet, Uint8Array>> = {
 /** The longest run that is held back goes by these steps, so that it tells next to nothing of the values' length. */
 const HELD_BACK = [1_024, 4_096, 16_384, 32_768];
 
-export function scrubberOf(values: readonly string[], alphabet: Alphabet = 'visible'): CompiledScrubber {
-  const needles = needlesOf(values);
-  const search = compileSearch(needles);
+/** For values that are short, since nothing else is done meanwhile. */
+export const scrubberOf = (values: readonly string[], alphabet?: Alphabet): CompiledScrubber =>
+  atOnce(prepareScrubber(values, alphabet));
+
+export function* prepareScrubber(
+  values: readonly string[],
+  alphabet: Alphabet = 'visible',
+): Slices<CompiledScrubber> {
+  const pace = new Pace();
+  const needles = yield* needlesOf(values, pace);
+  const search = yield* prepareSearch(needles, undefined, pace);
   for (const needle of needles) needle.fill(0);
   const longest = LONGEST_FORM * values.reduce((most, { length }) => Math.max(most, length), 0);
   const most = HELD_BACK.find((step) => step >= longest);

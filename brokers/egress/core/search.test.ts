@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileSearch } from './search.ts';
+import { prepareSearch, type Tables } from './search.ts';
+import { atOnce } from './slices.ts';
 
+const compileSearch = (needles: readonly Uint8Array[], watch?: (tables: Tables) => Tables) =>
+  atOnce(prepareSearch(needles, watch));
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 /** So few letters that needles overlap, begin one another and begin again within themselves. */
 const text = (maxLength: number, minLength = 0) =>

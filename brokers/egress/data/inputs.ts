@@ -51,7 +51,7 @@ export interface InputOptions {
 
 /** Where the scrubber of an input's value comes from. */
 export interface ScrubberSource {
-  of(input: LiveInput, value: string): Scrubber;
+  of(input: LiveInput, reveal: () => string): Scrubber | Promise<Scrubber>;
 }
 
 /** A request that may go on: everything that was decided before its value is opened. */
@@ -69,7 +69,11 @@ interface Admitted {
  */
 export function serveInput(options: InputOptions) {
   const { policies, strangers, custody, upstreams, limits, usage, record, onOpen } = options;
-  const opened = sharedInTurn(({ owner, envelope }: LiveInput) => custody.open(owner, envelope)?.reveal());
+  const opened = sharedInTurn(({ owner, envelope }: LiveInput) => {
+    const value = custody.open(owner, envelope)?.reveal();
+    if (value === undefined) throw new Problem('input_unavailable');
+    return value;
+  });
 
   return async (request: ArrivingRequest, response: ServerResponse): Promise<void> => {
     const line: Line = {
@@ -149,17 +153,20 @@ export function serveInput(options: InputOptions) {
     const goOn = () => {
       if (request.headers.expect !== undefined) response.writeContinue();
     };
-    if (admitted.input.signing === undefined) {
+    const { input } = admitted;
+    // Before the body flows: until it is sent, nobody would hear that it broke.
+    const scrubber = await options.scrubbers.of(input, () => opened(input));
+    if (input.signing === undefined) {
       goOn();
       const body = bodyOf(request, { limit: limits.bodyBytes, ...idle }, line);
-      return send(admitted, body, response, line, ending);
+      return send(admitted, body, response, scrubber, line, ending);
     }
     const length = wholeLength(request, limits.signedBodyBytes);
     const giveBack = usage.hold(admitted.tenant, length);
     try {
       goOn();
       const body = await readBody(request, length, idle, ending.signal);
-      await send(admitted, body, response, line, ending);
+      await send(admitted, body, response, scrubber, line, ending);
     } finally {
       giveBack();
     }
@@ -169,13 +176,13 @@ export function serveInput(options: InputOptions) {
     { tenant, input, method, target, headers }: Admitted,
     body: Buffer | Readable | null,
     response: ServerResponse,
+    prepared: Scrubber,
     line: Line,
     ending: Ending,
   ): Promise<void> {
     const { slot, signing, host } = input;
     const value = opened(input);
-    if (value === undefined) throw new Problem('input_unavailable');
-    const ofValue = reporting(options.scrubbers.of(input, value), () => {
+    const ofValue = reporting(prepared, () => {
       line.reflected = true;
       options.reflections.count(tenant, input);
     });

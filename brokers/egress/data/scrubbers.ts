@@ -1,5 +1,7 @@
+import type { Turns } from '@space/broker-kit';
 import { Problem } from '../core/problem.ts';
-import { type CompiledScrubber, scrubberOf } from '../core/scrub.ts';
+import { type CompiledScrubber, prepareScrubber } from '../core/scrub.ts';
+import type { Slices } from '../core/slices.ts';
 import { alphabetOf, type Slot, secretsIn } from '../core/slot.ts';
 
 const MIB = 1024 * 1024;
@@ -9,7 +11,7 @@ export interface ScrubberLimits {
   readonly bytes: number;
   /** Of one Capsule. */
   readonly capsuleBytes: number;
-  /** Of tables that one Capsule may have made at once, and then each second. A MiB takes 50 to 90 ms. */
+  /** Of tables that one Capsule may have made at once, and then each second. A MiB takes some 50 ms. */
   readonly burstBytes: number;
   readonly bytesPerSecond: number;
   /** How long tables are kept that nobody uses: they know a value, if not in clear. */
@@ -38,20 +40,36 @@ interface Kept {
   usedAt: number;
 }
 
+/** What a Capsule has, and what it may have made. */
+interface Account {
+  bytes: number;
+  budget: number;
+  at: number;
+}
+
 /**
  * The scrubbers of values in use: made once, and used by all requests with the value. Longest unused ones go when there
  * are too many, and those of a Capsule that has more than its share before all others.
  */
 export class Scrubbers {
   readonly #limits: ScrubberLimits;
+  readonly #turns: Pick<Turns, 'run'>;
   readonly #now: () => number;
   /** By envelope, those used last at the end. */
   readonly #kept = new Map<string, Kept>();
-  readonly #capsules = new Map<string, { bytes: number; budget: number; at: number }>();
+  readonly #capsules = new Map<string, Account>();
+  /** By envelope, what takes more than a slice; and the last of them, which the next one waits for. */
+  readonly #making = new Map<string, Promise<CompiledScrubber>>();
+  #line = Promise.resolve();
   #bytes = 0;
   #sweep: NodeJS.Timeout | undefined;
 
-  constructor(limits: Partial<ScrubberLimits> = {}, now: () => number = () => performance.now()) {
+  constructor(
+    turns: Pick<Turns, 'run'>,
+    limits: Partial<ScrubberLimits> = {},
+    now: () => number = () => performance.now(),
+  ) {
+    this.#turns = turns;
     this.#limits = { ...LIMITS, ...limits };
     this.#now = now;
   }
@@ -60,32 +78,73 @@ export class Scrubbers {
     return this.#bytes;
   }
 
-  /** @throws Problem `rate_limited` when a Capsule has others made too often */
-  of({ owner, envelope, slot }: About, value: string): CompiledScrubber {
-    const kept = this.#kept.get(envelope) ?? this.#make(owner.capsule, slot, value);
-    kept.usedAt = this.#now();
-    this.#kept.delete(envelope);
-    this.#kept.set(envelope, kept);
-    return kept.scrubber;
+  /**
+   * A usual value takes one slice. One that takes more is begun anew in a line, one after the other and each slice in its
+   * Capsule's turn: so what waits holds nothing, and what is made keeps nobody from the processor.
+   * @throws Problem `rate_limited` when a Capsule has others made too often
+   */
+  async of(about: About, reveal: () => string): Promise<CompiledScrubber> {
+    const { envelope } = about;
+    const kept = this.#kept.get(envelope);
+    if (kept !== undefined) return this.#keep(envelope, kept);
+    const making = this.#making.get(envelope);
+    if (making !== undefined) return making;
+    const { done, value } = this.#begin(about, reveal).next();
+    if (done) return this.#made(about, value);
+    const made = this.#makeInLine(about, reveal).finally(() => this.#making.delete(envelope));
+    this.#making.set(envelope, made);
+    return made;
   }
 
-  #make(capsule: string, slot: Slot, value: string): Kept {
-    const { bytes, capsuleBytes, burstBytes, bytesPerSecond } = this.#limits;
+  async #makeInLine(about: About, reveal: () => string): Promise<CompiledScrubber> {
+    const before = this.#line;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#line = promise;
+    await before;
+    try {
+      const slices = this.#begin(about, reveal);
+      for (;;) {
+        const { done, value } = await this.#turns.run(about.owner.capsule, () => slices.next());
+        if (done) return this.#made(about, value);
+      }
+    } finally {
+      resolve();
+    }
+  }
+
+  #begin({ owner, slot }: About, reveal: () => string): Slices<CompiledScrubber> {
+    const { budget } = this.#account(owner.capsule);
+    if (budget <= 0)
+      throw new Problem('rate_limited', { retryAfter: Math.ceil(1 - budget / this.#limits.bytesPerSecond) });
+    return prepareScrubber(secretsIn(slot, reveal()), alphabetOf(slot));
+  }
+
+  #made({ owner: { capsule }, envelope }: About, scrubber: CompiledScrubber): CompiledScrubber {
+    const account = this.#account(capsule);
+    account.budget -= scrubber.bytes;
+    account.bytes += scrubber.bytes;
+    this.#bytes += scrubber.bytes;
+    this.#dropUntil(() => account.bytes <= this.#limits.capsuleBytes, capsule);
+    this.#dropUntil(() => this.#bytes <= this.#limits.bytes);
+    return this.#keep(envelope, { scrubber, capsule, usedAt: 0 });
+  }
+
+  #account(capsule: string): Account {
+    const { burstBytes, bytesPerSecond, idleMs } = this.#limits;
     const now = this.#now();
     const account = this.#capsules.get(capsule) ?? { bytes: 0, budget: burstBytes, at: now };
     const filled = account.budget + ((now - account.at) / 1000) * bytesPerSecond;
     [account.budget, account.at] = [Math.min(burstBytes, filled), now];
     this.#capsules.set(capsule, account);
-    if (account.budget <= 0)
-      throw new Problem('rate_limited', { retryAfter: Math.ceil(1 - account.budget / bytesPerSecond) });
-    const scrubber = scrubberOf(secretsIn(slot, value), alphabetOf(slot));
-    account.budget -= scrubber.bytes;
-    account.bytes += scrubber.bytes;
-    this.#bytes += scrubber.bytes;
-    this.#dropUntil(() => account.bytes <= capsuleBytes, capsule);
-    this.#dropUntil(() => this.#bytes <= bytes);
-    this.#sweep ??= setInterval(() => this.#dropIdle(), this.#limits.idleMs).unref();
-    return { scrubber, capsule, usedAt: now };
+    this.#sweep ??= setInterval(() => this.#dropIdle(), idleMs).unref();
+    return account;
+  }
+
+  #keep(envelope: string, kept: Kept): CompiledScrubber {
+    kept.usedAt = this.#now();
+    this.#kept.delete(envelope);
+    this.#kept.set(envelope, kept);
+    return kept.scrubber;
   }
 
   #dropUntil(enough: () => boolean, capsule?: string): void {
