@@ -14,6 +14,11 @@ const Environment = z
     SANDBOX_RUNTIME_CLASS: z.string().min(1).default('gvisor'),
     SANDBOX_HANDLER: z.string().min(1).default('runsc'),
     SANDBOX_ATTESTER_IMAGE: z.string().min(1),
+    /** Names, with commas between them. */
+    IMAGE_PULL_SECRETS: z
+      .string()
+      .transform((names) => names.split(',').filter((name) => name !== ''))
+      .default([]),
     SANDBOX_HANDLER_REPORT: z.enum(['node', 'probe']).default('node'),
     SANDBOX_ON_LOSS: z.enum(['keep', 'stop']).default('keep'),
     DB_BROKER_URL: z.url({ protocol: /^https?$/ }),
@@ -64,6 +69,7 @@ export interface Config {
   readonly runtimeClass: string;
   readonly handler: string;
   readonly attesterImage: string;
+  readonly pullSecrets: readonly string[];
   readonly handlerReport: 'node' | 'probe';
   readonly onLoss: 'keep' | 'stop';
   readonly dbBrokerUrl: string;
@@ -97,6 +103,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     runtimeClass: value.SANDBOX_RUNTIME_CLASS,
     handler: value.SANDBOX_HANDLER,
     attesterImage: value.SANDBOX_ATTESTER_IMAGE,
+    pullSecrets: value.IMAGE_PULL_SECRETS,
     handlerReport: value.SANDBOX_HANDLER_REPORT,
     onLoss: value.SANDBOX_ON_LOSS,
     dbBrokerUrl: value.DB_BROKER_URL,

@@ -30,6 +30,8 @@ export interface SpaceNames {
   readonly handler: string;
   /** Reference of the attester's image, as the admission policy demands it. */
   readonly attesterImage: string;
+  /** Secrets beside the operator with credentials of registries, for probes and Assistants. */
+  readonly pullSecrets?: readonly string[];
   /** `probe`: where a node reports no handlers, a probe that passed there is enough. */
   readonly handlerReport: 'node' | 'probe';
   /** What becomes of pods that run when the sandbox is found lost; they are in the sandbox themselves. */

@@ -58,6 +58,8 @@ export const STORED_INPUT_TYPE = `${GROUP}/stored-input`;
 
 export const principalSecretName = (capsule: string) => `capsule-${capsule}-database`;
 export const workloadSecretName = (id: string) => `${id}-database`;
+/** In a Capsule's namespace; no id's Secret has such a name. */
+export const PULL_SECRET = 'image-pull';
 /** The gateway's name inside a pod. */
 export const EGRESS_HOST = 'assistant-egress';
 

@@ -8,6 +8,7 @@ import {
   capsuleNamespace,
   LABEL,
   OBJECT_STORE_PORT,
+  PULL_SECRET,
   workloadObjectsSecretName,
   workloadSecretName,
 } from '../names.ts';
@@ -180,6 +181,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
         { name: 'timeout', value: '1' },
       ],
     },
+    ...(names.pullSecrets?.length ? { imagePullSecrets: [{ name: PULL_SECRET }] } : {}),
     hostAliases: [...services, ...outside.hostAliases],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     initContainers: [attesterSidecar(names.attesterImage)],

@@ -14,6 +14,7 @@ import { finalizeCapsule } from './finalize.ts';
 import { USAGE_SOON_MS } from './limits.ts';
 import { ensureGuardrails, type Guardrails } from './namespace.ts';
 import { ensureObjectStore } from './objects.ts';
+import { ensurePullSecret } from './pull.ts';
 import { reportCapsule } from './status.ts';
 
 const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
@@ -62,9 +63,12 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
       note,
     });
   }
+  const pull = isTrue(guardrails.namespace)
+    ? await ensurePullSecret(context, capsule, signal).then(() => undefined, asRefused)
+    : undefined;
   const before: Record<string, Finding> = {
     SandboxReady: sandbox,
-    NamespaceReady: guardrails.namespace,
+    NamespaceReady: pull?.finding ?? guardrails.namespace,
     NetworkReady: guardrails.network,
   };
   const blocked = Object.entries(before).find(([, finding]) => !isTrue(finding))?.[0];
@@ -98,7 +102,7 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
       ...(objects?.usage === undefined ? {} : { storage: objects.usage }),
     },
   );
-  const retry = guardrails.retry ?? database.retry ?? objects?.retry;
+  const retry = guardrails.retry ?? pull?.retry ?? database.retry ?? objects?.retry;
   if (retry) throw retry;
   if (await sweepOrphans(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };
   // A foreign namespace or Secret in the way is not watched: look again soon.

@@ -82,6 +82,7 @@ export function probeObject(names: SpaceNames, node: Node, operator?: Deployment
         },
       },
       containers: [attesterContainer(names.attesterImage)],
+      ...(names.pullSecrets?.length ? { imagePullSecrets: names.pullSecrets.map((name) => ({ name })) } : {}),
     },
   };
 }

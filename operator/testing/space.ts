@@ -64,6 +64,7 @@ interface StartOptions {
   readonly callReplica?: CallReplica;
   readonly onLoss?: SpaceNames['onLoss'];
   readonly handlerReport?: SpaceNames['handlerReport'];
+  readonly pullSecrets?: readonly string[];
   readonly onGate?: (finding: Finding) => void;
   /** What Assistants get as the Space's authority. */
   readonly ca?: string;
@@ -126,6 +127,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     callReplica = NO_REPLICA,
     onLoss = names.onLoss,
     handlerReport = names.handlerReport,
+    pullSecrets = [],
     onGate = () => {},
     ca,
     objectStore,
@@ -144,7 +146,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       ...(grantKey ? { grantKey } : {}),
       callReplica,
       spaceCa: ca === undefined ? undefined : async () => ca,
-      names: { ...names, onLoss, handlerReport },
+      names: { ...names, onLoss, handlerReport, pullSecrets },
       log,
       metrics: runtimeMetrics(new Registry()),
       onGate,
