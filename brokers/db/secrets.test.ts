@@ -31,7 +31,7 @@ beforeAll(async () => {
     log_parameter_max_length_on_error: '-1',
     log_connections: 'on',
   };
-  stage = await setStage({ settings }, { environment: { LOG_LEVEL: 'trace' } });
+  stage = await setStage({ settings, logsSessions: true }, { environment: { LOG_LEVEL: 'trace' } });
 });
 afterAll(() => stage.close());
 

@@ -48,6 +48,8 @@ export interface EmbeddedOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** False trades durability for speed, for tests that do not crash the server. */
   readonly durable?: boolean;
+  /** Its log takes what sessions say, for whoever looks into it for secrets; in service it does not. */
+  readonly logsSessions?: boolean;
   /** The directory in which it makes its own; else where that is quickest, or for temporary files. */
   readonly place?: string;
 }
@@ -120,6 +122,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
       `ALTER ROLE space_objectstore PASSWORD '${await scramVerifier(throwaway, passwords.objectStore)}';\n\n`,
       `ALTER ROLE space_broker PASSWORD '${await scramVerifier(throwaway, passwords.broker)}';\n\n`,
       `ALTER ROLE postgres PASSWORD '${await scramVerifier(throwaway, passwords.superuser)}';\n\n`,
+      ...(options.logsSessions === true ? ['ALTER ROLE ALL RESET log_min_messages;\n\n'] : []),
     ].join('');
     run('postgres', ['--single', '-j', '-D', data, '-c', 'exit_on_error=on', 'postgres'], statements);
 

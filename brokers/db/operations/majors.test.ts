@@ -24,6 +24,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     stage = await setStage({
       major,
       settings: { ...MANY_DATABASES, max_prepared_transactions: '5', log_statement: 'all' },
+      logsSessions: true,
     });
   });
   afterAll(() => stage.close());

@@ -25,6 +25,10 @@ DO $$ BEGIN
   END IF;
 END $$;
 
+-- What sessions say (errors with values of rows, RAISE LOG) is not for the server's log: it is tenants' data, and theirs to
+-- fill a disk with. No tenant may change it; what the server says of itself is logged all the same.
+ALTER ROLE ALL SET log_min_messages = fatal;
+
 -- By default every role may connect to these two and list all databases and roles from there.
 REVOKE ALL ON DATABASE postgres FROM PUBLIC;
 

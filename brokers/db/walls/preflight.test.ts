@@ -39,6 +39,7 @@ const safe: ServerFacts = {
     max_slot_wal_keep_size: 1_024,
     max_notify_queue_pages: 65_536,
   },
+  logsSessions: false,
   preparedTransactions: 0,
   openDatabases: [],
 };
@@ -72,6 +73,7 @@ describe('preflight', () => {
   it.each<[string, Partial<ServerFacts>, RegExp]>([
     ['prepared transactions', { preparedTransactions: 2 }, /ALTER SYSTEM SET max_prepared_transactions = 0$/],
     ['no pg_read_all_stats', { readAllStats: false }, /GRANT pg_read_all_stats TO "space_broker"$/],
+    ['a log of what tenants say', { logsSessions: true }, /: ALTER ROLE ALL SET log_min_messages = fatal$/],
     ['no way to the reserve', { mayUseReserved: false }, /GRANT pg_use_reserved_connections TO/],
     ...REQUIREMENTS.map(({ setting, value }): [string, Partial<ServerFacts>, RegExp] => [
       `${setting} as PostgreSQL has it by itself`,

@@ -17,6 +17,8 @@ export interface ServerFacts {
   readonly readAllStats: boolean;
   /** Where the server has such connections at all. */
   readonly mayUseReserved: boolean;
+  /** Whether the server's log takes what sessions say. */
+  readonly logsSessions: boolean;
   readonly preparedTransactions: number;
   /** What `REQUIREMENTS` names, in each setting's own unit. */
   readonly settings: Readonly<Record<string, number>>;
@@ -68,6 +70,10 @@ export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Find
       !facts.mayUseReserved,
       `the broker may not use the reserved connections: GRANT pg_use_reserved_connections TO ${quoted(facts.role)}`,
     ],
+    [
+      facts.logsSessions,
+      "the server's log takes what tenants say, their rows among it, and as much as they like: ALTER ROLE ALL SET log_min_messages = fatal",
+    ],
     ...judgeSettings(facts.version, facts.settings).map((text): [boolean, string] => [true, text]),
     [accepted.length > 0, `accepted although open to PUBLIC: ${accepted.join(', ')}`],
   ];
@@ -93,6 +99,7 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
               coalesce((SELECT pg_has_role(r.oid, u.oid, 'USAGE') FROM pg_roles u
                         WHERE u.rolname = 'pg_use_reserved_connections'), true) AS "mayUseReserved",
               (SELECT json_object_agg(name, setting::numeric) FROM pg_settings WHERE name = ANY ($1)) AS settings,
+              current_setting('log_min_messages') NOT IN ('fatal', 'panic') AS "logsSessions",
               current_setting('max_prepared_transactions')::int AS "preparedTransactions",
               ARRAY(SELECT d.datname::text FROM pg_database d
                     WHERE d.datallowconn AND d.datconnlimit <> -2 AND EXISTS (

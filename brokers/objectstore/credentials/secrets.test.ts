@@ -33,7 +33,7 @@ const directory = mkdtempSync(join(tmpdir(), 'space-heap-'));
 beforeAll(async () => {
   const settings = { log_statement: 'all', log_parameter_max_length: '-1', log_min_messages: 'debug1' };
   [server, s3, store] = await Promise.all([
-    startEmbeddedServer({ durable: false, settings }),
+    startEmbeddedServer({ durable: false, settings, logsSessions: true }),
     startS3Server(),
     startOwnStore(),
   ]);
