@@ -351,6 +351,83 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
+    it('a query that shares more memory with its helpers than a session may have is put out', async () => {
+      await begin({ SESSION_MEMORY_KIB: '65536' });
+      const neighbour = await session(broker());
+      const { client, gone } = await session(own());
+      await client.query(`CREATE SCHEMA h; SET search_path = h; CREATE TABLE wide AS SELECT i, repeat('x', 100) AS x FROM generate_series(1, 700000) i;
+        ANALYZE wide; SET work_mem = '2GB'; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+        SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off;
+        SET enable_nestloop = off; SET enable_mergejoin = off`);
+      client
+        .query('SELECT pg_sleep(600) FROM wide a JOIN wide b USING (i, x) LIMIT 1')
+        .catch(() => undefined);
+      await gone;
+      await until(
+        () => log().includes(`guard: helpers share too much memory: ended 1 of ${tenant}`),
+        'its line of the log',
+      );
+      await neighbour.client.query('SELECT 1');
+    });
+
+    it('whoever exports more snapshots than a backup needs is put out: each is a file outside of its quota', async () => {
+      await begin();
+      const neighbour = await session(broker());
+      const { client, gone } = await session(own());
+      const few = await session(own());
+      await few.client.query('BEGIN; SELECT pg_export_snapshot()');
+      const many = 'BEGIN; SELECT count(pg_export_snapshot()) FROM generate_series(1, 2000)';
+      await client.query(many).catch(() => undefined);
+      await gone;
+      await until(
+        () => log().includes(`guard: too many snapshots: ended 1 of ${tenant}`),
+        'its line of the log',
+      );
+      await until(() => readdirSync(join(data(), 'pg_snapshots')).length === 1, 'the end of its files');
+      await few.client.query('SELECT 1');
+      await neighbour.client.query('SELECT 1');
+    });
+
+    it('nobody makes files until the disk has room for no more', async () => {
+      await begin({ DISK_RESERVE_FILES: String(2 ** 50) });
+      const neighbour = await session(broker());
+      const { gone } = await session(own());
+      await gone;
+      await until(() => log().includes('guard: the disk runs out of files'), 'its line of the log');
+      await neighbour.client.query('SELECT 1');
+    });
+
+    it('nothing that a tenant says, and no row of it, is in the log of the server', async () => {
+      await begin();
+      const { client } = await session(own());
+      await client.query('CREATE SCHEMA words; SET search_path = words');
+      const before = log().length;
+      const said = [
+        "DO $$ BEGIN RAISE LOG 'overheard'; RAISE WARNING 'overheard'; END $$",
+        "SET debug_print_parse = on; SELECT 'overheard'; SET debug_print_parse = off",
+        "SELECT 'overheard'::int",
+        "CREATE TABLE said (word text UNIQUE); INSERT INTO said VALUES ('overheard')",
+        "INSERT INTO said VALUES ('overheard')",
+        `ALTER ROLE ${tenant} RESET log_min_messages`,
+        'SET log_min_messages = notice',
+        `ALTER ROLE ${tenant} SET log_min_messages = notice`,
+        `CREATE FUNCTION tell(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RAISE LOG 'overheard'; RETURN n; END $$;
+         CREATE TABLE told (n int); CREATE INDEX ON told (tell(n)); INSERT INTO told SELECT generate_series(1, 1000)`,
+      ];
+      for (const statement of said) await client.query(statement).catch(() => undefined);
+      await until(async () => {
+        const [row] = await query(
+          own(),
+          "SELECT last_autoanalyze FROM pg_stat_user_tables WHERE relname = 'told'",
+        );
+        return row?.last_autoanalyze instanceof Date;
+      }, 'an analysis of autovacuum');
+      expect(log().slice(before)).not.toContain('overheard');
+      // What the server says of itself is there.
+      await end('SIGINT');
+      expect(log().slice(before)).toContain('database system is shut down');
+    });
+
     it('nobody writes on to a disk that runs full', async () => {
       await begin({ DISK_RESERVE_MIB: String(2 ** 40) });
       const neighbour = await session(broker());

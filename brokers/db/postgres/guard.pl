@@ -10,12 +10,16 @@ my ($data, $sockets, $port, $programs) = @ARGV;
 my $server = getppid();
 my $per_address = $ENV{LOGINS_PER_ADDRESS} // 20;
 my $reserve_kib = ($ENV{DISK_RESERVE_MIB} // 256) * 1024;
+my $reserve_files = $ENV{DISK_RESERVE_FILES} // 20_000;
+my $session_kib = $ENV{SESSION_MEMORY_KIB} // 131_072;
 my $psql = $ENV{PSQL} // "$programs/psql";
 my $cgroup = $ENV{CGROUP_DIRECTORY} // '/sys/fs/cgroup';
 my $analyze_seconds = $ENV{ANALYZE_SECONDS} // 60;
 my $deaf_seconds = $ENV{DEAF_SECONDS} // 60;
 # The least time between two restarts; 0 for none at all.
 my $restart_hours = $ENV{RESTART_HOURS} // 6;
+# A backup with jobs exports one.
+my $most_snapshots = 256;
 # Of the container's limit, before the kernel ends the whole of it.
 my $full = 0.85;
 
@@ -48,15 +52,18 @@ sub address {
 }
 
 sub look {
-  my (@tenants, @entering);
+  my (@tenants, @entering, %helpers);
   for my $pid (split ' ', content("/proc/$server/task/$server/children")) {
     my $title = content("/proc/$pid/cmdline") =~ s/\0.*//sr;
     if ($title =~ /^postgres: (spc_[0-9a-f]{40}) \1 \S+\(\d+\) (?!authentication|startup)/) {
       push @tenants, { pid => $pid, role => $1 };
+    } elsif ($title =~ /^postgres: parallel worker for PID (\d+)/) {
+      push @{ $helpers{$1} }, $pid;
     } elsif ($title !~ /^postgres: / || $title =~ /\(\d+\) (?:authentication|startup)/) {
       push @entering, $pid;
     }
   }
+  $_->{helpers} = $helpers{ $_->{pid} } // [] for @tenants;
   return (\@tenants, \@entering);
 }
 
@@ -93,6 +100,65 @@ sub memory {
     $largest = $_ if defined $_->{kib} && (!$largest || $_->{kib} > $largest->{kib});
   }
   finish('memory runs out', $largest) if $largest;
+}
+
+# What a query shares with its helpers is a file, which counts for no process. What is everybody's has several users.
+sub shared {
+  my ($tenants) = @_;
+  my %kib = map { $_ => (-s $_ // 0) / 1024 } glob "'$data/pg_dynshmem/mmap.*'";
+  my $all = 0;
+  $all += $_ for values %kib;
+  return if $all <= $session_kib;
+  my %users;
+  for my $tenant (@$tenants) {
+    my %used;
+    for my $pid ($tenant->{pid}, @{ $tenant->{helpers} }) {
+      $used{"$data/$_"} = 1 for content("/proc/$pid/maps") =~ m{(pg_dynshmem/mmap\.\d+)}g;
+    }
+    push @{ $users{$_} }, $tenant for keys %used;
+  }
+  for (keys %users) {
+    my ($only, @more) = @{ $users{$_} };
+    $only->{shared} += $kib{$_} // 0 unless @more;
+  }
+  finish('helpers share too much memory', grep { ($_->{shared} // 0) > $session_kib } @$tenants);
+}
+
+# Each is a file until its transaction ends, whose name begins with who exported it, and whose text says the process.
+sub snapshots {
+  my ($tenants) = @_;
+  opendir(my $directory, "$data/pg_snapshots") or return;
+  my %of;
+  /^(\w+-\w+)-\d+$/ and push @{ $of{$1} }, $_ for readdir $directory;
+  my %many;
+  for (grep { @$_ > $most_snapshots } values %of) {
+    content("$data/pg_snapshots/$_->[0]") =~ /^pid:(\d+)$/m and $many{$1} = 1;
+  }
+  finish('too many snapshots', grep { $many{ $_->{pid} } } @$tenants);
+}
+
+# The database with the most files, by what the server calls it; undefined where that cannot be asked.
+sub crowded {
+  my ($most, $oid) = (0, undef);
+  for my $path (glob "'$data/base/[0-9]*'") {
+    opendir(my $directory, $path) or next;
+    my $count = () = readdir $directory;
+    ($most, $oid) = ($count, $path =~ s{.*/}{}r) if $count > $most;
+  }
+  return undef unless defined $oid && -x $psql;
+  local $ENV{QUERY} = "SELECT datname FROM pg_database WHERE oid = $oid";
+  my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c "\$QUERY" 2>/dev/null`;
+  return $said =~ /^(spc_[0-9a-f]{40})$/m ? $1 : undef;
+}
+
+sub files {
+  my ($tenants) = @_;
+  my (undef, $line) = split /\n/, `df -Pi '$data' 2>/dev/null`;
+  my (undef, $all, undef, $free) = split ' ', $line // '';
+  # Some file systems have no such number.
+  return unless ($all // '') =~ /^[1-9]\d*$/ && $free < $reserve_files;
+  my $role = $free < $reserve_files / 2 ? undef : crowded();
+  finish('the disk runs out of files', defined $role ? grep { $_->{role} eq $role } @$tenants : @$tenants);
 }
 
 sub disk {
@@ -152,7 +218,10 @@ for (my $turn = 0; getppid() == $server; $turn++) {
   my ($tenants, $entering) = look();
   crowds($entering);
   memory($tenants);
+  shared($tenants);
+  snapshots($tenants);
   disk($tenants) if $turn % 2 == 0;
+  files($tenants) if $turn % 2 == 1;
   ask($tenants) if $turn % 10 == 9;
   select(undef, undef, undef, 0.5);
 }

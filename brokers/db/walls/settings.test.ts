@@ -1,8 +1,9 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PostgresMajor } from '../embedded/binaries.ts';
-import { setStage, until } from '../testing/postgres.ts';
+import { connect, setStage, until } from '../testing/postgres.ts';
 
 /** The settings that the embedded server and a developer's have in common, on servers of each kind. */
 describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => {
@@ -28,6 +29,21 @@ describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => 
     await expect(stage.replica()).rejects.toThrow(/REVOKE "the boss" FROM "space_broker"/);
     await stage.sql('REVOKE "the boss" FROM "space_broker"');
     await (await stage.replica()).stop();
+  });
+
+  it('keep what a query shares with its helpers out of /dev/shm, which a container has 64 MiB of', async () => {
+    const session = await connect(stage.server.superuserUrl);
+    await session.query(`CREATE TABLE wide AS SELECT generate_series(1, 100000) AS i; ANALYZE wide;
+      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+      SET max_parallel_workers_per_gather = 2; SET enable_nestloop = off; SET enable_mergejoin = off`);
+    const [row] = (await session.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
+    const maps = () => readFileSync(`/proc/${row?.pid}/maps`, 'utf8');
+    const asleep = session.query('SELECT pg_sleep(600) FROM wide a JOIN wide b USING (i) LIMIT 1');
+    asleep.catch(() => undefined);
+    await until(() => /pg_dynshmem|\/dev\/shm\/PostgreSQL/.test(maps()), 'what they share');
+    expect(maps()).not.toMatch(/\/dev\/shm\/PostgreSQL/);
+    await stage.sql('SELECT pg_terminate_backend($1)', [row?.pid]);
+    await expect(asleep).rejects.toThrow();
   });
 
   it('are told by name where they are missing, and the SQL that is told mends them', async () => {
