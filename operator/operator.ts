@@ -28,6 +28,7 @@ import type { Key } from './runtime/objects.ts';
 import { Queue } from './runtime/queue.ts';
 import { isLost } from './sandbox/gate.ts';
 import { connectProber, reconcileProbe } from './sandbox/prober.ts';
+import { Sightings } from './sandbox/sightings.ts';
 import { type Gate, watchGate } from './sandbox/watch.ts';
 import { makeStores } from './stores.ts';
 import { connectTriggers } from './triggers.ts';
@@ -116,7 +117,8 @@ export function startOperator(options: OperatorOptions): Operator {
   });
 
   const triggers = connectTriggers(names.namespace, stores, queues);
-  connectProber(stores, queues.probes);
+  const sightings = new Sightings(() => clock.now());
+  connectProber(stores, queues.probes, sightings);
   const inStep = keepInStep({ clock, queues });
   const reflectors = makeReflectors({
     client: options.client,
@@ -217,7 +219,9 @@ export function startOperator(options: OperatorOptions): Operator {
       // First, so that few Assistants are worked on twice at the start.
       controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
       controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),
-      controller('probe', queues.probes, PROBE_WORKERS, reconcileProbe),
+      controller('probe', queues.probes, PROBE_WORKERS, (context, key, signal) =>
+        reconcileProbe(context, sightings, key, signal),
+      ),
     ],
   });
   return {

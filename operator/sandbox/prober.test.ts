@@ -28,6 +28,8 @@ const having = (info: NonNullable<Node['status']>['nodeInfo']): Node => ({
   status: { ...node.status, nodeInfo: { ...node.status?.nodeInfo, ...info } },
 });
 const MADE = '2026-01-01T00:00:00Z';
+/** As of one that the operator knew at once, and whose clock is the API server's. */
+const at = (nowMs: number) => (pod: Pod) => nowMs - Date.parse(pod.metadata.creationTimestamp ?? '');
 
 /** The pod as the cluster leaves it. */
 function probe(status: Pod['status'], changes: { spec?: object; metadata?: object } = {}): Pod {
@@ -123,7 +125,7 @@ describe('of a node', () => {
     node,
     probes: [],
     outside: [],
-    nowMs: Date.parse(MADE) + 10_000,
+    ageMs: at(Date.parse(MADE) + 10_000),
     ...changes,
   });
   const plan = (changes: Partial<ProbeView>) => {
@@ -151,7 +153,7 @@ describe('of a node', () => {
     ['after another boot the old probe goes and one is made', { probes: [old] }, { make: true, remove: 1 }],
     ['the old probe goes beside the new', { probes: [old, probe(passed)] }, { make: false, remove: 1 }],
     ['that failed just now', { probes: [probe(failed)] }, { make: false, remove: 0, lookAgainMs: 20_000 }],
-    ['that failed a while ago', { probes: [probe(failed)], nowMs: later }, { make: false, remove: 1 }],
+    ['that failed a while ago', { probes: [probe(failed)], ageMs: at(later) }, { make: false, remove: 1 }],
     [
       'that passed before a pod was found outside is asked again',
       { probes: [probe(passed)], outside: [tenant(5_000)] },
@@ -169,7 +171,7 @@ describe('of a node', () => {
     ],
     [
       'that passed after it, the pod is made anew after a while',
-      { probes: [probe(passed)], outside: [tenant(-5_000)], nowMs: later },
+      { probes: [probe(passed)], outside: [tenant(-5_000)], ageMs: at(later) },
       { make: false, remove: 1 },
     ],
     [
@@ -209,7 +211,7 @@ describe('of a node', () => {
     ],
     [
       'nothing is tried again while it is not ready',
-      { node: notReady, probes: [probe(failed)], nowMs: later },
+      { node: notReady, probes: [probe(failed)], ageMs: at(later) },
       { make: false, remove: 0 },
     ],
   ])('%s', (_, changes, expected) => expect(plan(changes)).toEqual(expected));
@@ -225,7 +227,7 @@ describe('where no node can be asked', () => {
     };
   };
   const plan = (changes: Partial<WaitingView>) => {
-    const view = { names, runtimeClass, nodes: [], waiting: [], nowMs: Date.parse(MADE) + 10_000 };
+    const view = { names, runtimeClass, nodes: [], waiting: [], ageMs: at(Date.parse(MADE) + 10_000) };
     const { remove, ...rest } = planWaiting({ ...view, ...changes });
     return { ...rest, remove: remove.length };
   };
@@ -263,7 +265,7 @@ describe('where no node can be asked', () => {
     ],
     [
       'one that failed a while ago goes',
-      { waiting: [waiting('Failed')], nowMs: Date.parse(MADE) + RETRY_MS },
+      { waiting: [waiting('Failed')], ageMs: at(Date.parse(MADE) + RETRY_MS) },
       { make: false, remove: 1 },
     ],
     [

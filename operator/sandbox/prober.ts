@@ -10,6 +10,7 @@ import { isOutside } from './attester.ts';
 import { isCandidate, isUsable } from './gate.ts';
 import { canRun } from './node.ts';
 import {
+  isProbe,
   isWaitingProbe,
   PROBE,
   probedNode,
@@ -19,6 +20,7 @@ import {
   waitingProbeName,
   waitingProbeObject,
 } from './probe.ts';
+import type { Sightings } from './sightings.ts';
 
 /** What failed is tried again after so long: mending containerd changes neither boot nor version. */
 export const RETRY_MS = 30_000;
@@ -31,7 +33,8 @@ export interface ProbeView {
   readonly probes: readonly Pod[];
   /** Pods of Assistants on this node that found themselves outside the sandbox. */
   readonly outside: readonly Pod[];
-  readonly nowMs: number;
+  /** For how long the operator has known of a pod. */
+  readonly ageMs: (pod: Pod) => number;
 }
 
 export interface ProbePlan {
@@ -44,7 +47,7 @@ export interface ProbePlan {
  * What to do about the probes of one node. One that passed stays for as long as what it says holds: until a later pod
  * says otherwise. Then the node is asked again, and when it passes, that pod is made anew.
  */
-export function planProbe({ names, runtimeClass, node, probes, outside, nowMs }: ProbeView): ProbePlan {
+export function planProbe({ names, runtimeClass, node, probes, outside, ageMs }: ProbeView): ProbePlan {
   const standing = probes.filter(isStanding);
   if (!node) return { remove: standing, make: false };
   const name = probeName(names, node);
@@ -58,7 +61,7 @@ export function planProbe({ names, runtimeClass, node, probes, outside, nowMs }:
   // Once it is gone this node comes back here, and then a new one is made.
   if (verdict === 'passed' && doubts.some((pod) => createdAt(pod) >= createdAt(current)))
     return { remove: [...stale, current], make: false };
-  const waitOf = (pod: Pod) => (isOlder(pod, runtimeClass) ? 0 : RETRY_MS - (nowMs - createdAt(pod)));
+  const waitOf = (pod: Pod) => (isOlder(pod, runtimeClass) ? 0 : RETRY_MS - ageMs(pod));
   const retried = verdict === 'failed' ? [current] : doubts;
   const waits = retried.map(waitOf).filter((wait) => wait > 0);
   const due = retried.filter((pod) => waitOf(pod) <= 0);
@@ -78,11 +81,11 @@ export interface WaitingView {
   readonly nodes: readonly Node[];
   /** All probe pods that are for no node in particular. */
   readonly waiting: readonly Pod[];
-  readonly nowMs: number;
+  readonly ageMs: (pod: Pod) => number;
 }
 
 /** One probe waits for a node as long as there is none that would take it: for whom else would one be brought? */
-export function planWaiting({ names, runtimeClass, nodes, waiting, nowMs }: WaitingView): ProbePlan {
+export function planWaiting({ names, runtimeClass, nodes, waiting, ageMs }: WaitingView): ProbePlan {
   const standing = waiting.filter(isStanding);
   const wanted = isUsable(runtimeClass, names) && !nodes.some((node) => canRun(node, runtimeClass));
   if (!wanted) return { remove: standing, make: false };
@@ -91,7 +94,7 @@ export function planWaiting({ names, runtimeClass, nodes, waiting, nowMs }: Wait
   const current = waiting.find(({ metadata }) => metadata.name === name);
   if (!current) return { remove: stale, make: true };
   if (current.status?.phase !== 'Failed' || !isStanding(current)) return { remove: stale, make: false };
-  const wait = RETRY_MS - (nowMs - createdAt(current));
+  const wait = RETRY_MS - ageMs(current);
   return wait > 0
     ? { remove: stale, make: false, lookAgainMs: wait }
     : { remove: [...stale, current], make: false };
@@ -106,13 +109,18 @@ const isOlder = (pod: Pod, runtimeClass: RuntimeClass | undefined): boolean =>
 const createdAt = ({ metadata }: KubeObject): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
 /** Keeps one probe for each node that Assistants could run on, and none for any other; where there is none, one waits. */
-export async function reconcileProbe(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
+export async function reconcileProbe(
+  context: Context,
+  sightings: Sightings,
+  key: Key,
+  signal: AbortSignal,
+): Promise<Result> {
   const { names, stores, writer } = context;
   const node = stores.nodes.get(key);
   const view = {
     names,
     runtimeClass: stores.runtimeClasses.get(names.runtimeClass),
-    nowMs: Date.parse(context.now()),
+    ageMs: (pod: Pod) => sightings.ageMs(pod),
   };
   const waits = key === ANY_NODE;
   const plan = waits
@@ -140,7 +148,7 @@ export async function reconcileProbe(context: Context, key: Key, signal: AbortSi
 }
 
 /** Which change puts which node to work. */
-export function connectProber(stores: Stores, queue: Queue): void {
+export function connectProber(stores: Stores, queue: Queue, sightings: Sightings): void {
   const priorityOf = ({ origin }: Change<KubeObject>) => (origin === 'list' ? 'low' : 'live');
   stores.nodes.onChange((change) => {
     queue.add(change.key, priorityOf(change));
@@ -152,6 +160,7 @@ export function connectProber(stores: Stores, queue: Queue): void {
   });
   stores.pods.onChange((change) => {
     const pod = change.now ?? change.before;
+    if (pod) sightings.note(pod, change.now !== undefined && (isProbe(pod) || isOutside(pod)));
     const node = probedNode(pod) ?? (pod && isOutside(pod) ? pod.spec?.nodeName : undefined);
     if (node !== undefined) queue.add(node, priorityOf(change));
     else if (isWaitingProbe(pod)) queue.add(ANY_NODE, priorityOf(change));

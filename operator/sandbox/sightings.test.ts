@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { Sightings } from './sightings.ts';
+
+test('a pod is as old as the operator knows it for, whatever time it bears, and forgotten with its end', () => {
+  let now = 1_000;
+  const sightings = new Sightings(() => now);
+  const pod = { metadata: { name: 'p', uid: 'u', creationTimestamp: '2099-01-01T00:00:00Z' } };
+  expect(sightings.ageMs(pod)).toBe(0);
+  sightings.note(pod, true);
+  now += 30_000;
+  sightings.note(pod, true);
+  expect(sightings.ageMs(pod)).toBe(30_000);
+  sightings.note(pod, false);
+  expect(sightings.ageMs(pod)).toBe(0);
+});
