@@ -29,7 +29,12 @@ export function operatorMetrics(registry: Registry) {
       gate.set({ reason }, status === 'True' ? 1 : 0);
     },
     /** Gauges that are read from a running operator when somebody asks. */
-    watch({ health, verdicts, proofs }: Pick<Operator, 'health' | 'verdicts' | 'proofs'>): void {
+    watch({
+      health,
+      verdicts,
+      proofs,
+      opened,
+    }: Pick<Operator, 'health' | 'verdicts' | 'proofs' | 'opened'>): void {
       new Gauge({
         name: 'space_operator_objects',
         help: 'Capsules and Assistants, by status and reason of their condition Ready.',
@@ -48,6 +53,16 @@ export function operatorMetrics(registry: Registry) {
         collect() {
           for (const verdict of ['untried', 'running', 'passed', 'failed']) this.set({ verdict }, 0);
           for (const verdict of proofs()) this.inc({ verdict });
+        },
+      });
+      new Gauge({
+        name: 'space_operator_open_objects',
+        help: 'Objects that the annotation platform.space/open has opened to others than the operator.',
+        labelNames: ['kind'],
+        registers,
+        collect() {
+          for (const kind of ['Namespace', 'Capsule', 'Assistant']) this.set({ kind }, 0);
+          for (const kind of opened()) this.inc({ kind });
         },
       });
       new Gauge({

@@ -19,6 +19,8 @@ export const ANNOTATION = {
   applied: `${GROUP}/applied`,
   /** On an Assistant: the digest of the manifest that an administrator has approved. */
   approved: `${GROUP}/approved`,
+  /** `true` opens an object that only the operator touches to others. */
+  open: `${GROUP}/open`,
   /** UID of the Capsule or Assistant that an object belongs to, where an ownerReference cannot say it. */
   owner: `${GROUP}/owner-uid`,
   /** On a principal: the broker has dropped and finalized all that it opened. */

@@ -233,6 +233,15 @@ export function startOperator(options: OperatorOptions): Operator {
       return manager.ready;
     },
     proofs: gate.proofs,
+    *opened() {
+      for (const { kind, store } of [
+        { kind: 'Namespace', store: stores.namespaces },
+        { kind: 'Capsule', store: stores.capsules },
+        { kind: 'Assistant', store: stores.assistants },
+      ] as const)
+        for (const { metadata } of store.list())
+          if (metadata.annotations?.[ANNOTATION.open] === 'true') yield kind;
+    },
     *verdicts() {
       for (const capsule of stores.capsules.list()) yield verdictOf('Capsule', capsule);
       for (const assistant of stores.assistants.list()) yield verdictOf('Assistant', assistant);
@@ -253,6 +262,8 @@ interface Verdict {
 export interface Operator extends Manager {
   /** Of every Capsule and Assistant. */
   readonly verdicts: () => Iterable<Verdict>;
+  /** Kinds of the objects that somebody has opened to others, one by one. */
+  readonly opened: () => Iterable<'Namespace' | 'Capsule' | 'Assistant'>;
   /** What probes have shown, node by node. */
   readonly proofs: Gate['proofs'];
 }

@@ -86,7 +86,12 @@ describe('the dashboard', () => {
 
   it('and the rules name no metric that nothing has', async () => {
     const { registry } = createMetrics();
-    operatorMetrics(registry).watch({ health: () => ({}), verdicts: () => [], proofs: () => [] });
+    operatorMetrics(registry).watch({
+      health: () => ({}),
+      verdicts: () => [],
+      proofs: () => [],
+      opened: () => [],
+    });
     runtimeMetrics(registry).watchQueues({});
     createBrokerMetrics(registry, () => 0);
     createObjectStoreMetrics(registry, () => 0);
