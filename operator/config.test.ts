@@ -4,6 +4,7 @@ import { readConfig } from './config.ts';
 const given = {
   SPACE_NAME: 'home',
   SPACE_NAMESPACE: 'home',
+  SYSTEM_NAMESPACE: 'home-system',
   SERVICES_NAMESPACE: 'home-services',
   SANDBOX_ATTESTER_IMAGE: 'registry.test/attester:1',
   DB_BROKER_URL: 'http://db-broker.home-services.svc:8080',

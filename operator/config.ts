@@ -9,7 +9,10 @@ const port = z.coerce.number().int().min(0).max(65_535);
 const Environment = z
   .object({
     SPACE_NAME: identifier.max(40),
+    /** Of Capsules, Assistants and stored inputs: the release's. */
     SPACE_NAMESPACE: z.string().min(1),
+    /** Of the operator itself: principals, sealed inputs, probes and Lease. */
+    SYSTEM_NAMESPACE: z.string().min(1),
     SERVICES_NAMESPACE: z.string().min(1),
     SANDBOX_RUNTIME_CLASS: z.string().min(1).default('gvisor'),
     SANDBOX_HANDLER: z.string().min(1).default('runsc'),
@@ -65,6 +68,7 @@ const Environment = z
 export interface Config {
   readonly space: string;
   readonly namespace: string;
+  readonly systemNamespace: string;
   readonly servicesNamespace: string;
   readonly runtimeClass: string;
   readonly handler: string;
@@ -99,6 +103,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return {
     space: value.SPACE_NAME,
     namespace: value.SPACE_NAMESPACE,
+    systemNamespace: value.SYSTEM_NAMESPACE,
     servicesNamespace: value.SERVICES_NAMESPACE,
     runtimeClass: value.SANDBOX_RUNTIME_CLASS,
     handler: value.SANDBOX_HANDLER,

@@ -24,7 +24,10 @@ export interface Identity {
 /** The names that decide everything else. */
 export interface SpaceNames {
   readonly space: string;
+  /** Where people keep Capsules, Assistants and stored inputs. */
   readonly namespace: string;
+  /** Where the operator runs, with principals, sealed inputs, probes and its Lease. */
+  readonly systemNamespace: string;
   readonly servicesNamespace: string;
   readonly runtimeClass: string;
   readonly handler: string;

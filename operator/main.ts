@@ -102,7 +102,7 @@ const manager = startOperator({
   metrics,
   onGate,
   holder: holderOf(config.pod),
-  lease: { isGone: podIsGone(leaseClient, config.namespace, config.pod) },
+  lease: { isGone: podIsGone(leaseClient, config.systemNamespace, config.pod) },
   onLost(reason) {
     // What still runs may not write, so there is nothing to wait for; a fresh process waits for its turn.
     log.fatal({ err: reason }, 'the lead is lost');

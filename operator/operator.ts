@@ -78,7 +78,7 @@ export function startOperator(options: OperatorOptions): Operator {
   const lease = new Lease({
     client: options.leaseClient ?? options.client,
     clock,
-    namespace: names.namespace,
+    namespace: names.systemNamespace,
     name: leaseName(names.space),
     identity: holder,
     ...options.lease,

@@ -23,7 +23,7 @@ const config = (registry: string, auth: string) => JSON.stringify({ auths: { [re
 const source = (name: string, text: string, type = DOCKER, key = '.dockerconfigjson') =>
   theatre.server.client.call({
     method: 'POST',
-    path: pathOf(SECRET, space.names.namespace),
+    path: pathOf(SECRET, space.names.systemNamespace),
     body: { metadata: { name }, type, stringData: { [key]: text } },
   });
 const copy = async () => {

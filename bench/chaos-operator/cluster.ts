@@ -13,12 +13,17 @@ import { type KillProcess, mortalPod, type Part, type Record } from './pods.ts';
 import type { Ask, SpaceView, World } from './world.ts';
 
 /** As `npm run up` installs it. */
-const NAMES = { space: 'home', namespace: 'home', servicesNamespace: 'home-services' };
+const NAMES = {
+  space: 'home',
+  namespace: 'home',
+  systemNamespace: 'home-system',
+  servicesNamespace: 'home-services',
+};
 const EXAMPLE = 'ledger';
 
-const { namespace, servicesNamespace } = NAMES;
+const { namespace, systemNamespace, servicesNamespace } = NAMES;
 const PARTS: readonly Part[] = [
-  { name: 'operator', namespace, component: 'operator', meanLifeMs: 10_000 },
+  { name: 'operator', namespace: systemNamespace, component: 'operator', meanLifeMs: 10_000 },
   { name: 'db-broker', namespace: servicesNamespace, component: 'db-broker', meanLifeMs: 15_000 },
   {
     name: 'objectstore-broker',
@@ -76,7 +81,7 @@ function viewOf(client: SpaceView['client']): SpaceView {
     client,
     names: NAMES,
     namespaceOf: (capsule) => capsuleNamespace(NAMES.space, capsule),
-    get: kubectlIn(client, namespace).get,
+    get: kubectlIn(client, namespace, systemNamespace).get,
   };
 }
 

@@ -86,7 +86,7 @@ async function differences(
   { capsules, assistants }: Expected,
 ): Promise<string[]> {
   const { space, sight, secrets } = world;
-  const { namespace } = space.names;
+  const { systemNamespace } = space.names;
   const places = assistants.map(({ capsule, id }) => ({ in: space.namespaceOf(capsule), id }));
   const named = places.map((place) => `${place.in}/${place.id}`);
   const workloads = assistants.map(({ capsule, id }) => `${capsule}/${id}`);
@@ -94,7 +94,7 @@ async function differences(
     Namespace: capsules.map((name) => `/${space.namespaceOf(name)}`),
     Secret: [
       ...capsules.flatMap((name) =>
-        ['database', 'objectstore'].map((of) => `${namespace}/capsule-${name}-${of}`),
+        ['database', 'objectstore'].map((of) => `${systemNamespace}/capsule-${name}-${of}`),
       ),
       ...places.flatMap((place) => secrets.map((of) => `${place.in}/${place.id}-${of}`)),
     ],

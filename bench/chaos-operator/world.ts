@@ -25,7 +25,7 @@ export interface World {
 /** A Space as its API server shows it. */
 export interface SpaceView {
   readonly client: ApiClient;
-  readonly names: Pick<SpaceNames, 'space' | 'namespace' | 'servicesNamespace'>;
+  readonly names: Pick<SpaceNames, 'space' | 'namespace' | 'systemNamespace' | 'servicesNamespace'>;
   namespaceOf(capsule: string): string;
   get<T extends KubeObject>(resource: Resource, name: string, namespace?: string): Promise<T | undefined>;
 }

@@ -83,6 +83,7 @@ export async function operatorProgram(setting: OperatorSetting): Promise<Operato
     KUBECONFIG: await file('kubeconfig', setting.kubeconfig),
     SPACE_NAME: names.space,
     SPACE_NAMESPACE: names.namespace,
+    SYSTEM_NAMESPACE: names.systemNamespace,
     SERVICES_NAMESPACE: names.servicesNamespace,
     SANDBOX_RUNTIME_CLASS: names.runtimeClass,
     SANDBOX_HANDLER: names.handler,

@@ -37,13 +37,13 @@ async function measure(
 ): Promise<Cost> {
   const { server, stage } = theatre;
   const { client } = server;
-  const { namespace } = space.names;
+  const { namespace, systemNamespace } = space.names;
   const began = performance.now();
   const say = (what: string) =>
     console.error(`${size.capsules} Capsules, ${Math.round((performance.now() - began) / 1000)} s: ${what}`);
   const program = await operatorProgram({
     names: space.names,
-    kubeconfig: await serviceAccount(theatre, namespace),
+    kubeconfig: await serviceAccount(theatre, systemNamespace),
     dbBrokerUrl: stage.broker.url,
     dbProvisionerToken: stage.mounts.provisioner,
   });
@@ -124,7 +124,7 @@ async function measure(
     const restartEvents = (await countEvents(theatre, namespace)).all - calmEvents;
 
     say('handing over');
-    const second = await podOf(theatre, namespace, 'operator-b');
+    const second = await podOf(theatre, systemNamespace, 'operator-b');
     const successor = await start(second);
     await eventually(() => successor.warm(), { what: 'the second is warm', within: LIMIT_MS });
     const stopping = performance.now();

@@ -11,6 +11,7 @@ import { materialsOf } from '../../operator/keys/materials.ts';
 import { keysOptions } from '../../operator/keys/options.ts';
 import { findTool } from '../cluster/tools.ts';
 import { finish, type KubeObject } from './kube.ts';
+import { rightsPage } from './rights-page.ts';
 
 const CHART = resolve(import.meta.dirname, '../../charts/space');
 
@@ -71,7 +72,6 @@ describe('the chart', () => {
       'db-broker',
       'home-keys',
       'home-keys-HASH',
-      'home-keys-adopt',
       'home-operator',
       'home-uninstall-guard',
       'objectstore-broker',
@@ -96,9 +96,10 @@ describe('the chart', () => {
         expect(container.resources.requests.cpu).toBeTypeOf('string');
       }
     }
-    expect(named('Namespace', 'home-services')?.metadata.labels).toMatchObject({
-      'pod-security.kubernetes.io/enforce': 'restricted',
-    });
+    for (const namespace of ['home-system', 'home-services'])
+      expect(named('Namespace', namespace)?.metadata.labels).toMatchObject({
+        'pod-security.kubernetes.io/enforce': 'restricted',
+      });
   });
 
   it('gives a service account token to nobody but the operator, the keys and the guard of its uninstallation', () => {
@@ -107,16 +108,16 @@ describe('the chart', () => {
     );
     const names = withToken.map(({ metadata }) => metadata.name.replace(/-[0-9a-f]{8}$/, '-HASH'));
     expect(new Set(names)).toEqual(
-      new Set(['home-operator', 'home-keys', 'home-keys-HASH', 'home-keys-adopt', 'home-uninstall-guard']),
+      new Set(['home-operator', 'home-keys', 'home-keys-HASH', 'home-uninstall-guard']),
     );
   });
 
   it('gives nobody but the keys a role in the services namespace, and no role over every Secret or with a wildcard', () => {
     const inServices = ofKind('Role', 'RoleBinding').filter(
-      ({ metadata }) => (metadata.namespace ?? 'home') !== 'home',
+      ({ metadata }) => metadata.namespace === 'home-services',
     );
     expect(new Set(inServices.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`))).toEqual(
-      new Set(['home-services/home-keys', 'home-services/home-keys-adopt']),
+      new Set(['home-services/home-keys']),
     );
     for (const { rules } of inServices.filter(({ kind }) => kind === 'Role'))
       for (const rule of rules) expect(rule.resourceNames.length).toBeGreaterThan(0);
@@ -135,6 +136,31 @@ describe('the chart', () => {
     for (const { resources } of clusterRole?.['rules'] ?? []) expect(resources).not.toContain('secrets');
   });
 
+  it('gives the rights that docs/rights.md lists', async () => {
+    const all = await render('--set', 'objectStore.dataPlane.byok=true');
+    await expect(rightsPage(all)).toMatchFileSnapshot('../../docs/rights.md');
+  });
+
+  it('has nothing in the namespace of the release but two roles, with everything on', async () => {
+    const on = [
+      'objectStore.dataPlane.byok',
+      'monitoring.podMonitor',
+      'monitoring.rules',
+      'monitoring.dashboard',
+    ];
+    const set = [...on.map((value) => `${value}=true`), 'operator.replicas=2'];
+    const cluster = /^(Namespace|FlowSchema|Cluster.*|ValidatingAdmissionPolicy.*|CustomResourceDefinition)$/;
+    const placed = (await render(...set.flatMap((value) => ['--set', value])))
+      .filter(({ kind, metadata }) => !cluster.test(kind) && (metadata.namespace ?? 'home') === 'home')
+      .map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    expect(placed.sort()).toEqual([
+      'Role home-operator',
+      'Role home-uninstall-guard',
+      'RoleBinding home-operator',
+      'RoleBinding home-uninstall-guard',
+    ]);
+  });
+
   it('denies everything in the services namespace but what it names', () => {
     const policies = ofKind('NetworkPolicy').filter(({ metadata }) => metadata.namespace === 'home-services');
     const denied = policies.find(({ metadata }) => metadata.name === 'default-deny');
@@ -144,9 +170,18 @@ describe('the chart', () => {
       {
         from: [
           {
-            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'home' } },
+            namespaceSelector: {
+              matchExpressions: [
+                {
+                  key: 'kubernetes.io/metadata.name',
+                  operator: 'In',
+                  values: ['home-system', 'home-services'],
+                },
+              ],
+            },
             podSelector: {
-              matchLabels: { 'platform.space/space': 'home', 'platform.space/component': 'operator' },
+              matchLabels: { 'platform.space/space': 'home' },
+              matchExpressions: [{ key: 'platform.space/component', operator: 'Exists' }],
             },
           },
         ],
@@ -164,11 +199,11 @@ describe('the chart', () => {
     ]);
   });
 
-  it('lets Assistants to the objects, the operator to the principals, and the broker alone to the store', () => {
+  it('lets Assistants to the objects, programs of the Space to the principals, and the broker alone to the store', () => {
     const policy = (name: string) => named('NetworkPolicy', name, 'home-services')?.['spec'];
     const [control, data] = policy('objectstore-broker').ingress;
     expect(control.ports).toEqual([{ port: 8080 }]);
-    expect(control.from[0].podSelector.matchLabels['platform.space/component']).toBe('operator');
+    expect(control.from).toEqual(policy('db-broker').ingress[0].from);
     expect(data.ports).toEqual([{ port: 8081 }]);
     expect(data.from[0].podSelector.matchExpressions).toEqual([
       { key: 'platform.space/assistant', operator: 'Exists' },
@@ -345,8 +380,8 @@ describe('the chart', () => {
       const certificates = Object.keys(options.certificates?.services ?? {}).map(
         (service) => `${service}-tls`,
       );
-      expect(named('home')).toEqual(
-        materials.flatMap(({ name, places }) => (places.includes('operator') ? [name] : [])).toSorted(),
+      expect(named('home-system')).toEqual(
+        materials.flatMap(({ name, places }) => (places.includes('system') ? [name] : [])).toSorted(),
       );
       expect(named('home-services')).toEqual(
         [

@@ -19,11 +19,11 @@ export function closing(place: Place, story: Story | undefined, summary: readonl
   return [...parts, next(place, story)].map((lines) => `\n${lines.join('\n')}`).join('\n');
 }
 
-function cameUp({ name, provider, kubeconfig, space, namespace }: Place, story: Story | undefined) {
+function cameUp({ name, provider, kubeconfig, space }: Place, story: Story | undefined) {
   return [
     'What came up',
     row('cluster', `${name} (${provider}), ${shortest(kubeconfig)}`),
-    row('Space', `${space}: the operator in ${namespace}, broker, PostgreSQL and S3 in ${space}-services`),
+    row('Space', `${space}: the operator in ${space}-system, broker, PostgreSQL and S3 in ${space}-services`),
     ...(story === undefined
       ? []
       : [

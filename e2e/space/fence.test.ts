@@ -83,7 +83,7 @@ const rbac = 'rbac.authorization.k8s.io';
 const binds = (role: string, kind = 'ClusterRole') => ({
   ...named('secrets'),
   roleRef: { apiGroup: rbac, kind, name: role },
-  subjects: [{ kind: 'ServiceAccount', name: 'home-operator', namespace: 'home' }],
+  subjects: [{ kind: 'ServiceAccount', name: 'home-operator', namespace: 'home-system' }],
 });
 const bindSecrets = binds('home-capsule-secrets');
 const core = (place: string, plural: string) => `/api/v1/namespaces/${place}/${plural}`;
@@ -100,7 +100,8 @@ beforeAll(async () => {
   await create('/api/v1/namespaces', named('cabin', { 'platform.space/space': 'cabin' }));
   await create('/api/v1/namespaces', named(STRIPPED, {}, mark));
   for (const name of SERVICES_SECRETS) await create(core('home-services', 'secrets'), named(name));
-  await create(core('home', 'secrets'), named('capsule-household-database'));
+  await create(core('home-system', 'secrets'), named('capsule-household-database'));
+  await create(core('home', 'secrets'), named('bank-key'));
   await create(core('cabin', 'secrets'), named('capsule-household-database'));
   await create(core(CAPSULE, 'secrets'), named('ledger-database'));
   await create(core(OTHER_CAPSULE, 'secrets'), named('ledger-database'));
@@ -128,8 +129,8 @@ describe('the operator may', () => {
     ],
     ['write into the namespace of its Capsule', 'POST', core(CAPSULE, 'configmaps'), configMap],
     ['bind its role on Secrets there', 'POST', bindings(CAPSULE), { ...bindSecrets, ...named('again') }],
-    ['keep Secrets beside its Capsules', 'POST', core('home', 'secrets'), secret],
-    ['probe the sandbox beside its Capsules', 'POST', core('home', 'pods'), probe()],
+    ['keep Secrets in its own namespace', 'POST', core('home-system', 'secrets'), secret],
+    ['probe the sandbox from its own namespace', 'POST', core('home-system', 'pods'), probe()],
     [
       'hasten a grant to a pod of its Capsule',
       'PATCH',
@@ -143,7 +144,8 @@ describe('the operator may', () => {
       `/api/v1/namespaces/${STRIPPED}`,
       { metadata: { labels: { ...ofCapsule('home'), 'platform.space/capsule': 'stripped', ...guarded } } },
     ],
-    ['read a principal by name', 'GET', core('home', 'secrets/capsule-household-database'), undefined],
+    ['read a principal by name', 'GET', core('home-system', 'secrets/capsule-household-database'), undefined],
+    ['read a stored input by name', 'GET', core('home', 'secrets/bank-key'), undefined],
     [
       'read a Secret of a Capsule where it has bound its role',
       'GET',
@@ -163,7 +165,8 @@ describe('the operator may not write', () => {
     ['write beside the services', 'POST', core('home-services', 'configmaps'), configMap],
     ['help itself to the Secrets of the services', 'POST', bindings('home-services'), bindSecrets],
     ['help itself to the Secrets of the cluster', 'POST', bindings('kube-system'), bindSecrets],
-    ['bind its role on Secrets in its own namespace', 'POST', bindings('home'), bindSecrets],
+    ['bind its role on Secrets in its own namespace', 'POST', bindings('home-system'), bindSecrets],
+    ['bind its role on Secrets beside its Capsules', 'POST', bindings('home'), bindSecrets],
     ['bind its role on Secrets in another Space', 'POST', bindings('cabin'), bindSecrets],
     [
       'bind its role on Secrets in the Capsule of another Space',
@@ -171,33 +174,38 @@ describe('the operator may not write', () => {
       bindings(OTHER_CAPSULE),
       bindSecrets,
     ],
-    ['make a pod that is no probe', 'POST', core('home', 'pods'), probe({}, {})],
+    ['make a pod that is no probe', 'POST', core('home-system', 'pods'), probe({}, {})],
     [
       'run anything but the attester as a probe',
       'POST',
-      core('home', 'pods'),
+      core('home-system', 'pods'),
       probe({ containers: [{ ...attester, image: 'registry.test/other:1' }] }),
     ],
-    ['run a probe outside the sandbox', 'POST', core('home', 'pods'), probe({ runtimeClassName: undefined })],
+    [
+      'run a probe outside the sandbox',
+      'POST',
+      core('home-system', 'pods'),
+      probe({ runtimeClassName: undefined }),
+    ],
     [
       'read a Secret by mounting it into a probe',
       'POST',
-      core('home', 'pods'),
+      core('home-system', 'pods'),
       probe({ volumes: [{ name: 'secret', secret: { secretName: 'x' } }] }),
     ],
     [
       'take variables of a Secret into a probe',
       'POST',
-      core('home', 'pods'),
+      core('home-system', 'pods'),
       probe({ containers: [{ ...attester, envFrom: [{ secretRef: { name: 'x' } }] }] }),
     ],
     [
       'start something before a probe',
       'POST',
-      core('home', 'pods'),
+      core('home-system', 'pods'),
       probe({ initContainers: [{ ...attester, name: 'first' }] }),
     ],
-    ['place a probe itself', 'POST', core('home', 'pods'), probe({ nodeName: 'n1' })],
+    ['place a probe itself', 'POST', core('home-system', 'pods'), probe({ nodeName: 'n1' })],
     ['write into the Capsule of another Space', 'POST', core(OTHER_CAPSULE, 'configmaps'), configMap],
     ['take one of those down', 'DELETE', `/api/v1/namespaces/${OTHER_CAPSULE}`, undefined],
     [
@@ -282,8 +290,8 @@ it('renewals of the Lease do not wait behind what else the operator asks for', a
     method: 'GET',
     path: '/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations/leader-election',
   });
-  const lease = '/apis/coordination.k8s.io/v1/namespaces/home/leases/home-operator';
-  const levelOf = (path: string) => priorityLevelOf(judged, 'home-operator', path);
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/home-system/leases/home-operator';
+  const levelOf = (path: string) => priorityLevelOf(judged, path);
   await eventually(async () => (await levelOf(lease)) === metadata.uid, {
     what: 'the API server knows the flow of renewals',
   });
@@ -322,8 +330,14 @@ describe('the operator has no role to', () => {
       core('home-services', `secrets/${name}`),
     ]),
     ['list the Secrets of the services', 'GET', core('home-services', 'secrets')],
-    ['list the Secrets of its own namespace', 'GET', core('home', 'secrets')],
-    ['watch them', 'GET', `${core('home', 'secrets')}?watch=true&timeoutSeconds=1`],
+    ...['home', 'home-system'].flatMap((place) => [
+      [`list the Secrets of ${place}`, 'GET', core(place, 'secrets')],
+      [`watch those of ${place}`, 'GET', `${core(place, 'secrets')}?watch=true&timeoutSeconds=1`],
+    ]),
+    ['make a Secret beside its Capsules', 'POST', core('home', 'secrets'), secret],
+    ['change a stored input', 'PATCH', core('home', 'secrets/bank-key'), { data: {} }],
+    ['delete a stored input', 'DELETE', core('home', 'secrets/bank-key')],
+    ['make a pod beside its Capsules', 'POST', core('home', 'pods'), probe()],
     ['list the Secrets of a Capsule of its own', 'GET', core(CAPSULE, 'secrets')],
     ['list the Secrets of the cluster', 'GET', '/api/v1/secrets'],
     ['read a principal of another Space', 'GET', core('cabin', 'secrets/capsule-household-database')],

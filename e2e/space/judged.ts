@@ -38,8 +38,8 @@ export type Caller = (method: string, path: string, body?: object) => Promise<Ve
 export interface Judged {
   readonly server: ApiServer;
   create(path: string, body: object): Promise<unknown>;
-  /** A ServiceAccount in the namespace `home`; rules, where given, are granted there. */
-  caller(name: string, rules?: readonly object[]): Promise<Caller>;
+  /** A ServiceAccount in the namespace `home`; rules, where given, are granted there, or in the places named. */
+  caller(name: string, rules?: readonly object[], places?: readonly string[]): Promise<Caller>;
   /** May do anything that is not forbidden to all. */
   administrator(): Promise<Caller>;
   /** A controller of the cluster's own, which has a ServiceAccount and the rights that every cluster gives it. */
@@ -62,7 +62,7 @@ export async function startJudged(spaces: readonly string[] = ['home']): Promise
   };
   /** The definitions are no release's: the first brings them. */
   async function install(space: string, first: boolean): Promise<void> {
-    for (const name of [space, `${space}-services`])
+    for (const name of [space, `${space}-system`, `${space}-services`])
       await create('/api/v1/namespaces', named(name, { 'platform.space/space': space }));
     const args = ['template', space, CHART, '--namespace', space, '--no-hooks'];
     const set = ['--set', `sandbox.attester.image=${ATTESTER}`, ...(first ? ['--include-crds'] : [])];
@@ -83,10 +83,14 @@ export async function startJudged(spaces: readonly string[] = ['home']): Promise
     throw error;
   }
 
-  async function caller(name: string, rules: readonly object[] = []): Promise<Caller> {
+  async function caller(
+    name: string,
+    rules: readonly object[] = [],
+    places: readonly string[] = ['home'],
+  ): Promise<Caller> {
     await create('/api/v1/namespaces/home/serviceaccounts', named(name));
-    const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/home';
-    if (rules.length > 0) {
+    for (const place of rules.length > 0 ? places : []) {
+      const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${place}`;
       await create(`${rbac}/roles`, { ...named(name), rules });
       await create(`${rbac}/rolebindings`, { ...named(name), ...bound('Role', name, name) });
     }
@@ -124,13 +128,13 @@ export async function asOperator(
   pod = 'operator',
   space = 'home',
 ): Promise<Caller> {
-  const made = await create(`/api/v1/namespaces/${space}/pods`, {
+  const made = await create(`/api/v1/namespaces/${space}-system/pods`, {
     ...named(pod),
     spec: { serviceAccountName: `${space}-operator`, containers: [{ name: 'operator', image: 'x' }] },
   });
   const { uid } = (made as KubeObject).metadata;
   const bound = { kind: 'Pod', apiVersion: 'v1', name: pod, uid };
-  return asAccount(server, `${space}-operator`, { namespace: space, pod: bound });
+  return asAccount(server, `${space}-operator`, { namespace: `${space}-system`, pod: bound });
 }
 
 /** Writes the Lease as the process of this pod would. */
@@ -138,11 +142,11 @@ export async function holdLease({ server }: Judged, pod: string, space = 'home')
   const { client } = server;
   const { metadata } = await client.call<KubeObject>({
     method: 'GET',
-    path: `/api/v1/namespaces/${space}/pods/${pod}`,
+    path: `/api/v1/namespaces/${space}-system/pods/${pod}`,
   });
   await client.call({
     method: 'PATCH',
-    path: `/apis/coordination.k8s.io/v1/namespaces/${space}/leases/${space}-operator`,
+    path: `/apis/coordination.k8s.io/v1/namespaces/${space}-system/leases/${space}-operator`,
     query: { fieldManager: 'test', force: 'true' },
     contentType: 'application/apply-patch+yaml',
     body: {
@@ -154,9 +158,10 @@ export async function holdLease({ server }: Judged, pod: string, space = 'home')
   });
 }
 
-/** The UID of the priority level with which a ServiceAccount's question waits for its turn. */
-export async function priorityLevelOf({ server }: Judged, account: string, path: string): Promise<string> {
-  const { headers } = await ask(server, await tokenOf(server, account), 'GET', path);
+/** The UID of the priority level with which the operator's question waits for its turn. */
+export async function priorityLevelOf({ server }: Judged, path: string): Promise<string> {
+  const token = await tokenOf(server, 'home-operator', { namespace: 'home-system' });
+  const { headers } = await ask(server, token, 'GET', path);
   return String(headers['x-kubernetes-pf-prioritylevel-uid']);
 }
 
@@ -190,7 +195,10 @@ async function tokenOf(
 }
 
 async function ask(server: ApiServer, token: string, method: string, path: string, body?: object) {
-  const asked = request(`${server.url}${path}${path.includes('?') ? '&' : '?'}dryRun=All`, {
+  // What connects to a pod cannot be tried; no kubelet is there to be reached.
+  const connects = /\/(exec|attach)\b/.test(path);
+  const dryRun = connects ? '' : `${path.includes('?') ? '&' : '?'}dryRun=All`;
+  const asked = request(`${server.url}${path}${dryRun}`, {
     method,
     headers: {
       authorization: `Bearer ${token}`,

@@ -9,7 +9,6 @@ import { grantKeyId } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseGrantKeys } from '../../brokers/objectstore/grants/keys.ts';
 import { parseGrantKey } from '../../operator/grants/sign.ts';
-import { adoptKeys } from '../../operator/keys/adopt.ts';
 import { type Cluster, clusterOf } from '../../operator/keys/cluster.ts';
 import { keepKeys } from '../../operator/keys/keep.ts';
 import { type KeysOptions, keysOptions } from '../../operator/keys/options.ts';
@@ -19,6 +18,7 @@ import { finish, type KubeObject } from './kube.ts';
 import { forceFlags } from './release.ts';
 
 const CHART = resolve(import.meta.dirname, '../../charts/space');
+const SYSTEM = 'home-system';
 const SERVICES = 'home-services';
 const DAY_MS = 86_400_000;
 
@@ -82,7 +82,7 @@ interface Outcome {
 
 /** As the Job of the release would be run: its account, what it is told; `role` of the hook's for `adopt`. */
 async function asJob(options: KeysOptions, now = new Date()) {
-  const account = core('serviceaccounts', 'home', 'home-keys/token');
+  const account = core('serviceaccounts', SYSTEM, 'home-keys/token');
   const { status } = await post(account, {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenRequest',
@@ -101,7 +101,7 @@ async function asJob(options: KeysOptions, now = new Date()) {
 }
 
 async function optionsOfRelease(): Promise<KeysOptions> {
-  const { spec } = await get('/apis/batch/v1/namespaces/home/cronjobs/home-keys');
+  const { spec } = await get(`/apis/batch/v1/namespaces/${SYSTEM}/cronjobs/home-keys`);
   const [{ env, command }] = spec.jobTemplate.spec.template.spec.containers;
   expect(command).toEqual(['node', '/app/keys.mjs', 'keep']);
   return keysOptions.parse(JSON.parse(env[0].value));
@@ -115,7 +115,7 @@ async function keep(now?: Date): Promise<Outcome> {
 /** Everything that is secret, by where it is. */
 async function everything(): Promise<Readonly<Record<string, string>>> {
   const all: Record<string, string> = {};
-  for (const namespace of ['home', SERVICES])
+  for (const namespace of [SYSTEM, SERVICES])
     for (const { metadata, data } of await secretsOf(namespace))
       for (const [key, text] of Object.entries(data ?? {}))
         all[`${namespace}/${metadata.name}/${key}`] = String(text);
@@ -131,7 +131,7 @@ describe('the keys of a Space', () => {
     expect(await everything()).toEqual({});
     const first = await keep();
     expect(first.refused).toBe(0);
-    expect((await secretsOf('home')).map(({ metadata }) => metadata.name).sort()).toEqual([
+    expect((await secretsOf(SYSTEM)).map(({ metadata }) => metadata.name).sort()).toEqual([
       'db-provisioner',
       'egress-provisioner',
       'objectstore-grants',
@@ -191,23 +191,23 @@ describe('the keys of a Space', () => {
   });
 
   it('are refused with another shape, and the others are kept all the same', async () => {
-    const token = await read('home', 'db-provisioner', 'token');
-    await write('home', 'db-provisioner', 'token', 'hunter2');
+    const token = await read(SYSTEM, 'db-provisioner', 'token');
+    await write(SYSTEM, 'db-provisioner', 'token', 'hunter2');
     await remove(core('secrets', SERVICES, 'postgres-tls'));
     const { refused, told } = await keep();
     expect(refused).toBe(1);
     expect(told).toEqual([
-      expect.stringMatching(/^refused .*home\/db-provisioner its key token is not spc_prv_/),
+      expect.stringMatching(/^refused .*home-system\/db-provisioner its key token is not spc_prv_/),
       'made home-services/postgres-tls',
     ]);
-    expect(await read('home', 'db-provisioner', 'token')).toBe('hunter2');
-    await write('home', 'db-provisioner', 'token', token);
+    expect(await read(SYSTEM, 'db-provisioner', 'token')).toBe('hunter2');
+    await write(SYSTEM, 'db-provisioner', 'token', token);
   });
 
   it('that both namespaces have are copied to the one that lost its own', async () => {
     const token = await read(SERVICES, 'db-provisioner', 'token');
     for (const [namespace, name] of [
-      ['home', 'db-provisioner'],
+      [SYSTEM, 'db-provisioner'],
       [SERVICES, 'db-provisioner'],
     ] as const) {
       await remove(core('secrets', namespace, name));
@@ -218,7 +218,7 @@ describe('the keys of a Space', () => {
 
   it('of grants are kept while they are exchanged, and the operator’s own is never left unknown', async () => {
     const keys = () => read(SERVICES, 'objectstore-grants', 'keys');
-    const [first, public1] = [await read('home', 'objectstore-grants', 'key'), await keys()];
+    const [first, public1] = [await read(SYSTEM, 'objectstore-grants', 'key'), await keys()];
     expect(JSON.parse(public1).keys.map(({ kid }: { kid: string }) => kid)).toEqual([
       parseGrantKey(first).kid,
     ]);
@@ -228,7 +228,7 @@ describe('the keys of a Space', () => {
     const both = JSON.stringify({ keys: [...JSON.parse(public1).keys, jwk] });
     await write(SERVICES, 'objectstore-grants', 'keys', both);
     const second = next.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-    await write('home', 'objectstore-grants', 'key', second);
+    await write(SYSTEM, 'objectstore-grants', 'key', second);
     expect(await keep()).toEqual({ refused: 0, told: [] });
     expect(await keys()).toBe(both);
     // Whoever took the wrong one out is helped.
@@ -274,7 +274,7 @@ describe('the certificates of a Space', () => {
     await remove(core('secrets', SERVICES, 'space-ca'));
     await keep(later);
     const root = (await get(core('configmaps', SERVICES, 'space-ca')))['data']['ca.crt'];
-    expect((await get(core('configmaps', 'home', 'space-ca')))['data']['ca.crt']).toBe(root);
+    expect((await get(core('configmaps', SYSTEM, 'space-ca')))['data']['ca.crt']).toBe(root);
     expect(new X509Certificate(root).serialNumber).not.toBe(authority);
     for (const name of names.slice(1)) {
       const certificate = new X509Certificate(await read(SERVICES, name, 'tls.crt'));
@@ -314,7 +314,7 @@ describe('a run', () => {
   it('that was killed anywhere is mended by the next, which changes nothing that was made', async () => {
     const options = await optionsOfRelease();
     for (let calls = 0; calls < 25; calls += 1) {
-      for (const namespace of ['home', SERVICES]) {
+      for (const namespace of [SYSTEM, SERVICES]) {
         for (const { metadata } of await secretsOf(namespace))
           await remove(core('secrets', namespace, metadata.name));
         for (const name of ['space-ca', 'space-keys'])
@@ -337,7 +337,7 @@ describe('a run', () => {
   it('beside another makes one set of keys, and the slower ends without a word of its own', async () => {
     for (const { metadata } of await secretsOf(SERVICES))
       await remove(core('secrets', SERVICES, metadata.name));
-    await remove(core('secrets', 'home', 'db-provisioner'));
+    await remove(core('secrets', SYSTEM, 'db-provisioner'));
     await remove(core('configmaps', SERVICES, 'space-keys'));
     await merge(core('persistentvolumeclaims', SERVICES, 'data-postgres-0'), {
       metadata: { annotations: { 'platform.space/keys': null } },
@@ -352,18 +352,9 @@ describe('a run', () => {
       (line) => line.startsWith(`made ${SERVICES}`) && !/(egress|objectstore)-provisioner$/.test(line),
     );
     expect(new Set(made).size).toBe(made.length);
-    expect(await read('home', 'db-provisioner', 'token')).toBe(
+    expect(await read(SYSTEM, 'db-provisioner', 'token')).toBe(
       await read(SERVICES, 'db-provisioner', 'token'),
     );
     expect(await keep()).toEqual({ refused: 0, told: [] });
-  });
-
-  it('before an upgrade has Helm keep what an older chart made', async () => {
-    await adoptKeys(await asJob(await optionsOfRelease()));
-    for (const namespace of ['home', SERVICES])
-      for (const { metadata } of await secretsOf(namespace))
-        expect(metadata.annotations?.['helm.sh/resource-policy']).toBe('keep');
-    const { metadata } = await get(core('configmaps', SERVICES, 'space-ca'));
-    expect(metadata.annotations?.['helm.sh/resource-policy']).toBe('keep');
   });
 });

@@ -18,6 +18,7 @@ const namespaceOf = (space: string, capsule: string) =>
     {
       space,
       namespace: space,
+      systemNamespace: `${space}-system`,
       servicesNamespace: `${space}-services`,
       runtimeClass: 'gvisor',
       handler: 'runsc',

@@ -60,9 +60,9 @@ beforeAll(async () => {
     ...named(name, ofCapsule('home'), { 'platform.space/owner-uid': 'u', ...annotations }),
     type: 'Opaque',
   });
-  await create(core('home', 'secrets'), principal('capsule-household-database', {}));
-  await create(core('home', 'secrets'), principal('capsule-opened-database', open));
-  await create(core('home', 'secrets'), {
+  await create(core('home-system', 'secrets'), principal('capsule-household-database', {}));
+  await create(core('home-system', 'secrets'), principal('capsule-opened-database', open));
+  await create(core('home-system', 'secrets'), {
     ...named('bank', { 'platform.space/capsule': 'household' }),
     type: 'platform.space/stored-input',
   });
@@ -70,7 +70,7 @@ beforeAll(async () => {
   const holds = async () => {
     expect(await administrator('POST', policies(CAPSULE), allowAll)).toEqual(refused);
     expect(await administrator('DELETE', path(CAPSULE))).toEqual(refused);
-    expect(await administrator('DELETE', core('home', 'secrets/capsule-household-database'))).toEqual(
+    expect(await administrator('DELETE', core('home-system', 'secrets/capsule-household-database'))).toEqual(
       refused,
     );
     expect(await operator('POST', policies(CAPSULE), allowAll)).toEqual(done);
@@ -218,7 +218,7 @@ describe('the kinds themselves', () => {
   });
 });
 
-describe.each(['home', 'home-services'])('the namespace %s', (name) => {
+describe.each(['home', 'home-system', 'home-services'])('the namespace %s', (name) => {
   it('is not deleted, and keeps the labels that guard it', async () => {
     expect(await administrator('DELETE', path(name))).toEqual(refused);
     expect(await administrator('PATCH', path(name), labels({ 'platform.space/space': null }))).toEqual(
@@ -233,11 +233,11 @@ describe.each(['home', 'home-services'])('the namespace %s', (name) => {
 });
 
 describe('the Secret of a principal', () => {
-  const secret = (name: string) => core('home', `secrets/${name}`);
+  const secret = (name: string) => core('home-system', `secrets/${name}`);
 
   it('is deleted by the operator alone', async () => {
     expect(await administrator('DELETE', secret('capsule-household-database'))).toEqual(refused);
-    expect(await administrator('DELETE', core('home', 'secrets'))).toEqual(refused);
+    expect(await administrator('DELETE', core('home-system', 'secrets'))).toEqual(refused);
     expect(await operator('DELETE', secret('capsule-household-database'))).toEqual(done);
   });
 

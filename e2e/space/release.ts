@@ -9,7 +9,7 @@ import { lateWorkloads, rolledOut } from './rollout.ts';
 
 const CHART = resolve(import.meta.dirname, '../../charts/space');
 
-/** One Space on a cluster. */
+/** One Space on a cluster, and where people keep its Capsules. */
 export interface Release {
   readonly space: string;
   readonly namespace: string;
@@ -40,7 +40,7 @@ export async function installRelease(
   ).map((value) => `${value}=${referenceOf(references, value)}`);
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);
-  const places = [`${space}-services`, namespace];
+  const places = [`${space}-services`, `${space}-system`];
   const same = installed?.status === 'deployed' && installed.description === description;
   // What somebody changed by hand since then, and does not work, is put back too.
   if (same && (await lateWorkloads(kube, places)).length === 0) step.note('runs already');

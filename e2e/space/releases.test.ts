@@ -95,6 +95,12 @@ it.each([
     'home-services',
     'the namespace home-services belongs to the Space home',
   ],
+  [
+    'the namespace of another’s operator',
+    'den',
+    'home-system',
+    'the namespace home-system belongs to the Space home',
+  ],
   ['the name of another', 'home', 'elsewhere', 'cannot be imported into the current release'],
 ])('a release in %s is refused before anything is made', async (_, release, place, reason) => {
   if (place === 'elsewhere') await namespace(place);
@@ -105,7 +111,7 @@ it.each([
   expect(await Promise.all(['home', 'cabin', 'den'].map(ownedBy))).toEqual(before);
 });
 
-it('a namespace whose label was forgotten is another’s all the same, once its operator is in it', async () => {
+it('a namespace whose label was forgotten is another’s all the same, once its Capsules can be in it', async () => {
   await namespace('plain');
   must(await install('hut', 'plain'));
   const refused = await install('den', 'plain');
@@ -130,8 +136,11 @@ it('the RuntimeClass is made by the first that is told to, and stays when that o
 it('one that is uninstalled takes what is its own, and nothing of another or of all', async () => {
   const [home, definitions] = [await ownedBy('home'), await list(DEFINITIONS)];
   must(await helm('cabin', 'uninstall', 'cabin', '--no-hooks'));
-  // The services' namespace holds its data, and is for an administrator to delete.
-  expect([...(await ownedBy('cabin')).keys()]).toEqual(['/api/v1/namespaces/cabin-services']);
+  // These hold its data and principals, and are for an administrator to delete.
+  expect([...(await ownedBy('cabin')).keys()]).toEqual([
+    '/api/v1/namespaces/cabin-services',
+    '/api/v1/namespaces/cabin-system',
+  ]);
   expect(await ownedBy('home')).toEqual(home);
   expect(await list(DEFINITIONS)).toEqual(definitions);
   must(await install('cabin', 'cabin'));

@@ -1,60 +1,66 @@
-/** What in the Space's namespace is the operator's own, asked of a real API server with the chart's policies. */
+/** What nobody makes in the namespaces of the Space's own programs, asked of a real API server with the chart's policies. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../operator/testing/eventually.ts';
 import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
 
-const SECRETS = '/api/v1/namespaces/home/secrets';
-const PODS = '/api/v1/namespaces/home/pods';
-const APPS = '/apis/apps/v1/namespaces/home';
-const TOKEN = '/api/v1/namespaces/home/serviceaccounts/home-operator/token';
-const LEASE = '/apis/coordination.k8s.io/v1/namespaces/home/leases';
+const SYSTEM = 'home-system';
+const SERVICES = 'home-services';
+const core = (place: string, rest: string) => `/api/v1/namespaces/${place}/${rest}`;
+const apps = (place: string, rest: string) => `/apis/apps/v1/namespaces/${place}/${rest}`;
+const SECRETS = core(SYSTEM, 'secrets');
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
+const policies = (place: string) => `/apis/networking.k8s.io/v1/namespaces/${place}/networkpolicies`;
+const tokenOf = (place: string, account: string) => core(place, `serviceaccounts/${account}/token`);
 
 let judged: Judged;
+/** Has whatever there is in all three namespaces but roles: more than Kubernetes' own role `edit`. */
 let editor: Caller;
+/** An administrator of the Space, who may open what is the operator's. */
+let opener: Caller;
 let administrator: Caller;
 let operator: Caller;
 
 const refused = (says: string) => ({ status: 403, text: expect.stringContaining(says) });
 const done = { status: expect.toBeOneOf([200, 201]), text: expect.any(String) };
+const ALONE = 'but the Space home itself';
 
 const pod = (spec: object = {}, labels: object = { app: 'x' }) => ({
   metadata: { name: 'x', labels },
   spec: { containers: [{ name: 'x', image: 'registry.test/x:1' }], ...spec },
 });
-const template = (spec?: object, labels?: object) => {
-  const { metadata, spec: inner } = pod(spec, { app: 'x', ...labels });
+const template = (spec?: object) => {
+  const { metadata, spec: inner } = pod(spec);
   return { metadata: { labels: metadata.labels }, spec: inner };
 };
 const selecting = (what: object) => ({
   ...named('x'),
   spec: { selector: { matchLabels: { app: 'x' } }, ...what },
 });
-/** Each kind that makes pods, with the pod that it is to make. */
-const KINDS: readonly [string, (spec?: object, labels?: object) => object][] = [
-  [PODS, (spec, labels) => pod(spec, { app: 'x', ...labels })],
-  [`${APPS}/deployments`, (...of) => selecting({ template: template(...of) })],
-  [`${APPS}/replicasets`, (...of) => selecting({ template: template(...of) })],
-  [`${APPS}/daemonsets`, (...of) => selecting({ template: template(...of) })],
-  [`${APPS}/statefulsets`, (...of) => selecting({ serviceName: 'x', template: template(...of) })],
+const job = { template: template({ restartPolicy: 'Never' }) };
+/** Each kind that makes pods. */
+const KINDS: readonly [string, (place: string) => string, object][] = [
+  ['a pod', (place) => core(place, 'pods'), pod()],
+  ['a Deployment', (place) => apps(place, 'deployments'), selecting({ template: template() })],
+  ['a ReplicaSet', (place) => apps(place, 'replicasets'), selecting({ template: template() })],
+  ['a DaemonSet', (place) => apps(place, 'daemonsets'), selecting({ template: template() })],
   [
-    '/api/v1/namespaces/home/replicationcontrollers',
-    (...of) => ({ ...named('x'), spec: { selector: { app: 'x' }, template: template(...of) } }),
+    'a StatefulSet',
+    (place) => apps(place, 'statefulsets'),
+    selecting({ serviceName: 'x', template: template() }),
   ],
-  ['/apis/batch/v1/namespaces/home/jobs', (spec, labels) => ({ ...named('x'), spec: job(spec, labels) })],
   [
-    '/apis/batch/v1/namespaces/home/cronjobs',
-    (spec, labels) => ({
-      ...named('x'),
-      spec: { schedule: '@daily', jobTemplate: { spec: job(spec, labels) } },
-    }),
+    'a ReplicationController',
+    (place) => core(place, 'replicationcontrollers'),
+    { ...named('x'), spec: { selector: { app: 'x' }, template: template() } },
+  ],
+  ['a Job', (place) => `/apis/batch/v1/namespaces/${place}/jobs`, { ...named('x'), spec: job }],
+  [
+    'a CronJob',
+    (place) => `/apis/batch/v1/namespaces/${place}/cronjobs`,
+    { ...named('x'), spec: { schedule: '@daily', jobTemplate: { spec: job } } },
   ],
 ];
-const job = (spec: object = {}, labels?: object) => ({
-  template: template({ restartPolicy: 'Never', ...spec }, labels),
-});
-const asOne = { serviceAccountName: 'home-operator' };
-const looksAsOne = { 'platform.space/component': 'operator' };
 const tokenRequest = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
 
 beforeAll(async () => {
@@ -62,23 +68,36 @@ beforeAll(async () => {
   administrator = await judged.administrator();
   operator = await asOperator(judged);
   await holdLease(judged, 'operator');
-  // Whatever there is in the namespace but roles: more than Kubernetes' own role `edit`.
-  const groups = ['', 'apps', 'batch', 'coordination.k8s.io', 'platform.space'];
+  const groups = ['', 'apps', 'batch', 'coordination.k8s.io', 'networking.k8s.io'];
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
-  editor = await judged.caller('editor', [{ apiGroups: groups, resources: ['*'], verbs }]);
-  await judged.create(`${APPS}/deployments`, {
-    ...selecting({ template: template(asOne) }),
-    ...named('home-operator'),
+  const everything = [{ apiGroups: groups, resources: ['*'], verbs }];
+  editor = await judged.caller('editor', everything, ['home', SYSTEM, SERVICES]);
+  opener = await judged.caller('opener', [
+    { apiGroups: ['platform.space'], resources: ['capsules'], verbs: ['open'] },
+  ]);
+  await judged.create(`/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings`, {
+    ...named('opener'),
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'editor' },
+    subjects: [{ kind: 'ServiceAccount', name: 'opener', namespace: 'home' }],
   });
-  await judged.create(`${APPS}/deployments`, { ...selecting({ template: template() }), ...named('other') });
+  for (const place of [SYSTEM, SERVICES]) {
+    const program = { ...selecting({ template: template() }), ...named('program') };
+    await judged.create(apps(place, 'deployments'), program);
+    await judged.create(core(place, 'pods'), pod());
+    await judged.create(core(place, 'serviceaccounts'), named('program'));
+    await judged.create(policies(place), { ...named('default-deny'), spec: { podSelector: {} } });
+  }
+  await judged.create(core(SERVICES, 'services'), { ...named('inside'), spec: { ports: [{ port: 80 }] } });
   // Policies hold and rights are known a moment after they were made.
   const holds = async () => {
-    expect(await editor('POST', TOKEN, tokenRequest)).toEqual(refused('would be the operator'));
-    expect(await editor('POST', SECRETS, named('capsule-x-database'))).toEqual(
-      refused('keeps for a Capsule'),
-    );
+    for (const place of [SYSTEM, SERVICES]) {
+      expect(await editor('POST', core(place, 'pods'), pod())).toEqual(refused(ALONE));
+      expect(await editor('DELETE', `${policies(place)}/default-deny`)).toEqual(refused('the walls of this'));
+    }
+    expect(await editor('POST', SECRETS, named('x'))).toEqual(refused('what the operator keeps'));
     expect(await editor('POST', LEASE, named('home-operator2'))).toEqual(done);
     expect(await administrator('POST', SECRETS, named('x'))).toEqual(done);
+    expect(await opener('POST', SECRETS, named('x'))).toEqual(done);
     expect(await operator('POST', SECRETS, named('x'))).toEqual(done);
     return true;
   };
@@ -87,97 +106,132 @@ beforeAll(async () => {
 
 afterAll(() => judged?.stop());
 
-describe('the operator’s account', () => {
-  it.each(KINDS)('is had by no pod of an editor’s (%s)', async (path, make) => {
-    expect(await editor('POST', path, make(asOne))).toEqual(
-      refused('would be the operator of the Space home'),
-    );
-    expect(await editor('POST', path, make({ serviceAccount: 'home-operator' }))).toEqual(
-      refused('would be the operator'),
-    );
-    expect(await editor('POST', path, make({}, looksAsOne))).toEqual(refused('would be the operator'));
-    // The keys of the Space are made by these.
-    for (const serviceAccountName of ['home-keys', 'home-keys-adopt'])
-      expect(await editor('POST', path, make({ serviceAccountName }))).toEqual(refused('keeps its keys'));
-    expect(await editor('POST', path, make())).toEqual(done);
-    expect(await administrator('POST', path, make(asOne))).toEqual(done);
+describe.each([SYSTEM, SERVICES])('in %s', (place) => {
+  it.each(KINDS)('nobody makes %s but who installs the release', async (_, at, body) => {
+    const made = { ...body, ...named('y') };
+    expect(await editor('POST', at(place), made)).toEqual(refused(ALONE));
+    expect(await administrator('POST', at(place), made)).toEqual(done);
+    expect(await editor('POST', at('home'), made)).toEqual(done);
   });
 
-  it('is not given to a Deployment that is there, nor what runs under it changed', async () => {
-    const { spec } = template(asOne);
-    const changed = (name: string, what: object) =>
-      editor('PATCH', `${APPS}/deployments/${name}`, { spec: { template: what } });
-    expect(await changed('other', { spec })).toEqual(refused('would be the operator'));
-    const evil = { ...spec, containers: [{ name: 'x', image: 'registry.test/evil:1' }] };
-    expect(await changed('home-operator', { spec: evil })).toEqual(refused('would be the operator'));
-    expect(await changed('home-operator', { metadata: { annotations: { again: '1' } } })).toEqual(done);
-    expect(await changed('other', { metadata: { labels: looksAsOne } })).toEqual(
-      refused('would be the operator'),
+  it('nobody changes what runs there', async () => {
+    const changed = (what: object) => editor('PATCH', apps(place, 'deployments/program'), what);
+    const evil = { containers: [{ name: 'x', image: 'registry.test/evil:1' }] };
+    expect(await changed({ spec: { template: { spec: evil } } })).toEqual(refused(ALONE));
+    const labels = { app: 'x', 'platform.space/component': 'operator' };
+    expect(await changed({ spec: { template: { metadata: { labels } } } })).toEqual(refused(ALONE));
+    expect(await editor('PATCH', core(place, 'pods/x'), { metadata: { labels } })).toEqual(refused(ALONE));
+    const ephemeral = { spec: { ephemeralContainers: [{ name: 'e', image: 'registry.test/x:1' }] } };
+    expect(await editor('PATCH', core(place, 'pods/x/ephemeralcontainers'), ephemeral)).toEqual(
+      refused(ALONE),
     );
-    await judged.create(PODS, pod());
-    const relabelled = { metadata: { labels: looksAsOne } };
-    expect(await editor('PATCH', `${PODS}/x`, relabelled)).toEqual(refused('would be the operator'));
+    expect(await changed({ metadata: { annotations: { note: '1' } } })).toEqual(done);
+    expect(await changed({ spec: { replicas: 0 } })).toEqual(done);
   });
 
-  it('has tokens by nobody’s request', async () => {
-    for (const account of ['home-operator', 'home-keys']) {
-      const path = TOKEN.replace('home-operator', account);
-      expect(await editor('POST', path, tokenRequest)).toEqual(refused('would be the operator'));
-    }
-    const other = TOKEN.replace('home-operator', 'editor');
-    expect(await editor('POST', other, tokenRequest)).toEqual(done);
+  it('nobody has a token of an account that is there', async () => {
+    expect(await editor('POST', tokenOf(place, 'program'), tokenRequest)).toEqual(refused(ALONE));
   });
 
-  it('has no lasting token', async () => {
-    const ofAccount = (name: string) => ({
-      ...named('token', {}, { 'kubernetes.io/service-account.name': name }),
-      type: 'kubernetes.io/service-account-token',
-    });
-    for (const ask of [editor, administrator, operator]) {
-      for (const account of ['home-operator', 'home-keys', 'home-keys-adopt']) {
-        const verdict = await ask('POST', SECRETS, ofAccount(account));
-        expect(verdict).toEqual(
-          refused('nobody makes a lasting token of a service account of the Space home'),
-        );
-      }
-    }
-    expect(await editor('POST', SECRETS, ofAccount('editor'))).toEqual(done);
+  it('nobody opens, moves or takes down a wall', async () => {
+    const open = { ...named('hole'), spec: { podSelector: {}, ingress: [{}] } };
+    expect(await editor('POST', policies(place), open)).toEqual(refused('the walls of this namespace'));
+    const wall = `${policies(place)}/default-deny`;
+    expect(await editor('PATCH', wall, { spec: { ingress: [{}] } })).toEqual(refused('the walls'));
+    expect(await editor('DELETE', wall)).toEqual(refused('the walls'));
+    expect(await administrator('PATCH', wall, { spec: { ingress: [{}] } })).toEqual(done);
+    expect(await editor('POST', policies('home'), open)).toEqual(done);
   });
 
-  it('is given to its pods by the cluster', async () => {
-    const controller = await judged.controller('replicaset-controller');
-    await eventually(
-      async () => (await controller('POST', PODS, { ...pod(asOne), ...named('y') })).status === 201,
-      {
-        what: 'the controller makes the operator’s pod',
-      },
-    );
+  it('the cluster’s controllers make the pods that a Deployment asks for', async () => {
+    const controller = await judged.controller(`replicaset-controller`).catch(() => undefined);
+    const ask = controller ?? (await judged.controller('job-controller'));
+    const made = async () =>
+      (await ask('POST', core(place, 'pods'), { ...pod(), ...named('z') })).status === 201;
+    await eventually(made, { what: 'a controller makes a pod' });
   });
 });
 
-describe('a Secret that the operator keeps for a Capsule', () => {
-  const says = 'Who puts one back, or opens one, needs the verb open on all capsules.platform.space';
+describe('the services are reached inside the cluster alone', () => {
+  const services = core(SERVICES, 'services');
+  const service = (spec: object) => ({ ...named('y'), spec: { ports: [{ port: 80 }], ...spec } });
+  const says = 'reached inside the cluster alone';
+
+  it.each([
+    ['at a port of every node', { type: 'NodePort' }],
+    ['by a load balancer', { type: 'LoadBalancer' }],
+    ['by a name of another place', { type: 'ExternalName', externalName: 'elsewhere.org' }],
+    ['at an address of somebody’s choice', { externalIPs: ['192.0.2.1'] }],
+  ])('by nobody’s Service, not even an administrator’s, %s', async (_, spec) => {
+    for (const ask of [editor, administrator])
+      expect(await ask('POST', services, service(spec))).toEqual(refused(says));
+    expect(await administrator('PATCH', `${services}/inside`, { spec })).toEqual(refused(says));
+    expect(await administrator('POST', services, service({}))).toEqual(done);
+  });
+
+  it('by no Ingress', async () => {
+    const backend = { service: { name: 'inside', port: { number: 80 } } };
+    const ingress = { ...named('y'), spec: { defaultBackend: backend } };
+    const at = (place: string) => `/apis/networking.k8s.io/v1/namespaces/${place}/ingresses`;
+    for (const ask of [editor, administrator])
+      expect(await ask('POST', at(SERVICES), ingress)).toEqual(refused(says));
+    expect(await editor('POST', at('home'), ingress)).toEqual(done);
+  });
+});
+
+it('nobody runs a command in the operator’s container, and administrators do in the brokers’', async () => {
+  const exec = (place: string, what: string) =>
+    editor('POST', `${core(place, `pods/x/${what}`)}?command=true&stdout=true`);
+  for (const what of ['exec', 'attach']) {
+    expect(await exec(SYSTEM, what)).toEqual(refused(ALONE));
+    expect((await exec(SERVICES, what)).text).not.toContain(ALONE);
+  }
+});
+
+it('no account of the operator’s namespace has a token of anybody else’s request, nor a lasting one', async () => {
+  for (const account of ['home-operator', 'home-keys'])
+    expect(await editor('POST', tokenOf(SYSTEM, account), tokenRequest)).toEqual(refused(ALONE));
+  expect(await editor('POST', tokenOf('home', 'editor'), tokenRequest)).toEqual(done);
+  const lasting = (name: string) => ({
+    ...named('token', {}, { 'kubernetes.io/service-account.name': name }),
+    type: 'kubernetes.io/service-account-token',
+  });
+  for (const ask of [editor, administrator, operator, opener])
+    for (const account of ['home-operator', 'home-keys'])
+      expect(await ask('POST', SECRETS, lasting(account))).toEqual(
+        refused('nobody makes a lasting token of a service account of the Space home'),
+      );
+});
+
+describe('in the operator’s namespace', () => {
+  const says = 'needs the verb open on all capsules.platform.space in the namespace home';
   const ofCapsule = { 'platform.space/space': 'home', 'platform.space/capsule': 'x' };
 
   it.each([
-    ['by its name', named('capsule-x-database')],
-    ['by the name of the other principal', named('capsule-x-y-objectstore')],
-    ['by the name of sealed inputs', named('egress-x.ledger')],
-    ['by its labels', named('x', ofCapsule)],
-    ['as one that was retained', named('x', { 'platform.space/retained': 'true' })],
-    ['by its owner', named('x', {}, { 'platform.space/owner-uid': 'u' })],
-  ])('is made by nobody else %s', async (_, secret) => {
-    expect(await editor('POST', SECRETS, secret)).toEqual(refused(says));
-    expect(await administrator('POST', SECRETS, secret)).toEqual(done);
-    expect(await operator('POST', SECRETS, secret)).toEqual(done);
+    ['a principal', 'secrets', named('capsule-x-database')],
+    [
+      'a principal that was retained',
+      'secrets',
+      named('capsule-x-database', { 'platform.space/retained': 'true' }),
+    ],
+    ['sealed inputs', 'secrets', named('egress-x.ledger', ofCapsule, { 'platform.space/owner-uid': 'u' })],
+    ['a token of the brokers', 'secrets', named('db-provisioner')],
+    ['an authority of the brokers', 'configmaps', named('space-ca')],
+  ])('nobody else makes %s', async (_, plural, object) => {
+    const path = core(SYSTEM, plural);
+    expect(await editor('POST', path, object)).toEqual(refused(says));
+    for (const ask of [administrator, opener]) expect(await ask('POST', path, object)).toEqual(done);
   });
 
-  it('is not changed, marked or opened by others', async () => {
+  it('the operator makes principals and sealed inputs', async () => {
+    expect(await operator('POST', SECRETS, named('capsule-x-database', ofCapsule))).toEqual(done);
+  });
+
+  it('nobody else changes or opens one', async () => {
     await judged.create(
       SECRETS,
       named('capsule-kept-database', ofCapsule, { 'platform.space/owner-uid': 'u' }),
     );
-    await judged.create(SECRETS, named('plain'));
     const path = `${SECRETS}/capsule-kept-database`;
     const changes = [
       { data: { principal: 'eA==' } },
@@ -186,26 +240,25 @@ describe('a Secret that the operator keeps for a Capsule', () => {
     ];
     for (const change of changes) {
       expect(await editor('PATCH', path, change)).toEqual(refused(says));
-      expect(await administrator('PATCH', path, change)).toEqual(done);
+      expect(await opener('PATCH', path, change)).toEqual(done);
     }
-    const mark = { metadata: { labels: { 'platform.space/retained': 'true' } } };
-    expect(await editor('PATCH', `${SECRETS}/plain`, mark)).toEqual(refused(says));
   });
 
-  it('is no stored input, nor any other Secret of a person’s', async () => {
-    const input = {
-      ...named('bank', { 'platform.space/capsule': 'x' }),
-      type: 'platform.space/stored-input',
-    };
-    expect(await editor('POST', SECRETS, input)).toEqual(done);
-    expect(await editor('POST', SECRETS, named('capsule-notes'))).toEqual(done);
+  it('the Lease is written by the operator and by who installs the release', async () => {
+    const path = `${LEASE}/home-operator`;
+    const change = { spec: { holderIdentity: 'somebody' } };
+    expect(await editor('PATCH', path, change)).toEqual(
+      refused('says which operator of the Space home works'),
+    );
+    expect(await opener('PATCH', path, change)).toEqual(refused('says which operator'));
+    expect(await administrator('PATCH', path, change)).toEqual(done);
+    expect(await editor('POST', LEASE, named('mine'))).toEqual(done);
   });
 });
 
-it('the Lease is written by the operator and by who installs the release', async () => {
-  const path = `${LEASE}/home-operator`;
-  const change = { spec: { holderIdentity: 'somebody' } };
-  expect(await editor('PATCH', path, change)).toEqual(refused('says which operator of the Space home works'));
-  expect(await administrator('PATCH', path, change)).toEqual(done);
-  expect(await editor('POST', LEASE, named('mine'))).toEqual(done);
+it('where people keep their Capsules, a pod with the operator’s name and label is nobody', async () => {
+  const labels = { 'platform.space/space': 'home', 'platform.space/component': 'operator' };
+  expect(await editor('POST', core('home', 'pods'), pod({}, labels))).toEqual(done);
+  const secret = named('capsule-x-database', { 'platform.space/retained': 'true' });
+  expect(await editor('POST', core('home', 'secrets'), secret)).toEqual(done);
 });

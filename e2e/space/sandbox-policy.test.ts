@@ -47,6 +47,7 @@ function madeByOperator(): Pod {
   const names = {
     space: 'home',
     namespace: 'home',
+    systemNamespace: 'home-system',
     servicesNamespace: 'home-services',
     runtimeClass: 'gvisor',
     handler: 'runsc',

@@ -13,6 +13,7 @@ import {
   openDatabase,
   ready,
   superuserRows,
+  system,
   unique,
 } from './support/space.ts';
 
@@ -77,7 +78,7 @@ describe('the operator killed with SIGKILL', () => {
     await gone('capsule', found.home, installed.namespace);
     expect(await kube.get('namespace', found.namespace)).toBeUndefined();
     const ofHome = `platform.space/capsule=${found.home}`;
-    expect(await kube.list('secrets', installed.namespace, ofHome)).toEqual([]);
+    expect(await kube.list('secrets', system, ofHome)).toEqual([]);
   });
 
   it('and in the end no role but those of the beginning', async () => {

@@ -12,6 +12,7 @@ import {
   openDatabase,
   ready,
   superuserRows,
+  system,
   told,
   unique,
 } from './support/space.ts';
@@ -30,7 +31,7 @@ describe('deletion', () => {
     const namespace = await namespaceOf(home);
     await ready('assistant', `${home}-inside`);
     const url = await databaseUrl(namespace, 'inside');
-    expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).not.toEqual([]);
+    expect(await kube.list('secrets', system, `platform.space/capsule=${home}`)).not.toEqual([]);
 
     await kube.remove('capsule', home, installed.namespace);
     await gone('capsule', home, installed.namespace);
@@ -41,7 +42,7 @@ describe('deletion', () => {
     expect(await superuserRows("select rolname from pg_roles where rolname !~ '^pg_' order by 1")).toEqual(
       before,
     );
-    expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).toEqual([]);
+    expect(await kube.list('secrets', system, `platform.space/capsule=${home}`)).toEqual([]);
   });
 
   it('of an Assistant drops its database and its role, and leaves its neighbour alone', async () => {

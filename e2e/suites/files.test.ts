@@ -8,6 +8,7 @@ import {
   namespaceOf,
   ready,
   runningPod,
+  system,
   told,
   unique,
 } from './support/space.ts';
@@ -89,6 +90,6 @@ describe('an Assistant’s files', () => {
     expect(await ask(inHome, 'two', 'GET', shared)).toEqual([200, 'ours']);
     for (const name of [home, other]) await kube.remove('capsule', name, installed.namespace);
     for (const name of [home, other]) await gone('capsule', name, installed.namespace);
-    expect(await kube.list('secrets', installed.namespace, `platform.space/capsule=${home}`)).toEqual([]);
+    expect(await kube.list('secrets', system, `platform.space/capsule=${home}`)).toEqual([]);
   });
 });

@@ -11,6 +11,7 @@ import {
   ready,
   runningPod,
   services,
+  system,
   unique,
 } from './support/space.ts';
 import { until } from './support/until.ts';
@@ -196,8 +197,8 @@ describe('an Assistant behind its Capsule’s walls', () => {
       `${await podAddress(services, 'platform.space/component=s3')} 7070`,
       `${await serviceAddress('default', 'kubernetes')} 443`,
       `${await serviceAddress('kube-system', 'kube-dns')} 53`,
-      `${await podAddress(installed.namespace, 'platform.space/component=operator')} 8081`,
-      `${await podAddress(installed.namespace, 'platform.space/component=operator')} 9090`,
+      `${await podAddress(system, 'platform.space/component=operator')} 8081`,
+      `${await podAddress(system, 'platform.space/component=operator')} 9090`,
       `${await serviceAddress(otherNamespace, 'inside')} 8080`,
       `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
     ];

@@ -12,6 +12,7 @@ import {
   podsOf,
   ready,
   runningPod,
+  system,
   told,
   unique,
 } from './support/space.ts';
@@ -63,11 +64,9 @@ const attesterEnded = (namespace: string, pod: string) =>
   });
 
 const operatorEnv = async (...settings: string[]) => {
-  const operator = (
-    await kube.list('deployments', installed.namespace, 'platform.space/component=operator')
-  )[0];
+  const operator = (await kube.list('deployments', system, 'platform.space/component=operator'))[0];
   const target = `deployment/${operator?.metadata.name}`;
-  const { code, stderr } = await kube.run(['set', 'env', '-n', installed.namespace, target, ...settings]);
+  const { code, stderr } = await kube.run(['set', 'env', '-n', system, target, ...settings]);
   if (code !== 0) throw new Error(stderr);
 };
 
@@ -256,7 +255,7 @@ describe('the sandbox gate', () => {
   });
 
   it('has asked each node once, and keeps the answer', async () => {
-    const probes = await kube.list('pods', installed.namespace, 'platform.space/component=sandbox-probe');
+    const probes = await kube.list('pods', system, 'platform.space/component=sandbox-probe');
     const { items: nodes } = JSON.parse((await kube.run(['get', 'nodes', '-o', 'json'])).stdout);
     expect(probes.map(({ spec }) => spec.nodeName).sort()).toEqual(
       nodes.map(({ metadata }: { metadata: { name: string } }) => metadata.name).sort(),

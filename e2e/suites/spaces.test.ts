@@ -28,7 +28,9 @@ const MADE =
 /** A Space, and in it a Capsule and an Assistant whose names are the same in every Space. */
 interface Home {
   readonly space: string;
+  /** Of its Capsules and Assistants. */
   readonly namespace: string;
+  readonly system: string;
   readonly services: string;
   /** The Capsule's. */
   inside: string;
@@ -37,6 +39,7 @@ interface Home {
 const home: Home = {
   space: installed.space,
   namespace: installed.namespace,
+  system: `${installed.space}-system`,
   services: `${installed.space}-services`,
   inside: '',
 };
@@ -44,6 +47,7 @@ const cabinName = unique('cabin');
 const cabin: Home = {
   space: cabinName,
   namespace: cabinName,
+  system: `${cabinName}-system`,
   services: `${cabinName}-services`,
   inside: '',
 };
@@ -87,7 +91,7 @@ interface Written {
 }
 
 /** Everything of a Space that an operator's mistake could touch. */
-async function everything({ space, namespace, inside }: Home): Promise<Record<string, unknown>> {
+async function everything({ space, namespace, system, inside }: Home): Promise<Record<string, unknown>> {
   const ofSpace = ['-l', `platform.space/space=${space}`];
   const asked = await Promise.all(
     [
@@ -96,7 +100,7 @@ async function everything({ space, namespace, inside }: Home): Promise<Record<st
       ['namespaces', ...ofSpace],
       [CLUSTER_WIDE, ...ofSpace],
       [`${MADE},pods`, '-n', inside],
-      ['secrets,configmaps', '-n', namespace, ...ofSpace],
+      ['secrets,configmaps', '-n', system, ...ofSpace],
     ].map(async (args) => {
       const { code, stdout, stderr } = await kube.run([
         'get',
@@ -180,6 +184,7 @@ describe('two Spaces in one cluster', () => {
       'delete',
       'namespace',
       cabin.services,
+      cabin.system,
       cabin.namespace,
       provider.namespace,
       '--wait=false',
@@ -226,7 +231,7 @@ describe('two Spaces in one cluster', () => {
   });
 
   it('one lets its Capsules bring a bucket, by grants that come and go with what is selected; no Assistant sees a key', async () => {
-    const credentials = credentialsOf(cabin.space, cabin.namespace, same);
+    const credentials = credentialsOf(cabin.space, same);
     const done = async (operation: string, body: object) => {
       const [status, answer] = await credentials(operation, body);
       expect([operation, status, answer]).toEqual([operation, 200, answer]);
@@ -288,9 +293,10 @@ describe('two Spaces in one cluster', () => {
         'env; cat /proc/*/environ; find -L /etc/space /tmp -type f -exec cat {} +; true',
       ]),
       kube.run(['get', 'all,secrets,configmaps', '-n', cabin.inside, '-o', 'json']),
-      kube.run(['get', 'secrets,configmaps,capsules,assistants,events', '-n', cabin.namespace, '-o', 'json']),
+      kube.run(['get', 'capsules,assistants,events,secrets', '-n', cabin.namespace, '-o', 'json']),
+      kube.run(['get', 'secrets,configmaps', '-n', cabin.system, '-o', 'json']),
       kube.run(['logs', '-n', cabin.services, 'deploy/objectstore-broker']),
-      kube.run(['logs', '-n', cabin.namespace, `deploy/${cabin.space}-operator`]),
+      kube.run(['logs', '-n', cabin.system, `deploy/${cabin.space}-operator`]),
     ]);
     expect(places.map(({ stdout }) => stdout.length > 500)).toEqual(places.map(() => true));
     expect(places[0].stdout).toContain(second.grant);
@@ -332,12 +338,12 @@ describe('two Spaces in one cluster', () => {
     async ({ one, other }) => {
       const everywhere = (verbs: string, resource: string, places: readonly string[]) =>
         places.flatMap((place) => verbs.split(' ').map((verb) => ({ verb, resource, place })));
-      const theirs = [other.namespace, other.services, other.inside];
+      const theirs = [other.namespace, other.system, other.services, other.inside];
       const asks = [
         ...everywhere('get list watch patch delete', 'capsules.platform.space', [other.namespace]),
         ...everywhere('get list watch patch delete', 'assistants.platform.space', [other.namespace]),
         ...everywhere('patch', 'capsules.platform.space/status', [other.namespace]),
-        ...everywhere('get update', 'leases.coordination.k8s.io', [other.namespace]),
+        ...everywhere('get update', 'leases.coordination.k8s.io', [other.namespace, other.system]),
         ...everywhere('get list create patch delete', 'secrets', theirs),
         ...everywhere('create delete', 'pods', theirs),
         ...everywhere('create', 'pods/exec', theirs),
@@ -349,7 +355,7 @@ describe('two Spaces in one cluster', () => {
       expect(asks.filter((_, i) => allowed[i])).toEqual(asks.slice(-1));
 
       // What its roles allow everywhere, admission confines.
-      const as = `--as=system:serviceaccount:${one.namespace}:${one.space}-operator`;
+      const as = `--as=system:serviceaccount:${one.system}:${one.space}-operator`;
       const make = ['create', 'configmap', 'planted', '--dry-run=server', as, '-n'];
       const refused = await Promise.all(theirs.map((place) => kube.run([...make, place])));
       for (const { stderr } of refused) {
@@ -410,7 +416,7 @@ interface Ask {
 }
 
 /** What `kubectl auth can-i --as` asks for, in one command for all. */
-async function mayOperator({ space, namespace }: Home, asks: readonly Ask[]): Promise<boolean[]> {
+async function mayOperator({ space, system }: Home, asks: readonly Ask[]): Promise<boolean[]> {
   const reviews = asks.map(({ verb, resource: all, place }) => {
     const [name = '', subresource = ''] = all.split('/');
     const [resource = '', ...group] = name.split('.');
@@ -418,8 +424,8 @@ async function mayOperator({ space, namespace }: Home, asks: readonly Ask[]): Pr
       apiVersion: 'authorization.k8s.io/v1',
       kind: 'SubjectAccessReview',
       spec: {
-        user: `system:serviceaccount:${namespace}:${space}-operator`,
-        groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+        user: `system:serviceaccount:${system}:${space}-operator`,
+        groups: ['system:serviceaccounts', `system:serviceaccounts:${system}`, 'system:authenticated'],
         resourceAttributes: { namespace: place, verb, group: group.join('.'), resource, subresource },
       },
     });

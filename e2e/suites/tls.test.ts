@@ -3,7 +3,6 @@ import {
   assistant,
   capsule,
   databaseUrl,
-  installed,
   kube,
   leave,
   namespaceOf,
@@ -11,6 +10,7 @@ import {
   runningPod,
   services,
   superuserRows,
+  system,
   unique,
 } from './support/space.ts';
 
@@ -76,7 +76,7 @@ describe('between the parts of a Space', () => {
     const url = await databaseUrl(namespace, 'inside');
     expect(url.search).toBe('?sslmode=verify-full&sslrootcert=/etc/space/tls/ca.crt');
     const read = "console.log(require('node:fs').readFileSync(process.env.NODE_EXTRA_CA_CERTS, 'utf8'))";
-    const authority = await kube.get('configmap', 'space-ca', installed.namespace);
+    const authority = await kube.get('configmap', 'space-ca', system);
     expect(await told(namespace, pod, read)).toBe(authority?.data['ca.crt'].trim());
   });
 
@@ -88,7 +88,7 @@ describe('between the parts of a Space', () => {
 
   it('PostgreSQL proves its name to libpq, by the authority of this Space and by no other', async () => {
     const url = await databaseUrl(namespace, 'inside');
-    const authority = await kube.get('configmap', 'space-ca', installed.namespace);
+    const authority = await kube.get('configmap', 'space-ca', system);
     const script = 'cat >/tmp/ca.crt && exec psql -XAtq "$0" -c "$1"';
     const open = (host: string, root: string) =>
       kube.exec(
@@ -115,8 +115,8 @@ describe('between the parts of a Space', () => {
 
   it('the broker is believed with the Space’s authority and its own name, and speaks no plain HTTP', async () => {
     const selector = 'platform.space/component=operator';
-    const [operator] = await kube.list('pods', installed.namespace, selector);
-    const ends = await told(installed.namespace, operator?.metadata.name ?? '', CALLS);
+    const [operator] = await kube.list('pods', system, selector);
+    const ends = await told(system, operator?.metadata.name ?? '', CALLS);
     expect(ends.split(' ')).toEqual([
       '200',
       'UNABLE_TO_VERIFY_LEAF_SIGNATURE',

@@ -54,7 +54,7 @@ export async function ensureDatabase(
 
   const { capsule } = workload.assistant.spec;
   const name = principalSecretName(capsule);
-  const principal = await readSecret(context, context.names.namespace, name, signal);
+  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (!principal?.data?.['principal']) {
     const finding = no(
       'PrincipalLost',

@@ -174,7 +174,7 @@ async function dropDatabase(
   signal: AbortSignal,
 ): Promise<Blocked | undefined> {
   const name = principalSecretName(capsule);
-  const principal = await readSecret(context, context.names.namespace, name, signal);
+  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (principal) return dropApp(context, context.database, { capsule, id, principal }, signal);
   // With the Capsule itself gone nobody can be authorised any more, and nothing is left to wait for.
   return context.stores.capsules.get(makeKey(context.names.namespace, capsule)) ? lost(name) : undefined;
@@ -190,7 +190,7 @@ async function dropObjects(
 ): Promise<Blocked | undefined> {
   const { capsule } = assistant.spec;
   const name = objectPrincipalSecretName(capsule);
-  const principal = await readSecret(context, context.names.namespace, name, signal);
+  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
   if (principal) return dropApp(context, broker, { capsule, id, principal }, signal);
   const had = assistant.status?.conditions?.some(
     ({ type, status }) => type === 'ObjectStoreReady' && status === 'True',

@@ -46,7 +46,7 @@ export async function ensureObjects(
   const name = objectPrincipalSecretName(capsule);
   const [claimed, principal] = await together([
     claim(context, workload, found, signal),
-    readSecret(context, context.names.namespace, name, signal),
+    readSecret(context, context.names.systemNamespace, name, signal),
   ]);
   const tokenDigest = digestOf(claimed);
   if (!principal?.data?.['principal']) {

@@ -8,6 +8,7 @@ import { deploymentObject, documents, serviceObject, type Workload } from './wor
 const names: SpaceNames = {
   space: 'home',
   namespace: 'home',
+  systemNamespace: 'home-system',
   servicesNamespace: 'home-services',
   runtimeClass: 'gvisor',
   handler: 'runsc',

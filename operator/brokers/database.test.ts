@@ -132,7 +132,7 @@ describe('an answer', () => {
   test('that finds a database closed does not speak of the principal', async () => {
     const { broker } = await brokerThat(json(409, refusal('conflict')));
     const error = await failure(broker.createApp('home', 'ledger', principal, signal()));
-    const names = { namespace: 'home', servicesNamespace: 'home-services' };
+    const names = { systemNamespace: 'home-system', servicesNamespace: 'home-services' };
     const finding = principalFinding(error, { names, capsule: 'home', secretName: 'home-principal' });
     expect(finding).toMatchObject({ reason: 'BrokerRefused', message: expect.stringContaining('open home') });
   });

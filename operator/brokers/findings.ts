@@ -4,7 +4,7 @@ import { BrokerError } from './client.ts';
 
 /** Where the principal is that a call on a Capsule's behalf was made with. */
 export interface PrincipalPlace {
-  readonly names: Pick<SpaceNames, 'namespace' | 'servicesNamespace'>;
+  readonly names: Pick<SpaceNames, 'systemNamespace' | 'servicesNamespace'>;
   readonly capsule: string;
   readonly secretName: string;
 }
@@ -65,7 +65,7 @@ export function principalFinding(error: unknown, place: PrincipalPlace): Finding
 
 /** Tells the broker of the principal that is in the Secret; on no command line, so in no list of processes. */
 function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalPlace): string {
-  const read = `kubectl -n ${names.namespace} get secret ${secretName} -o jsonpath='{.data.principal}' | base64 -d`;
+  const read = `kubectl -n ${names.systemNamespace} get secret ${secretName} -o jsonpath='{.data.principal}' | base64 -d`;
   const write = `kubectl -n ${names.servicesNamespace} exec -i deploy/${deployment} -- node /app/admin.mjs replace-principal ${capsule}`;
   return `${read} | ${write}`;
 }

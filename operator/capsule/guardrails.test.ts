@@ -6,6 +6,7 @@ import * as guardrails from './guardrails.ts';
 const names: SpaceNames = {
   space: 'home',
   namespace: 'home',
+  systemNamespace: 'home-system',
   servicesNamespace: 'home-services',
   runtimeClass: 'gvisor',
   handler: 'runsc',
@@ -110,7 +111,7 @@ test('everything is denied, then an Assistant may be asked by clients and may as
 });
 
 test('the operator gives itself the Secrets of this namespace, by the one role it may bind', () => {
-  const identity = { kind: 'ServiceAccount', name: 'home-operator', namespace: 'home' } as const;
+  const identity = { kind: 'ServiceAccount', name: 'home-operator', namespace: 'home-system' } as const;
   const binding = guardrails.secretsBindingObject(names, capsule(), identity);
   expect(binding['roleRef']).toMatchObject({ kind: 'ClusterRole', name: 'home-capsule-secrets' });
   expect(binding['subjects']).toEqual([identity]);

@@ -28,7 +28,7 @@ export async function ensurePrincipal(
   kind: PrincipalKind,
   signal: AbortSignal,
 ): Promise<{ readonly secret: SecretObject } | { readonly refused: Finding }> {
-  let secret = await readSecret(context, context.names.namespace, kind.secretName, signal);
+  let secret = await readSecret(context, context.names.systemNamespace, kind.secretName, signal);
   const { act } = decidePrincipal(capsule, secret);
   const begins = act === 'create' || act === 'adopt';
   if (begins && !isTrue(context.gate())) return { refused: asBefore(capsule, kind.condition) };
@@ -61,7 +61,7 @@ function createPrincipal(
     {
       metadata: {
         name: kind.secretName,
-        namespace: context.names.namespace,
+        namespace: context.names.systemNamespace,
         labels: capsuleLabels(context.names, name),
         annotations: { [ANNOTATION.owner]: uid },
       },

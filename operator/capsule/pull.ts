@@ -22,7 +22,7 @@ export async function ensurePullSecret(
   const namespace = capsuleNamespace(names.space, capsule.metadata.name);
   const auths: Record<string, unknown> = {};
   for (const name of names.pullSecrets ?? []) {
-    const source = await readSecret(context, names.namespace, name, signal);
+    const source = await readSecret(context, names.systemNamespace, name, signal);
     // The first of two that name one registry counts.
     for (const [registry, auth] of Object.entries(authsOf(source))) auths[registry] ??= auth;
   }

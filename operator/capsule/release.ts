@@ -31,7 +31,7 @@ export async function readHoldings(
     broker: Holding['broker'],
     secretName: string,
   ): Promise<Holding> => {
-    const secret = await readSecret(context, context.names.namespace, secretName, signal);
+    const secret = await readSecret(context, context.names.systemNamespace, secretName, signal);
     const mine = secret?.metadata.annotations?.[ANNOTATION.owner] === uid ? secret : undefined;
     return { condition, broker, secret: mine };
   };

@@ -18,7 +18,12 @@ import { replicasIn } from './replicas.ts';
 /** What becomes of an Assistant's run, and of what it tells the gateway. */
 type Fate = 'told' | 'says-nothing' | 'fails-before' | 'fails-after' | 'is-refused' | 'hangs';
 
-const NAMES = { space: 's', namespace: 'home', servicesNamespace: 'services' };
+const NAMES = {
+  space: 's',
+  namespace: 'home',
+  systemNamespace: 'home-system',
+  servicesNamespace: 'services',
+};
 let clock: FakeClock;
 let stores: ReturnType<typeof makeStores>;
 let queues: { assistants: Queue; gateways: Queue };

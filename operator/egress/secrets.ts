@@ -9,7 +9,7 @@ import { isAlreadyExists } from '../runtime/errors.ts';
 const EGRESS_PROXY_PORT = 3128;
 
 export const egressSecretName = (id: string) => `${id}-egress`;
-/** In the Space's namespace; neither part has a dot. */
+/** In the operator's namespace; neither part has a dot. */
 export const sealedSecretName = (capsule: string, id: string) => `egress-${capsule}.${id}`;
 
 const encode = (text: string) => Buffer.from(text).toString('base64');
@@ -74,7 +74,7 @@ export async function readSealed(
   signal: AbortSignal,
 ): Promise<SealedInputs> {
   const name = sealedSecretName(spec.capsule, id);
-  const secret = await readSecret(context, context.names.namespace, name, signal);
+  const secret = await readSecret(context, context.names.systemNamespace, name, signal);
   const own = secret?.metadata.annotations?.[ANNOTATION.owner] === metadata.uid;
   const data = own ? (secret?.data ?? {}) : {};
   const inputs = Object.keys(data)
@@ -122,7 +122,7 @@ export async function writeSealed(
       {
         metadata: {
           name: sealedSecretName(capsule, manifest.platform.id),
-          namespace: names.namespace,
+          namespace: names.systemNamespace,
           labels: {
             [LABEL.space]: names.space,
             [LABEL.capsule]: capsule,

@@ -128,10 +128,10 @@ export async function removeEgress(
   const { capsule } = assistant.spec;
   const places = [
     [capsuleNamespace(names.space, capsule), egressSecretName(id)],
-    [names.namespace, sealedSecretName(capsule, id)],
+    [names.systemNamespace, sealedSecretName(capsule, id)],
   ] as const;
   for (const [namespace, name] of places) {
-    const inCapsule = namespace !== names.namespace;
+    const inCapsule = namespace !== names.systemNamespace;
     if (inCapsule && !context.stores.roleBindings.get(`${namespace}/space-operator`)) continue;
     const secret = await readSecret(context, namespace, name, signal);
     if (secret?.metadata.annotations?.[ANNOTATION.owner] === assistant.metadata.uid && secret)

@@ -272,11 +272,11 @@ test('a stored input is sealed once, outlives its Secret, and goes nowhere else'
   await enter(VALUE, { [LABEL.capsule]: 'another' });
   await touch();
   await say('False InputSecretRefused');
-  await space.delete(SECRET, 'bank-key');
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
   await enter(VALUE, { [LABEL.capsule]: home }, 'Opaque');
   await touch();
   await say('False InputSecretRefused');
-  await space.delete(SECRET, 'bank-key');
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
   await enter(VALUE);
   await touch();
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
@@ -295,7 +295,7 @@ test('a stored input is sealed once, outlives its Secret, and goes nowhere else'
     value: 'http://assistant-egress/i/bank',
   });
 
-  await space.delete(SECRET, 'bank-key');
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
   await touch();
   await space.patch(ASSISTANT, 'ledger', {
     spec: { manifest: { stored_inputs: { bank: { label: 'Another label' } } } },
@@ -354,7 +354,7 @@ test('a value that its host tells is not used any more until a person enters one
   await space.becomes(ASSISTANT, 'ledger', 'InputsBound', 'False InputReflected');
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False InputReflected');
 
-  await space.delete(SECRET, 'bank-key');
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
   await touch();
   await space.becomes(ASSISTANT, 'ledger', 'InputsBound', 'False InputReflected');
   await enter(`${VALUE}2`);
@@ -388,7 +388,7 @@ test('a value is sealed anew under the next key, and the old key can go', async 
     storedInputs: bound,
   });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-  await space.delete(SECRET, 'bank-key');
+  await space.delete(SECRET, 'bank-key', space.names.namespace);
   const name = `egress-${home}.ledger`;
   const sealed = async () => (await space.get<kinds.SecretObject>(SECRET, name))?.data?.['bank'];
   const before = await sealed();

@@ -48,7 +48,11 @@ beforeAll(async () => {
   store = await setStageOn(theatre.stage.server, { environment });
   await space.start({ objectStore: objectStore(), grantKey });
   namespace = await space.settled();
-  const principal = await value(objectPrincipalSecretName(space.home), 'principal', space.names.namespace);
+  const principal = await value(
+    objectPrincipalSecretName(space.home),
+    'principal',
+    space.names.systemNamespace,
+  );
   credentials = credentialsOf(store.broker.as(principal), space.home);
 });
 afterAll(async () => {

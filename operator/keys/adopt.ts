@@ -9,7 +9,7 @@ const KEEP = 'helm.sh/resource-policy';
  * unless it is told to keep it.
  */
 export async function adoptKeys(run: Run): Promise<void> {
-  const { servicesNamespace: services, operatorNamespace: operator } = run;
+  const { servicesNamespace: services, releaseNamespace: release } = run;
   const certificates = Object.keys(run.certificates?.services ?? {}).map(certificateSecret);
   const materials = materialsOf(run).filter(({ value }) => !run.given.includes(value));
   for (const name of [
@@ -18,9 +18,9 @@ export async function adoptKeys(run: Run): Promise<void> {
   ])
     await adopt(run, 'Secret', services, name);
   for (const { name, places } of materials)
-    if (places.includes('operator')) await adopt(run, 'Secret', operator, name);
+    if (places.includes('system')) await adopt(run, 'Secret', release, name);
   if (run.certificates)
-    for (const namespace of [services, operator]) await adopt(run, 'ConfigMap', namespace, AUTHORITY);
+    for (const namespace of [services, release]) await adopt(run, 'ConfigMap', namespace, AUTHORITY);
 }
 
 async function adopt(run: Run, kind: 'Secret' | 'ConfigMap', namespace: string, name: string): Promise<void> {

@@ -51,8 +51,8 @@ describe('what both namespaces have', () => {
   it('is copied to the one where it is lost, also where it was promised', () => {
     const data = fresh(material);
     for (const [here, lost] of [
-      ['services', 'operator'],
-      ['operator', 'services'],
+      ['services', 'system'],
+      ['system', 'services'],
     ] as const)
       expect(decide(material, { stored: at([here, data]), promisedBy: ['a'] })).toEqual({
         kind: 'make',
@@ -62,13 +62,13 @@ describe('what both namespaces have', () => {
   });
 
   it('is left alone where they differ, and that is told', () => {
-    const both = at(['services', fresh(material)], ['operator', fresh(material)]);
+    const both = at(['services', fresh(material)], ['system', fresh(material)]);
     expect(decide(material, { stored: both, promisedBy: [] })).toEqual({ kind: 'keep', differing: true });
   });
 
   it('may have two lines while it is exchanged', () => {
     const token = `${fresh(material)['token']}\n${fresh(material)['token']}\n`;
-    const both = at(['services', { token }], ['operator', { token }]);
+    const both = at(['services', { token }], ['system', { token }]);
     expect(decide(material, { stored: both, promisedBy: [] })).toMatchObject({ kind: 'keep' });
   });
 });

@@ -27,7 +27,7 @@ export async function keepKeys(run: Run): Promise<number> {
 }
 
 const namespaceOf = (run: Run, place: Place) =>
-  place === 'operator' ? run.operatorNamespace : run.servicesNamespace;
+  place === 'system' ? run.systemNamespace : run.servicesNamespace;
 
 /** Says whether the Secret is there, and what it has to be. */
 async function keepOne(run: Run, material: Material, record: Record): Promise<boolean> {
@@ -66,8 +66,8 @@ async function keepOne(run: Run, material: Material, record: Record): Promise<bo
 
 /** What the broker verifies grants with: without the operator's own no grant would be believed. */
 async function keepVerifyingKeys(run: Run): Promise<void> {
-  const { cluster, servicesNamespace, operatorNamespace, tell } = run;
-  const signing = await cluster.read('Secret', operatorNamespace, GRANTS);
+  const { cluster, servicesNamespace, systemNamespace, tell } = run;
+  const signing = await cluster.read('Secret', systemNamespace, GRANTS);
   const stored = await cluster.read('Secret', servicesNamespace, GRANTS);
   const keys = verifyingKeys(signing?.data['key'] ?? '', stored?.data['keys']);
   const at = `${servicesNamespace}/${GRANTS}`;

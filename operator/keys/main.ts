@@ -1,8 +1,10 @@
 /**
  * `node keys.mjs keep`, as a Job when a Space is installed and every hour after: keeps its keys and certificates. Ends with
- * 1 where it refused something, and says what and what to do. `node keys.mjs adopt`, before an upgrade: see adopt.ts.
+ * 1 where it refused something, and says what and what to do. `adopt` and `clear` come before and after an upgrade from a
+ * chart that had made the keys, and had the operator in the release's namespace: see adopt.ts and move.ts.
  */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { KubeConfig } from '@kubernetes/client-node';
 import { pino } from 'pino';
 import { apiClient } from '../runtime/client.ts';
@@ -10,11 +12,12 @@ import { connect } from '../runtime/connection.ts';
 import { adoptKeys } from './adopt.ts';
 import { clusterOf } from './cluster.ts';
 import { keepKeys } from './keep.ts';
+import { clearOut, copyOut } from './move.ts';
 import { keysOptions, type Run } from './options.ts';
 
 const [command] = process.argv.slice(2);
-if (command !== 'keep' && command !== 'adopt') {
-  console.error('usage: keys.mjs keep | adopt');
+if (command !== 'keep' && command !== 'adopt' && command !== 'clear') {
+  console.error('usage: keys.mjs keep | adopt | clear');
   process.exit(2);
 }
 const options = keysOptions.parse(JSON.parse(process.env['KEYS'] ?? 'null'));
@@ -26,13 +29,18 @@ const log = pino({
 const kubeConfig = new KubeConfig();
 kubeConfig.loadFromDefault();
 const connection = connect(kubeConfig);
-const cluster = clusterOf(apiClient(connection), `space-keys-${randomBytes(4).toString('hex')}`);
+const client = apiClient(connection);
+const cluster = clusterOf(client, `space-keys-${randomBytes(4).toString('hex')}`);
 const tell: Run['tell'] = (did, what, why) => {
   log[did === 'refused' ? 'error' : did === 'differs' ? 'warn' : 'info']({ secret: what, why }, did);
 };
 const run = { ...options, cluster, now: new Date(), tell };
+const move = { run, client, wait: () => sleep(500) };
 try {
-  if (command === 'adopt') await adoptKeys(run);
+  if (command === 'adopt') {
+    await adoptKeys(run);
+    await copyOut(move);
+  } else if (command === 'clear') await clearOut(move);
   else if ((await keepKeys(run)) > 0) process.exitCode = 1;
   log.info('done');
 } catch (error) {

@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } f
 import { grantKeyId } from '@space/manifests';
 
 /** In which of the Space's namespaces: the operator's, or that of the services. */
-export type Place = 'operator' | 'services';
+export type Place = 'system' | 'services';
 
 export type Fields = Readonly<Record<string, string>>;
 
@@ -95,7 +95,7 @@ export function materialsOf({
   const provisioner = (service: string, value: string): Material => ({
     name: `${service}-provisioner`,
     value,
-    places: ['services', 'operator'],
+    places: ['services', 'system'],
     fields: { token },
     loss: 'the operator can make and drop nothing until it and the broker have the same one',
   });
@@ -156,7 +156,7 @@ export function materialsOf({
   const grants: Material = {
     name: 'objectstore-grants',
     value: 'objectStoreGrants',
-    places: ['operator'],
+    places: ['system'],
     fields: { key: grantKey },
     loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
   };

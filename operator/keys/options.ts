@@ -4,7 +4,9 @@ import type { Cluster } from './cluster.ts';
 /** What the chart says of a Space, as JSON in `KEYS`. */
 export const keysOptions = z.strictObject({
   space: z.string().min(1),
-  operatorNamespace: z.string().min(1),
+  /** Where people keep Capsules; older charts had the operator and its keys there. */
+  releaseNamespace: z.string().min(1),
+  systemNamespace: z.string().min(1),
   servicesNamespace: z.string().min(1),
   objectStore: z.boolean(),
   byok: z.boolean(),
@@ -20,12 +22,18 @@ export const keysOptions = z.strictObject({
     })
     .optional(),
   tls: z.boolean(),
+  /** What the operator and its pods mount that is somebody else's. */
+  mounted: z.strictObject({ secrets: z.array(z.string()), configMaps: z.array(z.string()) }),
 });
 
 export type KeysOptions = z.infer<typeof keysOptions>;
 
 /** What was done, for the log: never a value. */
-type Tell = (did: 'made' | 'renewed' | 'updated' | 'refused' | 'differs', what: string, why?: string) => void;
+type Tell = (
+  did: 'made' | 'renewed' | 'updated' | 'removed' | 'refused' | 'differs',
+  what: string,
+  why?: string,
+) => void;
 
 /** One look at everything. */
 export interface Run extends KeysOptions {

@@ -21,10 +21,10 @@ export async function keepCertificates(
   run: Run,
   certificates: NonNullable<Run['certificates']>,
 ): Promise<number> {
-  const { cluster, servicesNamespace: services, operatorNamespace: operator, now, tell } = run;
+  const { cluster, servicesNamespace: services, systemNamespace: system, now, tell } = run;
   const authority = await keepAuthority(run, certificates.authorityDays);
   if (authority === undefined) return 1;
-  for (const namespace of [services, operator]) {
+  for (const namespace of [services, system]) {
     const data = { 'ca.crt': authority.certificate };
     const stored = await cluster.read('ConfigMap', namespace, AUTHORITY);
     if (stored === undefined)

@@ -50,7 +50,7 @@ export function probeObject(names: SpaceNames, node: Node, operator?: Deployment
   return {
     metadata: {
       name: probeName(names, node),
-      namespace: names.namespace,
+      namespace: names.systemNamespace,
       labels: { [LABEL.space]: names.space, [LABEL.component]: PROBE },
       annotations: { [ANNOTATION.node]: name },
       ...(operator?.metadata.uid === undefined

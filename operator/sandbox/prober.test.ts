@@ -7,6 +7,7 @@ import { type ProbeView, planProbe, planWaiting, RETRY_MS, type WaitingView } fr
 const names: SpaceNames = {
   space: 'home',
   namespace: 'home',
+  systemNamespace: 'home-system',
   servicesNamespace: 'home-services',
   runtimeClass: 'gvisor',
   handler: 'runsc',

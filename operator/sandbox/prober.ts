@@ -138,7 +138,7 @@ export async function reconcileProbe(
   for (const pod of plan.remove) await writer.remove(POD, pod, signal);
   if (plan.make && (node || waits)) {
     // That it exists already is an answer that was lost, or a watch that is late.
-    const operator = stores.deployments.get(makeKey(names.namespace, `${names.space}-operator`));
+    const operator = stores.deployments.get(makeKey(names.systemNamespace, `${names.space}-operator`));
     const probe = node ? probeObject(names, node, operator) : waitingProbeObject(names, operator);
     await writer.create(POD, probe, signal).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;

@@ -7,6 +7,7 @@ import { Proofs } from './proofs.ts';
 const names: SpaceNames = {
   space: 'home',
   namespace: 'home',
+  systemNamespace: 'home-system',
   servicesNamespace: 'home-services',
   runtimeClass: 'gvisor',
   handler: 'runsc',

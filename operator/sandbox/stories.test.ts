@@ -109,7 +109,7 @@ describe('a node', () => {
     const body = { metadata, spec: { containers: [{ name: 'attest', image: ATTESTER_IMAGE }] } };
     await theatre.server.client.call({
       method: 'POST',
-      path: `/api/v1/namespaces/${space.names.namespace}/pods`,
+      path: `/api/v1/namespaces/${space.names.systemNamespace}/pods`,
       body,
     });
     await space.goes(POD, metadata.name);

@@ -10,6 +10,7 @@ import { type GateReflectors, watchGate } from './watch.ts';
 const names: SpaceNames = {
   space: 'home',
   namespace: 'home',
+  systemNamespace: 'home-system',
   servicesNamespace: 'home-services',
   runtimeClass: 'gvisor',
   handler: 'runsc',

@@ -4,7 +4,7 @@ import { isNotFound } from '../runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
 import { eventually } from './eventually.ts';
 
-/** What a person does with `kubectl`, in one namespace unless another is named. */
+/** What a person does with `kubectl`, where the Space keeps the kind unless a namespace is named. */
 export interface Kubectl {
   get<T extends KubeObject>(resource: Resource, name: string, namespace?: string): Promise<T | undefined>;
   list<T extends KubeObject>(resource: Resource, namespace?: string): Promise<T[]>;
@@ -28,11 +28,14 @@ interface ToldEvent extends KubeObject {
   readonly series?: { readonly count: number };
 }
 
+const SYSTEM_KINDS = new Set([kinds.SECRET.kind, kinds.POD.kind]);
 export const EVENT: Resource = { ...kinds.POD, group: 'events.k8s.io', plural: 'events', kind: 'Event' };
 
-export function kubectlIn(client: ApiClient, home: string): Kubectl {
+/** `home` has the Capsules and Assistants, `system` the Secrets and pods of the operator. */
+export function kubectlIn(client: ApiClient, home: string, system: string): Kubectl {
+  const placeOf = (resource: Resource) => (SYSTEM_KINDS.has(resource.kind) ? system : home);
   const kubectl: Kubectl = {
-    async get<T extends KubeObject>(resource: Resource, name: string, namespace = home) {
+    async get<T extends KubeObject>(resource: Resource, name: string, namespace = placeOf(resource)) {
       try {
         return await client.call<T>({ method: 'GET', path: pathOf(resource, namespace, name) });
       } catch (error) {
@@ -40,20 +43,20 @@ export function kubectlIn(client: ApiClient, home: string): Kubectl {
         throw error;
       }
     },
-    async list<T extends KubeObject>(resource: Resource, namespace = home) {
+    async list<T extends KubeObject>(resource: Resource, namespace = placeOf(resource)) {
       const { items } = await client.call<{ items: T[] }>({
         method: 'GET',
         path: pathOf(resource, namespace),
       });
       return items;
     },
-    async patch(resource, name, body, namespace = home) {
+    async patch(resource, name, body, namespace = placeOf(resource)) {
       const contentType = Array.isArray(body)
         ? 'application/json-patch+json'
         : 'application/merge-patch+json';
       await client.call({ method: 'PATCH', path: pathOf(resource, namespace, name), contentType, body });
     },
-    async delete(resource, name, namespace = home) {
+    async delete(resource, name, namespace = placeOf(resource)) {
       await client.call({ method: 'DELETE', path: pathOf(resource, namespace, name), body: {} });
     },
     async condition(resource, name, type) {
@@ -73,7 +76,7 @@ export function kubectlIn(client: ApiClient, home: string): Kubectl {
       };
       await eventually(ask, { what: `${resource.kind} ${name} has ${type} ${wanted}` });
     },
-    async goes(resource, name, namespace = home) {
+    async goes(resource, name, namespace = placeOf(resource)) {
       const ask = async () => (await kubectl.get(resource, name, namespace)) === undefined;
       await eventually(ask, { what: `${resource.kind} ${name} is gone` });
     },

@@ -51,6 +51,7 @@ export async function operatorProcesses(
     KUBECONFIG: await file('kubeconfig', server.kubeconfig),
     SPACE_NAME: names.space,
     SPACE_NAMESPACE: names.namespace,
+    SYSTEM_NAMESPACE: names.systemNamespace,
     SERVICES_NAMESPACE: names.servicesNamespace,
     SANDBOX_RUNTIME_CLASS: names.runtimeClass,
     SANDBOX_HANDLER: names.handler,
@@ -69,7 +70,7 @@ export async function operatorProcesses(
     const { client } = server;
     const made = await client.call<KubeObject>({
       method: 'POST',
-      path: pathOf(POD, names.namespace),
+      path: pathOf(POD, names.systemNamespace),
       body: { metadata: { name: pod }, spec: { containers: [{ name: 'operator', image: 'x' }] } },
     });
     const child = spawn(process.execPath, [program], {
@@ -113,7 +114,7 @@ export async function operatorProcesses(
       },
       ended: () => ended,
       async removePod() {
-        const path = pathOf(POD, names.namespace, pod);
+        const path = pathOf(POD, names.systemNamespace, pod);
         await client.call({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } });
       },
     };
@@ -122,7 +123,7 @@ export async function operatorProcesses(
   return {
     start,
     async lease() {
-      const path = `/apis/coordination.k8s.io/v1/namespaces/${names.namespace}/leases/${leaseName(names.space)}`;
+      const path = `/apis/coordination.k8s.io/v1/namespaces/${names.systemNamespace}/leases/${leaseName(names.space)}`;
       const { spec } = await server.client.call<{
         spec: { holderIdentity?: string; renewTime: string; acquireTime: string };
       }>({ method: 'GET', path });

@@ -85,6 +85,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   const names: SpaceNames = {
     space,
     namespace: space,
+    systemNamespace: `${space}-system`,
     servicesNamespace: `${space}-services`,
     runtimeClass: `gvisor-${space}`,
     handler: 'runsc',
@@ -95,8 +96,8 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   const { client } = server;
   const create = (resource: Resource, body: unknown, namespace?: string) =>
     client.call({ method: 'POST', path: pathOf(resource, namespace), body });
-  await create(kinds.NAMESPACE, { metadata: { name: names.namespace } });
-  await create(kinds.NAMESPACE, { metadata: { name: names.servicesNamespace } });
+  for (const name of [names.namespace, names.systemNamespace, names.servicesNamespace])
+    await create(kinds.NAMESPACE, { metadata: { name } });
   for (const [name, port] of [
     ['postgres', 5432],
     ['objectstore', 8081],
@@ -159,7 +160,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     return { manager: begun, life: mortal.life };
   }
 
-  const kubectl = kubectlIn(client, space);
+  const kubectl = kubectlIn(client, space, names.systemNamespace);
   const test: TestSpace = {
     ...kubectl,
     names,

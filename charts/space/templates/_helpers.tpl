@@ -1,5 +1,18 @@
+{{/*
+A Space has three namespaces, by trust. In the release's people keep Capsules, Assistants and the values of stored inputs;
+nothing of the Space's own runs or is kept there. What acts is in -system, what holds data and keys in -services.
+*/}}
+{{- define "space.system" -}}
+{{ .Release.Name }}-system
+{{- end }}
+
 {{- define "space.services" -}}
 {{ .Release.Name }}-services
+{{- end }}
+
+{{/* The operator, as the API server knows it. */}}
+{{- define "space.operator.user" -}}
+system:serviceaccount:{{ include "space.system" . }}:{{ .Release.Name }}-operator
 {{- end }}
 
 {{/*
@@ -10,13 +23,13 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- if not (and (regexMatch "^[a-z][a-z0-9]*(-[a-z0-9]+)*$" .Release.Name) (le (len .Release.Name) 40)) }}
 {{- fail (printf "the release name %q cannot name a Space: use a lowercase letter, then letters, digits and single hyphens, 40 at most" .Release.Name) }}
 {{- end }}
-{{- if eq .Release.Namespace (include "space.services" .) }}
-{{- fail (printf "the namespace %s is made for the services of the Space; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
+{{- if has .Release.Namespace (list (include "space.system" .) (include "space.services" .)) }}
+{{- fail (printf "the namespace %s is made by the chart for what the Space itself runs; install the release into another one, such as %s" .Release.Namespace .Release.Name) }}
 {{- end }}
 {{- /* Two Spaces in one namespace would take each other's Capsules for theirs, and one of them could read what the other keeps there. */}}
 {{- $namespace := lookup "v1" "Namespace" "" .Release.Namespace | default dict }}
 {{- $owner := dig "metadata" "labels" "platform.space/space" .Release.Name $namespace }}
-{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items }}
+{{- range concat (lookup "rbac.authorization.k8s.io/v1" "Role" .Release.Namespace "" | dig "items" list) (lookup "apps/v1" "Deployment" .Release.Namespace "" | dig "items" list) }}
 {{- if eq (dig "metadata" "labels" "platform.space/component" "" .) "operator" }}
 {{- $owner = dig "metadata" "labels" "platform.space/space" $owner . }}
 {{- end }}
@@ -93,6 +106,21 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- if .Values.keepOnUninstall }}
 annotations: { helm.sh/resource-policy: keep }
 {{- end }}
+{{- end }}
+
+{{/*
+Whose pods reach a broker's control listener: discovery is public inside the Space's private network, and everything else there
+takes a credential. What may leave for it is said by each pod's own policy.
+*/}}
+{{- define "space.discovery" -}}
+- namespaceSelector:
+    matchExpressions:
+      - key: kubernetes.io/metadata.name
+        operator: In
+        values: {{ list (include "space.system" .) (include "space.services" .) | toJson }}
+  podSelector:
+    matchLabels: { platform.space/space: {{ .Release.Name }} }
+    matchExpressions: [{ key: platform.space/component, operator: Exists }]
 {{- end }}
 
 {{/* Egress to the API server. */}}

@@ -2,6 +2,18 @@
 {{ .Release.Name }}-keys
 {{- end }}
 
+{{/* What the operator's pods mount, or are pulled with, that is not the program's to make. */}}
+{{- define "space.keys.mounted" -}}
+{{- $secrets := list }}
+{{- range .Values.image.pullSecrets }}{{ $secrets = append $secrets .name }}{{ end }}
+{{- range list "dbProvisioner" "egressProvisioner" "objectStoreProvisioner" "objectStoreGrants" }}
+{{- with get $.Values.existingSecrets . }}{{ $secrets = append $secrets . }}{{ end }}
+{{- end }}
+{{- $maps := list }}
+{{- if .Values.tls.enabled }}{{ with .Values.tls.existingCA }}{{ $maps = append $maps . }}{{ end }}{{ end }}
+{{- dict "secrets" $secrets "configMaps" $maps | toJson }}
+{{- end }}
+
 {{/* What the program is told of the Space; see operator/keys/options.ts. */}}
 {{- define "space.keys.options" -}}
 {{- $given := list }}
@@ -10,12 +22,14 @@
 {{- end }}
 {{- $options := dict
   "space" .Release.Name
-  "operatorNamespace" .Release.Namespace
+  "releaseNamespace" .Release.Namespace
+  "systemNamespace" (include "space.system" .)
   "servicesNamespace" (include "space.services" .)
   "objectStore" .Values.objectStore.enabled
   "byok" (and .Values.objectStore.enabled .Values.objectStore.dataPlane.byok)
   "tls" .Values.tls.enabled
-  "given" $given }}
+  "given" $given
+  "mounted" (include "space.keys.mounted" . | fromJson) }}
 {{- if and .Values.tls.enabled (not .Values.tls.existingCA) }}
 {{- $services := dict }}
 {{- range $key, $one := include "space.tls.services" . | fromYaml }}
@@ -96,4 +110,25 @@ spec:
         - { name: KEYS, value: {{ include "space.keys.options" $root | quote }} }
       resources: { requests: { cpu: 10m, memory: 64Mi }, limits: { memory: 192Mi } }
       securityContext: {{- include "space.containerSecurity" $root | nindent 8 }}
+{{- end }}
+
+{{/* Of the two programs of an upgrade to three namespaces, which are gone with it: (dict "root" . "command" "adopt" "namespace" "home") */}}
+{{- define "space.keys.move.rules" -}}
+{{- $release := .root.Release.Namespace }}
+{{- $system := include "space.system" .root }}
+{{- $all := "apiGroups: [\"\"], resources: [secrets, configmaps]" }}
+{{- if and (eq .command "clear") (eq .namespace $release) }}
+- { {{ $all }}, verbs: [list, delete] }
+{{- else if eq .command "clear" }}
+- { {{ $all }}, verbs: [get] }
+{{- else if eq .namespace $release }}
+- { {{ $all }}, verbs: [get, list, patch] }
+- { apiGroups: [""], resources: [pods], verbs: [list] }
+- { apiGroups: [apps], resources: [deployments], resourceNames: [{{ .root.Release.Name }}-operator], verbs: [get, patch] }
+{{- else if eq .namespace $system }}
+- { {{ $all }}, verbs: [get, create, update] }
+- { apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [{{ .root.Release.Name }}-operator], verbs: [get] }
+{{- else }}
+{{ include "space.keys.rules" (dict "root" .root "place" "services" "verbs" "[get, patch]") }}
+{{- end }}
 {{- end }}

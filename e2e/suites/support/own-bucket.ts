@@ -101,7 +101,8 @@ const OPERATE = `
 `;
 
 /** The five operations on a Capsule's credentials, with its principal. */
-export function credentialsOf(space: string, namespace: string, capsule: string) {
+export function credentialsOf(space: string, capsule: string) {
+  const namespace = `${space}-system`;
   return async (operation: string, body: object): Promise<[number, Record<string, unknown>]> => {
     const [pod] = await kube.list('pods', namespace, 'platform.space/component=operator');
     const secret = await kube.get('secret', `capsule-${capsule}-objectstore`, namespace);

@@ -6,6 +6,8 @@ import type { Installed } from './installed.ts';
 import { until } from './until.ts';
 
 export const installed: Installed = inject('installed');
+/** Where the operator and what it keeps are; `installed.namespace` is where people are. */
+export const system = `${installed.space}-system`;
 export const services = `${installed.space}-services`;
 export const kube: Kube = createKube(installed.kubectl, installed.kubeconfig);
 
@@ -172,13 +174,13 @@ export async function killOperator(): Promise<void> {
   const cluster = await openCluster(installed.cluster);
   if (cluster?.node !== undefined) {
     const script =
-      'for p in /proc/[0-9]*; do tr "\\0" "\\n" < $p/environ 2>/dev/null | grep -qx "SPACE_NAMESPACE=$0" && kill -KILL "$(basename "$p")"; done; true';
-    const [program, ...args] = cluster.node.command(['bash', '-c', script, installed.namespace]);
+      'for p in /proc/[0-9]*; do tr "\\0" "\\n" < $p/environ 2>/dev/null | grep -qx "SYSTEM_NAMESPACE=$0" && kill -KILL "$(basename "$p")"; done; true';
+    const [program, ...args] = cluster.node.command(['bash', '-c', script, system]);
     await finish(program, args);
   }
   // A fresh pod starts at once, where the kubelet would make a killed container wait.
   const selector = 'platform.space/component=operator';
-  const args = ['delete', 'pod', '-n', installed.namespace, '-l', selector, '--grace-period=0', '--force'];
+  const args = ['delete', 'pod', '-n', system, '-l', selector, '--grace-period=0', '--force'];
   const { code, stderr } = await kube.run(args);
   if (code !== 0) throw new Error(stderr);
 }

@@ -1,0 +1,294 @@
+/** A release of the chart before there were three namespaces, upgraded by Helm on a real API server. */
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { adoptKeys } from '../../operator/keys/adopt.ts';
+import { clusterOf } from '../../operator/keys/cluster.ts';
+import { keepKeys } from '../../operator/keys/keep.ts';
+import { clearOut, copyOut } from '../../operator/keys/move.ts';
+import { keysOptions } from '../../operator/keys/options.ts';
+import type { ApiClient } from '../../operator/runtime/client.ts';
+import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { findTool } from '../cluster/tools.ts';
+import { finish, type KubeObject } from './kube.ts';
+
+const BEFORE = resolve(import.meta.dirname, 'charts/space-0.1.0.tgz');
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+const [HOME, SYSTEM, SERVICES] = ['home', 'home-system', 'home-services'] as const;
+
+let directory: string;
+let helm: string;
+let server: ApiServer;
+
+const call = <T = KubeObject>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object) =>
+  server.client.call<T>({ method, path, body });
+const core = (place: string, kind: string, name = '') =>
+  `/api/v1/namespaces/${place}/${kind}${name && `/${name}`}`;
+const list = async (path: string) => (await call<{ items: KubeObject[] }>('GET', path)).items;
+const secretsOf = async (place: string) =>
+  new Map(
+    (await list(core(place, 'secrets')))
+      .filter(({ type }) => !String(type).startsWith('helm.sh/'))
+      .map((secret) => [secret.metadata.name, secret]),
+  );
+const merge = (path: string, body: object) =>
+  server.client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
+const run = (...args: readonly string[]) =>
+  finish(helm, [...args, '--namespace', HOME, '--kubeconfig', join(directory, 'kubeconfig')]);
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const told: string[] = [];
+
+/** What the operator of that release keeps beside the Capsules, and what people do. */
+const owner = { 'platform.space/owner-uid': 'a-capsule' };
+const ofCapsule = { 'platform.space/space': HOME, 'platform.space/capsule': 'household' };
+const secret = (name: string, value: string, labels: object, annotations: object, type = 'Opaque') => ({
+  metadata: { name, labels, annotations },
+  type,
+  data: { principal: base64(value) },
+});
+const KEPT = [
+  secret('capsule-household-database', 'spc_dbp_1', ofCapsule, owner),
+  secret('capsule-household-objectstore', 'spc_osp_1', ofCapsule, owner),
+  secret('egress-household.ledger', 'sealed', { ...ofCapsule, 'platform.space/assistant': 'ledger' }, owner),
+  secret('capsule-former-database', 'spc_dbp_2', { ...ofCapsule, 'platform.space/retained': 'true' }, owner),
+];
+const PEOPLES = [
+  secret('bank-key', 'value', { 'platform.space/capsule': 'household' }, {}, 'platform.space/stored-input'),
+  secret('notes', 'value', {}, {}),
+];
+const MOUNTED = secret('my-egress-provisioner', 'theirs', {}, {});
+
+/** Runs the Jobs of hooks, as their pods would run them: with their account and what they are told. */
+async function runJobs(until: AbortSignal): Promise<void> {
+  while (!until.aborted) {
+    for (const place of [HOME, SYSTEM]) {
+      const path = `/apis/batch/v1/namespaces/${place}/jobs`;
+      for (const job of await list(path)) {
+        if (job.metadata.annotations?.['helm.sh/hook'] === undefined || job['status'].completionTime)
+          continue;
+        const { serviceAccountName, containers } = job['spec'].template.spec;
+        await act(containers[0].command[2], place, serviceAccountName, containers[0].env[0].value);
+        const now = new Date().toISOString();
+        const condition = (type: string) => ({ type, status: 'True', lastTransitionTime: now });
+        await merge(`${path}/${job.metadata.name}/status`, {
+          status: {
+            startTime: now,
+            completionTime: now,
+            succeeded: 1,
+            conditions: [condition('SuccessCriteriaMet'), condition('Complete')],
+          },
+        });
+      }
+    }
+    await sleep(100);
+  }
+}
+
+async function act(command: string, place: string, account: string, options: string): Promise<void> {
+  const client = await clientOf(place, account);
+  const job = {
+    ...keysOptions.parse(JSON.parse(options)),
+    cluster: clusterOf(client, `space-keys-${Math.random()}`),
+    now: new Date(),
+    tell: (did: string, what: string) => told.push(`${did} ${what}`),
+  };
+  if (command === 'keep') expect(await keepKeys(job)).toBe(0);
+  const move = { run: job, client, wait: operatorEnds };
+  if (command === 'clear') await clearOut(move);
+  if (command !== 'adopt') return;
+  await adoptKeys(job);
+  // Killed after any of its calls, it is begun again.
+  for (let calls = 0; calls < 40; calls += 1)
+    await copyOut({ ...move, client: ending(client, calls) }).catch(() => undefined);
+  await copyOut(move);
+}
+
+function ending(client: ApiClient, calls: number): ApiClient {
+  let left = calls;
+  return {
+    ...client,
+    call: async (request) => {
+      if (left === 0) throw new Error('killed');
+      left -= 1;
+      return client.call(request);
+    },
+  };
+}
+
+async function clientOf(place: string, account: string): Promise<ApiClient> {
+  const { status } = await call('POST', core(place, 'serviceaccounts', `${account}/token`), {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenRequest',
+    spec: {},
+  });
+  return server.clientOf(status.token);
+}
+
+/** The pod of the operator goes when its Deployment says so, and nothing was copied before. */
+async function operatorEnds(): Promise<void> {
+  expect([...(await secretsOf(SYSTEM)).keys()]).toEqual([]);
+  const { spec } = await call('GET', `/apis/apps/v1/namespaces/${HOME}/deployments/home-operator`);
+  expect(spec.replicas).toBe(0);
+  await call('DELETE', core(HOME, 'pods', 'home-operator-1'), { gracePeriodSeconds: 0 });
+}
+
+let before: { home: Map<string, KubeObject>; services: Map<string, KubeObject> };
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-upgrade-'));
+  helm = await findTool('helm', directory);
+  server = await startApiServer();
+  await writeFile(join(directory, 'kubeconfig'), server.kubeconfig, { mode: 0o600 });
+  await call('POST', '/api/v1/namespaces', { metadata: { name: HOME } });
+  const installed = await run(
+    'install',
+    HOME,
+    BEFORE,
+    '--set',
+    'existingSecrets.egressProvisioner=my-egress-provisioner',
+  );
+  if (installed.code !== 0) throw new Error(installed.stderr);
+  for (const one of [...KEPT, ...PEOPLES, MOUNTED]) await call('POST', core(HOME, 'secrets'), one);
+  await call('POST', core(HOME, 'pods'), {
+    metadata: {
+      name: 'home-operator-1',
+      labels: { 'platform.space/space': HOME, 'platform.space/component': 'operator' },
+    },
+    spec: { containers: [{ name: 'operator', image: 'registry.test/operator:1' }] },
+  });
+  before = { home: await secretsOf(HOME), services: await secretsOf(SERVICES) };
+  const jobs = new AbortController();
+  const running = runJobs(jobs.signal);
+  const [upgraded] = await Promise.all([
+    run('upgrade', HOME, CHART, '--reset-then-reuse-values', '--timeout', '4m').finally(() => jobs.abort()),
+    running,
+  ]);
+  if (upgraded.code !== 0) throw new Error(upgraded.stderr);
+}, 400_000);
+
+afterAll(async () => {
+  await server?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+describe('an upgrade from one namespace for people and operator', () => {
+  it('brings the operator, and everything that it keeps, into its own', async () => {
+    const system = await secretsOf(SYSTEM);
+    for (const { metadata, data, type } of KEPT)
+      expect(system.get(metadata.name)).toMatchObject({ metadata, data, type });
+    expect(system.get('my-egress-provisioner')?.['data']).toEqual(MOUNTED.data);
+    for (const name of ['db-provisioner', 'objectstore-provisioner'])
+      expect(system.get(name)?.['data']).toEqual(before.home.get(name)?.['data']);
+    for (const { metadata } of system.values())
+      expect(JSON.stringify([metadata.labels ?? {}, metadata.annotations ?? {}])).not.toMatch(/helm/i);
+    const operators = await list('/apis/apps/v1/deployments');
+    const places = operators.filter(({ metadata }) => metadata.name === 'home-operator');
+    expect(places.map(({ metadata }) => metadata.namespace)).toEqual([SYSTEM]);
+  });
+
+  it('leaves people what is theirs, and nothing of the Space beside it', async () => {
+    const theirs = [...PEOPLES, MOUNTED].map(({ metadata }) => metadata.name);
+    expect([...(await secretsOf(HOME)).keys()].sort()).toEqual(theirs.sort());
+    const maps = (await list(core(HOME, 'configmaps'))).map(({ metadata }) => metadata.name);
+    expect(maps).not.toContain('space-ca');
+  });
+
+  it('keeps every Secret of the services, the very object', async () => {
+    const services = await secretsOf(SERVICES);
+    for (const [name, { metadata, data }] of before.services) {
+      expect(services.get(name)?.['data']).toEqual(data);
+      expect(services.get(name)?.metadata.uid).toBe(metadata.uid);
+    }
+  });
+
+  it('leaves no record of Helm’s with a key in it, and no way back to one', async () => {
+    const canaries = [...before.services.values(), ...before.home.values()]
+      .flatMap(({ data }) => Object.values((data ?? {}) as Record<string, string>))
+      .filter((value) => value.length > 40);
+    const records = (await list(core(HOME, 'secrets'))).filter(({ type }) => type === 'helm.sh/release.v1');
+    expect(records.length).toBeGreaterThan(0);
+    for (const { data } of records) {
+      const packed = Buffer.from(Buffer.from(data.release, 'base64').toString(), 'base64');
+      const text = gunzipSync(packed).toString('utf8');
+      for (const canary of canaries) {
+        expect(text).not.toContain(canary);
+        expect(text).not.toContain(Buffer.from(canary, 'base64').toString('utf8'));
+      }
+    }
+    const rollback = await run('rollback', HOME, '1', '--no-hooks');
+    expect(rollback.code).not.toBe(0);
+    expect(rollback.stderr).toContain('no 1 version');
+  });
+
+  it('has the program keep the keys that there are', async () => {
+    const [job] = (await list(`/apis/batch/v1/namespaces/${SYSTEM}/jobs`)).filter(
+      ({ metadata }) => metadata.annotations?.['helm.sh/hook'] === undefined,
+    );
+    const { serviceAccountName, containers } = job!['spec'].template.spec;
+    told.length = 0;
+    await act('keep', SYSTEM, serviceAccountName, containers[0].env[0].value);
+    expect(told.filter((line) => !/(space-ca|-tls)$/.test(line))).toEqual([]);
+  });
+
+  it('leaves nothing of its own two programs', async () => {
+    for (const place of [HOME, SYSTEM, SERVICES])
+      for (const kind of ['roles', 'rolebindings'])
+        expect(
+          (await list(`/apis/rbac.authorization.k8s.io/v1/namespaces/${place}/${kind}`)).filter(
+            ({ metadata }) => /-(adopt|clear)$/.test(metadata.name),
+          ),
+        ).toEqual([]);
+  });
+
+  it('is done once: another one touches nothing', async () => {
+    const system = await secretsOf(SYSTEM);
+    const { code, stderr } = await run('upgrade', HOME, CHART, '--reset-then-reuse-values');
+    expect([code, stderr]).toEqual([0, expect.any(String)]);
+    expect(await secretsOf(SYSTEM)).toEqual(system);
+  });
+});
+
+describe('a copy that was begun before', () => {
+  const path = (place: string) => core(place, 'secrets', 'capsule-again-database');
+  const again = async () => {
+    told.length = 0;
+    const options = {
+      space: HOME,
+      releaseNamespace: HOME,
+      systemNamespace: SYSTEM,
+      servicesNamespace: SERVICES,
+      objectStore: true,
+      byok: false,
+      tls: false,
+      given: [],
+      mounted: { secrets: [], configMaps: [] },
+    };
+    const { client } = server;
+    const job = {
+      ...options,
+      cluster: clusterOf(client, 'test'),
+      now: new Date(),
+      tell: (did: string, what: string) => told.push(`${did} ${what}`),
+    };
+    await copyOut({ run: job, client, wait: () => sleep(100) });
+    return (await call('GET', path(SYSTEM)))['data'].principal;
+  };
+
+  it('follows what the old operator wrote since, until the new one has led', async () => {
+    await call('POST', core(HOME, 'secrets'), secret('capsule-again-database', 'first', ofCapsule, owner));
+    expect(await again()).toBe(base64('first'));
+    await merge(path(HOME), { data: { principal: base64('second') } });
+    expect(await again()).toBe(base64('second'));
+    expect(told).toContain(`updated ${SYSTEM}/capsule-again-database`);
+    await call('POST', `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`, {
+      metadata: { name: 'home-operator' },
+    });
+    await merge(path(HOME), { data: { principal: base64('third') } });
+    expect(await again()).toBe(base64('second'));
+    expect(told).toContain(`differs ${SYSTEM}/capsule-again-database`);
+  });
+});
