@@ -11,7 +11,6 @@ import type { Slot } from './slot.ts';
  */
 const PASSED = new Set([
   'accept',
-  'accept-charset',
   'accept-language',
   'anthropic-beta',
   'anthropic-dangerous-direct-browser-access',
@@ -128,6 +127,15 @@ function mentionsPrincipalAnyhow(value: string): boolean {
   return basic !== undefined && mentionsPrincipal(Buffer.from(basic, 'base64').toString('latin1'));
 }
 
+/** Sets of characters in which ASCII is written as ASCII; callers may ask some hosts for others, in `Accept`. */
+const ASCII_IN_IT =
+  /^(?:utf-?8(?:mb[34])?|(?:us-)?ascii|iso[-_]?8859[-_]\d{1,2}(?:-[ei])?|latin-?\d|windows-(?:874|125\d)|cp125\d|koi8-[ru]|gbk|gb2312|gb18030|big5(?:-hkscs)?|euc-(?:jp|kr|tw)|shift[-_]jis)?$/i;
+
+const isReadable = (contentType: string): boolean =>
+  Array.from(contentType.matchAll(/charset\*?\s*=[\s"']*([^\s"';,]*)/gi)).every(([, name = '']) =>
+    ASCII_IN_IT.test(name),
+  );
+
 /** Whether an answer can be scrubbed: what cannot be read cannot, and a part of a whole may be half of a value. */
 export function isScannable(status: number, raw: readonly RawHeader[]): boolean {
   const codings = raw.filter(({ lower }) => lower === 'transfer-encoding');
@@ -135,7 +143,8 @@ export function isScannable(status: number, raw: readonly RawHeader[]): boolean 
     status !== 206 &&
     codings.length <= 1 &&
     codings.every(({ value }) => /^\s*chunked\s*$/i.test(value)) &&
-    raw.every(({ lower, value }) => lower !== 'content-encoding' || /^\s*(?:identity\s*)?$/i.test(value))
+    raw.every(({ lower, value }) => lower !== 'content-encoding' || /^\s*(?:identity\s*)?$/i.test(value)) &&
+    raw.every(({ lower, value }) => lower !== 'content-type' || isReadable(value))
   );
 }
 

@@ -56,45 +56,70 @@ function percentOf(hex: string): string {
 
 /** In URLs, JSON and HTML; every encoder leaves other characters bare. */
 function* escapedForms(value: string): Generator<string, void, void> {
-  const percent = [
+  for (const form of new Set([
     percentEncode(value),
     encodeURIComponent(value),
     encodeURI(value),
     new URLSearchParams({ v: value }).toString().slice(2),
-  ];
-  yield* percent;
-  for (const form of percent) yield form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
+  ]))
+    for (const percent of [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())]) {
+      yield percent;
+      // As a host writes it that sends people elsewhere first: a URL in a URL.
+      yield percent.replaceAll('%', '%25');
+    }
   const json = JSON.stringify(value).slice(1, -1);
   for (const text of [json, json.replaceAll('/', '\\/')]) {
     yield text;
-    // Go, Rails and PHP escape in JSON what would mean something in HTML; Python and PHP what is not ASCII.
-    for (const escaped of [/[<>&]/g, /[<>&']/g, /[^\0-\x7f]/g]) {
-      const codes = text.replace(escaped, unicodeEscape);
+    for (const some of WRITTEN_AS_NUMBERS) {
+      const codes = text.replace(some, unicodeEscape);
       yield codes;
       yield codes.replace(/\\u[0-9a-f]{4}/g, upperDigits);
     }
   }
-  for (const quote of QUOTES)
-    for (const apostrophe of APOSTROPHES) yield htmlEscaped(value, quote, apostrophe);
+  for (const entities of ENTITIES)
+    yield value.replace(/[^A-Za-z0-9]/g, (character) => entities[character] ?? character);
 }
 
-const QUOTES = ['&quot;', '&#34;'];
-const APOSTROPHES = ["'", '&#39;', '&#039;', '&#x27;', '&apos;'];
+/**
+ * What encoders of JSON write as `\u003c`: what would mean something in HTML, or is not ASCII, by their own opinions. Of
+ * text that is JSON already, where the quote stands behind a backslash (and a backslash behind another).
+ */
+const WRITTEN_AS_NUMBERS = [
+  // Go and Rails; PHP, with and without quotes; Gson; .NET, and templates of Go; Python and PHP.
+  /[<>&]/g,
+  /[<>&']/g,
+  /\\\\|\\"|[<>&']/g,
+  /[<>&'=]/g,
+  /\\\\|\\"|[<>&'+`]|[^\0-\x7f]/g,
+  /[^\0-\x7f]/g,
+];
 
-function htmlEscaped(value: string, quote: string, apostrophe: string): string {
-  const entities: Readonly<Record<string, string>> = {
-    '&': '&amp;',
-    '<': '&lt;',
-    '>': '&gt;',
-    '"': quote,
-    "'": apostrophe,
-  };
-  return value.replace(/[&<>"']/g, (character) => entities[character] ?? character);
-}
-
-const unicodeEscape = (character: string): string =>
-  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+const unicodeEscape = (text: string): string =>
+  text === '\\\\'
+    ? text
+    : `\\u${text
+        .charCodeAt(text.length - 1)
+        .toString(16)
+        .padStart(4, '0')}`;
 const upperDigits = (code: string): string => `\\u${code.slice(2).toUpperCase()}`;
+
+const APOSTROPHES = ["'", '&#39;', '&#039;', '&#x27;', '&apos;'];
+const LEAST_ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+/** By who writes it. */
+const ENTITIES: readonly Readonly<Record<string, string>>[] = [
+  ...['&quot;', '&#34;'].flatMap((quote) =>
+    APOSTROPHES.map((apostrophe) => ({ '"': quote, "'": apostrophe })),
+  ),
+  // Templates of Go; .NET; Handlebars; Mustache; Underscore; what checks the input of forms.
+  { '"': '&#34;', "'": '&#39;', '+': '&#43;' },
+  { '"': '&quot;', "'": '&#x27;', '+': '&#x2B;', '`': '&#x60;' },
+  { '"': '&quot;', "'": '&#x27;', '=': '&#x3D;', '`': '&#x60;' },
+  { '"': '&quot;', "'": '&#39;', '/': '&#x2F;', '=': '&#x3D;', '`': '&#x60;' },
+  { '"': '&quot;', "'": '&#x27;', '`': '&#x60;' },
+  { '"': '&quot;', "'": '&#x27;', '/': '&#x2F;' },
+  { '"': '&quot;', "'": '&#x27;', '/': '&#x2F;', '`': '&#96;' },
+  { '"': '&quot;', "'": '&#x27;', '/': '&#x2F;', '`': '&#96;', '\\': '&#x5C;' },
+].map((more) => ({ ...LEAST_ENTITIES, ...more }));
 
 /**
  * The characters that a value alone decides when it stands anywhere in a text that is encoded: for each of the three

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { scrubberOf as compiled, prepareScrubber } from './scrub.ts';
 import { SLICE } from './slices.ts';
 
-const VALUE = `sk_live/4+eC39<Hq"Ly~jW?da'r%jt&Dc`;
+const VALUE = `sk_live/4+eC39<Hq"Ly~jW?da'r%jt&D\`c=`;
 const scrubberOf = (value: string) => compiled([value]);
 /** Up to two at either end are a neighbour's in part, besides those that are its own and a sign of the end. */
 const BASE64 = 8;
@@ -47,12 +47,50 @@ const ENCODINGS: Readonly<Record<string, readonly [encode: (value: string) => st
         .replace(/[<>&']/g, (c) => `\\u00${c.charCodeAt(0).toString(16).toUpperCase()}`),
     2,
   ],
+  'JSON of Gson': [(value) => unicode(JSON.stringify(value), /[<>&'=]/g), 2],
+  'JSON of .NET': [(value) => capitals(quotesEscaped(value, /[<>&'+`]/g)), 2],
+  'JSON of PHP, with quotes': [(value) => capitals(quotesEscaped(value, /[<>&']/g)), 2],
+  'JavaScript of Go templates': [(value) => quotesEscaped(value, /[<>&'+`]/g).replaceAll('/', '\\/'), 2],
   HTML: [(value) => entities(value, '&quot;', '&#x27;'), 0],
   'HTML of Go': [(value) => entities(value, '&#34;', '&#39;'), 0],
   XML: [(value) => entities(value, '&quot;', '&apos;'), 0],
+  'HTML of Go templates': [(value) => entities(value, '&#34;', '&#39;').replaceAll('+', '&#43;'), 0],
+  'HTML of .NET': [
+    (value) => entities(value, '&quot;', '&#x27;').replaceAll('+', '&#x2B;').replaceAll('`', '&#x60;'),
+    0,
+  ],
+  'HTML of Handlebars': [
+    (value) => entities(value, '&quot;', '&#x27;').replaceAll('=', '&#x3D;').replaceAll('`', '&#x60;'),
+    0,
+  ],
+  'HTML of Mustache': [
+    (value) =>
+      entities(value, '&quot;', '&#39;')
+        .replaceAll('/', '&#x2F;')
+        .replaceAll('=', '&#x3D;')
+        .replaceAll('`', '&#x60;'),
+    0,
+  ],
+  'HTML of validators': [
+    (value) => entities(value, '&quot;', '&#x27;').replaceAll('/', '&#x2F;').replaceAll('`', '&#96;'),
+    0,
+  ],
+  'a URL in a URL': [(value) => encodeURIComponent(encodeURIComponent(value)), 0],
+  'a URL in a URL, lower case': [
+    (value) => encodeURIComponent(encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase())),
+    0,
+  ],
   hex: [(value) => Buffer.from(value).toString('hex'), 0],
   'hex, capitals': [(value) => Buffer.from(value).toString('hex').toUpperCase(), 0],
 };
+
+const unicode = (text: string, some: RegExp): string =>
+  text.replace(some, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
+const capitals = (text: string): string =>
+  text.replace(/\\u([0-9a-f]{4})/g, (_, digits: string) => `\\u${digits.toUpperCase()}`);
+/** With its quotes as numbers, too. */
+const quotesEscaped = (value: string, some: RegExp): string =>
+  `"${unicode(JSON.stringify(value).slice(1, -1).replaceAll('\\"', '\\u0022'), some)}"`;
 
 function entities(value: string, quote: string, apostrophe: string): string {
   const text = value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
@@ -298,7 +336,7 @@ describe('who sees the parts of an answer', () => {
 it('a scrubber costs a bounded number of bytes for each character of its value', () => {
   const visible = Array.from({ length: 94 }, (_, index) => String.fromCharCode(0x21 + index)).join('');
   for (const value of ['a'.repeat(4_096), visible.repeat(43).slice(0, 4_096), 'ab'.repeat(2_048)])
-    expect(scrubberOf(value).bytes / value.length).toBeLessThan(1_000);
+    expect(scrubberOf(value).bytes / value.length).toBeLessThan(1_600);
 });
 
 it.each([

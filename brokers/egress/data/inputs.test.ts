@@ -581,13 +581,35 @@ describe('what an upstream answers', () => {
     asked.destroy();
   });
 
+  const inCharset = (type: string, value: string) =>
+    [200, { 'content-type': type }, Buffer.from(value, 'utf16le')] as const;
+
   it.each([
     ['compressed', (value: string) => [200, { 'content-encoding': 'gzip' }, gzipSync(value)] as const],
     ['in parts', (value: string) => [206, { 'content-range': 'bytes 0-1/9' }, Buffer.from(value)] as const],
+    ['in letters of two bytes', (value: string) => inCharset('application/json; charset=utf-16', value)],
+    ['in letters of two bytes, in quotes', (value: string) => inCharset('a/b;Charset = "UTF-16LE"', value)],
+    ['in two sets of letters', (value: string) => inCharset('a/b;charset=utf-8;charset=utf-32', value)],
+    ['in letters that are not ASCII', (value: string) => inCharset('text/plain;charset=IBM037', value)],
+    ['in letters that escape signs', (value: string) => inCharset('text/plain;charset=utf-7', value)],
   ])('is not passed on when it comes %s', async (_, make) => {
     const [status, headers, body] = make(VALUE);
     upstreams.good.answer = (__, response) => response.writeHead(status, headers).end(body);
     expect(await call('/i/key/v1/rates')).toMatchObject({ status: 502, code: 'response_unscannable' });
+  });
+
+  it.each([
+    'application/json',
+    'text/html; charset=UTF-8',
+    'text/plain; charset="utf8"',
+    'text/csv;header=present;charset=ISO-8859-1',
+    'text/plain; charset=windows-1252',
+    'text/html; charset=Shift_JIS',
+    'text/plain; charset=',
+  ])('is passed on, with stars, as %s', async (type) => {
+    upstreams.good.answer = (_, response) => response.writeHead(200, { 'content-type': type }).end(VALUE);
+    const reply = await call('/i/key/v1/rates');
+    expect(reply).toMatchObject({ status: 200, body: '*'.repeat(VALUE.length) });
   });
 
   it('is told as it comes: an event is not held for the next', async () => {

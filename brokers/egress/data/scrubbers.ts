@@ -18,7 +18,7 @@ export interface ScrubberLimits {
   readonly idleMs: number;
 }
 
-/** Of the 384 MiB that the chart gives a replica. Tables of the longest values take some 5 MiB, of usual ones 10 KiB. */
+/** Of the 384 MiB that the chart gives a replica. Tables of the longest values take some 6 MiB, of usual ones 10 KiB. */
 const LIMITS: ScrubberLimits = {
   bytes: 48 * MIB,
   capsuleBytes: 12 * MIB,
