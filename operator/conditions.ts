@@ -79,11 +79,24 @@ export const unknown = (reason: Reason, message: string): Finding => ({ status: 
 
 export const isTrue = (finding: Finding | undefined): boolean => finding?.status === 'True';
 
+/** Nothing but another spec goes on from these: not time, not other objects, not an administrator. */
+const STALLED = new Set<Reason>([
+  'InvalidName',
+  'QuotaInvalid',
+  'ManifestInvalid',
+  'SpecInvalid',
+  'StoredInputUnknown',
+  'HostNotEnforceable',
+  'ForbiddenSlot',
+  'UnknownHmacProfile',
+]);
+
 const LONGEST_MESSAGE = 1000;
 
 /**
  * Findings in their order become conditions, with `Ready` after them: true when all are, else with the reason of
- * the first that is false, or else unknown. A time moves only with its status.
+ * the first that is false, or else unknown. `Stalled` is there only when it is true, as tools that follow kstatus expect,
+ * so that they give up instead of waiting. A time moves only with its status.
  */
 export function toConditions(
   findings: Readonly<Record<string, Finding>>,
@@ -97,7 +110,13 @@ export function toConditions(
   const ready = failed
     ? no(failed[1].reason, `${failed[0]}: ${failed[1].message}`)
     : yes('Ready', 'Everything is in place.');
-  return [...list, ['Ready', ready] as const].map(([type, { status, reason, message }]) => {
+  const stuck = list.find(([, { status, reason }]) => status === 'False' && STALLED.has(reason));
+  const stalled =
+    stuck && !('Finalized' in findings)
+      ? yes(stuck[1].reason, `${stuck[0]}: ${stuck[1].message}`)
+      : undefined;
+  const all = [...list, ['Ready', ready] as const, ...(stalled ? [['Stalled', stalled] as const] : [])];
+  return all.map(([type, { status, reason, message }]) => {
     const old = before?.find((condition) => condition.type === type);
     return {
       type,

@@ -166,6 +166,7 @@ describe('what is refused', () => {
     await space.becomes(CAPSULE, 'postgres', 'Ready', 'False InvalidName');
     await space.capsule('a.b');
     await space.becomes(CAPSULE, 'a.b', 'NamespaceReady', 'False InvalidName');
+    expect(await space.condition(CAPSULE, 'postgres', 'Stalled')).toBe('True InvalidName');
     await space.removed(CAPSULE, 'postgres');
     await space.removed(CAPSULE, 'a.b');
   });
@@ -231,6 +232,21 @@ describe('what is refused', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     await space.removed(CAPSULE, home);
   });
+});
+
+test('what only another spec mends is Stalled, as tools that wait understand it, and no longer once it is mended', async () => {
+  await space.capsule(home);
+  const storedInputs = { strange: { secretKeyRef: { name: 's', key: 'k' } } };
+  await space.assistant('ledger', { capsule: home, storedInputs });
+  await space.becomes(ASSISTANT, 'ledger', 'Stalled', 'True StoredInputUnknown');
+  await space.patch(ASSISTANT, 'ledger', { spec: { storedInputs: null } });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+  expect(await space.condition(ASSISTANT, 'ledger', 'Stalled')).toBe('none');
+  // What others can mend is waited for.
+  await space.patch(CAPSULE, home, { spec: { suspend: true } });
+  await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False Suspended');
+  expect(await space.condition(ASSISTANT, 'ledger', 'Stalled')).toBe('none');
+  await space.removed(CAPSULE, home);
 });
 
 describe('a stored input', () => {

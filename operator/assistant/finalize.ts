@@ -231,7 +231,7 @@ function lost(name: string): Blocked {
 
 function lastFindings(assistant: Assistant): Record<string, Finding> {
   const kept = (assistant.status?.conditions ?? []).filter(
-    ({ type }) => type !== 'Ready' && type !== 'Finalized',
+    ({ type }) => type !== 'Ready' && type !== 'Stalled' && type !== 'Finalized',
   );
   return Object.fromEntries(
     kept.map(({ type, status, reason, message }) => [

@@ -86,7 +86,7 @@ async function takeAway(
 /** What was known before the deletion stays told: that a database was provisioned is needed to the end. */
 function lastFindings(capsule: Capsule): Record<string, Finding> {
   const kept = (capsule.status?.conditions ?? []).filter(
-    ({ type }) => type !== 'Ready' && type !== 'Finalized',
+    ({ type }) => type !== 'Ready' && type !== 'Stalled' && type !== 'Finalized',
   );
   return Object.fromEntries(
     kept.map(({ type, status, reason, message }) => [
