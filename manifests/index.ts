@@ -34,6 +34,7 @@ export {
   foldedParameter,
   isFramingHeader,
   isSigningProfile,
+  overridesMethod,
   SIGNING_PROFILES,
   type SigningProfile,
   slotFault,

@@ -69,13 +69,21 @@ export function foldedParameter(name: string): string {
   return upToBracket.replace(/[. ]/g, '_').toLowerCase();
 }
 
+/** Parameters from which some servers take the method of a request, in the place of its first line's. */
+const METHOD_NAMES =
+  /^(?:_method|[_$]?httpmethod|x[-_]http[-_]method(?:[-_]override)?|x[-_]method[-_]override)$/;
+
+/** Whether a parameter, its name folded and its value decoded, makes another request of one to some servers. */
+export const overridesMethod = (folded: string, value = ''): boolean =>
+  METHOD_NAMES.test(folded) || (folded === 'method' && /^\s*(?:post|put|patch|delete)\s*$/i.test(value));
+
 /** What keeps a value from being put where a definition says, as the end of the sentence "it …". */
 export function slotFault({ header, query, routes }: Definition): string | undefined {
   if (header !== undefined && isFramingHeader(header))
     return `would be put into the header ${header}, which frames requests`;
   if (query === undefined) return undefined;
   const folded = foldedParameter(query);
-  if (folded === '_method') return `would be put into the parameter ${query}, which overrides methods`;
+  if (overridesMethod(folded)) return `would be put into the parameter ${query}, which overrides methods`;
   const selected = routes.some((route) =>
     (route.query ?? []).some(({ name }) => foldedParameter(name) === folded),
   );

@@ -25,6 +25,7 @@ describe('a request target', () => {
     '/i/bank/v1/x?q=a%2fb%3ac',
     '/i/bank/v1/x?a=1&',
     '/i/bank/v1/x?x[]=1&x[a][b]=2',
+    '/i/bank/v1/x?method=photos.search&delete=1',
   ])('%s is plain, and kept byte for byte', (raw) => {
     const target = parseInputTarget(raw);
     if (typeof target === 'string') throw new Error(target);
@@ -82,6 +83,11 @@ describe('a request target', () => {
     ['an escape of a letter in the query', '/i/bank/a?x=%zz'],
     ['a method in the query', '/i/bank/a?_method=DELETE'],
     ['a method in the query, in capitals', '/i/bank/a?_METHOD=DELETE'],
+    ['a method in the query, as Salesforce reads it', '/i/bank/a?_HttpMethod=PATCH'],
+    ['a method in the query, as Google has it', '/i/bank/a?%24httpMethod=DELETE'],
+    ['a method in the query, as the header is called', '/i/bank/a?X-HTTP-Method-Override=PUT'],
+    ['a method in the query, as Facebook reads it', '/i/bank/a?x=1&method=delete'],
+    ['a method in the query, in escapes', '/i/bank/a?method=+D%45LETE'],
     ['a long path', `/i/bank/${'a'.repeat(2_048)}`],
     ['a long query', `/i/bank/a?x=${'a'.repeat(8_192)}`],
   ])('with %s is ambiguous', (_, raw) => {

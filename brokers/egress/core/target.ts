@@ -1,4 +1,4 @@
-import { foldedParameter } from '@space/manifests';
+import { foldedParameter, overridesMethod } from '@space/manifests';
 
 /** One parameter of a query as it is written. */
 export interface Parameter {
@@ -93,7 +93,7 @@ function parseQuery(query: string): readonly Parameter[] | undefined {
     if (name === '' || decoded === undefined) return undefined;
     const folded = foldedParameter(decoded);
     // The method of a request is in its first line and nowhere else.
-    if (folded === '_method') return undefined;
+    if (overridesMethod(folded, decode(value.replaceAll('+', '%20')))) return undefined;
     parameters.push({ name, value, folded });
   }
   return parameters;
