@@ -44,6 +44,25 @@ const named = (kind: string, name: string, namespace?: string) =>
   );
 
 describe('the chart', () => {
+  it('lets nobody ask DNS but where you say that it is, pods and others, on the ports that you say', async () => {
+    const set = ['ports={53,5353}', 'cidrs={169.254.20.10/32}'].flatMap((it) => [
+      '--set',
+      `network.dns.${it}`,
+    ]);
+    const made = await render(...set);
+    const asks = made
+      .filter(({ kind }) => kind === 'NetworkPolicy')
+      .flatMap(({ spec }) => spec?.egress ?? [])
+      .filter(({ to }) => JSON.stringify(to ?? []).includes('kube-dns'));
+    expect(asks.length).toBeGreaterThan(3);
+    for (const { to, ports } of asks) {
+      expect(to.slice(1)).toEqual([{ ipBlock: { cidr: '169.254.20.10/32' } }]);
+      expect(ports).toEqual(
+        [53, 5353].flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ port, protocol }))),
+      );
+    }
+  });
+
   it('passes its linter, warnings included', async () => {
     const { code, stdout, stderr } = await finish(helm, ['lint', '--strict', CHART]);
     expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' });

@@ -140,7 +140,14 @@ takes a credential. What may leave for it is said by each pod's own policy.
 - to:
     - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .Values.network.dns.namespace }} } }
       podSelector: { matchLabels: {{ .Values.network.dns.podLabels | toJson }} }
-  ports: [{ port: 53, protocol: UDP }, { port: 53, protocol: TCP }]
+    {{- range .Values.network.dns.cidrs }}
+    - ipBlock: { cidr: {{ . | quote }} }
+    {{- end }}
+  ports:
+    {{- range .Values.network.dns.ports }}
+    - { port: {{ . }}, protocol: UDP }
+    - { port: {{ . }}, protocol: TCP }
+    {{- end }}
 {{- end }}
 
 {{- /* The port of an address in objectStore.byok.hosts. */}}
