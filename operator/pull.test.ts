@@ -102,10 +102,15 @@ describe('credentials of registries', () => {
     await space.removed(CAPSULE, home);
   });
 
-  test('are of no other type than that of such credentials', async () => {
+  test('are of no other type than that of such credentials, and of no place but the operator’s', async () => {
     await source('value', 'hunter2', 'Opaque', 'value');
     await source('looks', config('registry.one.org', 'b25l'), 'Opaque', '.dockerconfigjson');
-    await space.start({ pullSecrets: ['value', 'looks'] });
+    const metadata = { name: 'elsewhere' };
+    const stringData = { '.dockerconfigjson': config('registry.one.org', 'b25l') };
+    const body = { metadata, type: DOCKER, stringData };
+    const path = pathOf(SECRET, space.names.namespace);
+    await theatre.server.client.call({ method: 'POST', path, body });
+    await space.start({ pullSecrets: ['value', 'looks', 'elsewhere'] });
     await space.settled();
     expect(await copy()).toBeUndefined();
     await space.removed(CAPSULE, home);

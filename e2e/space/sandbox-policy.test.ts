@@ -40,6 +40,13 @@ const post = (path: string, body: unknown, query: Record<string, string> = {}) =
 const patch = (path: string, body: unknown) =>
   server.client.call({ method: 'PATCH', path, body, contentType: 'application/strategic-merge-patch+json' });
 
+/** What the attester is bounded by. */
+const BARE = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  capabilities: { drop: ['ALL'] },
+};
+
 /** The pod that the operator's Deployment asks the cluster to make. */
 function madeByOperator(): Pod {
   const check = checkManifest(manifest('ledger'));
@@ -151,6 +158,13 @@ describe('a Capsule takes', () => {
   });
 
   // Some versions of Kubernetes write it into each such container.
+  it('one whose containers the cluster has given a user of their own, as OpenShift does', async () => {
+    const pod = madeByOperator();
+    for (const container of [...pod.spec.initContainers, ...pod.spec.containers])
+      Object.assign(container.securityContext, { runAsUser: 1_000_680_000, runAsNonRoot: true });
+    expect(await verdict(pod)).toBe('');
+  });
+
   it('one whose attester says what a resize does to it', async () => {
     const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }];
     expect(await verdict(but((_, __, attester) => Object.assign(attester, { resizePolicy })))).toBe('');
@@ -215,6 +229,10 @@ describe('a Capsule refuses', () => {
         ['a startup probe', { startupProbe: { exec: { command: ['/attest'] } } }],
         ['a termination message in another place', { terminationMessagePath: '/attest' }],
         ['other privileges', { securityContext: { runAsUser: 0 } }],
+        ['root as its user', { securityContext: { ...BARE, runAsUser: 0 } }],
+        ['leave to be root', { securityContext: { ...BARE, runAsNonRoot: false } }],
+        ['a label of SELinux', { securityContext: { ...BARE, seLinuxOptions: { type: 'spc_t' } } }],
+        ['more capabilities', { securityContext: { ...BARE, capabilities: { add: ['SYS_ADMIN'] } } }],
         ['a device claim', { resources: { claims: [{ name: 'gpu' }] } }],
       ] as [string, Record<string, unknown>][]
     ).map(([what, changes]): [string, Pod, string] => [
