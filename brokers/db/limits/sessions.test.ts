@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { decideEnds, type ServerState, type SessionBounds, type TenantSession } from './sessions.ts';
 
 const bounds: SessionBounds = { locks: 1_000, transactionSeconds: 600, idleInTransactionSeconds: 60 };
-const server: ServerState = { lockCapacity: 10_000, notifications: 0 };
+const server: ServerState = { lockCapacity: 10_000, predicates: 0, notifications: 0 };
 const session = (change: Partial<TenantSession> = {}): TenantSession => ({
   pid: 1,
   role: 'a',
   locks: 0,
+  predicates: 0,
   transactionSeconds: 0,
   idleSeconds: 0,
   ...change,
@@ -37,6 +38,24 @@ describe('who is put out', () => {
       { lockCapacity: 2_000 },
       [[1, 'locks']],
     ],
+    [
+      'whoever has read most in a crowded table of what was read, and whose open transaction keeps it so',
+      [
+        session({ predicates: 90 }),
+        session({ pid: 2, predicates: 1 }),
+        session({ pid: 3, transactionSeconds: 6 }),
+        session({ pid: 4, role: 'b', predicates: 9, transactionSeconds: 5 }),
+        session({ pid: 5, role: 'b', predicates: 9, transactionSeconds: 6 }),
+        session({ pid: 6, role: 'b', transactionSeconds: 6 }),
+      ],
+      { predicates: 0.51 },
+      [
+        [1, 'predicate_locks'],
+        [2, 'predicate_locks'],
+        [3, 'predicate_locks'],
+        [5, 'predicate_locks'],
+      ],
+    ],
     ['an old transaction', [session({ transactionSeconds: 601 })], {}, [[1, 'transaction']]],
     ['an idle one', [session({ transactionSeconds: 61, idleSeconds: 61 })], {}, [[1, 'idle_in_transaction']]],
     [
@@ -55,6 +74,7 @@ describe('who is put out', () => {
       pid: fc.nat(),
       role: fc.constantFrom('a', 'b', 'c'),
       locks: fc.nat(5_000),
+      predicates: fc.constant(0),
       transactionSeconds: fc.constant(0),
       idleSeconds: fc.constant(0),
     });

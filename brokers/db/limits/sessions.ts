@@ -4,6 +4,8 @@ export interface TenantSession {
   /** Also its database's name. */
   readonly role: string;
   readonly locks: number;
+  /** Of them, what its serializable transactions have read, also those that are over and still kept. */
+  readonly predicates: number;
   /** Of the open transaction; 0 without one. */
   readonly transactionSeconds: number;
   /** Since it waits inside of a transaction for its client; 0 when it does not. */
@@ -14,6 +16,8 @@ export interface TenantSession {
 export interface ServerState {
   /** Locks that fit into the server's table. */
   readonly lockCapacity: number;
+  /** Of the table of what serializable transactions have read, 0 to 1; it holds those of sessions that are gone, too. */
+  readonly predicates: number;
   /** Of the queue of notifications, 0 to 1. */
   readonly notifications: number;
 }
@@ -25,7 +29,7 @@ export interface SessionBounds {
   readonly idleInTransactionSeconds: number;
 }
 
-type EndReason = 'locks' | 'transaction' | 'idle_in_transaction' | 'notifications';
+type EndReason = 'locks' | 'predicate_locks' | 'transaction' | 'idle_in_transaction' | 'notifications';
 
 interface End {
   readonly session: TenantSession;
@@ -36,6 +40,8 @@ interface End {
 const CROWDED = 0.5;
 /** The queue of notifications is cut behind its slowest reader, who is one that stays in a transaction. */
 const QUEUED = 0.5;
+/** What serializable transactions have read is forgotten when none is open that began before their end. */
+const PREDICATES = 0.5;
 const SLOW_READER_SECONDS = 5;
 /** Whoever has fewer is not why the table is full. */
 const FEW_LOCKS = 100;
@@ -51,21 +57,29 @@ export function decideEnds(
   const total = [...held.values()].reduce((sum, locks) => sum + locks, 0);
   const most = Math.max(0, ...held.values());
   const bound = total > server.lockCapacity * CROWDED ? Math.min(bounds.locks, most - 1) : bounds.locks;
+  const reader =
+    server.predicates > PREDICATES ? sessions.toSorted((a, b) => b.predicates - a.predicates)[0] : undefined;
   return sessions.flatMap((session) => {
-    const reason = reasonFor(session, (held.get(session.role) ?? 0) > bound, server, bounds);
+    const greedy = (held.get(session.role) ?? 0) > bound;
+    const reason = reasonFor(session, greedy, reader, server, bounds);
     return reason === undefined ? [] : [{ session, reason }];
   });
 }
 
 function reasonFor(
-  { locks, transactionSeconds, idleSeconds }: TenantSession,
+  { role, locks, predicates, transactionSeconds, idleSeconds }: TenantSession,
   greedy: boolean,
+  /** Whoever has read most, where that is too much. */
+  reader: TenantSession | undefined,
   { notifications }: ServerState,
   bounds: SessionBounds,
 ): EndReason | undefined {
   if (greedy && locks >= FEW_LOCKS) return 'locks';
+  const old = transactionSeconds > SLOW_READER_SECONDS;
+  if (reader !== undefined && (predicates > 0 ? role === reader.role || old : role === reader.role && old))
+    return 'predicate_locks';
   if (idleSeconds > bounds.idleInTransactionSeconds) return 'idle_in_transaction';
   if (transactionSeconds > bounds.transactionSeconds) return 'transaction';
-  if (notifications > QUEUED && transactionSeconds > SLOW_READER_SECONDS) return 'notifications';
+  if (notifications > QUEUED && old) return 'notifications';
   return undefined;
 }

@@ -28,7 +28,11 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
 
   beforeAll(async () => {
     const environment = { WATCH_INTERVAL_MS: '50', TRANSACTION_SECONDS: '6', IDLE_TRANSACTION_SECONDS: '2' };
-    const settings = major === '15' ? {} : { max_notify_queue_pages: '64' };
+    const settings = {
+      max_connections: '60',
+      max_pred_locks_per_transaction: '10',
+      ...(major === '15' ? {} : { max_notify_queue_pages: '64' }),
+    };
     stage = await setStage({ major, settings }, { environment });
     capsule = await stage.broker.capsule('attacker');
     url = (await capsule.create('attacker', 'ledger')).json.database_url;
@@ -83,6 +87,28 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     const gone = ended(client);
     await client.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 10001) i');
     await gone;
+  });
+
+  it('ends whoever fills the table of what serializable transactions have read, and others go on', async () => {
+    const other = (await capsule.create('attacker', 'other')).json.database_url;
+    const [keeps, reads, calm] = [await session(), await session(), await session(other)];
+    await calm.query('CREATE TABLE calm AS SELECT generate_series(1, 1000) AS i');
+    await reads.query(
+      `DO $$ BEGIN FOR n IN 1..800 LOOP EXECUTE format('CREATE TABLE r%s AS SELECT 1 AS i', n); END LOOP; END $$`,
+    );
+    for (const one of [keeps, reads, calm])
+      await one.query("SET default_transaction_isolation = 'serializable'");
+    await keeps.query('BEGIN; SELECT count(*) FROM r1');
+    const gone = [ended(keeps), ended(reads)];
+    const fill = async () => {
+      for (let n = 0; ; n += 1) await reads.query(`SELECT FROM r${(n % 800) + 1}`);
+    };
+    await expect(fill()).rejects.toThrow();
+    await Promise.all(gone);
+    expect(reasons()).toContain('predicate_locks');
+    await calm.query(
+      'BEGIN; SELECT count(*) FROM calm WHERE i = 1; UPDATE calm SET i = 0 WHERE i = 2; COMMIT',
+    );
   });
 
   it('ends a transaction that is too old, whatever the tenant has set', async () => {

@@ -2,7 +2,7 @@ import type { Logger, Watched } from '@space/broker-kit';
 import type { ServerAddress } from '@space/broker-kit/postgres';
 import pg from 'pg';
 import type { BrokerMetrics } from '../metrics.ts';
-import { decideEnds, type SessionBounds, type TenantSession } from './sessions.ts';
+import { decideEnds, type ServerState, type SessionBounds, type TenantSession } from './sessions.ts';
 
 /**
  * Puts out tenants' sessions that hold too much of what is everybody's. Its one session stays open and inside of a
@@ -28,18 +28,21 @@ const STATEMENT_MS = 10_000;
 /** Reading them takes the locks that are kept: pg_authid, pg_auth_members, pg_database, pg_db_role_setting, and their indexes. */
 const HOLD = `SELECT (SELECT count(*) FROM pg_roles), (SELECT count(*) FROM pg_auth_members), (SELECT count(*) FROM pg_database)`;
 
-const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS locks,
+const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS locks, coalesce(l.predicates, 0) AS predicates,
     greatest(0, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0))::float8 AS "transactionSeconds",
     CASE WHEN a.state LIKE 'idle in transaction%'
       THEN greatest(0, extract(epoch FROM clock_timestamp() - a.state_change))::float8 ELSE 0 END AS "idleSeconds"
   FROM pg_stat_activity a
   JOIN pg_database d ON d.oid = a.datid AND d.datname = a.usename
   JOIN pg_roles me ON me.oid = d.datdba AND me.rolname = current_user
-  LEFT JOIN (SELECT pid, count(*)::int AS locks FROM pg_locks GROUP BY pid) l ON l.pid = a.pid
+  LEFT JOIN (SELECT pid, count(*)::int AS locks, (count(*) FILTER (WHERE mode = 'SIReadLock'))::int AS predicates
+             FROM pg_locks GROUP BY pid) l ON l.pid = a.pid
   WHERE a.pid <> pg_backend_pid()
-    AND (l.locks >= 100 OR a.xact_start < clock_timestamp() - interval '5 seconds')`;
+    AND (l.locks >= 100 OR l.predicates > 0 OR a.xact_start < clock_timestamp() - interval '5 seconds')`;
 
 const STATE = `SELECT pg_notification_queue_usage() AS notifications,
+    ((SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock') /
+      (current_setting('max_pred_locks_per_transaction')::float8 * current_setting('max_connections')::int))::float8 AS predicates,
     current_setting('max_locks_per_transaction')::int *
       (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity"`;
 
@@ -83,7 +86,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics }: WatchO
     // Else the transaction would go on seeing the sessions of its first look.
     await client.query('SELECT pg_stat_clear_snapshot()');
     const { rows: sessions } = await client.query<TenantSession>({ name: 'look', text: LOOK });
-    const { rows: states } = await client.query<{ notifications: number; lockCapacity: number }>({
+    const { rows: states } = await client.query<ServerState>({
       name: 'state',
       text: STATE,
     });

@@ -60,6 +60,12 @@ export const REQUIREMENTS: readonly Requirement[] = [
     value: '512',
   },
   {
+    setting: 'max_pred_locks_per_transaction',
+    without: "one tenant's serializable transactions keep those of others out before the watch sees it",
+    holds: atLeast(128),
+    value: '256',
+  },
+  {
     setting: 'temp_file_limit',
     without: 'one query fills the disk with temporary files',
     holds: atLeast(0),
