@@ -155,6 +155,29 @@ describe('the chart', () => {
     for (const { resources } of clusterRole?.['rules'] ?? []) expect(resources).not.toContain('secrets');
   });
 
+  it('keeps several replicas of one part on different nodes, and takes one at a time from them', async () => {
+    const parts = {
+      operator: 'home-operator',
+      dbBroker: 'db-broker',
+      objectStore: 'objectstore-broker',
+      egress: 'platform-assistant-egress',
+    };
+    const set = Object.keys(parts).flatMap((part) => ['--set', `${part}.replicas=3`]);
+    const rendered = await render(...set);
+    for (const name of Object.values(parts)) {
+      const find = (kind: string) => rendered.find((one) => one.kind === kind && one.metadata.name === name);
+      const [deployment, budget] = [find('Deployment'), find('PodDisruptionBudget')];
+      const labels = deployment?.['spec'].selector;
+      expect(budget?.['spec']).toEqual({ maxUnavailable: 1, selector: labels });
+      expect(budget?.metadata.namespace).toBe(deployment?.metadata.namespace);
+      expect(deployment?.['spec'].template.spec.topologySpreadConstraints).toEqual([
+        expect.objectContaining({ topologyKey: 'kubernetes.io/hostname', labelSelector: labels }),
+      ]);
+    }
+    // Of one alone it would hold up every drain of its node.
+    expect(ofKind('PodDisruptionBudget')).toEqual([]);
+  });
+
   it('gives the rights that docs/rights.md lists', async () => {
     const all = await render('--set', 'objectStore.dataPlane.byok=true');
     await expect(rightsPage(all)).toMatchFileSnapshot('../../docs/rights.md');

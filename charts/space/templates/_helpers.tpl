@@ -90,6 +90,35 @@ affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* Of several replicas each on a node of its own, as far as there are so many: (dict "root" . "component" "operator" "replicas" 2) */}}
+{{- define "space.spread" -}}
+{{- if gt (int .replicas) 1 }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "space.selector" . | nindent 8 }}
+{{- end }}
+{{- end }}
+
+{{/* And one goes at a time when nodes are drained: the same, with "name" and "namespace". Of one alone it would hold up every drain. */}}
+{{- define "space.disruption" -}}
+{{- if gt (int .replicas) 1 }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels: {{- include "space.componentLabels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels: {{- include "space.selector" . | nindent 6 }}
+{{- end }}
+{{- end }}
+
 {{- define "space.secret.dbAdmin" -}}{{ .Values.existingSecrets.dbAdmin | default "db-admin" }}{{- end }}
 {{- define "space.secret.dbBrokerKeys" -}}{{ .Values.existingSecrets.dbBrokerKeys | default "db-broker-keys" }}{{- end }}
 {{- define "space.secret.dbProvisioner" -}}{{ .Values.existingSecrets.dbProvisioner | default "db-provisioner" }}{{- end }}
