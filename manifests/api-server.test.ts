@@ -100,6 +100,17 @@ describe('the API server', () => {
     expect(wrong).toEqual([]);
   }, 300_000);
 
+  it.each(['EGRESS_URL', 'EGRESS_TOKEN', 'NODE_USE_ENV_PROXY', 'HTTPS_PROXY', 'INPUT_BANK_URL'])(
+    'refuses a variable %s, which the platform sets, and names it',
+    async (name) => {
+      const env = [{ name, value: 'mine' }];
+      const { spec } = holding(sampleManifest());
+      expect(await judge.refusal(assistant({ ...(spec as object), env }))).toMatch(
+        new RegExp(`spec\\.env\\[0\\]\\.name.*${name}`),
+      );
+    },
+  );
+
   it('refuses to move an Assistant to another Capsule or to give it another id', async () => {
     const { client } = judge.server;
     const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants`;

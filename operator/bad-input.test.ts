@@ -115,11 +115,16 @@ describe('an object that an older schema stored', () => {
     );
     const strange = { capsule: home, image: IMAGE, manifest: manifest('strange'), env: 'A=B' };
     await stored('assistants', assistants, old('strange', strange));
+    const env = [{ name: 'EGRESS_URL', value: 'http://mine' }];
+    const greedy = { capsule: home, image: IMAGE, manifest: manifest('greedy'), env };
+    await stored('assistants', assistants, old('greedy', greedy));
+    await space.becomes(ASSISTANT, 'greedy', 'Accepted', 'False SpecInvalid');
+    expect(await space.message(ASSISTANT, 'greedy', 'Accepted')).toContain('"EGRESS_URL"');
     await space.becomes(ASSISTANT, 'old', 'Accepted', 'False ManifestInvalid');
     await space.becomes(ASSISTANT, 'strange', 'Accepted', 'False SpecInvalid');
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await space.get(DEPLOYMENT, 'strange', space.namespaceOf(home))).toBeUndefined();
-    for (const name of ['no-spec', 'old', 'strange']) await space.removed(ASSISTANT, name);
+    for (const name of ['no-spec', 'old', 'strange', 'greedy']) await space.removed(ASSISTANT, name);
     await space.removed(CAPSULE, home);
     expect(await theatre.databases()).toEqual(before);
   });

@@ -3,7 +3,7 @@ import { manifest } from './manifest.ts';
 import type { Accepted, Check } from './rule.ts';
 import { boolean, choice, integer, list, map, object, quantity, string } from './rule.ts';
 
-/** What the platform sets itself. */
+/** What the platform sets itself, or what would lead past its proxy. */
 const RESERVED_VARIABLES = [
   'DATABASE_URL',
   'OBJECT_STORE_URL',
@@ -18,7 +18,18 @@ const RESERVED_VARIABLES = [
   'http_proxy',
   'https_proxy',
   'no_proxy',
+  'NODE_USE_ENV_PROXY',
+  'EGRESS_URL',
+  'EGRESS_TOKEN',
 ];
+
+/** Whatever stored inputs there are now: the next manifest may name others. */
+const INPUT_VARIABLE: Check = {
+  rule: 'reserved',
+  expect: 'avoid',
+  pattern: '^INPUT_[A-Z0-9_]+_URL$',
+  says: 'not be INPUT_…_URL, which the platform keeps for itself',
+};
 
 const DNS_NAME: Check = {
   rule: 'dns-name',
@@ -43,6 +54,7 @@ const variable = object({
           pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
           says: 'begin with a letter or _ and go on with letters, digits and _',
         },
+        INPUT_VARIABLE,
       ],
       except: RESERVED_VARIABLES,
       examples: ['LOG_LEVEL'],

@@ -62,6 +62,20 @@ describe('a spec is accepted', () => {
       '/env/0/name',
     ],
     [
+      'with a variable that the platform sets for what asks for the outside',
+      spec({ env: [{ name: 'EGRESS_URL', value: 'x' }] }),
+      manifest('ledger'),
+      'False SpecInvalid',
+      '/env/0/name: must not be "EGRESS_URL", which the platform keeps for itself',
+    ],
+    [
+      'with a variable of a stored input',
+      spec({ env: [{ name: 'INPUT_BANK_URL', value: 'x' }] }),
+      manifest('ledger'),
+      'False SpecInvalid',
+      '/env/0/name: must not be INPUT_…_URL, which the platform keeps for itself; found "INPUT_BANK_URL"',
+    ],
+    [
       'with a stored input that nobody asked for',
       spec({ storedInputs: { bank: { secretKeyRef: { name: 's', key: 'k' } } } }),
       manifest('ledger'),

@@ -1,4 +1,4 @@
-import { checkManifest } from '@space/manifests';
+import { checkAssistantSpec, checkManifest } from '@space/manifests';
 import { describe, expect, test } from 'vitest';
 import type { SpaceNames } from '../context.ts';
 import type { Assistant } from '../kinds.ts';
@@ -89,6 +89,23 @@ describe('a pod', () => {
       { name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: 'ledger-database', key: 'DATABASE_URL' } } },
     ]);
   });
+});
+
+test('every variable that the platform sets is refused in a spec, but the one that a spec may set instead', () => {
+  const given = workload();
+  const { desired } = deploymentObject(given, {
+    database: { digest: 'd1', verified: true },
+    postgresAddress: '10.96.0.7',
+    objects: { tokenDigest: 'o1', address: '10.96.0.8', granted: true },
+    egress: { address: '10.96.0.9', principalDigest: 'e1', inputs: ['bank', 'second-bank-2'] },
+  });
+  const { template } = desired['spec'] as Template;
+  const [{ env }] = template.spec['containers'] as [{ env: { name: string }[] }];
+  const set = env.map(({ name }) => name);
+  expect(set).toContain('INPUT_SECOND_BANK_2_URL');
+  const { spec } = given.assistant;
+  const taken = set.filter((name) => checkAssistantSpec({ ...spec, env: [{ name, value: 'mine' }] }).ok);
+  expect(taken).toEqual(['NODE_EXTRA_CA_CERTS']);
 });
 
 describe('the revision', () => {

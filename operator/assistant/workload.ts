@@ -166,7 +166,6 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
     egress,
     services.flatMap(({ hostnames }) => hostnames),
   );
-  const ownNames = new Set(outside.env.map(({ name }) => name));
   const file = (path: string) => [{ key: path.slice(path.indexOf('/') + 1), path }];
   return {
     runtimeClassName: names.runtimeClass,
@@ -192,8 +191,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
         ...(command ? { command } : {}),
         ...(args ? { args } : {}),
         env: [
-          // The API server takes no name twice, and the platform's are its own.
-          ...env.filter(({ name }) => !ownNames.has(name)).map(({ name, value = '' }) => ({ name, value })),
+          ...env.map(({ name, value = '' }) => ({ name, value })),
           { name: 'CAPSULE_ID', value: assistant.spec.capsule },
           { name: 'ASSISTANT_ID', value: id },
           { name: 'PORT', value: String(port) },
