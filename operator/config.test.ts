@@ -10,7 +10,7 @@ const given = {
   DB_BROKER_URL: 'http://db-broker.home-services.svc:8080',
 };
 
-test('what is not said has the defaults that docs/architecture.md names', () => {
+test('what is not said has the defaults that docs/configuration.md names', () => {
   expect(readConfig(given)).toMatchObject({
     runtimeClass: 'gvisor',
     handler: 'runsc',

@@ -6,53 +6,122 @@ const identifier = z
   .regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'must be a lowercase name of letters, digits and single hyphens');
 const port = z.coerce.number().int().min(0).max(65_535);
 
-const Environment = z
+/** The environment; each sentence is what docs/configuration.md says of a variable. */
+export const schema = z
   .object({
-    SPACE_NAME: identifier.max(40),
-    /** Of Capsules, Assistants and stored inputs: the release's. */
-    SPACE_NAMESPACE: z.string().min(1),
-    /** Of the operator itself: principals, sealed inputs, probes and Lease. */
-    SYSTEM_NAMESPACE: z.string().min(1),
-    SERVICES_NAMESPACE: z.string().min(1),
-    SANDBOX_RUNTIME_CLASS: z.string().min(1).default('gvisor'),
-    SANDBOX_HANDLER: z.string().min(1).default('runsc'),
-    SANDBOX_ATTESTER_IMAGE: z.string().min(1),
-    /** Names, with commas between them. */
+    SPACE_NAME: identifier.max(40).describe('Name of the Space, which is the name of its Helm release.'),
+    SPACE_NAMESPACE: z
+      .string()
+      .min(1)
+      .describe("The release's namespace, which has Capsules, Assistants and stored inputs."),
+    SYSTEM_NAMESPACE: z
+      .string()
+      .min(1)
+      .describe("The operator's own namespace, which has principals, sealed inputs, probes and the Lease."),
+    SERVICES_NAMESPACE: z
+      .string()
+      .min(1)
+      .describe('Namespace of brokers, gateway, PostgreSQL and S3 server.'),
+    SANDBOX_RUNTIME_CLASS: z
+      .string()
+      .min(1)
+      .default('gvisor')
+      .describe("RuntimeClass of every Assistant's pod."),
+    SANDBOX_HANDLER: z
+      .string()
+      .min(1)
+      .default('runsc')
+      .describe('Handler that the RuntimeClass must name and a node must report.'),
+    SANDBOX_ATTESTER_IMAGE: z
+      .string()
+      .min(1)
+      .describe(
+        "Image of the attester, the first container of every Assistant's pod and the only one of a probe.",
+      ),
     IMAGE_PULL_SECRETS: z
       .string()
+      .default('')
       .transform((names) => names.split(',').filter((name) => name !== ''))
-      .default([]),
-    SANDBOX_HANDLER_REPORT: z.enum(['node', 'probe']).default('node'),
-    SANDBOX_ON_LOSS: z.enum(['keep', 'stop']).default('keep'),
-    DB_BROKER_URL: z.url({ protocol: /^https?$/ }),
-    /** The Space's authority, PEM: what brokers and PostgreSQL are verified with, by Assistants too. */
-    SPACE_CA_FILE: z.string().min(1).optional(),
-    DB_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/provisioner/token'),
+      .describe(
+        "Names of Secrets of the operator's namespace, separated by commas, that attester and Assistants are pulled with.",
+      ),
+    SANDBOX_HANDLER_REPORT: z
+      .enum(['node', 'probe'])
+      .default('node')
+      .describe(
+        'Whether a node must report the handler itself, or a passed probe may stand in where a node reports no handlers at all.',
+      ),
+    SANDBOX_ON_LOSS: z
+      .enum(['keep', 'stop'])
+      .default('keep')
+      .describe('Whether Assistants that run go on or are stopped when the sandbox is found lost.'),
+    DB_BROKER_URL: z
+      .url({ protocol: /^https?$/ })
+      .describe("The database broker's control listener; it must be https where SPACE_CA_FILE is set."),
+    SPACE_CA_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        "PEM of the Space's authority, the only one that brokers, gateway and PostgreSQL are then verified with, by Assistants too.",
+      ),
+    DB_PROVISIONER_TOKEN_FILE: z
+      .string()
+      .min(1)
+      .default('/etc/space/provisioner/token')
+      .describe("The provisioner's token for the database broker."),
     POD_NAME: z
       .string()
       .regex(/^[a-z0-9.-]+$/)
-      .default('operator'),
+      .default('operator')
+      .describe("Name of the operator's pod, which is written into the Lease."),
     POD_UID: z
       .string()
       .regex(/^[a-zA-Z0-9-]+$/)
-      .optional(),
-    /** Left out in a Space without an object store. */
-    OBJECT_STORE_BROKER_URL: z.url({ protocol: /^https?$/ }).optional(),
+      .optional()
+      .describe(
+        "UID of that pod, by which a standby sees that the Lease's holder is gone; a random one where it is not set.",
+      ),
+    OBJECT_STORE_BROKER_URL: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe(
+        "The object-storage broker's control listener, https where SPACE_CA_FILE is set; without it the Space has no object store.",
+      ),
     OBJECT_STORE_PROVISIONER_TOKEN_FILE: z
       .string()
       .min(1)
-      .default('/etc/space/objectstore-provisioner/token'),
-    /** PEM; left out where the data plane does not use Capsules' own credentials. */
-    GRANT_SIGNING_KEY_FILE: z.string().min(1).optional(),
-    EGRESS_PROVISIONER_TOKEN_FILE: z.string().min(1).default('/etc/space/egress-provisioner/token'),
-    EGRESS_CONTROL_PORT: port.default(8080),
-    /** The name in the gateway's certificate; without it, the gateway is spoken to in the clear. */
-    EGRESS_SERVER_NAME: z.string().min(1).optional(),
-    /** Where health and metrics are served; every address where nobody said. */
-    LISTEN_HOST: z.string().min(1).optional(),
-    HEALTH_PORT: port.default(8081),
-    METRICS_PORT: port.default(9090),
-    LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+      .default('/etc/space/objectstore-provisioner/token')
+      .describe("The provisioner's token for the object-storage broker."),
+    GRANT_SIGNING_KEY_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        "PEM of the Ed25519 key that grants for Capsules' own credentials are signed with; without it no Assistant gets a grant.",
+      ),
+    EGRESS_PROVISIONER_TOKEN_FILE: z
+      .string()
+      .min(1)
+      .default('/etc/space/egress-provisioner/token')
+      .describe("The provisioner's token for the egress gateway."),
+    EGRESS_CONTROL_PORT: port.default(8080).describe('Port of the control listener of each gateway pod.'),
+    EGRESS_SERVER_NAME: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("Name in the gateway's certificate; without it the gateway is spoken to in the clear."),
+    LISTEN_HOST: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Address that health and metrics are served on; every address where it is not set.'),
+    HEALTH_PORT: port.default(8081).describe('Port of /healthz and /readyz.'),
+    METRICS_PORT: port.default(9090).describe('Port of the Prometheus metrics.'),
+    LOG_LEVEL: z
+      .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+      .default('info')
+      .describe('The least severe level that is logged.'),
   })
   .refine((value) => value.SPACE_CA_FILE === undefined || value.DB_BROKER_URL.startsWith('https:'), {
     path: ['DB_BROKER_URL'],
@@ -64,7 +133,7 @@ const Environment = z
     { path: ['OBJECT_STORE_BROKER_URL'], message: 'must be https where SPACE_CA_FILE is set' },
   );
 
-/** What the operator is told by its environment; see docs/architecture.md. */
+/** What the operator is told by its environment; see docs/configuration.md. */
 export interface Config {
   readonly space: string;
   readonly namespace: string;
@@ -94,7 +163,7 @@ export interface Config {
 }
 
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
-  const parsed = Environment.safeParse(environment);
+  const parsed = schema.safeParse(environment);
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
     throw new Error(`the environment is not complete: ${problems.join('; ')}`);

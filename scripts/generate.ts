@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 import { generated as databaseBroker } from '../brokers/db/openapi.ts';
 import { generated as objectStoreBroker } from '../brokers/objectstore/openapi.ts';
 import { generatedFiles as manifests } from '../manifests/derive/generated.ts';
+import { generated as configuration } from './configuration.ts';
 
 /** A file made from another source: its path from the repository's root, and what it must hold. */
 export interface Generated {
@@ -14,7 +15,12 @@ export interface Generated {
   readonly text: string;
 }
 
-const sources: readonly (() => readonly Generated[])[] = [manifests, databaseBroker, objectStoreBroker];
+const sources: readonly (() => readonly Generated[])[] = [
+  manifests,
+  databaseBroker,
+  objectStoreBroker,
+  configuration,
+];
 
 const checking = process.argv.includes('--check');
 const stale: string[] = [];

@@ -28,12 +28,30 @@ export const settings = {
   count: (fallback: number, least = 1) => z.coerce.number().int().min(least).max(1_000_000).default(fallback),
   /** Connections of a listener in all, and those that one address may hold. */
   connections: {
-    CONNECTIONS: z.coerce.number().int().min(16).max(1_000_000).default(4_000),
-    CONNECTIONS_PER_ADDRESS: z.coerce.number().int().min(1).max(1_000_000).default(256),
+    CONNECTIONS: z.coerce
+      .number()
+      .int()
+      .min(16)
+      .max(1_000_000)
+      .default(4_000)
+      .describe('Connections that each listener holds in all.'),
+    CONNECTIONS_PER_ADDRESS: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(256)
+      .describe('Connections that one address may hold of them; at most a quarter of CONNECTIONS.'),
   },
   path: (fallback: string) => z.string().min(1).default(fallback),
-  space: z.string().regex(/^[a-z0-9](?:[-.a-z0-9]{0,51}[a-z0-9])?$/, 'not the name of a Helm release'),
-  logLevel: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  space: z
+    .string()
+    .regex(/^[a-z0-9](?:[-.a-z0-9]{0,51}[a-z0-9])?$/, 'not the name of a Helm release')
+    .describe('Name of the Space, which is the name of its Helm release.'),
+  logLevel: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('The least severe level that is logged.'),
 } as const;
 
 /** For a schema's refinement: one address is never to hold more than a quarter of all connections. */

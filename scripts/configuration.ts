@@ -1,0 +1,89 @@
+/** docs/configuration.md, made from what each program's `config.ts` reads of its environment. */
+import { schema as databaseBroker } from '../brokers/db/config.ts';
+import { schema as egressGateway } from '../brokers/egress/config.ts';
+import { schema as objectStoreBroker } from '../brokers/objectstore/config.ts';
+import { schema as operator } from '../operator/config.ts';
+
+/** What is asked of zod about one variable. */
+interface Variable {
+  readonly description?: string | undefined;
+  safeParse(value: unknown): { readonly success: boolean; readonly data?: unknown };
+  toJSONSchema(options: { io: 'input'; unrepresentable: 'any' }): object;
+}
+
+export interface Program {
+  readonly title: string;
+  readonly source: string;
+  readonly variables: Readonly<Record<string, Variable>>;
+}
+
+const PROGRAMS: readonly Program[] = [
+  { title: 'Operator', source: 'operator/config.ts', variables: operator.shape },
+  { title: 'Database broker', source: 'brokers/db/config.ts', variables: databaseBroker.shape },
+  {
+    title: 'Object-storage broker',
+    source: 'brokers/objectstore/config.ts',
+    variables: objectStoreBroker.shape,
+  },
+  { title: 'Egress gateway', source: 'brokers/egress/config.ts', variables: egressGateway.shape },
+];
+
+const HEAD = `# Configuration
+
+<!-- Generated from each program's config.ts (npm run generate). -->
+
+What each program reads of its environment. The chart sets it from [its values](chart.md). A value that is missing or outside of
+its bounds names itself and stops the start. A file is named by its path in the container.
+`;
+
+/** For `scripts/generate.ts`. */
+export function generated(): readonly { readonly path: string; readonly text: string }[] {
+  return [{ path: 'docs/configuration.md', text: [HEAD, ...PROGRAMS.map(section)].join('\n') }];
+}
+
+/** Throws for a variable that has no sentence. */
+export function section({ title, source, variables }: Program): string {
+  const rows = Object.entries(variables).map(([name, variable]) => row(source, name, variable));
+  const head = ['| Variable | Default | Bounds | |', '| --- | --- | --- | --- |'];
+  return [`## ${title}`, '', `Read by [${source}](../${source}).`, '', ...head, ...rows, ''].join('\n');
+}
+
+function row(source: string, name: string, variable: Variable): string {
+  const sentence = variable.description ?? '';
+  if (!/^\S.*\.$/.test(sentence)) throw new Error(`${name} of ${source} has no sentence that describes it`);
+  return `| \`${name}\` | ${defaultOf(variable)} | ${boundsOf(variable)} | ${inCell(sentence)} |`;
+}
+
+interface Input {
+  readonly default?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly format?: string;
+  readonly enum?: readonly string[];
+}
+
+const inputOf = (variable: Variable): Input => variable.toJSONSchema({ io: 'input', unrepresentable: 'any' });
+
+function defaultOf(variable: Variable): string {
+  const unset = variable.safeParse(undefined);
+  if (!unset.success) return '**required**';
+  // What is read of nothing may be another thing than what somebody would write.
+  const value = inputOf(variable).default ?? unset.data;
+  return value === undefined || value === '' ? '' : code(String(value));
+}
+
+function boundsOf(variable: Variable): string {
+  const input = inputOf(variable);
+  if (typeof variable.safeParse(undefined).data === 'boolean') return '`true`, `false`';
+  if (input.enum !== undefined) return input.enum.map(code).join(', ');
+  if (input.minimum !== undefined || input.maximum !== undefined)
+    return `${input.minimum ?? ''} to ${input.maximum ?? ''}`;
+  if (input.format === 'uri') return 'a URL';
+  const longest = input.maxLength === undefined ? [] : [`at most ${input.maxLength} characters`];
+  return [...(input.pattern === undefined ? [] : [code(input.pattern)]), ...longest].join(', ');
+}
+
+const inCell = (text: string) => text.replaceAll('|', '\\|');
+const code = (text: string) => `\`${inCell(text)}\``;
