@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from './clock.ts';
 import { type ControllerOptions, type Outcome, runController } from './controller.ts';
-import { ApiError, TerminalError } from './errors.ts';
+import { ApiError } from './errors.ts';
 import { Queue } from './queue.ts';
 
 /** Runs until `outcomes` reconciles have ended. */
@@ -54,29 +54,6 @@ test('one bad object stops no other, whatever it throws', async () => {
       ['better', 'success'],
     ]),
   );
-});
-
-test('what cannot be mended by trying is not tried again', async () => {
-  const queue = new Queue({ clock: systemClock, firstRetryMs: 1 });
-  const seen: Outcome[] = [];
-  const running = runController({
-    name: 'test',
-    queue,
-    workers: 1,
-    deadlineMs: 1000,
-    reconcile: async (key) => {
-      if (key === 'a') throw new TerminalError('never');
-      return {};
-    },
-    onOutcome(_, outcome) {
-      seen.push(outcome);
-      if (seen.length === 2) queue.close();
-    },
-  });
-  queue.add('a');
-  queue.add('b');
-  await running;
-  expect(seen).toEqual(['terminal', 'success']);
 });
 
 test('a conflict is no error: the next look sees more', async () => {

@@ -1,5 +1,5 @@
 import { withDeadline } from './deadline.ts';
-import { ApiError, isConflict, TerminalError } from './errors.ts';
+import { ApiError, isConflict } from './errors.ts';
 import type { Key } from './objects.ts';
 import type { Queue } from './queue.ts';
 
@@ -8,7 +8,7 @@ export interface Result {
   readonly requeueAfterMs?: number;
 }
 
-export type Outcome = 'success' | 'requeue_after' | 'requeue' | 'error' | 'terminal';
+export type Outcome = 'success' | 'requeue_after' | 'requeue' | 'error';
 
 export interface ControllerOptions {
   readonly name: string;
@@ -54,11 +54,6 @@ async function once(options: ControllerOptions, key: Key): Promise<void> {
     onOutcome(key, requeueAfterMs === undefined ? 'success' : 'requeue_after', took());
   } catch (error) {
     // Whatever is thrown stays with its key: one bad object never stops the others.
-    if (error instanceof TerminalError) {
-      queue.forget(key);
-      onOutcome(key, 'terminal', took(), error);
-      return;
-    }
     queue.addRateLimited(key, (error instanceof ApiError && error.retryAfterMs) || 0);
     // A conflict says that our view was old, which is ordinary.
     onOutcome(key, isConflict(error) ? 'requeue' : 'error', took(), error);

@@ -50,11 +50,6 @@ export class SilenceError extends TransportError {
   override readonly name = 'SilenceError';
 }
 
-/** Trying again cannot help until something changes; the queue forgets the key. */
-export class TerminalError extends Error {
-  override readonly name = 'TerminalError';
-}
-
 const hasStatus =
   (status: number) =>
   (error: unknown): error is ApiError =>

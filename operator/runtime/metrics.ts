@@ -21,12 +21,6 @@ export function runtimeMetrics(registry: Registry) {
     labelNames: controller,
     registers,
   });
-  const terminal = new Counter({
-    name: 'controller_runtime_terminal_reconcile_errors_total',
-    help: 'Reconciles that failed and are not tried again.',
-    labelNames: controller,
-    registers,
-  });
   const time = new Histogram({
     name: 'controller_runtime_reconcile_time_seconds',
     help: 'How long a reconcile took.',
@@ -100,10 +94,8 @@ export function runtimeMetrics(registry: Registry) {
       return {
         onActive: (change: 1 | -1) => active.inc({ controller: name }, change),
         onOutcome(outcome: Outcome, tookMs: number) {
-          const result = outcome === 'terminal' ? 'error' : outcome;
-          total.inc({ controller: name, result });
+          total.inc({ controller: name, result: outcome });
           if (outcome === 'error') errors.inc({ controller: name });
-          if (outcome === 'terminal') terminal.inc({ controller: name });
           time.observe({ controller: name }, tookMs / 1000);
         },
       };
