@@ -70,8 +70,7 @@ export type Reason =
   | 'NodeWithoutHandler'
   // going away
   | 'PodsRemain'
-  | 'AssistantsRemain'
-  | 'DatabasesRemain';
+  | 'AssistantsRemain';
 
 export const yes = (reason: Reason, message: string): Finding => ({ status: 'True', reason, message });
 export const no = (reason: Reason, message: string): Finding => ({ status: 'False', reason, message });

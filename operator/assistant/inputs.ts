@@ -1,5 +1,5 @@
 import type { Manifest } from '@space/manifests';
-import { type Finding, no, yes } from '../conditions.ts';
+import { type Finding, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import type { Assistant, SecretObject } from '../kinds.ts';
 import { LABEL, STORED_INPUT_TYPE } from '../names.ts';
@@ -14,9 +14,7 @@ export interface StoredInput {
 }
 
 export interface StoredInputs {
-  /** The condition `InputsBound`. */
-  readonly finding: Finding;
-  /** By the manifest's key; whole when the finding is true, else only what could be read. */
+  /** By the manifest's key; only what could be read. */
   readonly values: ReadonlyMap<string, StoredInput>;
   /** By the manifest's key: why there is no value. */
   readonly problems: ReadonlyMap<string, Finding>;
@@ -54,8 +52,7 @@ export async function readStoredInputs(
     if ('value' in found.judged) values.set(found.key, found.judged);
     else problems.set(found.key, found.judged);
   }
-  const [first] = problems.values();
-  return { finding: first ?? yes('Ready', 'All stored inputs are bound.'), values, problems };
+  return { values, problems };
 }
 
 const unboundInputs = (keys: readonly string[]) =>

@@ -28,8 +28,6 @@ export interface Plan {
   readonly suspended: boolean;
   /** Nothing stands in the way of provisioning and scheduling. */
   readonly run: boolean;
-  /** What does. */
-  readonly blockedBy: string | undefined;
 }
 
 /** The order of an Assistant, as a table of conditions. */
@@ -81,7 +79,6 @@ export function planAssistant(facts: Facts): Plan {
     accepted: isTrue(accepted),
     suspended,
     run: blockedBy === undefined && !suspended,
-    blockedBy,
   };
 }
 

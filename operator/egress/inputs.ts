@@ -10,7 +10,7 @@ import { readSealed, type SealedInput, type SealedInputs, writeSealed } from './
 
 /** What is known of an Assistant's stored inputs: what people entered, and what was sealed of it. */
 export interface EnteredInputs {
-  readonly entered: Pick<StoredInputs, 'values' | 'problems'>;
+  readonly entered: StoredInputs;
   readonly sealed: SealedInputs;
 }
 
