@@ -25,7 +25,6 @@ export interface AssistantStatus {
   readonly manifest?: { readonly id: string; readonly version: string; readonly digest: string };
   /** What holds when it is deleted. */
   readonly deletionPolicy?: 'Drop' | 'Retain';
-  readonly sandbox?: Readonly<Record<string, unknown>>;
   readonly conditions?: readonly StatusCondition[];
 }
 

@@ -52,8 +52,6 @@ const assistantStatus: Structural = {
     observedGeneration: integer,
     manifest: { type: 'object', properties: { id: text, version: text, digest: text } },
     deletionPolicy: text,
-    sandbox: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-    replicas: { type: 'object', properties: { wanted: integer, ready: integer } },
     conditions,
   },
 };
