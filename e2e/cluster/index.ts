@@ -17,6 +17,7 @@ export type {
   TakeDown,
   Tool,
 } from './model.ts';
+export { S3_SERVER } from './native/images.ts';
 export { DEFAULT_CLUSTER } from './record.ts';
 
 const providers = { kubeconfig: yours, kind, native };

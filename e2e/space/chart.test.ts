@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -10,10 +10,9 @@ import { readConfig as readObjectStoreConfig } from '../../brokers/objectstore/c
 import { materialsOf } from '../../operator/keys/materials.ts';
 import { keysOptions } from '../../operator/keys/options.ts';
 import { findTool } from '../cluster/tools.ts';
+import { CHART, IMAGE_VALUES, SOME_IMAGES, someImage } from './chart.ts';
 import { finish, type KubeObject } from './kube.ts';
 import { rightsPage } from './rights-page.ts';
-
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 
 let directory: string;
 let helm: string;
@@ -28,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const template = (release: string, ...args: readonly string[]) =>
-  finish(helm, ['template', release, CHART, '--namespace', 'home', ...args]);
+  finish(helm, ['template', release, CHART, '--namespace', 'home', ...SOME_IMAGES, ...args]);
 
 async function render(...args: readonly string[]): Promise<readonly KubeObject[]> {
   const { code, stdout, stderr } = await template('home', ...args);
@@ -64,7 +63,7 @@ describe('the chart', () => {
   });
 
   it('passes its linter, warnings included', async () => {
-    const { code, stdout, stderr } = await finish(helm, ['lint', '--strict', CHART]);
+    const { code, stdout, stderr } = await finish(helm, ['lint', '--strict', CHART, ...SOME_IMAGES]);
     expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' });
   });
 
@@ -537,6 +536,11 @@ describe('the chart', () => {
 
   it.each([
     ['a value that is not known', ['--set', 'dbBroker.replica=2'], /replica/],
+    [
+      'an image by half a digest',
+      ['--set', 'operator.image=space/operator@sha256:01'],
+      /operator.image|operator\/image/,
+    ],
     ['an image without a tag', ['--set', 'operator.image=space/operator'], /operator.image|operator\/image/],
     [
       'a certificate of yours without its authority',
@@ -569,6 +573,44 @@ describe('the chart', () => {
     expect(code).not.toBe(0);
     expect(stderr).toMatch(message);
   });
+
+  it('names each image that it has not been told, and where to read how to get them', async () => {
+    const refused = await finish(helm, ['template', 'home', CHART, '--namespace', 'home']);
+    expect(refused.code).not.toBe(0);
+    for (const value of IMAGE_VALUES) expect(refused.stderr).toContain(value);
+    expect(refused.stderr).toMatch(/docs\/chart\.md/);
+    const { stderr } = await template('home', '--set-string', 'egress.image=');
+    expect(stderr).toContain('no image is set in egress.image: ');
+  });
+
+  it('wants no image of what does not run', async () => {
+    const none = ['objectStore.image=', 's3.image='].flatMap((value) => ['--set-string', value]);
+    expect((await template('home', ...none)).stderr).toContain('objectStore.image, s3.image');
+    await render('--set', 'objectStore.enabled=false', ...none);
+  });
+
+  it('takes an image by its digest, with or without a tag beside it', async () => {
+    const both = someImage('operator:1.2.3');
+    const made = await render('--set-string', `operator.image=${both}`);
+    const operator = made.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'home-operator',
+    );
+    expect(operator?.['spec'].template.spec.containers[0].image).toBe(both);
+  });
+
+  it.each(['sandbox.attester.image', 's3.image', 'sandbox.attester.accepted[0]'])(
+    'refuses a tag in %s until tags are allowed',
+    async (value) => {
+      const tag = ['--set-string', `${value}=registry.test/some:1`];
+      const { code, stderr } = await template('home', ...tag);
+      expect(code).not.toBe(0);
+      expect(stderr).toContain(`no digest is in ${value}: `);
+      expect(stderr).toContain('image.allowTags');
+      expect(JSON.stringify(await render(...tag, '--set', 'image.allowTags=true'))).toContain(
+        'registry.test/some:1',
+      );
+    },
+  );
 
   it.each(['a.b', '1st', 'a--b', 'a'.repeat(41)])(
     'refuses the name %s, which cannot name a Space',

@@ -3,15 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_IMAGES, someImage } from './chart.ts';
 import { finish, type KubeObject } from './kube.ts';
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
-
-export const ATTESTER = 'registry.test/attester:1';
+export const ATTESTER = someImage('attester');
 
 /** Kinds that decide who may do what and who goes first; the rest of the chart needs a cluster. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
@@ -64,7 +63,7 @@ export async function startJudged(spaces: readonly string[] = ['home']): Promise
   async function install(space: string, first: boolean): Promise<void> {
     for (const name of [space, `${space}-system`, `${space}-services`])
       await create('/api/v1/namespaces', named(name, { 'platform.space/space': space }));
-    const args = ['template', space, CHART, '--namespace', space, '--no-hooks'];
+    const args = ['template', space, CHART, '--namespace', space, '--no-hooks', ...SOME_IMAGES];
     const set = ['--set', `sandbox.attester.image=${ATTESTER}`, ...(first ? ['--include-crds'] : [])];
     const { stdout, stderr } = await finish(helm, [...args, ...set]);
     if (stdout === '') throw new Error(stderr);

@@ -3,7 +3,7 @@
 import { createHash, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { grantKeyId } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,10 +14,10 @@ import { keepKeys } from '../../operator/keys/keep.ts';
 import { type KeysOptions, keysOptions } from '../../operator/keys/options.ts';
 import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish, type KubeObject } from './kube.ts';
 import { forceFlags } from './release.ts';
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const SYSTEM = 'home-system';
 const SERVICES = 'home-services';
 const DAY_MS = 86_400_000;
@@ -68,6 +68,7 @@ async function upgrade(...set: readonly string[]): Promise<void> {
     CHART,
     '--skip-crds',
     '--no-hooks',
+    ...SOME_IMAGES,
     ...(await forceFlags(run)),
   ];
   const values = ['objectStore.dataPlane.byok=true', ...set].flatMap((value) => ['--set', value]);
@@ -163,7 +164,7 @@ describe('the keys of a Space', () => {
         expect(text).not.toContain(Buffer.from(value).toString('base64'));
       }
     }
-    const render = () => finish(helm, ['template', 'home', CHART, '--namespace', 'home']);
+    const render = () => finish(helm, ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES]);
     expect((await render()).stdout).toBe((await render()).stdout);
   });
 

@@ -1,8 +1,7 @@
-import { resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish, type KubeObject } from './kube.ts';
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const COLLECTIONS: Readonly<Record<string, string>> = {
   ValidatingAdmissionPolicy: `${ADMISSION}/validatingadmissionpolicies`,
@@ -16,7 +15,7 @@ export async function sandboxPolicies(
   settings: Readonly<Record<string, string>>,
 ): Promise<{ readonly path: string; readonly object: KubeObject }[]> {
   const set = Object.entries(settings).flatMap(([name, value]) => ['--set-string', `${name}=${value}`]);
-  const args = ['template', space, CHART, '--namespace', space, '--no-hooks', ...set];
+  const args = ['template', space, CHART, '--namespace', space, '--no-hooks', ...SOME_IMAGES, ...set];
   const { code, stdout, stderr } = await finish(helm, args);
   if (code !== 0) throw new Error(stderr);
   return parseAllDocuments(stdout)

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
-import type { Cluster } from '../cluster/index.ts';
+import { join, relative } from 'node:path';
+import { type Cluster, S3_SERVER } from '../cluster/index.ts';
 import type { Step } from '../progress/index.ts';
+import { CHART, IMAGE_VALUES } from './chart.ts';
 import { referenceOf } from './images.ts';
 import { type Finished, finish, type Kube } from './kube.ts';
 import { lateWorkloads, rolledOut } from './rollout.ts';
-
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 
 /** One Space on a cluster, and where people keep its Capsules. */
 export interface Release {
@@ -28,16 +27,12 @@ export async function installRelease(
   const helm = (...args: string[]) =>
     finish(program, ['--kubeconfig', cluster.kubeconfig, '--namespace', namespace, ...args]);
 
-  const values = (
-    [
-      'operator.image',
-      'dbBroker.image',
-      'egress.image',
-      'objectStore.image',
-      'postgres.image',
-      'sandbox.attester.image',
-    ] as const
-  ).map((value) => `${value}=${referenceOf(references, value)}`);
+  const s3 = `${S3_SERVER.name}:${S3_SERVER.tag}`;
+  const images = IMAGE_VALUES.map(
+    (value) => `${value}=${value === 's3.image' ? s3 : referenceOf(references, value)}`,
+  );
+  // A node knows what was built for it by tags alone, and the S3 server's image is taken by one everywhere.
+  const values = [...images, 'image.allowTags=true'];
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);
   const places = [`${space}-services`, `${space}-system`];
@@ -48,7 +43,7 @@ export async function installRelease(
     step.note('installing the chart');
     await endHalfDone(helm, space, installed?.status);
     await prepare(kube, release);
-    const set = values.flatMap((value) => ['--set-string', value]);
+    const set = values.flatMap((value) => ['--set', value]);
     const flags = ['--skip-crds', '--description', description, ...(await forceFlags(helm))];
     must(await helm('upgrade', '--install', space, CHART, ...flags, ...set));
     await rolledOut(kube, places, step);

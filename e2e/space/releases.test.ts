@@ -2,13 +2,13 @@
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_IMAGES } from './chart.ts';
 import { type Finished, finish, type KubeObject } from './kube.ts';
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const CLASS = '/apis/node.k8s.io/v1/runtimeclasses';
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 /** Every kind of the chart that is in no namespace. */
@@ -42,10 +42,10 @@ const namespace = (name: string, labels: object = {}) =>
 const helm = (place: string, ...args: readonly string[]) =>
   finish(helmProgram, [...args, '--namespace', place, '--kubeconfig', join(directory, 'kubeconfig')]);
 const install = (release: string, place: string, ...args: readonly string[]) =>
-  helm(place, 'install', release, CHART, ...args);
+  helm(place, 'install', release, CHART, ...SOME_IMAGES, ...args);
 /** Nothing here runs the Jobs of hooks. */
 const upgrade = (release: string, place: string, ...args: readonly string[]) =>
-  helm(place, 'upgrade', release, CHART, '--no-hooks', ...args);
+  helm(place, 'upgrade', release, CHART, '--no-hooks', ...SOME_IMAGES, ...args);
 
 function must({ code, stderr }: Finished): void {
   if (code !== 0) throw new Error(stderr);

@@ -10,6 +10,7 @@ import { type ApiServer, startApiServer } from '../../operator/testing/api-serve
 import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { findTool } from '../cluster/tools.ts';
+import { someImage } from './chart.ts';
 import { sandboxPolicies } from './policies.ts';
 
 interface Pod {
@@ -18,7 +19,7 @@ interface Pod {
   spec: any;
 }
 
-const ATTESTER = 'registry.test/attester:1';
+const ATTESTER = someImage('attester');
 const CAPSULE = 'home-household-0123abcd';
 const OLDER = 'home-older-89abcdef';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
@@ -102,7 +103,7 @@ const policiesOf = (space: string, settings: Record<string, string> = {}) =>
     'sandbox.attester.accepted[0]': OLD_ATTESTER,
     ...settings,
   });
-const OLD_ATTESTER = 'registry.test/attester:0';
+const OLD_ATTESTER = someImage('old-attester');
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'space-sandbox-policy-'));

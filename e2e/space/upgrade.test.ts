@@ -14,10 +14,10 @@ import { keysOptions } from '../../operator/keys/options.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish, type KubeObject } from './kube.ts';
 
 const BEFORE = resolve(import.meta.dirname, 'charts/space-0.1.0.tgz');
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const [HOME, SYSTEM, SERVICES] = ['home', 'home-system', 'home-services'] as const;
 
 let directory: string;
@@ -136,6 +136,7 @@ async function operatorEnds(): Promise<void> {
   await call('DELETE', core(HOME, 'pods', 'home-operator-1'), { gracePeriodSeconds: 0 });
 }
 
+const unnamed: string[] = [];
 let before: { home: Map<string, KubeObject>; services: Map<string, KubeObject> };
 
 beforeAll(async () => {
@@ -161,10 +162,14 @@ beforeAll(async () => {
     spec: { containers: [{ name: 'operator', image: 'registry.test/operator:1' }] },
   });
   before = { home: await secretsOf(HOME), services: await secretsOf(SERVICES) };
+  for (const reuse of ['--reset-then-reuse-values', '--reuse-values'])
+    unnamed.push((await run('upgrade', HOME, CHART, reuse)).stderr);
   const jobs = new AbortController();
   const running = runJobs(jobs.signal);
   const [upgraded] = await Promise.all([
-    run('upgrade', HOME, CHART, '--reset-then-reuse-values', '--timeout', '4m').finally(() => jobs.abort()),
+    run('upgrade', HOME, CHART, ...SOME_IMAGES, '--reset-then-reuse-values', '--timeout', '4m').finally(() =>
+      jobs.abort(),
+    ),
     running,
   ]);
   if (upgraded.code !== 0) throw new Error(upgraded.stderr);
@@ -176,6 +181,13 @@ afterAll(async () => {
 });
 
 describe('an upgrade from one namespace for people and operator', () => {
+  it('is refused without the images, which that chart had by default', () => {
+    expect(unnamed).toEqual([
+      expect.stringContaining('no image is set in dbBroker.image, '),
+      expect.stringContaining('no digest is in dbBroker.image, '),
+    ]);
+  });
+
   it('brings the operator, and everything that it keeps, into its own', async () => {
     const system = await secretsOf(SYSTEM);
     for (const { metadata, data, type } of KEPT)

@@ -27,7 +27,7 @@ import { nothingLeaked } from './leaks.ts';
 import { manifest } from './manifest.ts';
 
 export const IMAGE = 'registry.test/assistant:1';
-export const ATTESTER_IMAGE = 'registry.test/attester:1';
+export const ATTESTER_IMAGE = `registry.test/attester@sha256:${'a'.repeat(64)}`;
 
 /** A Space of its own on a shared API server and broker, with an operator that can be ended and started. */
 export interface TestSpace extends Kubectl {

@@ -37,6 +37,32 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- if ne $owner .Release.Name }}
 {{- fail (printf "the namespace %s belongs to the Space %s; install the release %s into a namespace of its own" .Release.Namespace $owner .Release.Name) }}
 {{- end }}
+{{- include "space.validateImages" . }}
+{{- end }}
+
+{{/* Every image is named by whoever installs: a name of ours could be somebody else's in a registry, and a tag is what its registry says today. */}}
+{{- define "space.validateImages" -}}
+{{- $images := dict "operator.image" .Values.operator.image "dbBroker.image" .Values.dbBroker.image "postgres.image" .Values.postgres.image "egress.image" .Values.egress.image "sandbox.attester.image" .Values.sandbox.attester.image }}
+{{- if .Values.objectStore.enabled }}
+{{- $images = merge $images (dict "objectStore.image" .Values.objectStore.image "s3.image" .Values.s3.image) }}
+{{- end }}
+{{- range $index, $reference := .Values.sandbox.attester.accepted }}
+{{- $_ := set $images (printf "sandbox.attester.accepted[%d]" $index) $reference }}
+{{- end }}
+{{- $missing := list }}
+{{- $tagged := list }}
+{{- range $value, $reference := $images }}
+{{- if not $reference }}
+{{- $missing = append $missing $value }}
+{{- else if not (or $.Values.image.allowTags (contains "@" $reference)) }}
+{{- $tagged = append $tagged $value }}
+{{- end }}
+{{- end }}
+{{- if $missing }}
+{{- fail (printf "no image is set in %s: build and push the images and name each by its digest, as docs/chart.md says under Images" (join ", " $missing)) }}
+{{- else if $tagged }}
+{{- fail (printf "no digest is in %s: a tag means whatever its registry says today; write NAME@sha256:…, or set image.allowTags=true" (join ", " $tagged)) }}
+{{- end }}
 {{- end }}
 
 {{- define "space.labels" -}}

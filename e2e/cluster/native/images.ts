@@ -7,6 +7,9 @@ import type { ImageStore } from '../images/store.ts';
 import { run } from '../run.ts';
 import type { Layout } from './layout.ts';
 
+/** The chart's S3 server, by its name in the world. */
+export const S3_SERVER = { name: 'versity/versitygw', tag: 'v1.8.0' } as const;
+
 const recipes = join(import.meta.dirname, '..', 'images');
 
 /** The images that the node itself needs, and those that have a name in the world but no registry here. */
@@ -36,7 +39,7 @@ export function ownImages(
   const images: OwnImages = {
     pause: image({ name: 'space/pause', directory: 'pause', content: pauseSource, fill: compilePause }),
     coredns: image(ofProgram('kubernetes', 'coredns', { name: 'space/coredns' })),
-    versitygw: image(ofProgram('versitygw', 'versitygw', { name: 'versity/versitygw', tag: 'v1.8.0' })),
+    versitygw: image(ofProgram('versitygw', 'versitygw', S3_SERVER)),
   };
   // They are awaited later, and one that fails before is no unhandled failure.
   for (const one of Object.values(images)) one.catch(() => undefined);
