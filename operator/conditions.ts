@@ -7,6 +7,29 @@ export interface Finding {
   readonly message: string;
 }
 
+/** Every type of condition there is, beside `Ready` and `Stalled`, which sum them up. */
+export type ConditionType =
+  | 'SandboxReady'
+  | 'DatabaseReady'
+  | 'ObjectStoreReady'
+  // a Capsule
+  | 'NamespaceReady'
+  | 'NetworkReady'
+  // an Assistant
+  | 'Accepted'
+  | 'CapsuleReady'
+  | 'IntegrationsGranted'
+  | 'InputsBound'
+  | 'EgressReady'
+  | 'WorkloadReady'
+  // going away
+  | 'Finalized';
+
+/** In the order in which they are told. */
+export type Findings = Readonly<Partial<Record<ConditionType, Finding>>>;
+
+export const inOrder = (findings: Findings) => Object.entries(findings) as [ConditionType, Finding][];
+
 /** Every reason there is. docs/operator.md says what each means and what to do. */
 export type Reason =
   // all is well, or not reached yet
@@ -98,12 +121,12 @@ const LONGEST_MESSAGE = 1000;
  * so that they give up instead of waiting. A time moves only with its status.
  */
 export function toConditions(
-  findings: Readonly<Record<string, Finding>>,
+  findings: Findings,
   before: readonly StatusCondition[] | undefined,
   generation: number | undefined,
   now: () => string,
 ): StatusCondition[] {
-  const list = Object.entries(findings);
+  const list = inOrder(findings);
   const failed =
     list.find(([, { status }]) => status === 'False') ?? list.find(([, { status }]) => status !== 'True');
   const ready = failed
@@ -126,6 +149,16 @@ export function toConditions(
       lastTransitionTime: old?.status === status ? old.lastTransitionTime : now(),
     };
   });
+}
+
+/** What was known before a deletion stays told: that a database was provisioned is needed to the end. */
+export function lastFindings(conditions: readonly StatusCondition[] = []): Findings {
+  const kept = conditions.filter(
+    ({ type }) => type !== 'Ready' && type !== 'Stalled' && type !== 'Finalized',
+  );
+  return Object.fromEntries(
+    kept.map(({ type, status, reason, message }) => [type, { status, reason: reason as Reason, message }]),
+  );
 }
 
 /** Times as the API server writes them, without fractions. */

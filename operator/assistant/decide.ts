@@ -7,7 +7,7 @@ import {
   manifestDigest,
   summarize,
 } from '@space/manifests';
-import { type Finding, no, unknown, yes } from '../conditions.ts';
+import { type ConditionType, type Finding, type Findings, inOrder, no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER, LABEL } from '../names.ts';
 import { claimedId } from '../stores.ts';
@@ -161,8 +161,8 @@ function asksForPower({ network, integrations = {}, stored_inputs = {} }: Manife
 }
 
 /** Of steps in their order, the name of the first that stands in the way of the next. */
-export function firstUnmet(findings: Readonly<Record<string, Finding>>): string | undefined {
-  return Object.entries(findings).find(([, finding]) => finding.status !== 'True')?.[0];
+export function firstUnmet(findings: Findings): ConditionType | undefined {
+  return inOrder(findings).find(([, finding]) => finding.status !== 'True')?.[0];
 }
 
-export const waitsFor = (condition: string): Finding => unknown('Waiting', `Waits for ${condition}.`);
+export const waitsFor = (condition: ConditionType): Finding => unknown('Waiting', `Waits for ${condition}.`);

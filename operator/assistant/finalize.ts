@@ -3,7 +3,7 @@ import type { DatabaseBroker } from '../brokers/database.ts';
 import { principalFinding } from '../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
-import { type Finding, no } from '../conditions.ts';
+import { type Finding, lastFindings, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { removeEgress } from '../egress/step.ts';
 import {
@@ -51,7 +51,7 @@ export async function finalizeAssistant(
       context,
       assistant,
       assistant.status?.manifest,
-      { Finalized: finding, ...lastFindings(assistant) },
+      { Finalized: finding, ...lastFindings(assistant.status?.conditions) },
       signal,
     );
   return tellingRefusal(wait, () => takeAway(context, assistant, wait, signal));
@@ -227,16 +227,4 @@ function lost(name: string): Blocked {
     `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
   );
   return { finding, cause: new Error('a principal is missing') };
-}
-
-function lastFindings(assistant: Assistant): Record<string, Finding> {
-  const kept = (assistant.status?.conditions ?? []).filter(
-    ({ type }) => type !== 'Ready' && type !== 'Stalled' && type !== 'Finalized',
-  );
-  return Object.fromEntries(
-    kept.map(({ type, status, reason, message }) => [
-      type,
-      { status, reason: reason as Finding['reason'], message },
-    ]),
-  );
 }

@@ -1,5 +1,5 @@
 import type { ManifestResult } from '@space/manifests';
-import { type Finding, isTrue, no, yes } from '../conditions.ts';
+import { type Finding, type Findings, isTrue, no, yes } from '../conditions.ts';
 import { compileEgress } from '../egress/compile.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import * as decide from './decide.ts';
@@ -22,7 +22,7 @@ export interface Facts {
 
 /** What the Assistant's conditions say before anything is done, and what may be done. */
 export interface Plan {
-  readonly findings: Readonly<Record<string, Finding>>;
+  readonly findings: Findings;
   /** Whether its cleaning up must be waited for from now on. */
   readonly accepted: boolean;
   readonly suspended: boolean;

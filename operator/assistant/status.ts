@@ -1,5 +1,5 @@
 import type { AssistantStatus, StatusCondition } from '@space/manifests';
-import { type Finding, toConditions } from '../conditions.ts';
+import { type Findings, toConditions } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, type Assistant } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
@@ -11,7 +11,7 @@ export async function reportAssistant(
   context: Context,
   assistant: Assistant,
   manifest: AssistantStatus['manifest'],
-  findings: Readonly<Record<string, Finding>>,
+  findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
   const before = assistant.status?.conditions;

@@ -1,5 +1,12 @@
 import { sweepOrphans } from '../assistant/orphans.ts';
-import { type Finding, isTrue, type Reason } from '../conditions.ts';
+import {
+  type ConditionType,
+  type Finding,
+  type Findings,
+  inOrder,
+  isTrue,
+  type Reason,
+} from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CAPSULE } from '../kinds.ts';
 import { CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
@@ -66,15 +73,15 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
   const pull = isTrue(guardrails.namespace)
     ? await ensurePullSecret(context, capsule, signal).then(() => undefined, asRefused)
     : undefined;
-  const before: Record<string, Finding> = {
+  const before: Findings = {
     SandboxReady: sandbox,
     NamespaceReady: pull?.finding ?? guardrails.namespace,
     NetworkReady: guardrails.network,
   };
-  const blocked = Object.entries(before).find(([, finding]) => !isTrue(finding))?.[0];
+  const blocked = inOrder(before).find(([, finding]) => !isTrue(finding))?.[0];
   const { objectStore } = context;
   /** What stands is looked after whatever else is in the way; what does not is begun only when nothing is. */
-  const step = async (condition: string, take: () => Promise<Step>): Promise<Step> => {
+  const step = async (condition: ConditionType, take: () => Promise<Step>): Promise<Step> => {
     const known = capsule.status?.conditions?.some(
       ({ type, status }) => type === condition && status === 'True',
     );

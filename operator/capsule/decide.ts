@@ -1,5 +1,5 @@
 import { isId } from '@space/manifests';
-import { type Finding, no, type Reason, unknown, yes } from '../conditions.ts';
+import { type ConditionType, type Finding, no, type Reason, unknown, yes } from '../conditions.ts';
 import type { Capsule, Namespace, SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
 
@@ -86,7 +86,8 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
 }
 
 /** Of a step that is not taken yet, the step that it waits for. */
-export const waitsFor = (condition: string): Finding => unknown('Waiting', `Waits for ${condition}.`);
+export const waitsFor = (what: ConditionType | 'spec.suspend'): Finding =>
+  unknown('Waiting', `Waits for ${what}.`);
 
 /** While the gate is closed a broker is told of nothing new, and what it was told before is so still. */
 export function asBefore(capsule: Capsule, condition: 'DatabaseReady' | 'ObjectStoreReady'): Finding {

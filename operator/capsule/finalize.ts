@@ -1,4 +1,4 @@
-import { type Finding, no } from '../conditions.ts';
+import { type Finding, lastFindings, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, SECRET } from '../kinds.ts';
 import { CAPSULE_FINALIZER, capsuleNamespace, LABEL } from '../names.ts';
@@ -23,7 +23,13 @@ export async function finalizeCapsule(
   if (!capsule.metadata.finalizers?.includes(CAPSULE_FINALIZER)) return {};
   const name = capsuleNamespace(context.names.space, capsule.metadata.name);
   const wait = (finding: Finding) =>
-    reportCapsule(context, capsule, name, { Finalized: finding, ...lastFindings(capsule) }, signal);
+    reportCapsule(
+      context,
+      capsule,
+      name,
+      { Finalized: finding, ...lastFindings(capsule.status?.conditions) },
+      signal,
+    );
   return tellingRefusal(wait, () => takeAway(context, capsule, name, wait, signal));
 }
 
@@ -81,17 +87,4 @@ async function takeAway(
     note,
   });
   return {};
-}
-
-/** What was known before the deletion stays told: that a database was provisioned is needed to the end. */
-function lastFindings(capsule: Capsule): Record<string, Finding> {
-  const kept = (capsule.status?.conditions ?? []).filter(
-    ({ type }) => type !== 'Ready' && type !== 'Stalled' && type !== 'Finalized',
-  );
-  return Object.fromEntries(
-    kept.map(({ type, status, reason, message }) => [
-      type,
-      { status, reason: reason as Finding['reason'], message },
-    ]),
-  );
 }

@@ -1,5 +1,5 @@
 import type { CapsuleStatus, StatusCondition } from '@space/manifests';
-import { type Finding, toConditions } from '../conditions.ts';
+import { type Findings, toConditions } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { type Assistant, CAPSULE, type Capsule } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
@@ -11,7 +11,7 @@ export async function reportCapsule(
   context: Context,
   capsule: Capsule,
   namespace: string | undefined,
-  findings: Readonly<Record<string, Finding>>,
+  findings: Findings,
   signal: AbortSignal,
   usage: CapsuleUsage = {},
 ): Promise<void> {
