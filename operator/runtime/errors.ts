@@ -59,6 +59,10 @@ export const isNotFound = hasStatus(404);
 export const isConflict = hasStatus(409);
 export const isGone = hasStatus(410);
 
+/** The version that was asked for is later than all that the server has, as after a restore of its storage. */
+export const isAhead = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 504 && error.message.includes('Too large resource version');
+
 export function isAlreadyExists(error: unknown): error is ApiError {
   return isConflict(error) && error.reason === 'AlreadyExists';
 }

@@ -130,6 +130,29 @@ describe('the reflector', () => {
     await play.end();
   });
 
+  test.each<[string, Answer]>([
+    ['tells an earlier version', [event('BOOKMARK', thing('', 4))]],
+    [
+      'has no version so late',
+      new ApiError({ status: 504, reason: 'Timeout', message: 'Too large resource version: 9, current: 4' }),
+    ],
+  ])(
+    'takes what there is when the storage was restored from a backup and the watch %s',
+    async (_, answer) => {
+      const play = scripted([
+        page([thing('a', 9), thing('made since', 8)], 9),
+        answer,
+        page([thing('a', 3)], 4),
+        [event('MODIFIED', thing('a', 5))],
+      ]);
+      await play.played();
+      await eventually(() => play.names().includes('a@5'), { what: 'the watch goes on' });
+      expect(play.asked).toEqual(['list', 'watch from 9', 'list', 'watch from 4']);
+      expect(play.names()).toEqual(['a@5']);
+      await play.end();
+    },
+  );
+
   test('waits as long as the server asks, and longer with each failure of its kind', async () => {
     const busy = new ApiError({
       status: 429,

@@ -1,7 +1,7 @@
 import { Backoff } from './backoff.ts';
 import type { ApiClient } from './client.ts';
 import { type Clock, sleep } from './clock.ts';
-import { ApiError, isGone, SilenceError, TransportError } from './errors.ts';
+import { ApiError, isAhead, isGone, SilenceError, TransportError } from './errors.ts';
 import { type KubeObject, keyOf, pathOf, type Resource } from './objects.ts';
 import { Recovery } from './recovery.ts';
 import type { Store } from './store.ts';
@@ -48,6 +48,8 @@ export class Reflector<T extends KubeObject> {
   #woken = false;
   #health: Health = 'unsynced';
   #version: string | undefined;
+  /** The last version that the server told, which outlives a watch that has to begin anew. */
+  #latest: string | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
@@ -78,7 +80,7 @@ export class Reflector<T extends KubeObject> {
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof SilenceError) continue;
-        if (isGone(error)) this.#version = undefined;
+        if (isGone(error) || isAhead(error)) this.#version = undefined;
         if (this.#health === 'current') this.#become('failing');
         const wait =
           error instanceof ApiError
@@ -111,8 +113,9 @@ export class Reflector<T extends KubeObject> {
       for (const item of page.items) objects.push(trim(item));
       next = page.metadata.continue || undefined;
       if (!next) {
-        store.replace(objects);
-        this.#version = page.metadata.resourceVersion;
+        const version = page.metadata.resourceVersion;
+        store.replace(objects, { restored: isEarlier(version, this.#latest) });
+        this.#version = this.#latest = version;
       }
     } while (next);
     this.#become('current');
@@ -154,9 +157,13 @@ export class Reflector<T extends KubeObject> {
       const { code = 500, reason = '', message = 'the watch ended with an error' } = event.object;
       throw new ApiError({ status: code, reason, message });
     }
+    // A storage that was restored from a backup would tell nothing more until it has come so far again.
+    const version = event.object.metadata.resourceVersion;
+    if (isEarlier(version, this.#latest))
+      throw new ApiError({ status: 410, reason: 'Gone', message: RESTORED });
     if (event.type === 'DELETED') store.delete(keyOf(event.object), event.object);
     if (event.type === 'ADDED' || event.type === 'MODIFIED') store.set(trim(event.object));
-    this.#version = event.object.metadata.resourceVersion;
+    this.#version = this.#latest = version;
     for (const backoff of Object.values(this.#backoff)) backoff.reset();
     this.#woken = false;
   }
@@ -175,6 +182,12 @@ export class Reflector<T extends KubeObject> {
     this.#options.onHealth?.();
   }
 }
+
+const RESTORED = 'the API server tells an earlier version than before, as after a restore of its storage';
+
+/** Versions of one kind are numbers that grow with each change (KEP-5504). */
+const isEarlier = (version: string | undefined, than: string | undefined): boolean =>
+  version !== undefined && than !== undefined && BigInt(version) < BigInt(than);
 
 interface ListPage<T> {
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string };

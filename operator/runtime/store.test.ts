@@ -49,6 +49,23 @@ describe('the store', () => {
     ]);
   });
 
+  test('takes an older list for what there is, when the server’s storage was restored', () => {
+    const { store, changes } = makeStore();
+    store.set(object('changed', 8));
+    store.set(object('kept', 2));
+    store.delete('back', object('back', 9));
+    changes.length = 0;
+    const backup = [object('changed', 3, 'y'), object('kept', 2), object('back', 4)];
+    store.replace(backup);
+    expect(store.list().map(({ metadata }) => [metadata.name, metadata.resourceVersion])).toEqual([
+      ['changed', '8'],
+      ['kept', '2'],
+    ]);
+    store.replace(backup, { restored: true });
+    expect(changes.map(({ key }) => key)).toEqual(['changed', 'back']);
+    expect(store.by('owner', 'y').map(({ metadata }) => metadata.name)).toEqual(['changed']);
+  });
+
   test('finds by index what a scan would find', () => {
     const act = fc.record({
       name: fc.constantFrom('a', 'b', 'c'),

@@ -62,24 +62,36 @@ export class Store<T extends KubeObject> {
     // Answers to our own writes come here too, and may be ahead of the watch.
     if (before && !isNewer(object, before)) return;
     if ((this.#graves.get(key) ?? -1n) >= versionOf(object)) return;
-    this.#put(key, before, object);
-    this.#tell({ key, before, now: object, origin });
+    this.#change(key, before, object, origin);
+  }
+
+  #change(key: Key, before: T | undefined, now: T | undefined, origin: Origin): void {
+    this.#put(key, before, now);
+    this.#tell({ key, before, now, origin });
   }
 
   /** `last` is the object as it went, when the server told. */
   delete(key: Key, last?: T, origin: Origin = 'watch'): void {
     const before = this.#objects.get(key);
     if (last) this.#bury(key, versionOf(last));
-    if (!before) return;
-    this.#put(key, before, undefined);
-    this.#tell({ key, before, now: undefined, origin });
+    if (before) this.#change(key, before, undefined, origin);
   }
 
-  /** Makes the store equal to a list; only differences are told. */
-  replace(objects: readonly T[]): void {
+  /**
+   * Makes the store equal to a list; only differences are told. `restored`: the server's storage has gone back in time, so
+   * that what has a smaller version is what there is.
+   */
+  replace(objects: readonly T[], { restored = false } = {}): void {
     const listed = new Set(objects.map(keyOf));
     for (const key of [...this.#objects.keys()]) if (!listed.has(key)) this.delete(key, undefined, 'list');
-    for (const object of objects) this.set(object, 'list');
+    if (restored) this.#graves.clear();
+    for (const object of objects) {
+      const key = keyOf(object);
+      const before = this.#objects.get(key);
+      if (restored && before && !isNewer(object, before) && versionOf(object) !== versionOf(before))
+        this.#change(key, before, object, 'list');
+      else this.set(object, 'list');
+    }
   }
 
   #bury(key: Key, version: bigint): void {
