@@ -1,0 +1,617 @@
+/**
+ * The people and programs of a Space, each with what it is given, against what it is not: every attack is refused, and says
+ * why. What holds by RBAC says `forbidden`, what holds by a policy names it, and what holds by a wall is silence.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bearer, forget, type Person, person } from './support/people.ts';
+import {
+  assistant,
+  capsule,
+  conditionOf,
+  getAssistant,
+  installed,
+  kube,
+  leave,
+  namespaceOf,
+  ready,
+  runningPod,
+  services,
+  system,
+  told,
+  unique,
+} from './support/space.ts';
+
+const { space, namespace } = installed;
+const GROUP = 'platform.space';
+const [a, b] = [unique('insider-a'), unique('insider-b')];
+const ASSISTANTS = { apiGroups: [GROUP], resources: ['assistants'] };
+const ALL = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection'];
+const onCapsule = (name: string, verbs: readonly string[]) => ({
+  apiGroups: [GROUP],
+  resources: ['capsules'],
+  resourceNames: [name],
+  verbs,
+});
+
+const inside = { a: '', b: '' };
+let broker = '';
+const people = new Map<string, Person>();
+const who = (name: string): Person => {
+  const found = people.get(name);
+  if (!found) throw new Error(`nobody is ${name}`);
+  return found;
+};
+
+const labelled = (object: ReturnType<typeof assistant>) => ({
+  ...object,
+  metadata: { ...object.metadata, labels: { insider: 'theirs' } },
+});
+
+beforeAll(async () => {
+  await kube.apply(
+    capsule(a),
+    capsule(b),
+    assistant(a, 'mine', {}, `${a}-mine`),
+    labelled(assistant(b, 'theirs', {}, `${b}-theirs`)),
+  );
+  people.set('viewer', await person('viewer', { role: `${space}-space-viewer` }));
+  const deployer = [{ ...ASSISTANTS, verbs: ALL }, onCapsule(a, ['get', 'deploy'])];
+  people.set('deployer of A', await person('deployer', { rules: deployer }));
+  const administrator = [
+    { ...ASSISTANTS, verbs: ALL },
+    onCapsule(a, ['get', 'patch', 'update', 'deploy', 'approve', 'rotate']),
+  ];
+  people.set('administrator of A', await person('capsule-admin', { rules: administrator }));
+  people.set('administrator of the Space', await person('space-admin', { role: `${space}-space-admin` }));
+  people.set('editor of the cluster', await person('editor', { everywhere: 'edit' }));
+  [inside.a, inside.b] = [await namespaceOf(a), await namespaceOf(b)];
+  broker = await podOf(services, 'db-broker');
+  await ready('assistant', `${a}-mine`);
+  await ready('assistant', `${b}-theirs`);
+  await kube.apply({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: `${b}-input`, namespace, labels: { [`${GROUP}/capsule`]: b } },
+    type: `${GROUP}/stored-input`,
+    stringData: { value: 'of the other Capsule' },
+  });
+});
+
+afterAll(async () => {
+  await kube.remove('secret', `${b}-input`, namespace);
+  await forget(...people.values());
+  await leave(a, b);
+});
+
+/** Who, what they try as `kubectl` arguments (or an object to apply), and what the refusal says. */
+type Attack = readonly [string, () => readonly string[] | object, string | RegExp];
+
+async function refuses(name: string, attempt: ReturnType<Attack[1]>, says: string | RegExp): Promise<void> {
+  const { code, stdout, stderr } = Array.isArray(attempt)
+    ? await who(name).run(attempt)
+    : await who(name).create(attempt);
+  expect([code === 0 ? 'it was done' : 'it was refused', `${stdout}${stderr}`]).toEqual([
+    'it was refused',
+    typeof says === 'string' ? expect.stringContaining(says) : expect.stringMatching(says),
+  ]);
+}
+
+const words = (line: string) => line.split(' ');
+const here = (line: string) => [...words(line), '-n', namespace];
+const annotate = (kind: string, name: string, key: string, value = 'true') =>
+  here(`annotate ${kind} ${name} ${GROUP}/${key}=${value} --overwrite`);
+const merge = (kind: string, name: string, body: object, place = namespace) => [
+  ...['patch', kind, name, '-n', place, '--type=merge', '-p'],
+  JSON.stringify(body),
+];
+/** As Pod Security wants it, so that what refuses it is a policy of ours. */
+const pod = (place: string, spec: object = {}, labels: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'insider', namespace: place, labels },
+  spec: {
+    securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+    containers: [
+      {
+        name: 'insider',
+        image: installed.image,
+        command: ['sleep', '1'],
+        securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+      },
+    ],
+    ...spec,
+  },
+});
+const bad = { platform: { spec: 2 } };
+const FORBIDDEN = /forbidden: User/;
+const RBAC = 'forbidden: User';
+const policy = (name: string) => `ValidatingAdmissionPolicy '${space}-${name}'`;
+const digest = `sha256:${'0'.repeat(64)}`;
+
+describe('a viewer may not', () => {
+  it.each<Attack>([
+    ['delete a Capsule', () => here(`delete capsule ${a}`), RBAC],
+    ['delete an Assistant', () => here(`delete assistant ${a}-mine`), RBAC],
+    ['deploy one', () => assistant(a, 'new', {}, `${a}-new`), RBAC],
+    ['change a Capsule', () => merge('capsule', a, { spec: { suspend: true } }), RBAC],
+    [
+      'write a status',
+      () => merge('capsule', a, { status: { observedGeneration: 9 } }).concat('--subresource=status'),
+      RBAC,
+    ],
+    ['read a stored input', () => here(`get secret ${b}-input`), RBAC],
+    ['read a principal', () => words(`get secret capsule-${a}-database -n ${system}`), RBAC],
+    ['read an Assistant’s database URL', () => words(`get secret mine-database -n ${inside.a}`), RBAC],
+    ['run a command in an Assistant', () => words(`exec deploy/mine -n ${inside.a} -- id`), RBAC],
+    ['approve', () => annotate('assistant', `${a}-mine`, 'approved', digest), RBAC],
+  ])('%s', (_, attempt, says) => refuses('viewer', attempt(), says));
+});
+
+describe('a deployer of A may not', () => {
+  it.each<Attack>([
+    [
+      'delete B’s Assistant, and with it its data',
+      () => here(`delete assistant ${b}-theirs`),
+      'you may not delete from the Capsule',
+    ],
+    [
+      'delete everybody’s at once',
+      () => words(`delete assistants -l insider=theirs -n ${namespace} --wait=false`),
+      'you may not delete from the Capsule',
+    ],
+    ['deploy into B', () => assistant(b, 'new', {}, `${b}-new`), 'you may not deploy into the Capsule'],
+    [
+      'change B’s Assistant',
+      () => merge('assistant', `${b}-theirs`, { spec: { replicas: 3 } }),
+      'you may not deploy into the Capsule',
+    ],
+    [
+      'scale B’s Assistant away',
+      () => merge('assistant', `${b}-theirs`, { spec: { suspend: true } }),
+      'you may not deploy into the Capsule',
+    ],
+    ['move its own into B', () => merge('assistant', `${a}-mine`, { spec: { capsule: b } }), 'immutable'],
+    [
+      'take another id, and with it that one’s database',
+      () => merge('assistant', `${a}-mine`, { spec: { manifest: { platform: { id: 'theirs' } } } }),
+      'immutable',
+    ],
+    [
+      'approve its own powers',
+      () => annotate('assistant', `${a}-mine`, 'approved', digest),
+      'It takes the verb approve',
+    ],
+    ['rotate', () => annotate('assistant', `${a}-mine`, 'rotate'), 'It takes the verb rotate'],
+    ['open its own Assistant', () => annotate('assistant', `${a}-mine`, 'open'), 'It takes the verb open'],
+    [
+      'take the operator’s finalizer off',
+      () => merge('assistant', `${a}-mine`, { metadata: { finalizers: [] } }),
+      "is the operator's",
+    ],
+    [
+      'take it off B’s',
+      () => merge('assistant', `${b}-theirs`, { metadata: { finalizers: [] } }),
+      /operator's|deploy/,
+    ],
+    [
+      'have the cluster’s collector of garbage delete B’s for it',
+      () =>
+        merge('assistant', `${b}-theirs`, {
+          metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'gone' }] },
+        }),
+      'you may not deploy into the Capsule',
+    ],
+    [
+      'send for a Secret that it may not read',
+      () =>
+        merge('assistant', `${a}-mine`, {
+          spec: { storedInputs: { bank: { secretKeyRef: { name: `${b}-input`, key: 'value' } } } },
+        }),
+      'you may not read the Secret',
+    ],
+    [
+      'write a manifest that is none',
+      () => merge('assistant', `${a}-mine`, { spec: { manifest: bad } }),
+      'spec.manifest',
+    ],
+    ['change its Capsule', () => merge('capsule', a, { spec: { quota: { assistants: 1000 } } }), RBAC],
+    [
+      'write its Assistant’s status',
+      () => merge('assistant', `${a}-mine`, { status: { conditions: [] } }).concat('--subresource=status'),
+      RBAC,
+    ],
+    ['read its own Assistant’s Secrets', () => words(`get secret mine-database -n ${inside.a}`), RBAC],
+    [
+      'make a Deployment beside its Assistant',
+      () => words(`create deployment x --image=x -n ${inside.a}`),
+      RBAC,
+    ],
+    [
+      'make a Secret that would be a principal',
+      () => words(`create secret generic capsule-${b}-database -n ${system}`),
+      RBAC,
+    ],
+  ])('%s', (_, attempt, says) => refuses('deployer of A', attempt(), says));
+
+  it('take over another’s id by an Assistant of another name: the first keeps it', async () => {
+    const twin = `${a}-twin`;
+    expect((await who('deployer of A').apply(assistant(a, 'mine', {}, twin))).code).toBe(0);
+    await told('assistant', twin, 'Accepted', 'False', 'DuplicateIdentifier');
+    expect((await who('deployer of A').run(here(`delete assistant ${twin}`))).code).toBe(0);
+    expect(conditionOf(await getAssistant(`${a}-mine`), 'Ready')?.status).toBe('True');
+    await runningPod(inside.a, 'mine');
+  });
+});
+
+describe('an administrator of A may not', () => {
+  it.each<Attack>([
+    ['delete A', () => here(`delete capsule ${a}`), RBAC],
+    ['make another Capsule', () => capsule(unique('third')), RBAC],
+    ['change B', () => merge('capsule', b, { spec: { approval: 'manual' } }), RBAC],
+    [
+      'approve in B',
+      () => annotate('assistant', `${b}-theirs`, 'approved', digest),
+      'It takes the verb approve',
+    ],
+    ['rotate B', () => annotate('assistant', `${b}-theirs`, 'rotate'), 'It takes the verb rotate'],
+    ['open A', () => annotate('capsule', a, 'open'), 'It takes the verb open'],
+    [
+      'take the finalizer off A',
+      () => merge('capsule', a, { metadata: { finalizers: [] } }),
+      "is the operator's",
+    ],
+    [
+      'write A’s status',
+      () => merge('capsule', a, { status: { namespace: inside.b } }).concat('--subresource=status'),
+      RBAC,
+    ],
+    ['read A’s principal', () => words(`get secret capsule-${a}-database -n ${system}`), RBAC],
+    ['open a wall of A', () => words(`delete networkpolicy space-default-deny -n ${inside.a}`), RBAC],
+    [
+      'raise what A’s namespace may have',
+      () => merge('resourcequota', 'space-quota', { spec: { hard: { pods: '9999' } } }, inside.a),
+      RBAC,
+    ],
+  ])('%s', (_, attempt, says) => refuses('administrator of A', attempt(), says));
+});
+
+describe('an administrator of the Space may not', () => {
+  it.each<Attack>([
+    ['read a principal', () => words(`get secret capsule-${a}-database -n ${system}`), RBAC],
+    [
+      'read the administrator’s credential of PostgreSQL',
+      () => words(`get secret db-admin -n ${services}`),
+      RBAC,
+    ],
+    ['list the Secrets of the operator', () => words(`get secrets -n ${system}`), RBAC],
+    ['run a pod beside the operator', () => pod(system), RBAC],
+    ['run a pod beside the services', () => pod(services), RBAC],
+    ['have a token of the operator', () => words(`create token ${space}-operator -n ${system}`), RBAC],
+    ['run a command in a broker', () => words(`exec deploy/db-broker -n ${services} -- id`), RBAC],
+    ['read an Assistant’s database URL', () => words(`get secret mine-database -n ${inside.a}`), RBAC],
+    ['delete the kind of all Capsules', () => words('delete crd capsules.platform.space'), RBAC],
+    ['delete a Capsule’s namespace', () => words(`delete namespace ${inside.a}`), RBAC],
+    ['change a policy', () => words(`delete validatingadmissionpolicy ${space}-sandbox`), RBAC],
+    [
+      'give itself more',
+      () => words(`create rolebinding more --clusterrole=cluster-admin --user=me -n ${namespace}`),
+      RBAC,
+    ],
+    [
+      'be the operator',
+      () => words(`get secrets -n ${system} --as=system:serviceaccount:${system}:${space}-operator`),
+      FORBIDDEN,
+    ],
+  ])('%s', (_, attempt, says) => refuses('administrator of the Space', attempt(), says));
+});
+
+describe('who has Kubernetes’ role edit in every namespace may not', () => {
+  const reserved = policy('reserved-workloads');
+  it.each<Attack>([
+    ['run a pod as the operator', () => pod(system, { serviceAccountName: `${space}-operator` }), reserved],
+    ['run a pod beside the operator', () => pod(system), reserved],
+    [
+      'run a pod that mounts the keys of the services',
+      () => pod(services, { volumes: [{ name: 'k', secret: { secretName: 'db-admin' } }] }),
+      reserved,
+    ],
+    [
+      'change the operator',
+      () => words(`set image deploy/${space}-operator operator=evil -n ${system}`),
+      reserved,
+    ],
+    ['change a broker', () => words(`set env deploy/db-broker X=Y -n ${services}`), reserved],
+    ['make a Job there', () => words(`create job x --image=x -n ${system}`), reserved],
+    [
+      'run the program of keys with another command',
+      () => words(`create job x --image=x -n ${services}`),
+      reserved,
+    ],
+    [
+      'have a token of the operator',
+      () => words(`create token ${space}-operator -n ${system}`),
+      /reserved-workloads|forbidden: User/,
+    ],
+    [
+      'run a command in the operator',
+      () => words(`exec deploy/${space}-operator -n ${system} -- id`),
+      reserved,
+    ],
+    [
+      'debug a broker',
+      () => words(`debug ${broker} -n ${services} --image=x --target=db-broker -q`),
+      /reserved-workloads|forbidden: User/,
+    ],
+    [
+      'have a lasting token of the operator',
+      () => ({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: {
+          name: 'token',
+          namespace: system,
+          annotations: { 'kubernetes.io/service-account.name': `${space}-operator` },
+        },
+        type: 'kubernetes.io/service-account-token',
+      }),
+      policy('reserved-secrets'),
+    ],
+    [
+      'make up a retained principal',
+      () => ({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'capsule-third-database', namespace: system },
+      }),
+      policy('reserved-secrets'),
+    ],
+    [
+      'exchange the authority that the operator trusts',
+      () => merge('configmap', 'space-ca', { data: { 'ca.crt': 'mine' } }, system),
+      policy('reserved-secrets'),
+    ],
+    [
+      'open the broker to everybody',
+      () => ({
+        apiVersion: 'networking.k8s.io/v1',
+        kind: 'NetworkPolicy',
+        metadata: { name: 'hole', namespace: services },
+        spec: { podSelector: {}, ingress: [{}] },
+      }),
+      policy('reserved-walls'),
+    ],
+    [
+      'take the services’ walls away',
+      () => words(`delete networkpolicy default-deny -n ${services}`),
+      policy('reserved-walls'),
+    ],
+    [
+      'put a broker on the Internet',
+      () => merge('service', 'db-broker', { spec: { type: 'LoadBalancer' } }, services),
+      policy('reserved-services'),
+    ],
+    [
+      'expose the gateway by a port of each node',
+      () =>
+        words(`expose deploy/platform-assistant-egress --type=NodePort --port=3128 --name=x -n ${services}`),
+      policy('reserved-services'),
+    ],
+    [
+      'route an Ingress to a broker',
+      () => words(`create ingress x --rule=x.org/*=db-broker:8080 -n ${services}`),
+      policy('reserved-services'),
+    ],
+    [
+      'take the Lease',
+      () => merge('lease', `${space}-operator`, { spec: { holderIdentity: 'me' } }, system),
+      /reserved-lease|forbidden: User/,
+    ],
+    [
+      'delete a principal',
+      () => words(`delete secret capsule-${a}-database -n ${system}`),
+      policy('protected-principals'),
+    ],
+    ['run a pod in a Capsule, outside the sandbox', () => pod(inside.a), policy('sandbox')],
+    [
+      'run one in the sandbox that proves nothing',
+      () => pod(inside.a, { runtimeClassName: 'gvisor' }),
+      policy('sandbox'),
+    ],
+    [
+      'open a Capsule’s walls',
+      () => words(`delete networkpolicy space-default-deny -n ${inside.a}`),
+      policy('protected-walls'),
+    ],
+    [
+      'raise its quota',
+      () => merge('resourcequota', 'space-quota', { spec: { hard: { pods: '9999' } } }, inside.a),
+      /protected-walls|forbidden: User/,
+    ],
+    [
+      'take a running pod’s labels, by which the operator knows it',
+      () => words(`label pods --all ${GROUP}/assistant- -n ${inside.a}`),
+      policy('protected-workloads'),
+    ],
+  ])('%s', (_, attempt, says) => refuses('editor of the cluster', attempt(), says));
+});
+
+describe('who has the operator’s token may not', () => {
+  const fence = policy('operator-fence');
+  beforeAll(async () => {
+    const read =
+      "process.stdout.write(require('node:fs').readFileSync('/var/run/secrets/kubernetes.io/serviceaccount/token'))";
+    const { stdout } = await kube.exec(system, await podOf(system, 'operator'), ['node', '-e', read]);
+    people.set('the operator', await bearer(unique('operator'), stdout));
+  });
+  it('do more with it than the operator, which it is', async () => {
+    const { stdout } = await who('the operator').run(words('auth whoami'));
+    expect(stdout).toContain(`system:serviceaccount:${system}:${space}-operator`);
+  });
+  const privileged = { 'pod-security.kubernetes.io/enforce': 'privileged' };
+  const unlabelled = { [`${GROUP}/space`]: null, [`${GROUP}/capsule`]: null };
+  const binding = (place: string, role: string) => ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    metadata: { name: 'insider', namespace: place },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+    subjects: [{ kind: 'ServiceAccount', name: `${space}-operator`, namespace: system }],
+  });
+  it.each<Attack>([
+    ['read the administrator’s credential', () => words(`get secret db-admin -n ${services}`), RBAC],
+    ['read the key of the S3 server', () => words(`get secret s3-root -n ${services}`), RBAC],
+    ['list the Secrets of people', () => words(`get secrets -n ${namespace}`), RBAC],
+    ['list its own', () => words(`get secrets -n ${system}`), RBAC],
+    ['write a Secret where people keep theirs', () => merge('secret', `${b}-input`, { data: {} }), RBAC],
+    [
+      'take a Capsule’s namespace out of the walls by its labels',
+      () => merge('namespace', inside.a, { metadata: { labels: unlabelled } }, namespace),
+      fence,
+    ],
+    [
+      'let any pod into it',
+      () => merge('namespace', inside.a, { metadata: { labels: privileged } }, namespace),
+      fence,
+    ],
+    [
+      'open it',
+      () =>
+        merge('namespace', inside.a, { metadata: { annotations: { [`${GROUP}/open`]: 'true' } } }, namespace),
+      fence,
+    ],
+    ['make a namespace for something else', () => words('create namespace insider'), fence],
+    [
+      'make the cluster’s own a Capsule’s',
+      () =>
+        merge(
+          'namespace',
+          'kube-system',
+          { metadata: { labels: { [`${GROUP}/space`]: space, [`${GROUP}/capsule`]: a } } },
+          namespace,
+        ),
+      /operator-fence|protected-marks/,
+    ],
+    ['write beside the services', () => words(`create configmap x -n ${services}`), fence],
+    ['write beside people', () => words(`create configmap x -n ${namespace}`), fence],
+    [
+      'help itself to the Secrets of the services',
+      () => binding(services, `${space}-capsule-secrets`),
+      fence,
+    ],
+    ['help itself to everything in a Capsule', () => binding(inside.a, 'cluster-admin'), /forbidden/],
+    ['run a pod of its own', () => pod(system), /operator-fence|violates PodSecurity/],
+    ['run a pod in a Capsule', () => pod(inside.a), RBAC],
+    ['run a command in an Assistant', () => words(`exec deploy/mine -n ${inside.a} -- id`), RBAC],
+    [
+      'change the class of the sandbox',
+      () => merge('runtimeclass', 'gvisor', { handler: 'runc' }, namespace),
+      RBAC,
+    ],
+    [
+      'take down the policy that fences it',
+      () => words(`delete validatingadmissionpolicy ${space}-operator-fence`),
+      RBAC,
+    ],
+    ['widen its own role', () => merge('clusterrole', `${space}-operator`, { rules: [] }, namespace), RBAC],
+    ['have a token of another account', () => words(`create token default -n ${services}`), RBAC],
+    ['be an administrator', () => words('get secrets -A --as=admin --as-group=system:masters'), RBAC],
+    [
+      'name a node as proved',
+      () => merge('node', 'x', { status: {} }, namespace).concat('--subresource=status'),
+      RBAC,
+    ],
+    ['delete a Capsule', () => here(`delete capsule ${a}`), RBAC],
+  ])('%s', (_, attempt, says) => refuses('the operator', attempt(), says));
+
+  it('run anything in a Capsule outside the sandbox: its Deployment is made, and its pods are refused', async () => {
+    const name = 'insider';
+    const template = { metadata: { labels: { insider: 'x' } }, spec: pod(inside.a).spec };
+    const deployment = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: inside.a },
+      spec: { selector: { matchLabels: { insider: 'x' } }, template },
+    };
+    try {
+      expect(await who('the operator').apply(deployment)).toMatchObject({ code: 0 });
+      await kube.run(
+        words(`wait deployment/${name} -n ${inside.a} --for=condition=ReplicaFailure --timeout=120s`),
+      );
+      const made = await kube.get('deployment', name, inside.a);
+      const failure = conditionOf(made, 'ReplicaFailure');
+      expect(failure?.message).toMatch(/PodSecurity|-sandbox'/);
+      expect(await kube.list('pods', inside.a, 'insider=x')).toEqual([]);
+    } finally {
+      await kube.remove('deployment', name, inside.a);
+    }
+  });
+});
+
+const podOf = async (place: string, component: string) =>
+  (await kube.list('pods', place, `${GROUP}/component=${component}`)).find(
+    ({ status }) => status.phase === 'Running',
+  )?.metadata.name ?? '';
+const address = async (place: string, service: string) =>
+  (await kube.get('service', service, place))?.['spec'].clusterIP;
+
+/** Connects to each target; a wall drops what it does not let out. */
+const REACH = `
+  const { connect } = require('node:net');
+  const tried = process.argv.slice(1).map((target) => new Promise((resolve) => {
+    const [host, port] = target.split(' ');
+    const socket = connect({ host, port: Number(port) });
+    const end = (how) => { socket.destroy(); resolve([target, how]); };
+    socket.setTimeout(3000, () => end('timeout'));
+    socket.on('connect', () => end('connected'));
+    socket.on('error', (error) => end(error.code));
+  }));
+  Promise.all(tried).then((ended) => console.log(JSON.stringify(Object.fromEntries(ended))));
+`;
+const LOOK = `
+  const { readdirSync, existsSync } = require('node:fs');
+  const mounted = (path) => existsSync(path) ? readdirSync(path).filter((name) => !name.startsWith('.')).sort() : [];
+  console.log(JSON.stringify({
+    token: existsSync('/var/run/secrets/kubernetes.io/serviceaccount/token'),
+    space: mounted('/etc/space'),
+    links: Object.keys(process.env).filter((key) => /_SERVICE_HOST$/.test(key) && key !== 'KUBERNETES_SERVICE_HOST'),
+    root: process.getuid() === 0,
+  }));
+`;
+
+describe.each([
+  ['the database broker', 'db-broker', ['postgres 5432']],
+  ['the object-storage broker', 'objectstore-broker', ['s3 7070', 'postgres 5432']],
+  ['the egress gateway', 'egress', []],
+])('who has taken over %s', (_, component, open) => {
+  const run = async (...argv: readonly string[]) => {
+    const { stdout, stderr } = await kube.exec(services, await podOf(services, component), [
+      'node',
+      '-e',
+      ...argv,
+    ]);
+    if (stdout === '') throw new Error(stderr);
+    return JSON.parse(stdout);
+  };
+
+  it('has no token of the API server, is not root, and sees no addresses of others', async () => {
+    expect(await run(LOOK)).toMatchObject({ token: false, root: false, links: [] });
+  });
+
+  it('reaches what it works with, and neither the others nor the cluster', async () => {
+    const everything = {
+      'postgres 5432': `${await address(services, 'postgres')} 5432`,
+      's3 7070': `${await address(services, 's3')} 7070`,
+      'db-broker 8080': `${await address(services, 'db-broker')} 8080`,
+      'objectstore-broker 8080': `${await address(services, 'objectstore-broker')} 8080`,
+      'api 443': `${await address('default', 'kubernetes')} 443`,
+      'operator 8081': `${(await kube.get('pod', await podOf(system, 'operator'), system))?.['status'].podIP} 8081`,
+      'assistant 8080': `${(await runningPod(inside.a, 'mine')).status.podIP} 8080`,
+      'kubelet 10250': `${(await runningPod(inside.a, 'mine')).status.hostIP} 10250`,
+      'metadata 80': '169.254.169.254 80',
+    };
+    const own = component === 'egress' ? [] : [`${component} 8080`];
+    const asked = Object.entries(everything).filter(([name]) => !own.includes(name));
+    const ends = await run(REACH, ...asked.map(([, target]) => target));
+    const seen = Object.fromEntries(asked.map(([name, target]) => [name, ends[target] === 'connected']));
+    expect(seen).toEqual(Object.fromEntries(asked.map(([name]) => [name, open.includes(name)])));
+  });
+});

@@ -1,0 +1,112 @@
+/** Spaces whose names begin or end like another's, with Capsules of names that do: each is taken for what it is. */
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openCluster } from '../cluster/index.ts';
+import { finish, type KubeObject } from '../space/kube.ts';
+import { assistant, capsule, databaseUrl, gone, installed, kube, ready } from './support/space.ts';
+import { until } from './support/until.ts';
+
+const CHART = resolve(import.meta.dirname, '../../charts/space');
+const CAPSULES = ['lab', 'lab-x', 'x'];
+const ours = installed.space;
+/** With the first, all Capsules' namespaces of the second could be spelt; the third is a Capsule's name, too. */
+const others = [`${ours}-lab`, 'lab'];
+const spaces = [ours, ...others];
+const placeOf = (space: string) => (space === ours ? installed.namespace : space);
+const at = (space: string, object: { readonly metadata: object }) => ({
+  ...object,
+  metadata: { ...object.metadata, namespace: placeOf(space) },
+});
+
+async function helm(space: string, args: readonly string[], values = ''): Promise<string> {
+  const program = await (await openCluster(installed.cluster))?.tool('helm');
+  if (program === undefined) throw new Error('no helm');
+  const { code, stdout, stderr } = await finish(
+    program,
+    ['--kubeconfig', installed.kubeconfig, '-n', placeOf(space), ...args],
+    values,
+  );
+  if (code !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+const namespacesOf = (space: string) => [`${space}-services`, `${space}-system`, space];
+
+beforeAll(async () => {
+  const values = JSON.parse(await helm(ours, ['get', 'values', ours, '-o', 'json']));
+  for (const space of others) {
+    await kube.apply({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: {
+        name: space,
+        labels: { 'platform.space/space': space, 'pod-security.kubernetes.io/enforce': 'restricted' },
+      },
+    });
+    // Files have no part in this.
+    const chosen = { ...values, objectStore: { ...values.objectStore, enabled: false } };
+    await helm(space, ['install', space, CHART, '--skip-crds', '-f', '-'], JSON.stringify(chosen));
+  }
+  for (const space of spaces)
+    await kube.apply(
+      ...CAPSULES.map((name) => at(space, capsule(name))),
+      at(space, assistant('lab', 'inside', {}, 'inside')),
+    );
+});
+
+afterAll(async () => {
+  for (const space of spaces) for (const name of CAPSULES) await kube.remove('capsule', name, placeOf(space));
+  for (const space of others) {
+    for (const name of CAPSULES) await gone('capsule', name, space).catch(() => undefined);
+    await helm(space, ['uninstall', space, '--ignore-not-found']);
+    // Admission forgets the policies that guarded them a moment after they went.
+    const rest = ['delete', 'namespace', ...namespacesOf(space), '--wait=false', '--ignore-not-found'];
+    await until('the namespaces to be deleted', async () => (await kube.run(rest)).code === 0);
+  }
+});
+
+/** What of a Capsule would be another one were it made, or written to, again. */
+async function standing(space: string): Promise<unknown> {
+  const read = async (name: string): Promise<KubeObject | undefined> =>
+    kube.get('capsule', name, placeOf(space));
+  return Promise.all(
+    CAPSULES.map(async (name) => {
+      const found = await read(name);
+      const namespace = await kube.get('namespace', found?.['status'].namespace);
+      return [found?.metadata.uid, found?.['status'].conditions, namespace?.metadata.uid];
+    }),
+  );
+}
+
+it('all Capsules are Ready, each in a namespace of its own', async () => {
+  const places = await Promise.all(
+    spaces.flatMap((space) =>
+      CAPSULES.map(async (name) => (await ready('capsule', name, placeOf(space))).status.namespace),
+    ),
+  );
+  expect(new Set(places).size).toBe(9);
+  for (const space of spaces) await ready('assistant', 'inside', placeOf(space));
+});
+
+it('Assistants of one name have databases of their own', async () => {
+  const urls = await Promise.all(
+    spaces.map(async (space) =>
+      databaseUrl((await ready('capsule', 'lab', placeOf(space))).status.namespace, 'inside'),
+    ),
+  );
+  expect(new Set(urls.map(({ username }) => username)).size).toBe(3);
+});
+
+it('the others do not notice that one is uninstalled', async () => {
+  const [leaves = '', stays = ''] = others;
+  const before = await Promise.all([ours, stays].map(standing));
+  for (const name of CAPSULES) await kube.remove('capsule', name, leaves);
+  for (const name of CAPSULES) await gone('capsule', name, leaves);
+  await helm(leaves, ['uninstall', leaves]);
+  expect(await Promise.all([ours, stays].map(standing))).toEqual(before);
+  // And they work.
+  for (const space of [ours, stays]) {
+    await kube.apply(at(space, assistant('lab-x', 'after', {}, 'after')));
+    await ready('assistant', 'after', placeOf(space));
+  }
+});
