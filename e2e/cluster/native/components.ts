@@ -67,7 +67,7 @@ export function components(name: string, layout: Layout): readonly Component[] {
         `--proxy-client-key-file=${pki}/front-proxy.key`,
         `--audit-policy-file=${etc}/audit.json`,
         `--audit-log-path=${log}/audit.log`,
-        '--audit-log-maxsize=15',
+        '--audit-log-maxsize=150',
         '--audit-log-maxbackup=1',
         '--event-ttl=1h',
         '--profiling=false',

@@ -1,0 +1,114 @@
+/**
+ * What the Space's programs asked of the API server while all the other suites ran, beside what their roles allow: nobody
+ * asked for what it may not, and nobody holds a right that it never used. The last of the suites (vitest.config.ts).
+ */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openCluster } from '../cluster/index.ts';
+import { finish } from '../space/kube.ts';
+import { type Asked, askedIn, type Role, rightsOf, UNUSED } from './support/rights.ts';
+import { assistant, capsule, installed, kube, leave, namespaceOf, ready, unique } from './support/space.ts';
+import { until } from './support/until.ts';
+
+const home = unique('rights');
+const NATIVE = 'only the native cluster lets tests read the API server’s log';
+
+/** What the operator did not wish, in objects that are all its own. */
+const ADDED: readonly (readonly [string, string, object])[] = [
+  ['networkpolicy', 'space-default-deny', { spec: { podSelector: { matchLabels: { nobody: 'x' } } } }],
+  ['resourcequota', 'space-quota', { spec: { hard: { pods: '7777' } } }],
+  ['limitrange', 'space-limits', { spec: { limits: [{ type: 'Pod', max: { cpu: '77' } }] } }],
+  [
+    'rolebinding',
+    'space-operator',
+    { subjects: [{ kind: 'User', name: 'x', apiGroup: 'rbac.authorization.k8s.io' }] },
+  ],
+  ['service', 'inside', { spec: { ports: [{ name: 'more', port: 77 }] } }],
+  [
+    'deployment',
+    'inside',
+    {
+      spec: {
+        template: { spec: { containers: [{ name: 'assistant', env: [{ name: 'MORE', value: 'x' }] }] } },
+      },
+    },
+  ],
+];
+
+let asked: readonly Asked[] | undefined;
+
+/** What the programs of every Space of this cluster asked; undefined where the API server's log is not to be had. */
+async function whatTheyAsked(): Promise<readonly Asked[] | undefined> {
+  const node = (await openCluster(installed.cluster))?.node;
+  if (node === undefined) return undefined;
+  const logs = `/var/lib/space/${installed.cluster}/log`;
+  const ours = '"username":"system:serviceaccount:[a-z0-9-]*-system:';
+  const [program, ...args] = node.command(['grep', '-rh', ours, logs, '--include=audit.log*']);
+  return askedIn((await finish(program, args)).stdout);
+}
+
+const uidOf = async (kind: string, name: string, namespace: string) =>
+  (await kube.get(kind, name, namespace))?.metadata.uid;
+
+/** Somebody with every right takes away, and changes, each object that the operator makes; it puts all of it back. */
+async function disturb(namespace: string): Promise<void> {
+  const open = ['annotate', 'namespace', namespace, '--overwrite'];
+  expect((await kube.run([...open, 'platform.space/open=true'])).code).toBe(0);
+  for (const [kind, name, more] of ADDED) {
+    const before = await kube.get(kind, name, namespace);
+    const patch = ['patch', kind, name, '-n', namespace, '--type=strategic', '-p', JSON.stringify(more)];
+    const { code, stderr } = await kube.run(patch);
+    expect([kind, code, stderr]).toEqual([kind, 0, '']);
+    const spec = JSON.stringify([before?.['spec'], before?.['subjects']]);
+    await until(`${kind} ${name} to be as it was`, async () => {
+      const now = await kube.get(kind, name, namespace);
+      return JSON.stringify([now?.['spec'], now?.['subjects']]) === spec;
+    });
+  }
+  for (const [kind, name] of ADDED) {
+    const uid = await uidOf(kind, name, namespace);
+    await kube.remove(kind, name, namespace);
+    await until(`${kind} ${name} to be back`, async () => {
+      const now = await uidOf(kind, name, namespace);
+      return now !== undefined && now !== uid;
+    });
+  }
+  expect((await kube.run([...open, 'platform.space/open-'])).code).toBe(0);
+}
+
+beforeAll(async () => {
+  await kube.apply(capsule(home), assistant(home, 'inside', {}, `${home}-inside`));
+  await ready('assistant', `${home}-inside`);
+  await disturb(await namespaceOf(home));
+  asked = await whatTheyAsked();
+});
+
+afterAll(() => leave(home));
+
+/** Each right that a program of this Space holds, as the API server has the roles. */
+async function heldRights(): Promise<readonly string[]> {
+  const label = `platform.space/space=${installed.space}`;
+  const { stdout } = await kube.run(['get', 'roles,clusterroles', '-A', '-l', label, '-o', 'json']);
+  const { items } = JSON.parse(stdout) as { items: readonly Role[] };
+  return rightsOf(items, installed.space);
+}
+
+it('no program of the Space asks for what its roles do not give it', async (context) => {
+  if (asked === undefined) return context.skip(NATIVE);
+  expect(asked.length).toBeGreaterThan(1_000);
+  const held = (await heldRights()).map((right) => right.replace(/^capsule-secrets:/, 'operator:'));
+  // While a Space comes or goes, the API server may not know its roles yet, or no more.
+  const refused = asked
+    .filter(({ decision }) => decision !== 'allow')
+    .map(({ account, right }) => `${account}${right}`)
+    .filter((right) => !held.includes(right));
+  expect([...new Set(refused)]).toEqual([]);
+});
+
+it('no program of the Space has a right that it never uses', async (context) => {
+  if (asked === undefined) return context.skip(NATIVE);
+  const used = new Set(asked.map(({ right }) => right));
+  const held = await heldRights();
+  expect(held.length).toBeGreaterThan(40);
+  const unused = held.filter((right) => !used.has(right));
+  expect(unused.toSorted()).toEqual(Object.keys(UNUSED).toSorted());
+});

@@ -1,0 +1,89 @@
+/** A Role or ClusterRole as the API server has it. */
+export interface Role {
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly rules?: readonly {
+    readonly apiGroups: readonly string[];
+    readonly resources: readonly string[];
+    readonly verbs: readonly string[];
+  }[];
+}
+
+/** One request of a program, as the API server's log has it. */
+export interface Asked {
+  /** The program's account, without its Space. */
+  readonly account: string;
+  /** `role: verb resource.group/subresource`, the role without its Space. */
+  readonly right: string;
+  readonly decision: string;
+}
+
+/** Of people, who ask as themselves. */
+const OF_PEOPLE = /^space-(viewer|deployer|capsule-admin|admin)$/;
+const ACCOUNT = /^system:serviceaccount:([a-z0-9-]+)-system:(.+)$/;
+
+/** Each right of the programs of a Space. */
+export function rightsOf(roles: readonly Role[], space: string): readonly string[] {
+  const rights = roles.flatMap(({ metadata, rules = [] }) => {
+    const role = nameWithout(space, metadata.name);
+    if (OF_PEOPLE.test(role)) return [];
+    return rules.flatMap(({ apiGroups, resources, verbs }) =>
+      apiGroups.flatMap((group) =>
+        resources.flatMap((resource) => {
+          const [plural = '', subresource] = resource.split('/');
+          return verbs.map((verb) => rightOf(role, verb, plural, group, subresource));
+        }),
+      ),
+    );
+  });
+  return [...new Set(rights)];
+}
+
+/**
+ * What the programs themselves asked, of lines of the API server's log. Who has their token and a `kubectl` is another: the
+ * suite of insiders tries that.
+ */
+export function askedIn(log: string): readonly Asked[] {
+  return log.split('\n').flatMap((line) => {
+    if (line === '') return [];
+    const {
+      user,
+      verb,
+      userAgent = '',
+      objectRef = {},
+      annotations = {},
+      responseStatus = {},
+    } = JSON.parse(line);
+    const [, space = '', name = ''] = ACCOUNT.exec(user.username) ?? [];
+    const account = nameWithout(space, name);
+    if (account === name || userAgent.startsWith('kubectl/')) return [];
+    const { apiGroup = '', resource = '', subresource } = objectRef;
+    const [, role = ''] =
+      / of (?:Cluster)?Role "([^"]+)"/.exec(annotations['authorization.k8s.io/reason']) ?? [];
+    const decision = annotations['authorization.k8s.io/decision'] ?? '';
+    const of = (what: string) => ({
+      account,
+      right: rightOf(nameWithout(space, role), what, resource, apiGroup, subresource),
+      decision,
+    });
+    // By server-side apply, which takes both rights and is one request.
+    const creates = verb === 'patch' && responseStatus.code === 201;
+    return creates ? [of(verb), of('create')] : [of(verb)];
+  });
+}
+
+const nameWithout = (space: string, name: string): string =>
+  name.startsWith(`${space}-`) ? name.slice(space.length + 1) : name;
+
+function rightOf(role: string, verb: string, resource: string, group: string, subresource?: string): string {
+  return `${role}: ${verb} ${resource}${group && `.${group}`}${subresource ? `/${subresource}` : ''}`;
+}
+
+/** What is held for what no suite brings about, or for what is no request of its own, and why. */
+export const UNUSED: Readonly<Record<string, string>> = {
+  'operator: bind clusterroles.rbac.authorization.k8s.io':
+    'asked of the authorizer when a RoleBinding is written',
+  'operator: delete rolebindings.rbac.authorization.k8s.io':
+    'of one that leads to another role, which the operator is too fast for anybody to plant',
+  'operator: get services':
+    'of an Assistant whose finalizer somebody took off, when its Deployment is gone (orphans.test.ts)',
+};
