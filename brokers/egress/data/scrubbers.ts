@@ -22,7 +22,8 @@ export interface ScrubberLimits {
 const LIMITS: ScrubberLimits = {
   bytes: 48 * MIB,
   capsuleBytes: 12 * MIB,
-  burstBytes: 6 * MIB,
+  // Two of the longest.
+  burstBytes: 12 * MIB,
   bytesPerSecond: MIB / 2,
   idleMs: 60_000,
 };
