@@ -368,15 +368,8 @@ describe('two Spaces in one cluster', () => {
         );
       }
       // A wall is guarded twice: either policy may be the one that says so.
-      const wall = await kube.run([
-        'delete',
-        'networkpolicy',
-        '--all',
-        '--dry-run=server',
-        as,
-        '-n',
-        other.inside,
-      ]);
+      const change = ['annotate', 'networkpolicy', '--all', 'planted=x', '--dry-run=server', as];
+      const wall = await kube.run([...change, '-n', other.inside]);
       expect(wall.code).not.toBe(0);
       expect(wall.stderr).toMatch(
         new RegExp(
