@@ -1,4 +1,4 @@
-/** Brings a Space up for the suites, on a cluster of their own, and takes it down after them (SPACE_KEEP=1 keeps it). */
+/** Brings a Space up for the suites, on a cluster of their own, and takes it down after them (SPACE_KEEP=1 keeps both). */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
@@ -6,9 +6,12 @@ import type { TestProject } from 'vitest/node';
 import type { Installed } from './support/installed.ts';
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const keeps = process.env['SPACE_KEEP'] === '1';
+  // What an interrupted run left would be taken for what this one made.
+  if (!keeps) await cluster('down');
   project.provide('installed', JSON.parse(await cluster('up')) as Installed);
   return async () => {
-    if (process.env['SPACE_KEEP'] !== '1') await cluster('down');
+    if (!keeps) await cluster('down');
   };
 }
 
