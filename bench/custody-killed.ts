@@ -1,5 +1,5 @@
-import { startOwnStore } from '../brokers/objectstore/credentials/testing/byok.ts';
-import { killRotations } from '../brokers/objectstore/custody/testing/killed.ts';
+import { startOwnStore } from '../brokers/objectstore/byok/credentials/testing/byok.ts';
+import { killRotations } from '../brokers/objectstore/byok/custody/testing/killed.ts';
 import { setStage } from '../brokers/objectstore/testing/stage.ts';
 import type { Report } from './report.ts';
 

@@ -1,5 +1,5 @@
-import { credentialsOf, startOwnStore } from '../brokers/objectstore/credentials/testing/byok.ts';
-import { checkRevocation } from '../brokers/objectstore/custody/testing/revocation.ts';
+import { credentialsOf, startOwnStore } from '../brokers/objectstore/byok/credentials/testing/byok.ts';
+import { checkRevocation } from '../brokers/objectstore/byok/custody/testing/revocation.ts';
 import { setStage } from '../brokers/objectstore/testing/stage.ts';
 import type { Report } from './report.ts';
 

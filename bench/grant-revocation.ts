@@ -1,5 +1,5 @@
-import { setByokStage } from '../brokers/objectstore/grants/testing/byok-stage.ts';
-import { checkGrantRevocation } from '../brokers/objectstore/grants/testing/revocation.ts';
+import { setByokStage } from '../brokers/objectstore/byok/grants/testing/byok-stage.ts';
+import { checkGrantRevocation } from '../brokers/objectstore/byok/grants/testing/revocation.ts';
 import type { Report } from './report.ts';
 
 /** Requests for objects at two replicas while a Capsule's selection changes: none may be served with what was before it. */

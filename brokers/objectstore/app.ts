@@ -1,12 +1,12 @@
 import { digestOf, Secret } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
+import { credentialHandlers } from './byok/credentials/operations.ts';
 import type { Context } from './context.ts';
 import type { CONTRACT } from './contract.ts';
-import { credentialHandlers } from './credentials/operations.ts';
-import { usageOf } from './data/quota/usage.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
 import { storeOf } from './principals/rows.ts';
+import { usageOf } from './quota/usage.ts';
 
 /** The contract's operations: from wire to work and back. */
 export function handlers(context: Context): Handlers<typeof CONTRACT> {

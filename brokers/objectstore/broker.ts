@@ -19,13 +19,13 @@ import {
   watchTls,
 } from '@space/broker-kit';
 import { createAuthorities, createControlApp } from '@space/broker-kit/control';
+import type { PaceOptions } from './api/slow-callers.ts';
 import { handlers } from './app.ts';
+import { MOST_TRIALS } from './byok/credentials/trials.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { CONTRACT } from './contract.ts';
-import { MOST_TRIALS } from './credentials/trials.ts';
-import { openDataPlane } from './data/open.ts';
-import type { PaceOptions } from './data/pace.ts';
+import { openDataPlane } from './data-plane.ts';
 import { loadDriver } from './driver.ts';
 import { openContext } from './open.ts';
 import { finishPending } from './upkeep/pending.ts';

@@ -1,6 +1,6 @@
 import { type Command, principalCommands, UsageError } from '@space/broker-kit/administrator';
+import { acceptCommand, custodyStates, discardCommand } from './byok/custody/commands.ts';
 import type { Context } from './context.ts';
-import { acceptCommand, custodyStates, discardCommand } from './custody/commands.ts';
 import { exchangeAll } from './principals/exchange.ts';
 
 export const COMMANDS: Readonly<Record<string, Command<Context>>> = {

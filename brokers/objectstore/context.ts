@@ -1,7 +1,7 @@
 import type { Logger } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
-import type { Verify } from './credentials/verify.ts';
-import type { Custody } from './custody/custody.ts';
+import type { Verify } from './byok/credentials/verify.ts';
+import type { Custody } from './byok/custody/custody.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import type { CapsuleAuthority } from './principals/authority.ts';
 import type { Bindings } from './principals/bindings.ts';

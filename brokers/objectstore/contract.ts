@@ -1,6 +1,6 @@
 import { type Contract, id, traceId } from '@space/broker-kit/control';
 import { z } from 'zod';
-import { CREDENTIAL_CONTRACT } from './credentials/contract.ts';
+import { CREDENTIAL_CONTRACT } from './byok/credentials/contract.ts';
 
 /** The control wire of the object-storage broker: one schema for each request and answer, closed. */
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { newToken } from '@space/broker-kit';
 import { expect, it } from 'vitest';
-import { credentialsOf } from './credentials/testing/byok.ts';
+import { credentialsOf } from './byok/credentials/testing/byok.ts';
 import { client } from './testing/broker.ts';
 
 it('the development broker says in one line where it is, its fields verify, and it leaves nothing', async () => {

@@ -15,8 +15,8 @@ import pino from 'pino';
 import { type EmbeddedServer, startEmbeddedServer } from '../db/embedded/server.ts';
 import { makeAuthority } from '../kit/testing/certificates.ts';
 import { type Broker, startBroker } from './broker.ts';
+import type { Fields } from './byok/credentials/form.ts';
 import { readConfig } from './config.ts';
-import type { Fields } from './credentials/form.ts';
 import { BUCKET, DRIVER_DIRECTORY, type Mounts, mountFiles } from './testing/broker.ts';
 import { type S3Server, startS3Server } from './testing/s3.ts';
 

@@ -1,6 +1,6 @@
 import { openApiDocument } from '@space/broker-kit/control';
+import { dataDocument } from './api/json/openapi.ts';
 import { CONTRACT } from './contract.ts';
-import { dataDocument } from './data/json/openapi.ts';
 
 /** For `scripts/generate.ts`. */
 export function generated(): readonly { path: string; text: string }[] {

@@ -7,8 +7,8 @@ import {
   credentialsOf,
   type OwnStore,
   startOwnStore,
-} from '../../brokers/objectstore/credentials/testing/byok.ts';
-import { type Issuer, newIssuer } from '../../brokers/objectstore/grants/testing/issuer.ts';
+} from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
+import { type Issuer, newIssuer } from '../../brokers/objectstore/byok/grants/testing/issuer.ts';
 import { DRIVER_DIRECTORY } from '../../brokers/objectstore/testing/broker.ts';
 import { type Stage, setStageOn } from '../../brokers/objectstore/testing/stage.ts';
 import { objectStoreBroker } from '../brokers/objects.ts';

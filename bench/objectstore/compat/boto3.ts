@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { CASES } from '../../../brokers/objectstore/front/testing/cases/index.ts';
-import { keysOf, players } from '../../../brokers/objectstore/front/testing/clients.ts';
+import { CASES } from '../../../brokers/objectstore/api/s3/testing/cases/index.ts';
+import { keysOf, players } from '../../../brokers/objectstore/api/s3/testing/clients.ts';
 import type { TestBroker } from '../../../brokers/objectstore/testing/broker.ts';
 import { fromPyPi } from '../../installed/python.ts';
 import { lines, type Outcome } from './outcome.ts';
 
-const SCRIPT = new URL('../../../brokers/objectstore/front/testing/play.py', import.meta.url).pathname;
+const SCRIPT = new URL('../../../brokers/objectstore/api/s3/testing/play.py', import.meta.url).pathname;
 
 /** boto3 plays the table that the AWS SDK for JavaScript plays in `npm test`, in one interpreter. */
 export async function withBoto3(requirement: string, broker: TestBroker): Promise<readonly Outcome[]> {

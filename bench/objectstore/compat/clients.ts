@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { keysOf, type S3Keys } from '../../../brokers/objectstore/front/testing/clients.ts';
+import { keysOf, type S3Keys } from '../../../brokers/objectstore/api/s3/testing/clients.ts';
 import { newAssistant } from '../../../brokers/objectstore/testing/assistant.ts';
 import type { TestBroker } from '../../../brokers/objectstore/testing/broker.ts';
 import { ensureBuilt } from '../../../e2e/cluster/builds/go.ts';

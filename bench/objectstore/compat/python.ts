@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import type { S3Keys } from '../../../brokers/objectstore/front/testing/clients.ts';
+import type { S3Keys } from '../../../brokers/objectstore/api/s3/testing/clients.ts';
 import { fromPyPi } from '../../installed/python.ts';
 import { lines, NAMES, type Outcome } from './outcome.ts';
 

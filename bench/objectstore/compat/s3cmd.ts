@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { S3Keys } from '../../../brokers/objectstore/front/testing/clients.ts';
+import type { S3Keys } from '../../../brokers/objectstore/api/s3/testing/clients.ts';
 import { fromPyPi } from '../../installed/python.ts';
 import { equal, lines, md5, NAMES, type Outcome, outcomeOf, write } from './outcome.ts';
 

@@ -18,7 +18,7 @@ import {
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import type { S3Keys } from '../../../brokers/objectstore/front/testing/clients.ts';
+import type { S3Keys } from '../../../brokers/objectstore/api/s3/testing/clients.ts';
 import { fromDebian } from '../../installed/debian.ts';
 import { equal, Missing, NAMES, type Outcome, outcomeOf } from './outcome.ts';
 

@@ -4,7 +4,7 @@ import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import type { S3Keys } from '../../../brokers/objectstore/front/testing/clients.ts';
+import type { S3Keys } from '../../../brokers/objectstore/api/s3/testing/clients.ts';
 import { lines, Missing, NAMES, type Outcome } from './outcome.ts';
 
 const run = promisify(execFile);

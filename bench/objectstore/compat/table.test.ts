@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CASES } from '../../../brokers/objectstore/front/testing/cases/index.ts';
+import { CASES } from '../../../brokers/objectstore/api/s3/testing/cases/index.ts';
 import manifest from '../../../brokers/objectstore/package.json' with { type: 'json' };
 import { CLIENTS } from './clients.ts';
 import { tableOfPage } from './table.ts';

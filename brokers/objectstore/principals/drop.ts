@@ -8,8 +8,8 @@ import {
   retireCapsule,
   type Undecided,
 } from '@space/broker-kit/principals';
+import { clearCustody } from '../byok/credentials/operations.ts';
 import type { Context } from '../context.ts';
-import { clearCustody } from '../credentials/operations.ts';
 import { decideDrop } from './decide.ts';
 import {
   droppedWithCapsule,

@@ -1,7 +1,7 @@
 import { applyMigrations, type Connections } from '@space/broker-kit/postgres';
 import { installationId } from '@space/broker-kit/principals';
-import { CUSTODY_TABLES } from '../custody/tables.ts';
 import { CAPSULE_MAC } from './capsules.ts';
+import { CUSTODY_TABLES } from './custody.ts';
 import { EPOCH } from './epoch.ts';
 import { PRINCIPALS } from './principals.ts';
 import { CREDITS, DOUBT, UPLOAD_SETS, USAGE } from './usage.ts';

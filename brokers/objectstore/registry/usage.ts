@@ -36,7 +36,7 @@ export const CREDITS = `
   );
 `;
 
-/** Released: never edited. What counts against quotas; `data/quota/rows.ts` says how. */
+/** Released: never edited. What counts against quotas; `quota/rows.ts` says how. */
 export const USAGE = `
   CREATE TABLE broker.object_usage (
     place text PRIMARY KEY CHECK (place ~ '^c/[0-9a-f]{40}/$'),

@@ -5,7 +5,7 @@
 import { resolve } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { fuzz, GENEROUS } from '../../kit/testing/schemathesis.ts';
-import { credentialsOf, startOwnStore } from '../credentials/testing/byok.ts';
+import { credentialsOf, startOwnStore } from '../byok/credentials/testing/byok.ts';
 import { newAssistant } from './assistant.ts';
 import { setStage } from './stage.ts';
 

@@ -5,7 +5,7 @@ import { encodePath } from './encode.ts';
 import { S3Error } from './errors.ts';
 import { createLists } from './lists.ts';
 import { createMultipart } from './multipart.ts';
-import { createObjects } from './objects.ts';
+import { createObjects } from './object-requests.ts';
 import type { Passing } from './relay.ts';
 import { type Head, PATIENCE } from './relay.ts';
 import type { InTurn } from './sinks.ts';

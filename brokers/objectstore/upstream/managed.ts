@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { Logger } from '@space/broker-kit';
 import type { Config } from '../config.ts';
 import { createS3Client, type S3Client } from './client.ts';
+import { type AccessKey, type WatchedKey, watchKey } from './credential-files.ts';
 import { S3Error } from './errors.ts';
-import { type AccessKey, type WatchedKey, watchKey } from './keys.ts';
 import { createPool } from './pool.ts';
 
 /** The Space's own bucket, under the Space-managed credential as its files have it now. */

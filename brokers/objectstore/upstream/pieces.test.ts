@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { portOf } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { coded } from './coded.ts';
+import { coded } from './aws-chunked-encoder.ts';
 import { giveAway } from './pieces.ts';
 import { createPool } from './pool.ts';
 

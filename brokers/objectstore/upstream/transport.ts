@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { CODED_PAYLOAD, coded } from './coded.ts';
+import { CODED_PAYLOAD, coded } from './aws-chunked-encoder.ts';
 import { encode, encodePath } from './encode.ts';
 import { fromTransport, S3Error } from './errors.ts';
 import { type Head, type Passing, type Patience, relay } from './relay.ts';

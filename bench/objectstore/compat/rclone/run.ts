@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { S3Keys } from '../../../../brokers/objectstore/front/testing/clients.ts';
+import type { S3Keys } from '../../../../brokers/objectstore/api/s3/testing/clients.ts';
 
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { CHANGES } from './changes.ts';

@@ -1,0 +1,38 @@
+import { randomBytes } from 'node:crypto';
+import { Secret } from '@space/broker-kit';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createSeal } from './cursors.ts';
+
+const key = () => new Secret(randomBytes(32));
+const old = key();
+const current = key();
+const seal = createSeal([current, old], 'cursor');
+
+test('a token opens for its owner alone, and nothing changed opens at all', () => {
+  const owners = fc.array(fc.string({ maxLength: 8 }), { minLength: 1, maxLength: 3 });
+  fc.assert(
+    fc.property(owners, owners, fc.string({ maxLength: 80 }), fc.nat(), (owner, other, content, at) => {
+      const token = seal.seal(owner, content);
+      expect(seal.open(owner, token)).toBe(Buffer.from(content).toString());
+      if (JSON.stringify(owner) !== JSON.stringify(other)) expect(seal.open(other, token)).toBeUndefined();
+      const bytes = Buffer.from(token, 'base64url');
+      const i = at % bytes.length;
+      bytes[i] = (bytes[i] ?? 0) ^ (1 << (at % 8));
+      expect(seal.open(owner, bytes.toString('base64url'))).toBeUndefined();
+      expect(seal.open(owner, token.slice(0, -1 - (at % 20)))).toBeUndefined();
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('an older key still opens, one that is gone does not, and another purpose never does', () => {
+  const before = createSeal([old], 'cursor').seal(['a'], 'x');
+  expect(seal.open(['a'], before)).toBe('x');
+  expect(createSeal([current], 'cursor').open(['a'], before)).toBeUndefined();
+  expect(createSeal([old], 'other').open(['a'], before)).toBeUndefined();
+});
+
+test('two tokens of the same are not the same', () => {
+  expect(seal.seal(['a'], 'x')).not.toBe(seal.seal(['a'], 'x'));
+});

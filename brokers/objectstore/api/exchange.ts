@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ErrorCode, type ServiceError, traceIdOf } from '@space/broker-kit';
+import type { Tenant } from '../principals/tenants.ts';
+
+/** One request on its way through the data plane. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly traceId: string;
+  /** Headers of every answer. */
+  readonly common: Record<string, string>;
+  readonly startedAt: number;
+  /** Aborted when the caller goes away, or has to. */
+  readonly abort: AbortController;
+  /** The path and the query as they came, without the question mark. */
+  readonly path: string;
+  readonly query: string | undefined;
+  /** For the log line and the metrics. */
+  operation: string;
+  /** Was the head of a good answer sent as a sign of life? Then what follows says how it went. */
+  alive: boolean;
+  code: ErrorCode | 'ok';
+  error: unknown;
+  tenant: Tenant | undefined;
+  /** A body that is bigger than an answer's worth of waiting is under way. */
+  release: (() => void) | undefined;
+}
+
+/** A way to speak of objects over HTTP. */
+export interface Protocol {
+  /** Does the whole request, from authentication to the last byte of the answer. */
+  serve(exchange: Exchange): Promise<void>;
+  /** Answers an error; nothing was sent yet. */
+  refuse(exchange: Exchange, error: ServiceError): void;
+}
+
+export function beginExchange(request: IncomingMessage, response: ServerResponse): Exchange {
+  const url = request.url ?? '';
+  const mark = url.indexOf('?');
+  const traceId = traceIdOf(request.headers.traceparent?.toString());
+  return {
+    request,
+    response,
+    traceId,
+    common: { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'trace-id': traceId },
+    startedAt: performance.now(),
+    abort: new AbortController(),
+    path: mark === -1 ? url : url.slice(0, mark),
+    query: mark === -1 ? undefined : url.slice(mark + 1),
+    operation: 'none',
+    alive: false,
+    code: 'ok',
+    error: undefined,
+    tenant: undefined,
+    release: undefined,
+  };
+}
+
+/** Writes the head of the answer in one go: header after header costs Node more. */
+export function writeHead(
+  { response, common }: Exchange,
+  status: number,
+  headers: Readonly<Record<string, string | number>>,
+): ServerResponse {
+  return response.writeHead(status, { ...common, ...headers });
+}
+
+export function writeJson(exchange: Exchange, status: number, body: string): void {
+  const about = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  writeHead(exchange, status, about).end(body);
+}

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import { ServiceError } from '@space/broker-kit';
+import type { IncomingBody } from '../../objects/store.ts';
+import { MAX_PUT_BYTES } from '../../objects/writer.ts';
+import { UNSIGNED_PAYLOAD } from '../../upstream/sigv4.ts';
+import type { Received } from '../headers.ts';
+import { detach } from '../request-body.ts';
+import { ChunkedBody } from './aws-chunked-decoder.ts';
+import { createChecksum } from './checksums.ts';
+import { badDigest, FrontError, notImplemented } from './errors.ts';
+import type { Verified } from './signature.ts';
+import { type Inspection, VerifiedBody } from './verified-body.ts';
+
+const CHECKSUM = 'x-amz-checksum-';
+/** Headers that begin so and are no checksum. */
+const NOT_CHECKSUMS = new Set(['x-amz-checksum-mode', 'x-amz-checksum-algorithm', 'x-amz-checksum-type']);
+const SHA256 = /^[0-9a-f]{64}$/;
+
+const SIGNED_CHUNKS = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD';
+const SIGNED_CHUNKS_TRAILER = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER';
+const UNSIGNED_CHUNKS_TRAILER = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
+
+export interface FrontBody extends IncomingBody {
+  /** Checksum headers that were verified, to be told back. */
+  readonly checksums: Readonly<Record<string, string>>;
+}
+
+/** The body that a signed request announces, as it is without its coding. Nothing is read before somebody reads it. */
+export function frontBody(
+  request: IncomingMessage,
+  headers: Received,
+  verified: Verified,
+  signal: AbortSignal,
+): FrontBody {
+  const payload = headers.get('x-amz-content-sha256') ?? '';
+  const chunked = payload.startsWith('STREAMING-');
+  const length = lengthOf(headers, chunked ? 'x-amz-decoded-content-length' : 'content-length');
+  const announced = announcedChecksums(headers);
+  const trailers = announcedTrailers(headers);
+  const inspections: Inspection[] = [...announced].map(([name, value]) => inspectChecksum(name, () => value));
+
+  let source: Readable = detach(request, signal);
+  if (chunked) {
+    if (payload !== SIGNED_CHUNKS && payload !== SIGNED_CHUNKS_TRAILER && payload !== UNSIGNED_CHUNKS_TRAILER)
+      throw notImplemented('this way to sign a body');
+    if (payload.endsWith('-TRAILER') !== trailers.size > 0)
+      throw new ServiceError('invalid_request', 'trailers');
+    let followed: ReadonlyMap<string, string> = new Map();
+    const coded = new ChunkedBody({
+      signed: payload === UNSIGNED_CHUNKS_TRAILER ? undefined : verified,
+      trailers,
+      onTrailers: (found) => {
+        followed = found;
+      },
+    });
+    for (const name of trailers) inspections.push(inspectChecksum(name, () => followed.get(name)));
+    source = into(source, coded);
+  } else {
+    if (trailers.size > 0) throw new ServiceError('invalid_request', 'trailers');
+    if (SHA256.test(payload)) inspections.push(inspectSha256(payload));
+    else if (payload !== UNSIGNED_PAYLOAD) throw new ServiceError('invalid_request', 'x-amz-content-sha256');
+  }
+  const md5 = headers.get('content-md5');
+  if (md5 !== undefined) inspections.push(inspect('md5', () => md5));
+  return {
+    stream: into(source, new VerifiedBody(length, inspections)),
+    length,
+    checksums: Object.fromEntries(announced),
+  };
+}
+
+function lengthOf(headers: Received, name: string): number {
+  const text = headers.get(name);
+  if (text === undefined) throw new ServiceError('length_required', 'no length');
+  if (!/^[0-9]{1,16}$/.test(text)) throw new ServiceError('invalid_request', 'length');
+  const length = Number(text);
+  if (length > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
+  return length;
+}
+
+function announcedChecksums(headers: Received): ReadonlyMap<string, string> {
+  const found = [...headers].filter(([name]) => name.startsWith(CHECKSUM) && !NOT_CHECKSUMS.has(name));
+  return new Map(found);
+}
+
+function announcedTrailers(headers: Received): ReadonlySet<string> {
+  const names = (headers.get('x-amz-trailer') ?? '').toLowerCase().split(',');
+  return new Set(names.map((name) => name.trim()).filter((name) => name !== ''));
+}
+
+function inspectChecksum(header: string, expected: () => string | undefined): Inspection {
+  if (!header.startsWith(CHECKSUM)) throw notImplemented('a trailer that is no checksum');
+  return inspect(header.slice(CHECKSUM.length), expected);
+}
+
+function inspect(algorithm: string, expected: () => string | undefined): Inspection {
+  const checksum = createChecksum(algorithm);
+  if (checksum === undefined) throw notImplemented('this algorithm of checksums');
+  return {
+    update: (data) => checksum.update(data),
+    finish: () => {
+      if (checksum.base64() !== expected()) throw badDigest(algorithm);
+    },
+  };
+}
+
+function inspectSha256(expected: string): Inspection {
+  const hash = createHash('sha256');
+  return {
+    update: (data) => void hash.update(data),
+    finish: () => {
+      if (hash.digest('hex') !== expected)
+        throw new FrontError(
+          'invalid_request',
+          { status: 400, code: 'XAmzContentSHA256Mismatch' },
+          'does not match: sha256',
+        );
+    },
+  };
+}
+
+/** Pipes, and lets an error on either side end the other, without touching the caller's connection. */
+function into<To extends Readable & NodeJS.WritableStream>(from: Readable, to: To): To {
+  from.on('error', (error) => to.destroy(error));
+  to.on('close', () => from.destroy());
+  to.on('error', () => undefined);
+  from.pipe(to);
+  return to;
+}

@@ -1,0 +1,65 @@
+import { ServiceError } from '@space/broker-kit';
+import { parsePrefix } from '../../objects/object-key.ts';
+import { BUCKETS, type Bucket } from '../../objects/prefix.ts';
+import type { ObjectStore } from '../../objects/store.ts';
+import type { Seal } from '../cursors.ts';
+import { writeHead } from '../exchange.ts';
+import { numberOf } from '../json/routes.ts';
+import { FrontError } from './errors.ts';
+import { listObjects, listObjectsV2, listUploads } from './lists.ts';
+import { answer, bucketOf, type Handlers, xml } from './request.ts';
+
+type Name =
+  | 'ListBuckets'
+  | 'HeadBucket'
+  | 'CreateBucket'
+  | 'GetBucketLocation'
+  | 'GetBucketVersioning'
+  | 'ListObjects'
+  | 'ListObjectsV2'
+  | 'ListMultipartUploads';
+
+/** The two buckets, which are always there, and what is in them. */
+export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name> {
+  return {
+    ListBuckets: async (one) => {
+      const created = new Date(0).toISOString();
+      const prefix = parsePrefix(one.query.get('prefix') ?? '');
+      if (prefix === undefined) throw new ServiceError('invalid_request', 'prefix of buckets');
+      const after = one.query.get('continuation-token') ?? '';
+      const limit = numberOf(one.query.get('max-buckets'), BUCKETS.length, 1, 10_000);
+      const rest = BUCKETS.filter((name) => name.startsWith(prefix) && name > after);
+      const page = rest.slice(0, limit);
+      const bucket = (name: Bucket) =>
+        [
+          'Bucket',
+          [
+            ['Name', name],
+            ['CreationDate', created],
+          ],
+        ] as const;
+      const owner = ['Owner', [['ID', 'space']]] as const;
+      answer(one, 'ListAllMyBucketsResult', [
+        owner,
+        ['Buckets', page.map(bucket)],
+        ['Prefix', prefix],
+        ...(rest.length > page.length ? [['ContinuationToken', page.at(-1) ?? ''] as const] : []),
+      ]);
+    },
+    HeadBucket: async ({ exchange }) => void writeHead(exchange, 200, { 'content-length': 0 }).end(),
+    CreateBucket: async () => {
+      throw new FrontError(
+        'already_exists',
+        { status: 409, code: 'BucketAlreadyOwnedByYou' },
+        'bucket is there',
+      );
+    },
+    GetBucketLocation: async (one) => answer(one, 'LocationConstraint', []),
+    GetBucketVersioning: async (one) => answer(one, 'VersioningConfiguration', []),
+    ListObjects: async (one) => xml(one, await listObjects(store, one.call, bucketOf(one), one.query)),
+    ListObjectsV2: async (one) =>
+      xml(one, await listObjectsV2(store, cursors, one.call, bucketOf(one), one.query)),
+    ListMultipartUploads: async (one) =>
+      xml(one, await listUploads(store, one.call, bucketOf(one), one.query)),
+  };
+}

@@ -1,0 +1,108 @@
+import { type ErrorCode, ServiceError } from '@space/broker-kit';
+import { NoSuchUpload } from '../../objects/multipart.ts';
+import { S3Error } from '../../upstream/errors.ts';
+import { sentenceOf } from './sentences.ts';
+import type { Untimely } from './signature.ts';
+
+/** What S3 clients understand: a code of S3 and its status. */
+export interface S3Answer {
+  readonly status: number;
+  readonly code: string;
+  /** What to do about it, of words of ours alone; by its code where it is left out. */
+  readonly sentence?: string;
+}
+
+/** A refusal for which S3 has a better code than our catalogue. */
+export class FrontError extends ServiceError {
+  readonly answer: S3Answer;
+
+  constructor(code: ErrorCode, answer: S3Answer, message: string) {
+    super(code, message);
+    this.answer = answer;
+  }
+}
+
+/** `what` is told to the caller: a name of ours or of S3, never what the request says. */
+export function notImplemented(what: string): FrontError {
+  const sentence = `Not offered by this object store: ${what}. Leave it out.`;
+  return new FrontError(
+    'invalid_request',
+    { status: 501, code: 'NotImplemented', sentence },
+    `not offered: ${what}`,
+  );
+}
+
+export function badDigest(what: string): FrontError {
+  return new FrontError('invalid_request', { status: 400, code: 'BadDigest' }, `does not match: ${what}`);
+}
+
+/** Told to whoever has the key, and to nobody else. */
+export function untimelyError(why: Untimely, longest: number): FrontError {
+  return new FrontError('forbidden', UNTIMELY[why](longest), `signed in time: ${why}`);
+}
+
+const UNTIMELY: Readonly<Record<Untimely, (longest: number) => S3Answer>> = {
+  skewed: () => ({ status: 403, code: 'RequestTimeTooSkewed' }),
+  // In the words of AWS, which clients look for.
+  expired: () => ({ status: 403, code: 'AccessDenied', sentence: 'Request has expired' }),
+  'too long': (longest) => ({
+    status: 400,
+    code: 'AuthorizationQueryParametersError',
+    sentence: `X-Amz-Expires is more than ${longest} seconds, which is the most here. Sign the URL for less.`,
+  }),
+};
+
+const ANSWERS: Readonly<Record<ErrorCode, S3Answer>> = {
+  invalid_request: { status: 400, code: 'InvalidArgument' },
+  forbidden: { status: 403, code: 'AccessDenied' },
+  not_found: { status: 404, code: 'NoSuchKey' },
+  method_not_allowed: { status: 405, code: 'MethodNotAllowed' },
+  conflict: { status: 409, code: 'OperationAborted' },
+  stale_generation: { status: 409, code: 'OperationAborted' },
+  already_exists: { status: 409, code: 'OperationAborted' },
+  credential_selected: { status: 409, code: 'OperationAborted' },
+  stale_grant: { status: 409, code: 'OperationAborted' },
+  length_required: { status: 411, code: 'MissingContentLength' },
+  precondition_failed: { status: 412, code: 'PreconditionFailed' },
+  too_large: { status: 400, code: 'EntityTooLarge' },
+  unsupported_media_type: { status: 400, code: 'InvalidArgument' },
+  range_not_satisfiable: { status: 416, code: 'InvalidRange' },
+  verification_failed: { status: 400, code: 'InvalidArgument' },
+  rate_limited: { status: 503, code: 'SlowDown' },
+  internal: { status: 500, code: 'InternalError' },
+  upstream_failed: { status: 502, code: 'InternalError' },
+  unavailable: { status: 503, code: 'ServiceUnavailable' },
+  custody_unavailable: { status: 503, code: 'ServiceUnavailable' },
+  custody_rollback: { status: 503, code: 'ServiceUnavailable' },
+  upstream_timeout: { status: 504, code: 'InternalError' },
+  // Not 507: S3 clients repeat what fails with 5xx, and a full quota does not empty itself.
+  quota_exceeded: { status: 403, code: 'QuotaExceeded' },
+};
+
+/** Codes of the upstream that say what the caller did wrong; they name nothing of ours. */
+const PASSED_ON = new Set([
+  'BadDigest',
+  'InvalidDigest',
+  'IncompleteBody',
+  'InvalidPart',
+  'InvalidPartOrder',
+  'InvalidPartNumber',
+  'EntityTooSmall',
+  'KeyTooLongError',
+  'MetadataTooLarge',
+  'NoSuchUpload',
+]);
+
+export function s3AnswerOf(error: ServiceError): Required<S3Answer> {
+  const answer = answerOf(error);
+  return { ...answer, sentence: answer.sentence ?? sentenceOf(answer.code) };
+}
+
+function answerOf(error: ServiceError): S3Answer {
+  if (error instanceof FrontError) return error.answer;
+  if (error instanceof NoSuchUpload) return { status: 404, code: 'NoSuchUpload' };
+  const answer = ANSWERS[error.code];
+  if (error.cause instanceof S3Error && answer.status < 500 && PASSED_ON.has(error.cause.code))
+    return { ...answer, code: error.cause.code };
+  return answer;
+}

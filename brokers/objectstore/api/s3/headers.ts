@@ -1,0 +1,97 @@
+import { ServiceError } from '@space/broker-kit';
+import { isGrantShaped } from '../../byok/grants/verify.ts';
+import { decodePath, parseKey } from '../../objects/object-key.ts';
+import { isBucket } from '../../objects/prefix.ts';
+import type { CopySource } from '../../objects/store.ts';
+import type { Headers } from '../../upstream/client.ts';
+import { type Received, readConditions } from '../headers.ts';
+import { SESSION_TOKEN } from './access-keys.ts';
+import { FrontError, notImplemented } from './errors.ts';
+import { nameOfHeader } from './known-names.ts';
+
+/** Headers of S3 that we act on, or that mean nothing here whatever they say. */
+const KNOWN = new Set([
+  'x-amz-date',
+  'x-amz-content-sha256',
+  'x-amz-decoded-content-length',
+  'x-amz-trailer',
+  'x-amz-sdk-checksum-algorithm',
+  'x-amz-user-agent',
+  'x-amz-metadata-directive',
+  'x-amz-copy-source',
+  'x-amz-copy-source-range',
+  'x-amz-copy-source-if-match',
+  'x-amz-copy-source-if-none-match',
+  'x-amz-copy-source-if-modified-since',
+  'x-amz-copy-source-if-unmodified-since',
+  'x-amz-bucket-region',
+  'x-amz-optional-object-attributes',
+  'x-amz-mp-object-size',
+  'x-amz-object-attributes',
+  'x-amz-max-parts',
+  'x-amz-part-number-marker',
+]);
+/**
+ * Headers that ask for what is so anyway, or for a courtesy that a server need not do: clients send them unasked. With
+ * any other value they would change what is stored or who may read it.
+ */
+const HARMLESS: Readonly<Record<string, RegExp>> = {
+  'x-amz-acl': /^(?:private|bucket-owner-full-control)$/,
+  // The AWS SDK for C++, and with it pyarrow.
+  'x-amz-api-version': /^2006-03-01$/,
+  // Nothing here is locked.
+  'x-amz-bypass-governance-retention': /^(?:true|false)$/i,
+  'x-amz-object-lock-legal-hold': /^OFF$/,
+  // Accounts of AWS: there is none here, and a bucket has no owner but who asks.
+  'x-amz-expected-bucket-owner': /^\d{12}$/,
+  'x-amz-source-expected-bucket-owner': /^\d{12}$/,
+  'x-amz-request-payer': /^requester$/,
+  'x-amz-server-side-encryption': /^AES256$/,
+  'x-amz-server-side-encryption-bucket-key-enabled': /^false$/i,
+  'x-amz-storage-class': /^STANDARD$/,
+  // There are no tags to copy.
+  'x-amz-tagging-directive': /^COPY$/,
+  // The AWS SDK for Java: the server may put an MD5 behind the body, and would say so.
+  'x-amz-te': /^append-md5$/,
+};
+
+const SOURCE = 'x-amz-copy-source-';
+/** In the place of a session token comes ours, or what is shaped as a grant and judged where it is used. */
+const TOKEN = 'x-amz-security-token';
+
+export function grantOf(headers: Received): string | undefined {
+  const token = headers.get(TOKEN);
+  return token === SESSION_TOKEN ? undefined : token;
+}
+
+/** Throws `NotImplemented` for a header whose meaning we would have to keep and do not. */
+export function checkS3Headers(headers: Received): void {
+  for (const [name, value] of headers) {
+    if (!name.startsWith('x-amz-') || KNOWN.has(name)) continue;
+    if (name.startsWith('x-amz-meta-') || name.startsWith('x-amz-checksum-')) continue;
+    if (name === TOKEN && (value === SESSION_TOKEN || isGrantShaped(value))) continue;
+    if (!HARMLESS[name]?.test(value)) throw notImplemented(nameOfHeader(name));
+  }
+}
+
+/** Of a read, in S3's names. */
+export function sourceOf(headers: Received): CopySource {
+  const text = headers.get('x-amz-copy-source') ?? '';
+  const [, rawBucket = '', rawKey = ''] = /^\/?([^/?]+)\/([^?]+)$/.exec(text) ?? [];
+  const bucket = decodePath(rawBucket) ?? '';
+  const key = parseKey(decodePath(rawKey) ?? '');
+  if (!isBucket(bucket)) throw noSuchBucket();
+  if (key === undefined) throw new ServiceError('invalid_request', 'copy source');
+  return { bucket, key, conditions: sourceConditions(headers) };
+}
+
+function sourceConditions(headers: Received): Headers {
+  const named = [...headers].flatMap(([name, value]) =>
+    name.startsWith(SOURCE) && name !== `${SOURCE}range` ? [[name.slice(SOURCE.length), value] as const] : [],
+  );
+  return readConditions(new Map(named));
+}
+
+export function noSuchBucket(): FrontError {
+  return new FrontError('not_found', { status: 404, code: 'NoSuchBucket' }, 'no such bucket');
+}

@@ -1,0 +1,110 @@
+import type { ServerResponse } from 'node:http';
+import { ServiceError } from '@space/broker-kit';
+import type { ObjectStore, Read } from '../../objects/store.ts';
+import type { Headers } from '../../upstream/client.ts';
+import type { Head } from '../../upstream/relay.ts';
+import type { XmlElement } from '../../upstream/xml.ts';
+import { writeHead } from '../exchange.ts';
+import { answerHeaders, isHeaderValue, readConditions } from '../headers.ts';
+import { numberOf } from '../json/routes.ts';
+import type { Gate } from '../listener.ts';
+import { type Admitted, answer, bucketOf, type Handlers, keyOf, METADATA } from './request.ts';
+import { OVERRIDES } from './routes.ts';
+
+type Name = 'GetObject' | 'HeadObject' | 'GetObjectAttributes';
+
+const CHECKSUM_MODE = 'x-amz-checksum-mode';
+const CHECKSUMS = ['crc32', 'crc32c', 'crc64nvme', 'sha1', 'sha256'] as const;
+const CHECKSUM_TYPE = 'x-amz-checksum-type';
+const PARTS_COUNT = 'x-amz-mp-parts-count';
+/** What an answer tells besides, of an object in parts or with checksums. */
+const TOLD = [...CHECKSUMS.map((name) => `x-amz-checksum-${name}`), CHECKSUM_TYPE, PARTS_COUNT];
+
+/** What is asked about one object. */
+export function readHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
+  return {
+    GetObject: async (one) => {
+      const asked = readOf(one);
+      const conditions = conditionsOf(one);
+      const overrides = overridesOf(one);
+      gate.transfer(one.exchange);
+      await store.get(one.call, asked, conditions, (head) => describe(one, head, overrides));
+    },
+    HeadObject: async (one) => {
+      const asked = readOf(one);
+      const overrides = overridesOf(one);
+      describe(one, await store.head(one.call, asked, conditionsOf(one)), overrides).end();
+    },
+    GetObjectAttributes: async (one) => {
+      const wanted = attributesOf(one);
+      const { headers } = await store.head(one.call, readOf(one), { [CHECKSUM_MODE]: 'ENABLED' });
+      const modified = headers['last-modified'];
+      if (modified !== undefined) one.exchange.common['last-modified'] = modified;
+      const told = wanted.flatMap((name) => ATTRIBUTES[name]?.(headers) ?? []);
+      answer(one, 'GetObjectAttributesResponse', told);
+    },
+  };
+}
+
+function readOf(one: Admitted): Read {
+  const part = numberOf(one.query.get('partNumber'), 0, 1, 10_000);
+  if (part > 0 && one.headers.has('range')) throw new ServiceError('invalid_request', 'part and range');
+  return { bucket: bucketOf(one), key: keyOf(one), ...(part === 0 ? {} : { part }) };
+}
+
+function conditionsOf({ headers }: Admitted): Headers {
+  const conditions = readConditions(headers);
+  return headers.get(CHECKSUM_MODE)?.toUpperCase() === 'ENABLED'
+    ? { ...conditions, [CHECKSUM_MODE]: 'ENABLED' }
+    : conditions;
+}
+
+/** What the answer's headers are to say instead. A browser still may not guess another type. */
+function overridesOf({ query }: Admitted): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const [parameter, header] of Object.entries(OVERRIDES)) {
+    const value = query.get(parameter);
+    if (value === undefined) continue;
+    if (!isHeaderValue(value)) throw new ServiceError('invalid_request', 'header of the answer');
+    result[header] = value;
+  }
+  return result;
+}
+
+/** The head of an answer about an object: how it may be cached is said of the object or not at all. */
+function describe(
+  { exchange }: Admitted,
+  { status, headers }: Head,
+  overrides: Readonly<Record<string, string>>,
+): ServerResponse {
+  delete exchange.common['cache-control'];
+  const told: Record<string, string> = {};
+  for (const name of TOLD) if (headers[name] !== undefined) told[name] = headers[name];
+  return writeHead(exchange, status, { ...answerHeaders(headers, METADATA), ...told, ...overrides });
+}
+
+const ATTRIBUTES: Readonly<Record<string, (headers: Headers) => readonly XmlElement[]>> = {
+  ETag: ({ etag = '' }) => [['ETag', etag.replaceAll('"', '')]],
+  ObjectSize: (headers) => [['ObjectSize', Number(headers['content-length'] ?? 0)]],
+  StorageClass: () => [['StorageClass', 'STANDARD']],
+  ObjectParts: ({ etag = '' }) => {
+    const count = /-(\d{1,5})"?$/.exec(etag)?.[1];
+    return count === undefined ? [] : [['ObjectParts', [['PartsCount', Number(count)]]]];
+  },
+  Checksum: (headers) => {
+    const found = CHECKSUMS.flatMap((name) => {
+      const value = headers[`x-amz-checksum-${name}`];
+      return value === undefined ? [] : [[`Checksum${name.toUpperCase()}`, value] as const];
+    });
+    const type = headers[CHECKSUM_TYPE];
+    if (found.length === 0) return [];
+    return [['Checksum', type === undefined ? found : [...found, ['ChecksumType', type] as const]]];
+  },
+};
+
+function attributesOf({ headers }: Admitted): readonly string[] {
+  const names = (headers.get('x-amz-object-attributes') ?? '').split(',').map((name) => name.trim());
+  if (!names.every((name) => Object.hasOwn(ATTRIBUTES, name)))
+    throw new ServiceError('invalid_request', 'attributes');
+  return names;
+}

@@ -1,0 +1,114 @@
+import { ServiceError } from '@space/broker-kit';
+import { type ObjectKey, parseKey } from '../../objects/object-key.ts';
+import { MAX_KEYS, type ObjectStore } from '../../objects/store.ts';
+import { documentInTurns, mapInTurns } from '../../upstream/sinks.ts';
+import {
+  childrenOf,
+  isXmlText,
+  textOf,
+  type XmlElement,
+  type XmlNode,
+  type XmlShape,
+} from '../../upstream/xml.ts';
+import { writeHead } from '../exchange.ts';
+import { deleteCondition, writeConditions } from '../headers.ts';
+import type { Gate } from '../listener.ts';
+import { notImplemented } from './errors.ts';
+import { sourceOf } from './headers.ts';
+import {
+  answerAlive,
+  bodyOf,
+  bucketOf,
+  copied,
+  document,
+  type Handlers,
+  keyOf,
+  malformed,
+  ownHeaders,
+  xml,
+} from './request.ts';
+
+type Name = 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
+
+/** Objects that come and go whole. */
+export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
+  return {
+    PutObject: async (one) => {
+      const body = bodyOf(one);
+      // What was verified here is not asked of the upstream again.
+      const { 'content-md5': _verified, ...conditions } = writeConditions(one.headers);
+      const headers = { ...ownHeaders(one.headers), ...conditions };
+      const place = { bucket: bucketOf(one), key: keyOf(one) };
+      gate.transfer(one.exchange);
+      const { etag } = await store.put(one.call, place, body, headers);
+      writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
+    },
+    CopyObject: async (one) => {
+      if (one.headers.has('if-match') || one.headers.has('if-none-match'))
+        throw notImplemented('conditions on what a copy replaces');
+      const directive = one.headers.get('x-amz-metadata-directive') ?? 'COPY';
+      const replace = directive === 'REPLACE';
+      if (!replace && directive !== 'COPY') throw new ServiceError('invalid_request', 'metadata directive');
+      const headers = { 'x-amz-metadata-directive': directive, ...(replace ? ownHeaders(one.headers) : {}) };
+      const to = { bucket: bucketOf(one), key: keyOf(one) };
+      const work = store.copy(one.call, sourceOf(one.headers), to, headers);
+      await answerAlive(gate, one, 'CopyObjectResult', work.then(copied));
+    },
+    DeleteObject: async (one) => {
+      const place = { bucket: bucketOf(one), key: keyOf(one) };
+      await store.delete(one.call, place, deleteCondition(one.headers));
+      writeHead(one.exchange, 204, {}).end();
+    },
+    DeleteObjects: async (one) => {
+      const bucket = bucketOf(one);
+      const node = await document(gate, one, DELETE, MIB);
+      const { inTurn } = one.call;
+      const asked = await mapInTurns(childrenOf(node, 'Object'), askedOf, inTurn);
+      if (asked.length < 1) throw malformed();
+      const valid = asked.flatMap(({ key }) => key ?? []);
+      const failed = valid.length === 0 ? new Set<string>() : await store.deleteMany(one.call, bucket, valid);
+      const quiet = textOf(node, 'Quiet') === 'true';
+      const codeOf = ({ key, refused }: Asked) =>
+        refused ?? (key !== undefined && failed.has(key) ? 'InternalError' : undefined);
+      const told = quiet ? asked.filter((each) => codeOf(each) !== undefined) : asked;
+      const written = (each: Asked): XmlElement => {
+        const code = codeOf(each);
+        return code === undefined ? ['Deleted', [['Key', each.text]]] : errorOf(each.text, code);
+      };
+      xml(one, await documentInTurns('DeleteResult', told, written, { inTurn }));
+    },
+  };
+}
+
+/** An object that is to go, or the code with which it is refused. */
+interface Asked {
+  readonly text: string;
+  readonly key?: ObjectKey;
+  readonly refused?: string;
+}
+
+function askedOf(node: XmlNode): Asked {
+  const text = textOf(node, 'Key') ?? '';
+  // Parsers differ on what is no character of XML; what is repeated to the caller must be.
+  if (!isXmlText(text)) throw malformed();
+  // A version, or a condition on what is there: without heeding it, another object than was meant would go.
+  if (LIMITED.some((name) => node[name] !== undefined)) return { text, refused: 'NotImplemented' };
+  const key = parseKey(text);
+  return key === undefined ? { text, refused: 'InvalidArgument' } : { text, key };
+}
+
+const DELETE: XmlShape = { root: 'Delete', items: ['Object'], most: MAX_KEYS };
+const MIB = 1024 * 1024;
+
+const LIMITED = ['VersionId', 'ETag', 'LastModifiedTime', 'Size'];
+
+function errorOf(key: string, code: string): XmlElement {
+  return [
+    'Error',
+    [
+      ['Key', key],
+      ['Code', code],
+      ['Message', ''],
+    ],
+  ];
+}

@@ -1,0 +1,142 @@
+import { ServiceError } from '@space/broker-kit';
+import type { ObjectStore } from '../../objects/store.ts';
+import type { Tenant, Tenants } from '../../principals/tenants.ts';
+import type { DataKeys, Seal } from '../cursors.ts';
+import { type Exchange, type Protocol, writeHead } from '../exchange.ts';
+import { type Received, receivedHeaders } from '../headers.ts';
+import type { Gate } from '../listener.ts';
+import { handleOf, secretsOf } from './access-keys.ts';
+import { aclHandlers } from './acls.ts';
+import { bucketHandlers } from './buckets.ts';
+import { notImplemented, s3AnswerOf, untimelyError } from './errors.ts';
+import { checkS3Headers, grantOf } from './headers.ts';
+import { readHandlers } from './object-reads.ts';
+import { objectHandlers } from './object-writes.ts';
+import { isPresigned, parsePresigned } from './presigned.ts';
+import { type Handlers, withoutDeclaration } from './request.ts';
+import { matchS3, type S3Operation } from './routes.ts';
+import { type Claim, parseClaim, type Untimely, type Verified, verify } from './signature.ts';
+import { uploadHandlers } from './uploads.ts';
+
+/** Verified in place of a principal that is not there, so that a refusal costs the same work as any other. */
+const NOBODY = Buffer.alloc(32);
+
+export interface FrontOptions {
+  readonly gate: Gate;
+  readonly tenants: Tenants;
+  readonly store: ObjectStore;
+  readonly cursors: Seal;
+  readonly keys: DataKeys;
+  /** The longest that a presigned URL may be good for. */
+  readonly presignedSeconds: number;
+  readonly now: () => Date;
+}
+
+/** S3 for unmodified clients: the same store under S3's names, path-style, with the buckets `data` and `shared`. */
+export function createS3Protocol(options: FrontOptions): Protocol {
+  const { gate, tenants, store, cursors, keys, presignedSeconds, now } = options;
+  const handlers: Handlers<S3Operation> = {
+    ...bucketHandlers(store, cursors),
+    ...objectHandlers(store, gate),
+    ...readHandlers(store, gate),
+    ...aclHandlers(store),
+    ...uploadHandlers(store, gate),
+  };
+
+  /** Who signed the request, and whether in time; the same work for everybody who is turned away. */
+  async function authenticate({ request, path, query }: Exchange): Promise<Signer | undefined> {
+    const received = headersOrNone(request.rawHeaders);
+    const asked = received === undefined ? undefined : askedOf(received, query);
+    const handle = asked === undefined ? undefined : handleOf(asked.claim.accessKeyId);
+    const tenant = await tenants.byHandle(handle ?? NOBODY.subarray(0, 16));
+    if (received === undefined || asked === undefined) return undefined;
+    const secrets = secretsOf(keys, tenant?.digest ?? NOBODY).map((secret) => secret.reveal());
+    const payload = asked.headers.get('x-amz-content-sha256') ?? '';
+    const signed = { method: request.method ?? '', path, query, headers: received, payload };
+    const verified = verify(signed, asked.claim, secrets, now(), presignedSeconds);
+    if (handle === undefined || tenant === undefined || verified === undefined) return undefined;
+    return { ...asked, tenant, verified };
+  }
+
+  /** Lets in who signed in time. Who did not is refused as anybody, but told why. */
+  async function admit(exchange: Exchange, who: Signer | undefined): Promise<Caller> {
+    if (who !== undefined && typeof who.verified !== 'string')
+      return { ...who, verified: who.verified, tenant: await gate.admit(exchange, who.tenant) };
+    try {
+      await gate.admit(exchange, undefined);
+    } catch (error) {
+      if (who === undefined || !(error instanceof ServiceError) || error.code !== 'forbidden') throw error;
+      throw untimelyError(who.verified as Untimely, presignedSeconds);
+    }
+    throw new Error('admitted without a signature');
+  }
+
+  return {
+    serve: async (exchange) => {
+      const { request } = exchange;
+      exchange.operation = 's3';
+      const { tenant, headers, verified, query, claim } = await admit(exchange, await authenticate(exchange));
+      const match = matchS3(request.method ?? '', exchange.path, query, headers.has('x-amz-copy-source'));
+      exchange.operation = `s3.${match.operation}`;
+      if (claim.expires !== undefined && !PRESIGNED.has(match.operation))
+        throw notImplemented('this operation by a presigned URL');
+      // The bucket is there, whatever it was to be made like.
+      if (match.operation !== 'CreateBucket') checkS3Headers(headers);
+      const call = gate.callOf(exchange, tenant, grantOf(headers));
+      await handlers[match.operation]({ ...match, exchange, call, headers, verified });
+    },
+    refuse: (exchange, error) => {
+      const { request, response, traceId } = exchange;
+      const { status, code, sentence } = s3AnswerOf(error);
+      const body = `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${sentence}</Message><RequestId>${traceId}</RequestId></Error>`;
+      if (exchange.alive) return void response.end(withoutDeclaration(body));
+      const about = { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) };
+      writeHead(exchange, status, about).end(request.method === 'HEAD' ? undefined : body);
+    },
+  };
+}
+
+interface Asked {
+  readonly claim: Claim;
+  readonly headers: Received;
+  readonly query: string | undefined;
+}
+
+/** Who has the key. */
+interface Signer extends Asked {
+  readonly tenant: Tenant;
+  readonly verified: Verified | Untimely;
+}
+
+interface Caller extends Signer {
+  readonly verified: Verified;
+}
+
+/** What may be given away: one object, for a while. */
+const PRESIGNED: ReadonlySet<S3Operation> = new Set<S3Operation>([
+  'GetObject',
+  'HeadObject',
+  'PutObject',
+  'DeleteObject',
+  'CreateMultipartUpload',
+  'UploadPart',
+  'ListParts',
+  'CompleteMultipartUpload',
+  'AbortMultipartUpload',
+]);
+
+/** Signed in a header or in the query, never in both. */
+function askedOf(received: Received, query: string | undefined): Asked | undefined {
+  if (isPresigned(query)) return parsePresigned(received, query);
+  const claim = parseClaim(received);
+  return claim === undefined ? undefined : { claim, headers: received, query };
+}
+
+/** Undefined for headers that two readers might read differently. */
+function headersOrNone(rawHeaders: readonly string[]): Received | undefined {
+  try {
+    return receivedHeaders(rawHeaders);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,138 @@
+import { ServiceError } from '@space/broker-kit';
+import { decodePath, type ObjectKey, parseKey } from '../../objects/object-key.ts';
+import type { Bucket } from '../../objects/prefix.ts';
+import type { Call } from '../../objects/store.ts';
+import { readSlices } from '../../upstream/sinks.ts';
+import {
+  type XmlElement,
+  XmlError,
+  type XmlNode,
+  XmlReader,
+  type XmlShape,
+  xmlDocument,
+} from '../../upstream/xml.ts';
+import { type Exchange, writeHead } from '../exchange.ts';
+import { objectHeaders, type Received } from '../headers.ts';
+import type { Gate } from '../listener.ts';
+import { type FrontBody, frontBody } from './body.ts';
+import { FrontError } from './errors.ts';
+import { noSuchBucket } from './headers.ts';
+import type { S3Match, S3Operation } from './routes.ts';
+import type { Verified } from './signature.ts';
+
+/** How S3 clients name their own metadata. */
+export const METADATA = 'x-amz-meta-';
+
+/** A request that was let in: what its operation reads from it, and how it answers. */
+export interface Admitted extends S3Match {
+  readonly exchange: Exchange;
+  readonly call: Call;
+  readonly headers: Received;
+  readonly verified: Verified;
+}
+
+/** Some of S3's operations. */
+export type Handlers<Name extends S3Operation> = Readonly<
+  Record<Name, (admitted: Admitted) => Promise<void>>
+>;
+
+export function bucketOf({ bucket }: Admitted): Bucket {
+  if (bucket === undefined) throw noSuchBucket();
+  return bucket;
+}
+
+export function keyOf({ rawKey }: Admitted): ObjectKey {
+  const key = parseKey(decodePath(rawKey) ?? '');
+  if (key === undefined) throw new ServiceError('invalid_request', 'not a key');
+  return key;
+}
+
+export function bodyOf({ exchange, headers, verified, call }: Admitted): FrontBody {
+  return frontBody(exchange.request, headers, verified, call.signal);
+}
+
+/** `aws-chunked` names the coding of the message, not of the object. */
+export function ownHeaders(headers: Received): Record<string, string> {
+  const encoding = headers.get('content-encoding');
+  if (encoding === undefined) return objectHeaders(headers, METADATA);
+  const own = encoding
+    .split(',')
+    .map((coding) => coding.trim())
+    .filter((coding) => coding !== '' && coding.toLowerCase() !== 'aws-chunked');
+  const changed = new Map(headers);
+  if (own.length === 0) changed.delete('content-encoding');
+  else changed.set('content-encoding', own.join(','));
+  return objectHeaders(changed, METADATA);
+}
+
+/** The XML of a request's body, of at most `limit` bytes; read as it comes, and no further than it is what it must be. */
+export async function document(gate: Gate, one: Admitted, shape: XmlShape, limit: number): Promise<XmlNode> {
+  const body = bodyOf(one);
+  if (body.length > limit) throw new ServiceError('too_large', 'body over the limit');
+  const { done, inTurn } = await gate.document(one.exchange, body.length);
+  const reader = new XmlReader(shape);
+  try {
+    for await (const chunk of body.stream as AsyncIterable<Buffer>) await readSlices(chunk, reader, inTurn);
+    return await inTurn(() => reader.end());
+  } catch (error) {
+    if (error instanceof XmlError) throw malformed();
+    throw error;
+  } finally {
+    done();
+  }
+}
+
+export function malformed(): FrontError {
+  return new FrontError(
+    'invalid_request',
+    { status: 400, code: 'MalformedXML' },
+    'not the document of this operation',
+  );
+}
+
+export function answer(one: Admitted, root: string, content: readonly XmlElement[]): void {
+  xml(one, xmlDocument(root, content));
+}
+
+/**
+ * Answers work that may take long as S3 does: after a while with the head of a good answer, with white space as long as
+ * it goes on, and then with its result or an error.
+ */
+export async function answerAlive(
+  { signOfLifeMs }: Gate,
+  one: Admitted,
+  root: string,
+  work: Promise<readonly XmlElement[]>,
+): Promise<void> {
+  const { exchange } = one;
+  const timer = setInterval(() => {
+    if (exchange.response.destroyed || exchange.response.writableNeedDrain) return;
+    if (exchange.alive) exchange.response.write(' ');
+    else writeHead(exchange, 200, { 'content-type': 'application/xml' }).write(DECLARATION);
+    exchange.alive = true;
+  }, signOfLifeMs);
+  try {
+    const content = await work;
+    if (!exchange.alive) answer(one, root, content);
+    else exchange.response.end(withoutDeclaration(xmlDocument(root, content)));
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** What is told of a copy. */
+export function copied({ etag, modified }: { readonly etag: string; readonly modified: string }) {
+  return [['LastModified', modified] as const, ['ETag', etag] as const];
+}
+
+const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
+
+/** Of a document whose beginning was sent before. */
+export function withoutDeclaration(document: string): string {
+  return document.startsWith(DECLARATION) ? document.slice(DECLARATION.length) : document;
+}
+
+export function xml({ exchange }: Admitted, body: string): void {
+  const about = { 'content-type': 'application/xml', 'content-length': Buffer.byteLength(body) };
+  writeHead(exchange, 200, about).end(body);
+}

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Assistant, newAssistant } from '../../testing/assistant.ts';
+import { type Stage, setStage } from '../../testing/stage.ts';
+import { keysOf, type S3Keys } from './testing/clients.ts';
+import { type Said, send, sendSigned } from './testing/signed.ts';
+
+/** Requests signed in their Authorization header, as no SDK would sign them. */
+
+let stage: Stage;
+let base: string;
+let me: Assistant;
+let keys: S3Keys;
+
+beforeAll(async () => {
+  stage = await setStage();
+  base = stage.broker.dataUrl;
+  me = await newAssistant(stage.broker);
+  keys = await keysOf(me);
+  await me.put('there', 'content');
+});
+afterAll(() => stage?.close());
+
+const READ: Said = { method: 'GET', path: '/data/there' };
+const sent = (more: Partial<Said> = {}) => sendSigned(base, keys, { ...READ, ...more });
+const minutes = (count: number) => new Date(Date.now() + count * 60_000);
+
+describe('a signature', () => {
+  test('covers the host', async () => {
+    expect((await sent()).text).toBe('content');
+    expect(await sent({ leaving: ['host'] })).toMatchObject({ status: 403, code: 'AccessDenied' });
+  });
+
+  test('covers when, and what the body is', async () => {
+    expect((await sent({ leaving: ['x-amz-date'] })).status).toBe(403);
+    expect((await sent({ leaving: ['x-amz-content-sha256'] })).status).toBe(403);
+  });
+
+  test('covers every header of S3', async () => {
+    expect((await sent({ unsigned: { 'x-amz-request-payer': 'requester' } })).status).toBe(403);
+    expect((await sent({ headers: { 'x-amz-request-payer': 'requester' } })).status).toBe(200);
+  });
+
+  test('of another time is refused, and who has the key is told', async () => {
+    for (const off of [-16, 16])
+      expect(await sent({ at: minutes(off) })).toMatchObject({
+        status: 403,
+        code: 'RequestTimeTooSkewed',
+        message: expect.stringContaining('clock'),
+      });
+    for (const off of [-14, 14]) expect((await sent({ at: minutes(off) })).status).toBe(200);
+  });
+
+  test('of another time that nobody has the key of says no more than any other', async () => {
+    const wrong = { ...keys, SecretAccessKey: `${keys.SecretAccessKey.slice(1)}A` };
+    const nobody = { ...keys, AccessKeyId: `SPCK${'0'.repeat(32)}` };
+    const answers = await Promise.all([
+      sendSigned(base, wrong, READ),
+      sendSigned(base, wrong, { ...READ, at: minutes(60) }),
+      sendSigned(base, nobody, { ...READ, at: minutes(-60) }),
+      send(`${base}/data/there`),
+    ]);
+    const told = new Set(answers.map(({ status, code, message }) => `${status} ${code} ${message}`));
+    expect(told.size).toBe(1);
+  });
+});
+
+describe('a refusal', () => {
+  test.each([
+    ['x-amz-acl', 'public-read'],
+    ['x-amz-server-side-encryption', 'aws:kms'],
+    ['x-amz-server-side-encryption-customer-algorithm', 'AES256'],
+    ['x-amz-storage-class', 'GLACIER'],
+    ['x-amz-tagging', 'a=b'],
+    ['x-amz-expected-bucket-owner', 'me'],
+    ['x-amz-api-version', '2099-01-01'],
+    ['x-amz-te', 'something'],
+    ['x-amz-object-lock-mode', 'GOVERNANCE'],
+  ])('of the header %s names it, and not its value %s', async (name, value) => {
+    const answer = await sent({ method: 'PUT', path: '/data/new', body: 'x', headers: { [name]: value } });
+    expect(answer).toMatchObject({
+      status: 501,
+      code: 'NotImplemented',
+      message: expect.stringContaining(name),
+    });
+    expect(answer.message?.replaceAll(name, '')).not.toContain(value);
+    expect((await me.get('new')).status).toBe(404);
+  });
+
+  test.each([
+    ['x-amz-api-version', '2006-03-01'],
+    ['x-amz-te', 'append-md5'],
+    ['x-amz-server-side-encryption', 'AES256'],
+    ['x-amz-server-side-encryption-bucket-key-enabled', 'false'],
+    ['x-amz-acl', 'bucket-owner-full-control'],
+    ['x-amz-acl', 'private'],
+    ['x-amz-expected-bucket-owner', '111122223333'],
+    ['x-amz-source-expected-bucket-owner', '111122223333'],
+    ['x-amz-storage-class', 'STANDARD'],
+    ['x-amz-request-payer', 'requester'],
+    ['x-amz-tagging-directive', 'COPY'],
+    ['x-amz-object-lock-legal-hold', 'OFF'],
+    ['x-amz-bypass-governance-retention', 'false'],
+  ])('is not what %s: %s gets, which SDKs send', async (name, value) => {
+    const answer = await sent({
+      method: 'PUT',
+      path: '/data/harmless',
+      body: 'x',
+      headers: { [name]: value },
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  test('of what S3 does not know repeats nothing', async () => {
+    const header = await sent({ headers: { 'x-amz-tell-tale': 'tell-tale' } });
+    const parameter = await sent({ query: { telltale: 'tell-tale' } });
+    const known = await sent({ query: { versionId: 'tell-tale' } });
+    expect([header.code, parameter.code, known.code]).toEqual(Array(3).fill('NotImplemented'));
+    expect(known.message).toContain('versionId');
+    for (const { text } of [header, parameter, known]) expect(text).not.toMatch(/tell-?tale/);
+  });
+
+  test('of a full quota says how to make room', async () => {
+    const poor = await newAssistant(stage.broker, { quota: 10 });
+    const answer = await sendSigned(base, await keysOf(poor), {
+      method: 'PUT',
+      path: '/data/large',
+      body: 'x'.repeat(11),
+    });
+    expect(answer).toMatchObject({
+      status: 403,
+      code: 'QuotaExceeded',
+      message: expect.stringContaining('Delete'),
+    });
+  });
+});

@@ -1,0 +1,154 @@
+import { timingSafeEqual } from 'node:crypto';
+import { decodePath, decodeQueryValue } from '../../objects/object-key.ts';
+import { encode, encodePath } from '../../upstream/encode.ts';
+import {
+  ALGORITHM,
+  type Scope,
+  type Signable,
+  scopeText,
+  signatureOf,
+  signingKey,
+} from '../../upstream/sigv4.ts';
+
+/** What a request says of its signature, in the Authorization header or, as a presigned URL, in its query. */
+export interface Claim {
+  readonly accessKeyId: string;
+  readonly scope: Scope;
+  /** When it was signed, in the basic form of ISO 8601. */
+  readonly time: string;
+  readonly signedHeaders: readonly string[];
+  readonly signature: string;
+  /** Seconds that a presigned URL is good for; undefined for a request that is signed in a header. */
+  readonly expires: number | undefined;
+}
+
+/** A request whose signature was verified, and what its body's chunks are signed with. */
+export interface Verified {
+  readonly key: Buffer;
+  readonly scope: Scope;
+  /** `x-amz-date` */
+  readonly time: string;
+  readonly signature: string;
+}
+
+/** Why a request that was signed with the right key is refused all the same. Only who has the key is told. */
+export type Untimely = 'skewed' | 'expired' | 'too long';
+
+export interface SignedRequest {
+  readonly method: string;
+  /** As it came. */
+  readonly path: string;
+  readonly query: string | undefined;
+  readonly headers: ReadonlyMap<string, string>;
+  /** What is said of the body. */
+  readonly payload: string;
+}
+
+const CLAIM =
+  /^AWS4-HMAC-SHA256 +Credential=([^, ]+), *SignedHeaders=([a-z0-9;-]{1,4096}), *Signature=([0-9a-f]{64})$/;
+const CREDENTIAL = /^([A-Za-z0-9]{16,128})\/(\d{8})\/([A-Za-z0-9-]{1,64})\/s3\/aws4_request$/;
+const TIME = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
+/** How far a caller's clock may be off. */
+const SKEW_MS = 15 * 60_000;
+
+/** The parameter of a presigned URL that is not signed: it is the signature. */
+export const SIGNATURE = 'X-Amz-Signature';
+
+export function parseClaim(headers: ReadonlyMap<string, string>): Claim | undefined {
+  const [, credential = '', names = '', signature = ''] =
+    CLAIM.exec(headers.get('authorization') ?? '') ?? [];
+  const parsed = parseCredential(credential);
+  const time = headers.get('x-amz-date') ?? '';
+  if (parsed === undefined) return undefined;
+  return { ...parsed, time, signedHeaders: names.split(';'), signature, expires: undefined };
+}
+
+export function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | undefined {
+  const [, accessKeyId, day, region] = CREDENTIAL.exec(text) ?? [];
+  if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;
+  return { accessKeyId, scope: { day, region } };
+}
+
+/**
+ * Verifies by any of the secrets; undefined when it was not signed with one, or not all that counts. The same work is
+ * done whichever fails, and that it comes at a wrong time is found only of what is signed.
+ */
+export function verify(
+  request: SignedRequest,
+  claim: Claim,
+  secrets: readonly string[],
+  now: Date,
+  /** Seconds that a presigned URL may be good for. */
+  longest: number,
+): Verified | Untimely | undefined {
+  const { time, scope } = claim;
+  const signable = signableOf(request, claim);
+  const given = Buffer.from(claim.signature, 'hex');
+  let verified: Verified | undefined;
+  for (const secret of secrets) {
+    const key = signingKey(secret, scope);
+    const { signature } = signatureOf(signable, key, time, scopeText(scope));
+    const expected = Buffer.from(signature, 'hex');
+    if (timingSafeEqual(expected, given)) verified = { key, scope, time, signature: claim.signature };
+  }
+  const signedAt = time.startsWith(scope.day) ? instantOf(time) : undefined;
+  if (verified === undefined || signedAt === undefined || !coversAll(request, claim)) return undefined;
+  return untimely(claim, signedAt, now.getTime(), longest) ?? verified;
+}
+
+/** Clients that are not ours encode as they like; what is signed is the canonical form of what they mean. */
+function signableOf({ method, path, query, headers, payload }: SignedRequest, claim: Claim): Signable {
+  const decoded = decodePath(path);
+  return {
+    method,
+    path: decoded === undefined ? path : encodePath(decoded),
+    query: pairsOf(query).flatMap(([name, value]) =>
+      claim.expires !== undefined && name === SIGNATURE
+        ? []
+        : ([[canonical(name), canonical(value)]] as const),
+    ),
+    headers: claim.signedHeaders.map((name) => [name, headers.get(name) ?? ''] as const),
+    payload,
+  };
+}
+
+/** Names and values of a query as they came. */
+export function pairsOf(query: string | undefined): readonly (readonly [name: string, value: string])[] {
+  return (query === undefined || query === '' ? [] : query.split('&')).map((pair) => {
+    const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];
+    return [name, value] as const;
+  });
+}
+
+function canonical(raw: string): string {
+  const decoded = decodeQueryValue(raw);
+  return decoded === undefined ? raw : encode(decoded);
+}
+
+function instantOf(time: string): number | undefined {
+  const [, ...parts] = TIME.exec(time) ?? [];
+  if (parts.length !== 6) return undefined;
+  const [year = 0, month = 0, date = 0, hour = 0, minute = 0, second = 0] = parts.map(Number);
+  return Date.UTC(year, month - 1, date, hour, minute, second);
+}
+
+function untimely({ expires }: Claim, signedAt: number, now: number, longest: number): Untimely | undefined {
+  if (signedAt - now > SKEW_MS) return 'skewed';
+  if (expires === undefined) return now - signedAt > SKEW_MS ? 'skewed' : undefined;
+  if (expires > longest) return 'too long';
+  return now - signedAt > expires * 1000 ? 'expired' : undefined;
+}
+
+/** Whatever S3 gives a meaning must be signed, so that nobody on the way can add to it. */
+function coversAll({ headers }: SignedRequest, { signedHeaders, expires }: Claim): boolean {
+  const signed = new Set(signedHeaders);
+  if (signed.size !== signedHeaders.length || !signed.has('host')) return false;
+  if (expires === undefined && !headers.has('x-amz-content-sha256')) return false;
+  for (const name of signed) if (!headers.has(name)) return false;
+  for (const name of headers.keys()) if (name.startsWith('x-amz-') && !signed.has(name)) return false;
+  return true;
+}
+
+/** The name of the algorithm of one chunk's signature. */
+export const CHUNK_ALGORITHM = `${ALGORITHM}-PAYLOAD`;
+export const TRAILER_ALGORITHM = `${ALGORITHM}-TRAILER`;

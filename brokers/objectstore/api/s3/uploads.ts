@@ -1,0 +1,150 @@
+import { ServiceError } from '@space/broker-kit';
+import type { ObjectKey } from '../../objects/object-key.ts';
+import type { Bucket } from '../../objects/prefix.ts';
+import { MAX_KEYS, type ObjectStore } from '../../objects/store.ts';
+import { S3Error } from '../../upstream/errors.ts';
+import { childrenOf, textOf, type XmlNode, type XmlShape } from '../../upstream/xml.ts';
+import { writeHead } from '../exchange.ts';
+import { writeConditions } from '../headers.ts';
+import { numberOf } from '../json/routes.ts';
+import type { Gate } from '../listener.ts';
+import { FrontError } from './errors.ts';
+import { sourceOf } from './headers.ts';
+import {
+  type Admitted,
+  answer,
+  answerAlive,
+  bodyOf,
+  bucketOf,
+  copied,
+  document,
+  type Handlers,
+  keyOf,
+  malformed,
+  ownHeaders,
+} from './request.ts';
+
+type Name =
+  | 'CreateMultipartUpload'
+  | 'UploadPart'
+  | 'UploadPartCopy'
+  | 'ListParts'
+  | 'CompleteMultipartUpload'
+  | 'AbortMultipartUpload';
+
+/** What all parts weigh together, as the caller counted. */
+const OBJECT_SIZE = 'x-amz-mp-object-size';
+const COMPLETE: XmlShape = { root: 'CompleteMultipartUpload', items: ['Part'], most: 10_000 };
+/** So many parts with a checksum each. */
+const COMPLETE_BYTES = 2 * 1024 * 1024;
+const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
+const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
+
+/** Objects that come in parts. */
+export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
+  return {
+    CreateMultipartUpload: async (one) => {
+      const place = { bucket: bucketOf(one), key: keyOf(one) };
+      const id = await store.createUpload(one.call, place, ownHeaders(one.headers));
+      answer(one, 'InitiateMultipartUploadResult', [
+        ['Bucket', place.bucket],
+        ['Key', place.key],
+        ['UploadId', id],
+      ]);
+    },
+    UploadPart: async (one) => {
+      const body = bodyOf(one);
+      const at = uploadPartOf(one);
+      gate.transfer(one.exchange);
+      const { etag } = await store.putPart(one.call, at, body, {});
+      writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
+    },
+    UploadPartCopy: async (one) => {
+      const range = one.headers.get('x-amz-copy-source-range');
+      if (range !== undefined && !SOURCE_RANGE.test(range))
+        throw new ServiceError('invalid_request', 'range of the source');
+      const headers = range === undefined ? {} : { 'x-amz-copy-source-range': range };
+      const source = sourceOf(one.headers);
+      const work = store.copyPart(one.call, uploadPartOf(one), source, headers);
+      await answerAlive(gate, one, 'CopyPartResult', work.then(copied));
+    },
+    ListParts: async (one) => {
+      const after = numberOf(one.query.get('part-number-marker'), 0, 0, 10_000);
+      const limit = Math.min(MAX_KEYS, numberOf(one.query.get('max-parts'), MAX_KEYS, 0, 999_999_999));
+      const at = uploadOf(one);
+      const { key, parts, next } = await store.listParts(one.call, at, { after, limit });
+      answer(one, 'ListPartsResult', [
+        ['Bucket', at.bucket],
+        ['Key', key],
+        ['UploadId', at.id],
+        ['PartNumberMarker', after],
+        ...(next === undefined ? [] : [['NextPartNumberMarker', next] as const]),
+        ['MaxParts', limit],
+        ['IsTruncated', next !== undefined],
+        ...parts.map(
+          ({ number, modified, etag, size }) =>
+            [
+              'Part',
+              [
+                ['PartNumber', number],
+                ['LastModified', modified],
+                ['ETag', etag],
+                ['Size', size],
+              ],
+            ] as const,
+        ),
+      ]);
+    },
+    CompleteMultipartUpload: async (one) => {
+      const at = uploadOf(one);
+      const parts = partsOf(await document(gate, one, COMPLETE, COMPLETE_BYTES));
+      const { 'content-md5': _checked, ...conditions } = writeConditions(one.headers);
+      const headers = { ...conditions, ...sizeOf(one) };
+      const work = store.completeUpload(one.call, at, parts, headers).catch(judgeSize);
+      const told = work.then(({ key, etag }) => [
+        ['Location', `/${at.bucket}/${key}`] as const,
+        ['Bucket', at.bucket] as const,
+        ['Key', key] as const,
+        ['ETag', etag] as const,
+      ]);
+      await answerAlive(gate, one, 'CompleteMultipartUploadResult', told);
+    },
+    AbortMultipartUpload: async (one) => {
+      await store.abortUpload(one.call, uploadOf(one));
+      writeHead(one.exchange, 204, {}).end();
+    },
+  };
+}
+
+function sizeOf({ headers }: Admitted): Readonly<Record<string, string>> {
+  const size = headers.get(OBJECT_SIZE);
+  if (size === undefined) return {};
+  if (!/^\d{1,15}$/.test(size)) throw new ServiceError('invalid_request', 'size of the object');
+  return { [OBJECT_SIZE]: size };
+}
+
+/** Nothing else of what we send can be refused so. */
+function judgeSize(cause: unknown): never {
+  if (cause instanceof S3Error && cause.status === 400 && cause.code === 'InvalidRequest')
+    throw new FrontError('invalid_request', { status: 400, code: 'InvalidRequest' }, 'size of the object');
+  throw cause;
+}
+
+function uploadOf(one: Admitted): { readonly bucket: Bucket; readonly id: string; readonly key: ObjectKey } {
+  return { bucket: bucketOf(one), id: one.query.get('uploadId') ?? '', key: keyOf(one) };
+}
+
+function uploadPartOf(one: Admitted) {
+  return { ...uploadOf(one), number: numberOf(one.query.get('partNumber'), 0, 1, 10_000) };
+}
+
+function partsOf(node: XmlNode): readonly { readonly number: number; readonly etag: string }[] {
+  const parts = childrenOf(node, 'Part').map((child) => ({
+    number: numberOf(textOf(child, 'PartNumber'), 0, 1, 10_000),
+    etag: `"${ETAG.exec(textOf(child, 'ETag') ?? '')?.[1] ?? ''}"`,
+  }));
+  if (parts.length < 1) throw malformed();
+  if (parts.some(({ number }, i) => i > 0 && number <= (parts[i - 1]?.number ?? 0)))
+    throw new FrontError('invalid_request', { status: 400, code: 'InvalidPartOrder' }, 'order of parts');
+  return parts;
+}

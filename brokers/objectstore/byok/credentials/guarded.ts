@@ -1,0 +1,90 @@
+import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
+import { DialError, type Dialler } from '@space/broker-kit';
+import { Client, type Dispatcher, Pool } from 'undici';
+import { freeing } from '../../upstream/pieces.ts';
+import { PATIENCE } from '../../upstream/relay.ts';
+
+/** How hosts that somebody else named may be reached. */
+export interface Reach {
+  readonly dialler: Dialler;
+  /** PEM of authorities beside the system's. */
+  readonly ca: string | undefined;
+}
+
+const CONNECT_MS = 5_000;
+
+/** One connection at a time, for a conversation that ends at the deadline. */
+export function guardedClient(
+  origin: string,
+  { deadline, ...reach }: Reach & { readonly deadline: AbortSignal },
+): Dispatcher {
+  return new Client(origin, {
+    pipelining: 1,
+    headersTimeout: 5_000,
+    bodyTimeout: 5_000,
+    maxHeaderSize: 16 * 1024,
+    connect: connector(origin, reach, (act) => act(deadline)),
+  });
+}
+
+/** Kept connections for bodies of any size; the limits are those of the pool to the Space's own store. */
+export function guardedPool(
+  origin: string,
+  { connections, ...reach }: Reach & { readonly connections: number },
+): Dispatcher {
+  return new Pool(origin, {
+    connections,
+    pipelining: 1,
+    allowH2: false,
+    headersTimeout: PATIENCE.headMs,
+    bodyTimeout: PATIENCE.pieceMs,
+    keepAliveTimeout: 20_000,
+    maxHeaderSize: 16 * 1024,
+    strictContentLength: true,
+    connect: connector(origin, reach, withinConnect),
+  });
+}
+
+/** Runs something with its deadline. */
+type Within = (act: (deadline: AbortSignal) => Promise<TLSSocket>) => Promise<TLSSocket>;
+
+/** Time for address, connection and handshake together; once they are there, nothing aborts them. */
+const withinConnect: Within = (act) => {
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(new DialError('timeout')), CONNECT_MS);
+  return act(deadline.signal).finally(() => clearTimeout(timer));
+};
+
+/** Dialled through the guard, TLS 1.2 or better with a certificate for that very name, no proxy, no redirects. */
+function connector(origin: string, { dialler, ca }: Reach, within: Within) {
+  const { hostname, port } = new URL(origin);
+
+  async function secure(deadline: AbortSignal): Promise<TLSSocket> {
+    const socket = await dialler.dial(hostname, Number(port || 443), deadline);
+    const tls = connectTls({
+      socket,
+      servername: hostname,
+      minVersion: 'TLSv1.2',
+      ALPNProtocols: ['http/1.1'],
+      ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
+    const stop = () => tls.destroy(new Error('the deadline passed'));
+    deadline.addEventListener('abort', stop, { once: true });
+    // Stays: an abort may fail the socket and its TLS both, and an error that nobody hears ends the process.
+    tls.on('error', reject);
+    tls.once('close', () => reject(new Error('closed during the handshake')));
+    tls.once('secureConnect', () => resolve(tls));
+    return promise.finally(() => deadline.removeEventListener('abort', stop));
+  }
+
+  return (
+    _options: unknown,
+    done: (...outcome: [error: null, socket: TLSSocket] | [error: Error, socket: null]) => void,
+  ): void => {
+    within(secure).then(
+      (socket) => done(null, freeing(socket)),
+      (error: Error) => done(error, null),
+    );
+  };
+}

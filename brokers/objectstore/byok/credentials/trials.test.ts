@@ -1,0 +1,110 @@
+import { createServer } from 'node:net';
+import { portOf, type VerificationCheck } from '@space/broker-kit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../../../db/testing/postgres.ts';
+import { type Stage, setStage } from '../../testing/stage.ts';
+import type { Fields } from './form.ts';
+import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
+import { createTrials, MOST_TRIALS } from './trials.ts';
+
+const PLENTY = { perSecond: 1_000_000, burst: 1_000_000 };
+const FIELDS = {} as Fields;
+
+/** Trials that last until they are told how they ended. */
+function held() {
+  const running: ((check: VerificationCheck | undefined) => void)[] = [];
+  const trial = createTrials(() => new Promise((resolve) => void running.push(resolve)), PLENTY);
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  return { running, trial, settled };
+}
+
+describe('trials of candidates', () => {
+  it('are two of one Capsule at once, in order, and those of others do not wait for them', async () => {
+    const { running, trial, settled } = held();
+    const mine = [1, 2, 3].map(() => trial('mine', FIELDS));
+    await settled();
+    expect(running).toHaveLength(2);
+    const other = trial('other', FIELDS);
+    await settled();
+    expect(running).toHaveLength(3);
+    running[2]?.('auth');
+    expect(await other).toBe('auth');
+    running[0]?.(undefined);
+    expect(await mine[0]).toBeUndefined();
+    await settled();
+    running[1]?.('tls');
+    running[3]?.('bucket');
+    expect(await Promise.all(mine)).toEqual([undefined, 'tls', 'bucket']);
+  });
+
+  it('are sixteen at once in all, and what is too much is turned away until one ends', async () => {
+    const { running, trial, settled } = held();
+    const all = Array.from({ length: MOST_TRIALS }, (_, i) => trial(`capsule-${i}`, FIELDS));
+    await settled();
+    expect(running).toHaveLength(16);
+    await expect(trial('late', FIELDS)).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 5 });
+    for (let i = 0; i < MOST_TRIALS; i += 1) {
+      running[i]?.('auth');
+      await settled();
+    }
+    expect(await Promise.all(all)).toEqual(Array(MOST_TRIALS).fill('auth'));
+    const late = trial('late', FIELDS);
+    await settled();
+    running.at(-1)?.(undefined);
+    expect(await late).toBeUndefined();
+  });
+
+  it('give back their place when they fail', async () => {
+    const trial = createTrials(() => Promise.reject(new Error('x')), PLENTY);
+    for (let i = 0; i < 2 * MOST_TRIALS; i += 1) await expect(trial('a', FIELDS)).rejects.toThrow('x');
+  });
+});
+
+describe('with endpoints that accept and say nothing', () => {
+  let stage: Stage;
+  let store: OwnStore;
+  beforeAll(async () => {
+    store = await startOwnStore();
+    stage = await setStage({ environment: store.environment });
+  });
+  afterAll(async () => {
+    await stage?.close();
+    await store?.remove();
+  });
+
+  it('everything but a verification goes on', async () => {
+    const sockets = new Set<{ destroy(): void }>();
+    const mute = createServer((socket) => void sockets.add(socket.resume().on('error', () => undefined)));
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    const endpoint = `https://s3.tenant.example:${portOf(mute)}`;
+    const fields = store.fields({ bucket: 'tenant', endpoint });
+    const capsules = await Promise.all(
+      Array.from({ length: 20 }, async (_, i) =>
+        credentialsOf(await stage.broker.capsule(`slow-${i}`), `slow-${i}`),
+      ),
+    );
+    const quick = credentialsOf(await stage.broker.capsule('quick'), 'quick');
+
+    let tried = 0;
+    let turnedAway = 0;
+    const slow = capsules.flatMap((own) =>
+      Array.from({ length: 10 }, async () => {
+        let reply = await own.create('one', fields, 0);
+        // So many at once find no place in the custody of a busy machine, and are asked to come again.
+        while (reply.status === 503) reply = await own.create('one', fields, 0);
+        if (reply.status === 422) tried += 1;
+        if (reply.status === 429) turnedAway += 1;
+        return reply;
+      }),
+    );
+    await until(() => sockets.size >= 16, 'the trials to begin');
+    await until(() => turnedAway > 0, 'the queue to be full');
+    expect((await quick.list()).status).toBe(200);
+    // Of two hundred at five seconds and sixteen at once: were it one of their queue, most would be over by now.
+    expect(tried).toBeLessThan(100);
+    mute.close();
+    for (const socket of sockets) socket.destroy();
+    const codes = new Set((await Promise.all(slow)).map(({ json }) => json.error.code));
+    expect([...codes].sort()).toEqual(['rate_limited', 'verification_failed']);
+  });
+});

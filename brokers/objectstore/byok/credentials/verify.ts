@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { DialError, Secret, type VerificationCheck } from '@space/broker-kit';
+import { createS3Client, type S3Client } from '../../upstream/client.ts';
+import { S3Error } from '../../upstream/errors.ts';
+import type { Target } from '../../upstream/target.ts';
+import { routeOf } from '../../upstream/target.ts';
+import type { Fields } from './form.ts';
+import { guardedClient, type Reach } from './guarded.ts';
+
+/** The check that a candidate failed, and nothing else of what its endpoint said; undefined when it can do all that will be asked of it. */
+export type Verify = (fields: Fields) => Promise<VerificationCheck | undefined>;
+
+export interface VerifyOptions extends Reach {
+  readonly timeoutMs: number;
+  readonly random?: (bytes: number) => Buffer;
+}
+
+/**
+ * Does with the candidate what an Assistant would, the way that the data plane does it: list, put, look, read back, put in
+ * parts, read back, delete, under a name of its own.
+ */
+export function createVerify({ dialler, ca, timeoutMs, random = randomBytes }: VerifyOptions): Verify {
+  return async (fields) => {
+    const target = targetOf(fields);
+    // The last fifth is for taking away what was put.
+    const tries = AbortSignal.timeout(timeoutMs * 0.8);
+    const deadline = AbortSignal.timeout(timeoutMs);
+    const client = guardedClient(routeOf(target).origin, { dialler, ca, deadline });
+    try {
+      await tryOut(createS3Client(target, client), { tries, deadline }, random);
+      return undefined;
+    } catch (error) {
+      // Two timers that are both late fire in either order.
+      return tries.aborted || deadline.aborted ? 'timeout' : checkOf(error);
+    } finally {
+      // Whatever is still under way must not keep the values alive.
+      await client.destroy();
+    }
+  };
+}
+
+function targetOf(fields: Fields): Target {
+  return {
+    origin: fields.endpoint,
+    region: fields.region,
+    bucket: fields.bucket,
+    addressing: fields.addressing,
+    accessKeyId: new Secret(fields['access-key-id']),
+    secretAccessKey: new Secret(fields['secret-access-key']),
+  };
+}
+
+class NotTheSame extends Error {}
+
+interface Signals {
+  readonly tries: AbortSignal;
+  readonly deadline: AbortSignal;
+}
+
+async function tryOut(s3: S3Client, signals: Signals, random: (bytes: number) => Buffer): Promise<void> {
+  const { tries: signal, deadline } = signals;
+  const prefix = `space-verification/${random(16).toString('hex')}`;
+  const key = `${prefix}/canary`;
+  const canary = random(16);
+  await s3.list({ prefix: `${prefix}/`, limit: 1 }, { signal });
+  try {
+    // A stream, as every body of an Assistant: not every provider knows the coding that it goes out in.
+    await s3.put(key, streamed(canary), { signal });
+    await s3.head(key, { signal });
+    await expectSame(s3, key, canary, signal);
+    const parts = random(16);
+    await putInParts(s3, key, parts, signals);
+    await expectSame(s3, key, parts, signal);
+  } catch (error) {
+    // What failed is the answer, whether or not it can be taken away.
+    await s3.delete(key, { signal: deadline }).catch(() => undefined);
+    throw error;
+  }
+  await s3.delete(key, { signal });
+}
+
+/** An upload of one part, which is the last and so may be small. */
+async function putInParts(
+  s3: S3Client,
+  key: string,
+  bytes: Buffer,
+  { tries: signal, deadline }: Signals,
+): Promise<void> {
+  const upload = await s3.createUpload(key, { signal });
+  try {
+    const { etag } = await s3.putPart(key, upload, 1, streamed(bytes), { signal });
+    await s3.completeUpload(key, upload, [{ number: 1, etag }], { signal });
+  } catch (error) {
+    await s3.abortUpload(key, upload, { signal: deadline }).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function expectSame(s3: S3Client, key: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
+  const { body } = await s3.read(key, bytes.length, { signal });
+  if (!body.equals(bytes)) throw new NotTheSame();
+}
+
+function streamed(bytes: Buffer) {
+  return { stream: Readable.from([bytes]), length: bytes.length };
+}
+
+const AUTH = new Set([
+  'InvalidAccessKeyId',
+  'SignatureDoesNotMatch',
+  'AuthorizationHeaderMalformed',
+  'InvalidToken',
+  'ExpiredToken',
+  'RequestTimeTooSkewed',
+  'Unauthorized',
+  // The S3 server of the chart, of a key that nobody has.
+  'XAdminUserNotFound',
+]);
+
+function checkOf(error: unknown): VerificationCheck {
+  const cause = error instanceof S3Error && error.cause instanceof Error ? error.cause : error;
+  if (cause instanceof DialError) return cause.failure === 'timeout' ? 'timeout' : 'unreachable';
+  // An endpoint that answers with what is not S3 has no bucket of that name.
+  if (!(error instanceof S3Error)) return 'bucket';
+  if (error.kind !== 'answered') return error.kind;
+  if (AUTH.has(error.code) || error.status === 401) return 'auth';
+  if (error.status === 403) return 'permission';
+  // Something that Assistants will ask for is not to be had there.
+  if (error.status === 501) return 'bucket';
+  return error.status >= 500 ? 'unreachable' : 'bucket';
+}

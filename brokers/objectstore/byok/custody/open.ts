@@ -1,0 +1,61 @@
+import { ConfigError, type Held, hold, type Logger, type Round } from '@space/broker-kit';
+import { watchKeyring } from '@space/broker-kit/custody';
+import type { Connections } from '@space/broker-kit/postgres';
+import type { S3Client } from '../../upstream/client.ts';
+import { bucketAnchors, warnWithoutPreconditions } from './anchors.ts';
+import { type Alarm, type Custody, createCustody } from './custody.ts';
+import { resealAll } from './reseal.ts';
+import { kidsInUse } from './rows.ts';
+
+export interface CustodyParts {
+  readonly keyringPath: string;
+  readonly connections: Connections;
+  /** Of the Space's own bucket. */
+  readonly s3: Pick<S3Client, 'read' | 'put'>;
+  readonly space: string;
+  readonly log: Logger;
+  readonly onAlarm: (alarm: Alarm) => void;
+  readonly failpoint: (name: string) => void;
+}
+
+export interface OpenCustody {
+  readonly custody: Custody;
+  /** Brings everything under the primary key. */
+  readonly reseal: Round;
+}
+
+/** Opens the custody, fail-closed: a keyring that lacks a key which something is sealed with does not start a broker. */
+export async function openCustody(parts: CustodyParts, held: Held): Promise<OpenCustody> {
+  const { connections, log } = parts;
+  // Since the last look; a key stays in use until a look that found nothing under it.
+  let inUse: readonly string[] = await connections.session(kidsInUse);
+  const keyring = hold(
+    held,
+    await watchKeyring(parts.keyringPath, {
+      inUse: () => inUse,
+      onChange: (outcome) => {
+        if (outcome.ok) log.info({ primary: outcome.value.primary }, 'custody keyring changed and taken');
+        else
+          log.error({ err: outcome.error }, 'custody keyring changed and refused; the last good one stays');
+      },
+    }).catch((cause: unknown) => {
+      const why = cause instanceof Error && cause.name === 'KeyringError' ? cause.message : 'cannot be read';
+      throw new ConfigError(`CUSTODY_KEYRING_FILE: ${why}`, { cause });
+    }),
+  );
+  const custody = createCustody({ ...parts, keyring, anchors: bucketAnchors(parts.s3, parts.space) });
+  let askedBucket = false;
+  return {
+    custody,
+    reseal: {
+      name: 'custody',
+      gapMs: 60_000,
+      run: async () => {
+        if (!askedBucket) await warnWithoutPreconditions(parts.s3, log);
+        askedBucket = true;
+        // What is written meanwhile is under the primary key, which nobody can take out of the ring.
+        inUse = await resealAll(custody, connections, log);
+      },
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { type Held, hold, refusal, Secret, ServiceError, watched } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import type { GrantClaims } from '../../../../manifests/driver/grant.ts';
+import type { Config } from '../../config.ts';
+import type { Context } from '../../context.ts';
+import type { Call, ObjectStore } from '../../objects/store.ts';
+import { createObjectStore } from '../../objects/store.ts';
+import { createUploads, type Uploads } from '../../objects/uploads.ts';
+import type { WriterOptions } from '../../objects/writer.ts';
+import type { Tenant } from '../../principals/tenants.ts';
+import type { Shares } from '../../quota/shares.ts';
+import { createS3Client } from '../../upstream/client.ts';
+import { routeOf, type Target } from '../../upstream/target.ts';
+import type { Reach } from '../credentials/guarded.ts';
+import type { Inventory } from '../custody/inventory.ts';
+import { demand } from './allow.ts';
+import { parseGrantKeys } from './keys.ts';
+import { createPools } from './pools.ts';
+import { staleGrant, verifyGrant } from './verify.ts';
+
+/** The bucket that one request was granted, for as long as it lasts. */
+interface Granted {
+  readonly claims: GrantClaims;
+  readonly store: ObjectStore;
+}
+
+/**
+ * Whose bucket a request works in: undefined is the Space's, because the Capsule has selected no set of its own. Throws
+ * when it has and the request has no good grant for it, or when what is in custody cannot be believed; never is one
+ * bucket taken for the other.
+ */
+export type OpenGranted = (call: Call) => Promise<Granted | undefined>;
+
+/** A Capsule's own bucket has the limits that its owner gave it, and is not counted here. */
+const UNCOUNTED: WriterOptions = {
+  entryBytes: 0,
+  quota: {
+    reserve: async () => ({
+      settle: () => undefined,
+      release: () => undefined,
+      doubt: () => undefined,
+      move: async () => undefined,
+    }),
+  },
+};
+
+const LIFE = `
+  SELECT c.life FROM broker.workload AS w JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id AND c.life = w.life
+  WHERE w.principal = $1 AND w.state = 'ready' AND c.state = 'active'`;
+
+/** Opens the grants, fail-closed: without a good file of keys the broker does not start. */
+export async function openGrants(
+  config: Pick<Config, 'GRANT_KEYS_FILE' | 'OPEN_UPLOADS' | 'S3_LONG_SECONDS'>,
+  { connections, custody, space, log }: Pick<Context, 'connections' | 'custody' | 'space' | 'log'>,
+  reach: Reach,
+  records: Shares['records'],
+  held: Held,
+  now: () => Date = () => new Date(),
+): Promise<OpenGranted> {
+  const keys = hold(held, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
+  const openUploads = (credentialSet: string) =>
+    createUploads({ registry: connections, most: config.OPEN_UPLOADS, records, credentialSet });
+  const pools = createPools(reach);
+  held.closers.push(() => pools.close());
+
+  /** The values live in what is returned, and nothing that stays refers to it. */
+  async function openStore(inventory: Inventory, claims: GrantClaims, tenant: Tenant): Promise<ObjectStore> {
+    const set = inventory.sets.find(({ setId }) => setId === inventory.selected);
+    // The inventory was believed, so this cannot be; it must not become the Space's bucket all the same.
+    if (set === undefined) throw new ServiceError('custody_unavailable', 'the selected set is not there');
+    if (claims.ref !== set.setId || claims.gen !== set.generation) throw staleGrant('of another generation');
+    const { accessKeyId, secretAccessKey } = await custody.reveal(inventory, set.setId);
+    const target: Target = {
+      origin: set.endpoint,
+      region: set.region,
+      bucket: set.bucket,
+      addressing: set.addressing,
+      accessKeyId: new Secret(accessKeyId),
+      secretAccessKey: new Secret(secretAccessKey),
+    };
+    const pool = pools.of(set.setId, routeOf(target).origin);
+    const uploads = allowed(openUploads(set.setId), claims, tenant);
+    return createObjectStore(
+      createS3Client(target, pool, now, config.S3_LONG_SECONDS * 1_000),
+      uploads,
+      UNCOUNTED,
+    );
+  }
+
+  return async ({ tenant, grant }) => {
+    // First, so that a bad grant costs nobody a look at the custody, and is refused whatever is selected.
+    const claims =
+      grant === undefined
+        ? undefined
+        : await verifyGrant(grant, { keys: keys.current(), bearer: { space, ...tenant }, now: now() });
+    const inventory = await custody.read(tenant.capsule, (session) => lifeOf(session, tenant));
+    if (inventory.selected === null) {
+      if (claims !== undefined) throw staleGrant('no set is selected any more');
+      return undefined;
+    }
+    if (claims === undefined) throw staleGrant('none, and a set is selected');
+    return { claims, store: await openStore(inventory, claims, tenant) };
+  };
+}
+
+async function lifeOf(session: Session, { digest }: Tenant): Promise<number> {
+  const [row] = await session.run<{ life: number }>('read life of workload', LIFE, [digest]);
+  // Retired since the request was let in.
+  if (row === undefined) throw refusal();
+  return row.life;
+}
+
+/** An upload is known by its id, and what it is for is asked of its row: its key must be granted too. */
+function allowed(uploads: Uploads, claims: GrantClaims, { room }: Tenant): Uploads {
+  const demandOf = (place: string, key: string) => {
+    const bucket = place === room.shared ? 'shared' : 'data';
+    demand(claims, { operation: 'object.put', bucket, path: key.slice(place.length) });
+  };
+  return {
+    ...uploads,
+    demand: demandOf,
+    find: async (place, id) => {
+      const upload = await uploads.find(place, id);
+      if (upload !== undefined) demandOf(place, upload.key);
+      return upload;
+    },
+    addBytes: async () => undefined,
+  };
+}

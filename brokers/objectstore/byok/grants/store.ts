@@ -1,0 +1,100 @@
+import type { GrantOperation } from '../../../../manifests/driver/grant.ts';
+import type { Bucket } from '../../objects/prefix.ts';
+import type { Call, ObjectStore } from '../../objects/store.ts';
+import type { Shares } from '../../quota/shares.ts';
+import { S3Error } from '../../upstream/errors.ts';
+import { demand, type Need } from './allow.ts';
+import type { OpenGranted } from './open.ts';
+
+/** What a list of somebody else's server may take in all. */
+const LIST_MS = 30_000;
+
+/**
+ * The store as both protocols know it, in the Space's bucket or, as far as the grant goes, in the Capsule's own. Whose
+ * server answers as it likes holds no place among those who wait for the Space's, and few lists at once.
+ */
+export function createGrantedStore(
+  managed: ObjectStore,
+  open: OpenGranted,
+  { elsewhere, lists }: Pick<Shares, 'elsewhere' | 'lists'>,
+): ObjectStore {
+  async function run<T>(
+    call: Call,
+    needs: readonly Need[],
+    act: (store: ObjectStore) => Promise<T>,
+  ): Promise<T> {
+    const granted = await open(call);
+    if (granted === undefined) return act(managed);
+    for (const need of needs) demand(granted.claims, need);
+    call.isElsewhere?.();
+    const back = await elsewhere.take(call.tenant.place, call.signal);
+    try {
+      return await act(granted.store);
+    } finally {
+      back();
+    }
+  }
+
+  /** For what answers with a list. */
+  async function runList<T>(
+    call: Call,
+    needs: readonly Need[],
+    act: (store: ObjectStore, call: Call) => Promise<T>,
+  ): Promise<T> {
+    return run(call, needs, async (store) => {
+      if (store === managed) return act(store, call);
+      const back = await lists.take(call.tenant.place, call.signal);
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(new S3Error('timeout', 0, 'ListTimeout')), LIST_MS);
+      try {
+        return await act(store, { ...call, signal: AbortSignal.any([call.signal, late.signal]) });
+      } finally {
+        clearTimeout(timer);
+        back();
+      }
+    });
+  }
+  const to = (
+    operation: GrantOperation,
+    { bucket, key }: { readonly bucket: Bucket; readonly key: string },
+  ): Need => ({ operation, bucket, path: key });
+
+  return {
+    put: (call, place, body, headers) =>
+      run(call, [to('object.put', place)], (store) => store.put(call, place, body, headers)),
+    get: (call, place, headers, into) =>
+      run(call, [to('object.get', place)], (store) => store.get(call, place, headers, into)),
+    head: (call, place, headers) =>
+      run(call, [to('object.head', place)], (store) => store.head(call, place, headers)),
+    delete: (call, place, etag) =>
+      run(call, [to('object.delete', place)], (store) => store.delete(call, place, etag)),
+    deleteMany: (call, bucket, keys) =>
+      runList(
+        call,
+        keys.map((key) => to('object.delete', { bucket, key })),
+        (store, within) => store.deleteMany(within, bucket, keys),
+      ),
+    list: (call, bucket, query) =>
+      runList(call, [to('object.list', { bucket, key: query.prefix })], (store, within) =>
+        store.list(within, bucket, query),
+      ),
+    copy: (call, from, target, headers) =>
+      run(call, [to('object.get', from), to('object.put', target)], (store) =>
+        store.copy(call, from, target, headers),
+      ),
+    createUpload: (call, place, headers) =>
+      run(call, [to('object.put', place)], (store) => store.createUpload(call, place, headers)),
+    // What an upload is for is in its row: the store asks for that where it finds it.
+    putPart: (call, at, body, headers) => run(call, [], (store) => store.putPart(call, at, body, headers)),
+    copyPart: (call, at, from, headers) =>
+      run(call, [to('object.get', from)], (store) => store.copyPart(call, at, from, headers)),
+    listParts: (call, at, page) => runList(call, [], (store, within) => store.listParts(within, at, page)),
+    completeUpload: (call, at, parts, headers) =>
+      run(call, [], (store) => store.completeUpload(call, at, parts, headers)),
+    abortUpload: (call, at) => run(call, [], (store) => store.abortUpload(call, at)),
+    listUploads: (call, bucket, page) =>
+      run(call, [to('object.list', { bucket, key: page.prefix })], (store) =>
+        store.listUploads(call, bucket, page),
+      ),
+  };
+}

@@ -1,0 +1,169 @@
+import { hkdfSync } from 'node:crypto';
+import { type Logger, type Round, Secret, type ServiceMetrics } from '@space/broker-kit';
+import type { Connections } from '@space/broker-kit/postgres';
+import { createSeal, type DataKeys } from './api/cursors.ts';
+import { createJsonProtocol } from './api/json/protocol.ts';
+import { createDataPlane, type DataPlane, type PlaneOptions } from './api/listener.ts';
+import { SESSION_TOKEN, s3Keys } from './api/s3/access-keys.ts';
+import { createS3Protocol } from './api/s3/protocol.ts';
+import type { OpenGranted } from './byok/grants/open.ts';
+import { createGrantedStore } from './byok/grants/store.ts';
+import type { BrokerMetrics } from './metrics.ts';
+import { abortForgotten } from './objects/abandoned-uploads.ts';
+import { createObjectStore } from './objects/store.ts';
+import { abortStrays } from './objects/stray-uploads.ts';
+import { createUploads } from './objects/uploads.ts';
+import { createTenants, type Evidence } from './principals/tenants.ts';
+import { createQuota } from './quota/allowance.ts';
+import { createEnding } from './quota/credits.ts';
+import { createRecount } from './quota/recount.ts';
+import type { Shares } from './quota/shares.ts';
+import { usageOf } from './quota/usage.ts';
+import type { S3Client } from './upstream/client.ts';
+
+export interface OpenOptions {
+  readonly connections: Connections;
+  /** The Space's bucket. */
+  readonly s3: S3Client;
+  /** The same, over connections of its own. */
+  readonly upkeep: S3Client;
+  readonly shares: Shares;
+  readonly counts: Pick<BrokerMetrics, 'slowEnded'>;
+  /** What cursors and S3 keys are derived from; the same for every replica. */
+  readonly secret: Secret<Buffer>;
+  readonly defaultQuotaBytes: number;
+  readonly evidence: Evidence;
+  /** The longest that a presigned URL may be good for. */
+  readonly presignedSeconds: number;
+  /** What an object, and a folder, costs of a quota beside its bytes. */
+  readonly entryBytes: number;
+  /** That a Capsule may have at one time. */
+  readonly openUploads: number;
+  readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp'>;
+  /** Undefined where every object is in the Space's bucket. */
+  readonly grants: OpenGranted | undefined;
+  readonly limits: PlaneOptions['limits'];
+  readonly pace?: PlaneOptions['pace'];
+  readonly log: Logger;
+  readonly metrics: ServiceMetrics;
+  readonly now?: () => Date;
+}
+
+export interface OpenedPlane extends Omit<DataPlane, 'close'> {
+  readonly rounds: readonly Round[];
+  /** After the last request: tells the registry what was written. */
+  close(): Promise<void>;
+}
+
+/** An upload that nobody finished in this time is given up. */
+const FORGOTTEN_SECONDS = 24 * 60 * 60;
+
+/** When SDKs ask again; the keys themselves end with their principal. */
+const CREDENTIALS_MS = 60 * 60 * 1000;
+
+/** Puts the data plane together. */
+export function openDataPlane(options: OpenOptions): OpenedPlane {
+  const {
+    connections,
+    s3,
+    upkeep,
+    shares,
+    log,
+    grants,
+    entryBytes,
+    counters,
+    now = () => new Date(),
+  } = options;
+  const keys = dataKeys(options.secret);
+  const tenants = createTenants(connections.lookup, options.defaultQuotaBytes, options.evidence);
+  const quota = createQuota({
+    registry: connections,
+    log,
+    recount: createRecount({ registry: connections, client: upkeep, entryBytes }),
+    onEvent: (event) =>
+      event === 'refused' ? counters.quotaRefusals.inc({ limit: 'bytes' }) : counters.doubtedWrites.inc(),
+  });
+  const uploads = createUploads({
+    registry: connections,
+    most: options.openUploads,
+    records: shares.records,
+    onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
+  });
+  const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
+  const managed = createObjectStore(s3, uploads, { quota, entryBytes, ending });
+  const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
+  const cursors = createSeal(keys, 'cursor');
+
+  const plane = createDataPlane({
+    protocols: (gate) => ({
+      json: createJsonProtocol({
+        gate,
+        tenants,
+        store,
+        cursors,
+        usage: async ({ place, quotaBytes }) => {
+          const back = await shares.records.take(place);
+          return usageOf(connections.lookup, place, quotaBytes).finally(back);
+        },
+        s3Credentials: ({ digest }) => {
+          const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
+          const Expiration = new Date(now().getTime() + CREDENTIALS_MS).toISOString();
+          const secret = secretAccessKey.reveal();
+          return { AccessKeyId: accessKeyId, SecretAccessKey: secret, Token: SESSION_TOKEN, Expiration };
+        },
+      }),
+      s3: createS3Protocol({
+        gate,
+        tenants,
+        store,
+        cursors,
+        keys,
+        presignedSeconds: options.presignedSeconds,
+        now,
+      }),
+    }),
+    tenants,
+    limits: options.limits,
+    places: shares.places,
+    documents: shares.documents,
+    turns: shares.turns,
+    passing: shares.passing,
+    onSlow: (reason) => options.counts.slowEnded.inc({ reason }),
+    ...(options.pace === undefined ? {} : { pace: options.pace }),
+    log,
+    metrics: options.metrics,
+  });
+
+  return {
+    ...plane,
+    rounds: [
+      { name: 'quota', gapMs: 10_000, run: () => quota.tick() },
+      {
+        name: 'forgotten uploads',
+        gapMs: 600_000,
+        run: (stopping) =>
+          abortForgotten(
+            connections,
+            upkeep,
+            { afterSeconds: FORGOTTEN_SECONDS, log, onGivenUp: () => counters.uploadsGivenUp.inc() },
+            stopping,
+          ),
+      },
+      {
+        name: 'stray uploads',
+        gapMs: 3_600_000,
+        run: (stopping) =>
+          abortStrays(connections, upkeep, { afterSeconds: FORGOTTEN_SECONDS, now, log }, stopping),
+      },
+    ],
+    close: async () => {
+      plane.close();
+      await quota.close();
+    },
+  };
+}
+
+/** One for now; a second can be told apart from the first, should the secret ever be exchanged. */
+function dataKeys(secret: Secret<Buffer>): DataKeys {
+  return [new Secret(Buffer.from(hkdfSync('sha256', secret.reveal(), '', 'space-object-data/v1', 32)))];
+}

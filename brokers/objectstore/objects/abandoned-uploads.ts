@@ -1,0 +1,89 @@
+import { type Logger, SharedPlaces } from '@space/broker-kit';
+import type { Registry } from '../quota/rows.ts';
+import type { S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
+import { createUploads, type OpenUpload, UPLOAD_COLUMNS, type Upload, type Uploads } from './uploads.ts';
+
+const PAGE = 100;
+
+/** For upkeep, which has no grant: of an upload in a Capsule's own bucket only our row is ours to end. */
+async function giveUp(client: S3Client, uploads: Pick<Uploads, 'close'>, upload: Upload): Promise<void> {
+  if (upload.credentialSet === null) await abortUpload(client, uploads, upload);
+  else await uploads.close(upload, true);
+}
+
+/** Ends an upload at both sides. What the upstream does not know may have been completed: then its bytes stay. */
+export async function abortUpload(
+  client: S3Client,
+  uploads: Pick<Uploads, 'close'>,
+  upload: Upload,
+): Promise<void> {
+  let freed = true;
+  try {
+    await client.abortUpload(upload.key, upload.upstreamId);
+  } catch (error) {
+    if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
+    freed = false;
+  }
+  await uploads.close(upload, freed);
+}
+
+export interface ForgottenOptions {
+  readonly afterSeconds: number;
+  readonly log: Logger;
+  readonly onGivenUp?: () => void;
+}
+
+/** Uploads that nobody finished are aborted after a day: all of them, a page at a time, the oldest first. */
+export async function abortForgotten(
+  registry: Registry,
+  client: S3Client,
+  { afterSeconds, log, onGivenUp = () => undefined }: ForgottenOptions,
+  stopping: AbortSignal,
+): Promise<void> {
+  const uploads = ending(registry);
+  let last: { readonly createdAt: string; readonly id: string } | undefined;
+  do {
+    const rows: readonly (OpenUpload & { readonly at: string })[] = await registry.lookup.run(
+      'find forgotten uploads',
+      `SELECT ${UPLOAD_COLUMNS}, created_at::text AS at FROM broker.object_upload
+       WHERE created_at < clock_timestamp() - make_interval(secs => $1)
+         AND ($2::timestamptz IS NULL OR (created_at, id) > ($2, $3))
+       ORDER BY created_at, id LIMIT ${PAGE}`,
+      [afterSeconds, last?.createdAt ?? null, last?.id ?? ''],
+    );
+    for (const upload of rows) {
+      if (stopping.aborted) return;
+      try {
+        await giveUp(client, uploads, upload);
+        onGivenUp();
+      } catch (error) {
+        // The next look tries again; whatever is behind it must not wait for it.
+        log.warn({ err: error }, 'forgotten upload not aborted');
+      }
+    }
+    const end = rows.at(-1);
+    last = rows.length < PAGE || end === undefined ? undefined : { createdAt: end.at, id: end.id };
+  } while (last !== undefined);
+}
+
+/** Aborts every open upload under a place, as its objects are deleted. May be stopped and run again. */
+export async function abortUnder(registry: Registry, client: S3Client, place: string): Promise<void> {
+  const uploads = ending(registry);
+  for (;;) {
+    const rows = await registry.lookup.run<OpenUpload>(
+      'find uploads under place',
+      `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload WHERE starts_with(room, $1) LIMIT ${PAGE}`,
+      [place],
+    );
+    if (rows.length === 0) return;
+    for (const upload of rows) await giveUp(client, uploads, upload);
+  }
+}
+
+const NONE = new SharedPlaces({ total: 1, perKey: 1 });
+
+/** Only to end some: none is opened, and none listed. */
+function ending(registry: Registry): Pick<Uploads, 'close'> {
+  return createUploads({ registry, most: 0, records: NONE });
+}

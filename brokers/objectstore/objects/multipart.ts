@@ -1,0 +1,203 @@
+import { ServiceError } from '@space/broker-kit';
+import type { Hold } from '../quota/allowance.ts';
+import { entriesOf } from '../quota/charge.ts';
+import type { S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
+import { abortUpload } from './abandoned-uploads.ts';
+import { completedBefore } from './completions.ts';
+import { isMarker } from './object-key.ts';
+import { logicalKey, physicalKey } from './prefix.ts';
+import type { Call, ObjectStore, UploadAt } from './store.ts';
+import type { OpenUpload, Uploads } from './uploads.ts';
+import { physicalOf as physical, sendable, type Writer } from './writer.ts';
+
+const MAX_PART = 10_000;
+/** What the S3 server needs for an upload without parts, beside what the object will need. */
+const UPLOAD_ENTRIES = 2;
+/** One that was begun and that no row tells of is given up after a day, at the next look. */
+const STRAY_SECONDS = 26 * 3_600;
+
+/** How long it may take to see whether an upload was completed before. */
+const RECOGNISE_MS = 30_000;
+
+type Completing = [
+  parts: Parameters<ObjectStore['completeUpload']>[2],
+  headers: Parameters<ObjectStore['completeUpload']>[3],
+];
+type Completed = Awaited<ReturnType<ObjectStore['completeUpload']>>;
+
+type Multipart = Pick<
+  ObjectStore,
+  'createUpload' | 'putPart' | 'copyPart' | 'listParts' | 'completeUpload' | 'abortUpload' | 'listUploads'
+>;
+
+/** Told apart because S3 has a code of its own for it. */
+export class NoSuchUpload extends ServiceError {
+  constructor() {
+    super('not_found', 'no such upload');
+  }
+}
+
+/** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
+export function createMultipart(client: S3Client, uploads: Uploads, writer: Writer): Multipart {
+  async function uploadAt({ tenant }: Call, { bucket, id, key }: UploadAt): Promise<OpenUpload> {
+    const room = tenant.room[bucket];
+    const upload = await uploads.find(room, id);
+    if (upload === undefined || (key !== undefined && upload.key !== physicalKey(tenant.room, bucket, key)))
+      throw new NoSuchUpload();
+    return upload;
+  }
+
+  const completing = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
+
+  async function complete(
+    call: Call,
+    at: UploadAt,
+    upload: OpenUpload,
+    ...[parts, headers]: Completing
+  ): Promise<Completed> {
+    // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
+    const { etag } = await client
+      .completeUpload(upload.key, upload.upstreamId, parts, { headers })
+      .catch(async (error: unknown) => {
+        const gone = error instanceof S3Error && error.code === 'NoSuchUpload';
+        const before = gone
+          ? await completedBefore(client, upload.key, parts, AbortSignal.timeout(RECOGNISE_MS))
+          : undefined;
+        if (before === undefined) throw error;
+        return { etag: before };
+      });
+    await uploads.close(upload, false);
+    return { key: logicalKey(call.tenant.room, at.bucket, upload.key) ?? '', etag };
+  }
+
+  /** One without a row is over: completed, where its object is there, and else given up. */
+  async function finishedBefore(call: Call, at: UploadAt, parts: Completing[0]): Promise<Completed> {
+    const { bucket, key } = at;
+    if (key === undefined) throw new NoSuchUpload();
+    uploads.demand?.(call.tenant.room[bucket], physical(call, { bucket, key }));
+    const etag = await completedBefore(client, physical(call, { bucket, key }), parts, call.signal);
+    if (etag === undefined) throw new NoSuchUpload();
+    return { key, etag };
+  }
+
+  /** A part of which nobody knows whether it is stored counts too, until the upload is over and a while longer. */
+  const intoRow =
+    (upload: OpenUpload) =>
+    async (hold: Hold, bytes: number, doubted: number | undefined): Promise<void> => {
+      // Counted twice for a moment, rather than not at all.
+      await uploads.addBytes(upload, bytes, doubted !== undefined);
+      await hold.move();
+    };
+
+  return {
+    createUpload: async (call, place, headers) => {
+      const { tenant } = call;
+      if (isMarker(place.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
+      const key = physical(call, place);
+      const room = tenant.room[place.bucket];
+      await uploads.admit(tenant.place);
+      const begun = { upstreamId: '', id: '' };
+      await writer.write(
+        call,
+        { bytes: 0, entries: entriesOf(place.key) + UPLOAD_ENTRIES },
+        async () => {
+          // Not the caller's signal: what was begun is to have a row, whoever hangs up.
+          begun.upstreamId = await client.createUpload(key, { headers });
+        },
+        () => true,
+        async (hold, bytes, doubted) => {
+          if (doubted !== undefined) return hold.doubt(STRAY_SECONDS);
+          const { upstreamId } = begun;
+          begun.id = await uploads
+            .open({ place: tenant.place, room, key, upstreamId, bytes })
+            .catch(async (error: unknown) => {
+              // Nobody will ever know its id.
+              await client.abortUpload(key, upstreamId).catch(() => undefined);
+              throw error;
+            });
+          await hold.move();
+        },
+      );
+      return begun.id;
+    },
+    putPart: async (call, at, body, headers) => {
+      checkPart(at.number);
+      const upload = await uploadAt(call, at);
+      const { signal } = call;
+      return writer.write(
+        call,
+        { bytes: body.length, entries: 1 },
+        async () =>
+          client.putPart(upload.key, upload.upstreamId, at.number, await sendable(body), { headers, signal }),
+        () => body.stream.readableEnded,
+        intoRow(upload),
+      );
+    },
+    copyPart: async (call, at, from, headers) => {
+      checkPart(at.number);
+      if (isMarker(from.key)) throw new ServiceError('invalid_request', 'a directory marker is no part');
+      const upload = await uploadAt(call, at);
+      const source = await writer.sourceOf(call, from);
+      const size = rangeLength(headers['x-amz-copy-source-range'], source.size);
+      const to = { key: upload.key, upload: upload.upstreamId, number: at.number };
+      const all = { ...headers, ...source.headers };
+      return writer.write(
+        call,
+        { bytes: size, entries: 1 },
+        // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
+        () => client.copyPart(source.key, to, { headers: all }),
+        () => true,
+        intoRow(upload),
+      );
+    },
+    listParts: async (call, at, page) => {
+      const upload = await uploadAt(call, at);
+      const key = logicalKey(call.tenant.room, at.bucket, upload.key) ?? '';
+      return {
+        key,
+        ...(await client.listParts(upload.key, upload.upstreamId, page, {
+          signal: call.signal,
+          inTurn: call.inTurn,
+        })),
+      };
+    },
+    completeUpload: async (call, at, parts, headers) => {
+      const upload = await uploadAt(call, at).catch((error: unknown) => {
+        if (error instanceof NoSuchUpload && at.key !== undefined) return undefined;
+        throw error;
+      });
+      if (upload === undefined) return finishedBefore(call, at, parts);
+      const running = completing.get(upload.id);
+      const asked = JSON.stringify([parts, headers]);
+      // Who asks again while it goes on hears of the same end.
+      if (running !== undefined && running.asked === asked) return running.end;
+      const end = complete(call, at, upload, parts, headers).finally(() => {
+        if (completing.get(upload.id)?.end === end) completing.delete(upload.id);
+      });
+      completing.set(upload.id, { asked, end });
+      return end;
+    },
+    abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(call, at)),
+    listUploads: async ({ tenant, signal }, bucket, { prefix, afterKey, ...page }) => {
+      const room = tenant.room[bucket];
+      const within = { ...page, prefix: `${room}${prefix}`, afterKey: `${room}${afterKey}` };
+      const rows = await uploads.list(room, within, { place: tenant.place, signal });
+      return rows.map(({ key, id, createdAt }) => ({ key: key.slice(room.length), id, createdAt }));
+    },
+  };
+}
+
+function checkPart(number: number): void {
+  if (!Number.isInteger(number) || number < 1 || number > MAX_PART)
+    throw new ServiceError('invalid_request', 'part number');
+}
+
+function rangeLength(range: string | undefined, size: number): number {
+  if (range === undefined) return size;
+  const [, first = '', last = ''] = /^bytes=(\d{1,18})-(\d{1,18})$/.exec(range) ?? [];
+  const length = Number(last) - Number(first) + 1;
+  if (first === '' || length < 1 || Number(last) >= size)
+    throw new ServiceError('range_not_satisfiable', 'range of the source');
+  return length;
+}

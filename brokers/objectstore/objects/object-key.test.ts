@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { encode, encodePath } from '../upstream/encode.ts';
+import { decodePath, decodeQueryValue, MAX_KEY_BYTES, parseKey, parsePrefix } from './object-key.ts';
+import { type Bucket, logicalKey, physicalKey, roomOf } from './prefix.ts';
+
+const place = (digit: string) => `c/${digit.repeat(40)}/`;
+const room = (capsule: string, app: string) =>
+  roomOf(`${place(capsule)}a/${app.repeat(40)}/`, `${place(capsule)}s/`);
+
+describe('a key', () => {
+  test.each([
+    ['', 'empty'],
+    ['.', 'a dot'],
+    ['..', 'two dots'],
+    ['a/../b', 'climbing'],
+    ['a/./b', 'standing still'],
+    ['a//b', 'an empty segment'],
+    ['/a', 'a slash first'],
+    ['/', 'a slash alone'],
+    ['a//', 'two slashes last'],
+    ['../', 'climbing into a directory'],
+    ['a/../', 'climbing to a directory'],
+    ['a\\b', 'a backslash'],
+    ['a\0b', 'NUL'],
+    ['a\nb', 'a line end'],
+    ['a\u0085b', 'C1'],
+    ['a\u007f', 'DEL'],
+    ['a\uffff', 'no character of XML'],
+    ['a\ud800', 'half a surrogate pair'],
+    ['a%2fb', 'an escaped slash, as text'],
+    ['a%2Fb', 'an escaped slash, as text'],
+    ['%2e%2e', 'escaped dots, as text'],
+    ['a%5cb', 'an escaped backslash, as text'],
+    ['a%00', 'an escaped NUL, as text'],
+    ['a%252fb', 'an escaped escape, as text'],
+    ['ä'.repeat(450) + 'x', '901 bytes'],
+  ])('is not %j: %s', (text) => {
+    expect(parseKey(text)).toBeUndefined();
+  });
+
+  test.each([
+    'a',
+    'a/b',
+    'a/',
+    'a/b/',
+    'ä/ö.txt',
+    '...',
+    'a..b',
+    '..a',
+    'a b',
+    '100%',
+    '&<>"\'',
+    '日本/語',
+    'ä'.repeat(450),
+    '+',
+    '?#',
+  ])('is %j', (text) => {
+    expect(parseKey(text)).toBe(text);
+  });
+
+  test('may be 900 bytes, and no more', () => {
+    expect(parseKey('x'.repeat(MAX_KEY_BYTES))).toBeDefined();
+    expect(parseKey('x'.repeat(MAX_KEY_BYTES + 1))).toBeUndefined();
+  });
+});
+
+describe('a path', () => {
+  test.each([
+    'a%2Fb',
+    'a%2fb',
+    'a b',
+    'a"b',
+    'a%',
+    'a%2',
+    'a%zz',
+    'ä',
+    '%c0%af',
+    '%ed%a0%80',
+    '%ff',
+    '%f0%9f',
+  ])('%j is not decoded', (raw) => {
+    expect(decodePath(raw)).toBeUndefined();
+  });
+
+  test('is decoded once', () => {
+    expect(decodePath('a%2525')).toBe('a%25');
+    expect(decodePath('%C3%A4/b')).toBe('ä/b');
+    expect(decodePath('a+b')).toBe('a+b');
+  });
+
+  test('of a query has no bare plus', () => {
+    expect(decodeQueryValue('a+b')).toBeUndefined();
+    expect(decodeQueryValue('a%2Bb%20c')).toBe('a+b c');
+  });
+});
+
+test('what we encode, we decode, and so does everybody else', () => {
+  const any = fc.string({ unit: 'binary', maxLength: 40 }).filter((text) => text.isWellFormed());
+  fc.assert(
+    fc.property(any, (text) => {
+      if (!text.includes('\0')) expect(decodePath(encodePath(text))).toBe(text);
+      expect(decodeQueryValue(encode(text))).toBe(text);
+      expect(decodeURIComponent(encode(text))).toBe(text);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('no key leaves its room, whatever reads it', () => {
+  const segment = fc.oneof(
+    fc.constantFrom('.', '..', '', '%2e%2e', '%2F', '\\', '..;', 'c', 'a', 's', '1'.repeat(40)),
+    fc.string({ unit: 'binary', maxLength: 6 }),
+  );
+  const bucket = fc.constantFrom<Bucket>('data', 'shared');
+  fc.assert(
+    fc.property(fc.array(segment, { maxLength: 6 }), bucket, (segments, where) => {
+      const key = parseKey(segments.join('/'));
+      if (key === undefined) return;
+      const mine = room('1', '2');
+      const physical = physicalKey(mine, where, key);
+      // A reader of URLs normalises dots and backslashes, also escaped ones; one of files climbs.
+      const url = new URL(`https://s3.example.net/space/${encodePath(physical)}`);
+      expect(decodeURIComponent(url.pathname)).toBe(`/space/${physical}`);
+      expect(physical.startsWith(mine[where])).toBe(true);
+      expect(logicalKey(mine, where, physical)).toBe(key);
+      expect(logicalKey(room('1', '3'), 'data', physical)).toBeUndefined();
+      expect(logicalKey(room('2', '2'), where, physical)).toBeUndefined();
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test('a prefix may end within a segment, and may not climb', () => {
+  for (const text of ['', 'a', 'a/', 'a/b', '.', 'a/..']) expect(parsePrefix(text)).toBe(text);
+  for (const text of ['/', 'a//', '../', 'a/../b', './a', 'a\\']) expect(parsePrefix(text)).toBeUndefined();
+});
+
+test('a room is made of places that we made', () => {
+  expect(() => roomOf(`${place('1')}a/2/`, `${place('1')}s/`)).toThrow();
+  expect(() => roomOf('', `${place('1')}s/`)).toThrow();
+});

@@ -1,0 +1,256 @@
+import type { Readable, Writable } from 'node:stream';
+import { ServiceError } from '@space/broker-kit';
+import { UPSTREAM_METADATA as METADATA, objectHeaders } from '../api/headers.ts';
+import type { Tenant } from '../principals/tenants.ts';
+import { entriesOf } from '../quota/charge.ts';
+import type { Ending } from '../quota/credits.ts';
+import type { Headers, ListedObject, Part, S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
+import type { Head, Passing } from '../upstream/relay.ts';
+import type { InTurn } from '../upstream/sinks.ts';
+import { createMultipart } from './multipart.ts';
+import { isMarker, type KeyPrefix, type ObjectKey } from './object-key.ts';
+import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './prefix.ts';
+import type { Uploads } from './uploads.ts';
+import { createWriter, physicalOf as physical, sendable, type WriterOptions } from './writer.ts';
+
+/** Who asks, and until when. */
+export interface Call {
+  readonly tenant: Tenant;
+  readonly signal: AbortSignal;
+  /** The text that came as a grant; nobody has looked at it yet. */
+  readonly grant?: string | undefined;
+  /** Its turns, for the documents that are read and written for it. */
+  readonly inTurn: InTurn;
+  /** For the bodies that are passed on to it. */
+  readonly passing: Passing;
+  /** Its objects are not in the Space's bucket: gives back the place among those who wait for that. */
+  readonly isElsewhere?: () => void;
+}
+
+export interface Place {
+  readonly bucket: Bucket;
+  readonly key: ObjectKey;
+}
+
+/** What is read: the object, or one of the parts that it was uploaded in. */
+export interface Read extends Place {
+  readonly part?: number;
+}
+
+export interface CopySource extends Place {
+  /** Conditions (`if-match` …) on the object that is copied. */
+  readonly conditions?: Headers;
+}
+
+interface Copied {
+  readonly etag: string;
+  readonly modified: string;
+  readonly size: number;
+}
+
+export interface ObjectPage {
+  /** Keys as the tenant spells them. */
+  readonly objects: readonly ListedObject[];
+  readonly prefixes: readonly string[];
+  readonly next: string | undefined;
+}
+
+export interface IncomingBody {
+  readonly stream: Readable;
+  readonly length: number;
+}
+
+export const MAX_KEYS = 1_000;
+
+export interface ObjectStore {
+  put(call: Call, place: Place, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
+  get(call: Call, place: Read, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
+  head(call: Call, place: Read, headers: Headers): Promise<Head>;
+  /** With an `etag` only the object that has it. */
+  delete(call: Call, place: Place, etag?: string): Promise<void>;
+  /** Answers the keys that could not be deleted. */
+  deleteMany(call: Call, bucket: Bucket, keys: readonly ObjectKey[]): Promise<ReadonlySet<string>>;
+  list(
+    call: Call,
+    bucket: Bucket,
+    query: {
+      readonly prefix: KeyPrefix;
+      readonly delimiter?: string | undefined;
+      readonly token?: string | undefined;
+      readonly after?: KeyPrefix | undefined;
+      readonly limit: number;
+    },
+  ): Promise<ObjectPage>;
+  copy(call: Call, from: CopySource, to: Place, headers: Headers): Promise<Copied>;
+  createUpload(call: Call, place: Place, headers: Headers): Promise<string>;
+  putPart(
+    call: Call,
+    at: UploadPart,
+    body: IncomingBody,
+    headers: Headers,
+  ): Promise<{ readonly etag: string }>;
+  copyPart(
+    call: Call,
+    at: UploadPart,
+    from: CopySource,
+    headers: Headers,
+  ): Promise<{ readonly etag: string; readonly modified: string }>;
+  listParts(
+    call: Call,
+    at: UploadAt,
+    page: { readonly after: number; readonly limit: number },
+  ): Promise<{ readonly key: string; readonly parts: readonly Part[]; readonly next: number | undefined }>;
+  completeUpload(
+    call: Call,
+    at: UploadAt,
+    parts: readonly { readonly number: number; readonly etag: string }[],
+    headers: Headers,
+  ): Promise<{ readonly key: string; readonly etag: string }>;
+  abortUpload(call: Call, at: UploadAt): Promise<void>;
+  listUploads(
+    call: Call,
+    bucket: Bucket,
+    page: {
+      readonly prefix: KeyPrefix;
+      readonly afterKey: string;
+      readonly afterId: string;
+      readonly limit: number;
+    },
+  ): Promise<readonly { readonly key: string; readonly id: string; readonly createdAt: Date }[]>;
+}
+
+/** An upload by our id; a `key`, where the protocol repeats it, must be the one that the upload was made for. */
+export interface UploadAt {
+  readonly bucket: Bucket;
+  readonly id: string;
+  readonly key?: ObjectKey;
+}
+
+interface UploadPart extends UploadAt {
+  readonly number: number;
+}
+
+interface StoreOptions extends WriterOptions {
+  /** Absent where nothing is counted. */
+  readonly ending?: Ending;
+}
+
+/** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked within the tenant's room. */
+export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
+  const writer = createWriter(client, options);
+  const { ending } = options;
+
+  /** A marker is charged as the folder that it makes, which may be there without it. */
+  const ends = <T>(call: Call, at: Place, act: () => Promise<T>): Promise<T> =>
+    ending === undefined || isMarker(at.key) ? act() : ending(call, physical(call, at), act);
+
+  /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
+  async function copyMarker(call: Call, from: Place, to: Place, headers: Headers): Promise<Copied> {
+    const { 'x-amz-metadata-directive': directive, ...given } = headers;
+    const { signal } = call;
+    const kept = async () =>
+      objectHeaders(
+        new Map(Object.entries((await client.head(physical(call, from), { signal })).headers)),
+        METADATA,
+      );
+    const about = directive === 'REPLACE' ? given : await kept();
+    const key = physical(call, to);
+    const empty = Buffer.alloc(0);
+    const put = () => client.put(key, empty, { headers: about, signal });
+    const { etag } = await writer.write(call, { bytes: 0, entries: entriesOf(to.key) }, put, () => true);
+    const { headers: made } = await client.head(key, { signal });
+    return { etag, modified: new Date(made['last-modified'] ?? 0).toISOString(), size: 0 };
+  }
+
+  return {
+    ...createMultipart(client, uploads, writer),
+    put: async (call, place, body, headers) => {
+      checkMarker(place.key, body.length);
+      return writer.write(
+        call,
+        { bytes: body.length, entries: entriesOf(place.key) },
+        () =>
+          ends(call, place, async () =>
+            client.put(physical(call, place), await sendable(body), { headers, signal: call.signal }),
+          ),
+        () => body.stream.readableEnded,
+      );
+    },
+    get: (call, place, headers, into) =>
+      client.get(
+        physical(call, place),
+        { headers, part: place.part, signal: call.signal, passing: call.passing },
+        into,
+      ),
+    head: (call, place, headers) =>
+      client.head(physical(call, place), { headers, part: place.part, signal: call.signal }),
+    delete: async (call, place, etag) => {
+      const key = physical(call, place);
+      const { signal } = call;
+      const headers: Headers = etag === undefined ? {} : { 'if-match': etag };
+      // Not every S3 server knows conditional deletes; one that ignores the condition must not delete another object.
+      if (etag !== undefined) await client.head(key, { headers, signal });
+      await ends(call, place, () => client.delete(key, { headers, signal })).catch(markerGone);
+    },
+    deleteMany: async (call, bucket, keys) => {
+      const { room } = call.tenant;
+      const failed = await client.deleteMany(
+        keys.map((key) => physicalKey(room, bucket, key)),
+        { signal: call.signal, inTurn: call.inTurn },
+      );
+      const left = failed.filter(({ code }) => code !== NO_MARKER);
+      return new Set(left.map(({ key }) => logicalKey(room, bucket, key) ?? ''));
+    },
+    list: async (call, bucket, { prefix, delimiter, token, after, limit }) => {
+      const { room } = call.tenant;
+      const page = await client.list(
+        {
+          prefix: physicalPrefix(room, bucket, prefix),
+          delimiter,
+          token,
+          after: after === undefined ? undefined : physicalPrefix(room, bucket, after),
+          limit,
+        },
+        { signal: call.signal, inTurn: call.inTurn },
+      );
+      const own = (key: string) => logicalKey(room, bucket, key) ?? [];
+      return {
+        objects: page.objects.flatMap((object) => {
+          const key = logicalKey(room, bucket, object.key);
+          return key === undefined ? [] : [{ ...object, key }];
+        }),
+        prefixes: page.prefixes.flatMap(own),
+        next: page.next,
+      };
+    },
+    copy: async (call, from, to, headers) => {
+      const source = await writer.sourceOf(call, from);
+      checkMarker(to.key, source.size);
+      if (source.size === 0 && (isMarker(from.key) || isMarker(to.key)))
+        return copyMarker(call, from, to, headers);
+      const all = { ...headers, ...source.headers };
+      const copied = await writer.write(
+        call,
+        { bytes: source.size, entries: entriesOf(to.key) },
+        // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
+        () => ends(call, to, () => client.copy(source.key, physical(call, to), { headers: all })),
+        () => true,
+      );
+      return { ...copied, size: source.size };
+    },
+  };
+}
+
+/** A server that keeps objects as files says so of a directory that has no marker, only objects below its name. */
+const NO_MARKER = 'ErrDirectoryNotEmpty';
+
+/** What has no marker has none after a deletion either. */
+function markerGone(cause: unknown): void {
+  if (!(cause instanceof S3Error) || cause.code !== NO_MARKER) throw cause;
+}
+
+function checkMarker(key: ObjectKey, bytes: number): void {
+  if (bytes > 0 && isMarker(key))
+    throw new ServiceError('invalid_request', 'a directory marker has no content');
+}

@@ -1,0 +1,151 @@
+import { randomBytes } from 'node:crypto';
+import { ServiceError, type SharedPlaces } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import { UNANSWERED_SECONDS } from '../quota/allowance.ts';
+import { addDoubt, addWritten, lockUsage, type Registry } from '../quota/rows.ts';
+
+/** An open multipart upload. Its id is ours and random; the upstream's never leaves. */
+export interface Upload {
+  readonly id: string;
+  /** The Capsule's place. */
+  readonly place: string;
+  /** The place of the bucket that it is for, and so who may use it. */
+  readonly room: string;
+  /** Physical. */
+  readonly key: string;
+  readonly upstreamId: string;
+  /** The credential set whose bucket it is in; null is the Space's. */
+  readonly credentialSet: string | null;
+}
+
+export interface OpenUpload extends Upload {
+  readonly createdAt: Date;
+}
+
+export const UPLOAD_COLUMNS =
+  'id, place, room, key, upstream_id AS "upstreamId", credential_set AS "credentialSet", created_at AS "createdAt"';
+const ID = /^[0-9a-f]{32}$/;
+
+/** The rows of open uploads. */
+export interface Uploads {
+  open(upload: Omit<Upload, 'id' | 'credentialSet'> & { readonly bytes: number }): Promise<string>;
+  /** Throws `quota_exceeded` when the Capsule has as many open as it may; to be asked before one is begun. */
+  admit(place: string): Promise<void>;
+  /** Undefined unless the room has such an upload, in this bucket. */
+  find(room: string, id: string): Promise<OpenUpload | undefined>;
+  /** Throws where an upload of this key is not the caller's to make; without it, every one is. */
+  readonly demand?: (room: string, key: string) => void;
+  list(
+    room: string,
+    page: {
+      readonly prefix: string;
+      readonly afterKey: string;
+      readonly afterId: string;
+      readonly limit: number;
+    },
+    /** Whose turn it takes. */
+    who: { readonly place: string; readonly signal: AbortSignal },
+  ): Promise<readonly OpenUpload[]>;
+  /** Counts a part, stored or (`doubted`) perhaps. */
+  addBytes(upload: Upload, bytes: number, doubted: boolean): Promise<void>;
+  /** Ends it: what its parts weigh is an object now, or (`freed`) nothing. */
+  close(upload: Upload, freed: boolean): Promise<void>;
+}
+
+export interface UploadsOptions {
+  readonly registry: Registry;
+  /** A Capsule's at one time. */
+  readonly most: number;
+  /** Those of one credential set, or of the Space-managed credential. */
+  readonly credentialSet?: string | null;
+  /** Of lists at one time. */
+  readonly records: Pick<SharedPlaces, 'take'>;
+  readonly onRefused?: () => void;
+}
+
+export function createUploads(options: UploadsOptions): Uploads {
+  const { registry, most, records, credentialSet = null, onRefused = () => undefined } = options;
+
+  async function expectRoom(session: Session, place: string): Promise<void> {
+    const [row] = await session.run<{ taken: boolean }>(
+      'count open uploads',
+      `SELECT count(*) >= $2::bigint AS taken FROM (
+         SELECT FROM broker.object_upload WHERE place = $1 LIMIT $2::bigint) AS open`,
+      [place, most],
+    );
+    if (row?.taken !== true) return;
+    onRefused();
+    throw new ServiceError('quota_exceeded', 'as many open uploads as the Capsule may have');
+  }
+
+  return {
+    admit: (place) => expectRoom(registry.lookup, place),
+    open: async ({ place, room, key, upstreamId, bytes }) => {
+      const id = randomBytes(16).toString('hex');
+      await registry.transaction(async (session) => {
+        await lockUsage(session, place);
+        await expectRoom(session, place);
+        await session.run(
+          'insert upload',
+          `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, credential_set, bytes)
+           VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+          [id, place, room, key, upstreamId, credentialSet, bytes],
+        );
+      });
+      return id;
+    },
+    find: async (room, id) => {
+      if (!ID.test(id)) return undefined;
+      const [row] = await registry.lookup.run<OpenUpload>(
+        'find upload',
+        `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload 
+         WHERE id = $1 AND room = $2 AND credential_set IS NOT DISTINCT FROM $3`,
+        [id, room, credentialSet],
+      );
+      return row;
+    },
+    list: async (room, { prefix, afterKey, afterId, limit }, { place, signal }) => {
+      const back = await records.take(place, signal);
+      try {
+        return await registry.lookup.run<OpenUpload>(
+          'list uploads',
+          `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload
+           WHERE room = $1 AND starts_with(key, $2) AND (key COLLATE "C", id COLLATE "C") > ($3, $4)
+             AND credential_set IS NOT DISTINCT FROM $6
+           ORDER BY key COLLATE "C", id COLLATE "C" LIMIT $5`,
+          [room, prefix, afterKey, afterId, limit, credentialSet],
+        );
+      } finally {
+        back();
+      }
+    },
+    addBytes: ({ id, place }, bytes, doubted) =>
+      registry.transaction(async (session) => {
+        await lockUsage(session, place);
+        const rows = await session.run(
+          'add part',
+          `UPDATE broker.object_upload SET bytes = bytes + $2, doubted = doubted + $3 WHERE id = $1 RETURNING 1`,
+          [id, bytes, doubted ? bytes : 0],
+        );
+        if (rows.length === 1) return;
+        // Completed or aborted by another request meanwhile.
+        if (doubted) await addDoubt(session, place, bytes, UNANSWERED_SECONDS);
+        else await addWritten(session, place, bytes);
+      }),
+    close: ({ id, place }, freed) =>
+      registry.transaction(async (session) => {
+        await lockUsage(session, place);
+        const [row] = await session.run<{ bytes: number; doubted: number }>(
+          'delete upload',
+          `DELETE FROM broker.object_upload WHERE id = $1
+           RETURNING bytes::float8 AS bytes, doubted::float8 AS doubted`,
+          [id],
+        );
+        if (row === undefined) return;
+        const known = row.bytes - row.doubted;
+        if (!freed && known > 0) await addWritten(session, place, known);
+        // The server may still be storing these, in parts or in the object.
+        if (row.doubted > 0) await addDoubt(session, place, row.doubted, UNANSWERED_SECONDS);
+      }),
+  };
+}

@@ -1,0 +1,117 @@
+import { ServiceError } from '@space/broker-kit';
+import { type Hold, type Quota, UNANSWERED_SECONDS } from '../quota/allowance.ts';
+import type { Headers, S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
+import { type PhysicalKey, physicalKey } from './prefix.ts';
+import type { Call, CopySource, IncomingBody, Place } from './store.ts';
+
+/** The largest body of one request. */
+export const MAX_PUT_BYTES = 5 * 1024 ** 3;
+
+/** What every write has in common: its bytes are reserved first, and its source does not change under it. */
+export interface Writer {
+  /** Beside the bytes of what is written, a quota pays so much for each object, folder and part. */
+  readonly entryBytes: number;
+  /** Reserves before the first byte, and settles by what can have been stored. */
+  write<T>(
+    call: Call,
+    charge: Charge,
+    act: () => Promise<T>,
+    /** Had the body gone out whole? */
+    sent: () => boolean,
+    /** Where it counts from now on; `doubted` when nobody knows whether it is stored. */
+    stored?: (hold: Hold, charged: number, doubted: number | undefined) => Promise<void>,
+  ): Promise<T>;
+  /** What may be copied: the object as it is now, and no other that takes its name in between. */
+  sourceOf(call: Call, from: CopySource): Promise<Source>;
+}
+
+interface Charge {
+  readonly bytes: number;
+  readonly entries: number;
+}
+
+interface Source {
+  readonly key: PhysicalKey;
+  readonly size: number;
+  readonly headers: Headers;
+}
+
+export interface WriterOptions {
+  readonly quota: Pick<Quota, 'reserve'>;
+  readonly entryBytes: number;
+}
+
+export function createWriter(client: S3Client, { quota, entryBytes }: WriterOptions): Writer {
+  return {
+    entryBytes,
+    write: async ({ tenant, signal }, { bytes, entries }, act, sent, stored = settle) => {
+      if (bytes > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
+      const charged = bytes + entries * entryBytes;
+      const hold = await quota.reserve(tenant, charged);
+      let result: Awaited<ReturnType<typeof act>>;
+      try {
+        result = await act();
+      } catch (error) {
+        // Of ours, unless it is why the request was aborted: nothing was asked of the server.
+        const refused = error instanceof ServiceError && !signal.aborted;
+        const doubted = refused || !sent() ? undefined : doubtOf(error);
+        if (doubted === undefined) hold.release();
+        else await counted(hold, () => stored(hold, charged, doubted), doubted);
+        throw error;
+      }
+      await counted(hold, () => stored(hold, charged, undefined), UNANSWERED_SECONDS);
+      return result;
+    },
+    sourceOf: async (call, from) => {
+      const key = physicalOf(call, from);
+      const head = await client.head(key, { headers: from.conditions ?? {}, signal: call.signal });
+      if (head.status === 304) throw new ServiceError('precondition_failed', 'condition on the source');
+      const etag = head.headers['etag'];
+      return {
+        key,
+        size: Number(head.headers['content-length'] ?? 0),
+        headers: etag === undefined ? {} : { 'x-amz-copy-source-if-match': etag },
+      };
+    },
+  };
+}
+
+export function physicalOf({ tenant }: Call, { bucket, key }: Place): PhysicalKey {
+  return physicalKey(tenant.room, bucket, key);
+}
+
+/** An empty body is read to its end first: what inspects it may still refuse it. */
+export async function sendable(body: IncomingBody): Promise<Buffer | IncomingBody> {
+  if (body.length > 0) return body;
+  for await (const _chunk of body.stream) throw new ServiceError('invalid_request', 'longer than announced');
+  return Buffer.alloc(0);
+}
+
+/** The registry may be away just now: then the bytes stay where they count at least for a while. */
+async function counted(hold: Hold, count: () => Promise<void>, doubted: number): Promise<void> {
+  try {
+    await count();
+  } catch (error) {
+    hold.doubt(doubted);
+    throw error;
+  }
+}
+
+async function settle(hold: Hold, _charged: number, doubted: number | undefined): Promise<void> {
+  if (doubted === undefined) hold.settle();
+  else hold.doubt(doubted);
+}
+
+/**
+ * For how many seconds nobody can know whether a body that went out whole is stored; undefined when it is certain that
+ * it is not. A server that answers 500 or 503 itself has done what it was going to do; others may answer for one that
+ * has not.
+ */
+function doubtOf(error: unknown): number | undefined {
+  if (!(error instanceof S3Error) || error.kind !== 'answered') return UNANSWERED_SECONDS;
+  const { status } = error;
+  // A time-out may be that of whoever stands before the server.
+  if (status >= 400 && status < 500 && status !== 408) return undefined;
+  return status === 500 || status === 503 ? 0 : UNANSWERED_SECONDS;
+}

@@ -1,0 +1,152 @@
+import type { TokenDigest } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import { type Room, roomOf } from '../objects/prefix.ts';
+import type { Bindings } from './bindings.ts';
+import type { Epochs } from './epochs.ts';
+import { LEASE_MS } from './lease.ts';
+
+/** An Assistant that proved itself, and what is its own. */
+export interface Tenant {
+  readonly capsule: string;
+  readonly app: string;
+  /** The Capsule's place: what quota and streams are counted under. */
+  readonly place: string;
+  readonly room: Room;
+  readonly quotaBytes: number;
+  /** Of its principal. */
+  readonly digest: TokenDigest;
+}
+
+/** Looks up who is behind a digest, or behind its first bytes; undefined for nobody. */
+export interface Tenants {
+  byDigest(digest: TokenDigest): Promise<Tenant | undefined>;
+  /** By the first 16 bytes, which name a principal in S3 access keys. */
+  byHandle(handle: Buffer): Promise<Tenant | undefined>;
+}
+
+export const HANDLE_BYTES = 16;
+
+interface TenantRow {
+  readonly capsule: string;
+  readonly app: string;
+  readonly place: string;
+  readonly data: string;
+  readonly quota: number | null;
+  readonly digest: Buffer;
+  readonly life: number;
+  readonly generation: number;
+  readonly mac: Buffer | null;
+  readonly epoch: number;
+}
+
+/** What is asked of a row before anybody is let in by it. */
+export interface Evidence {
+  readonly bindings: Pick<Bindings, 'workload'>;
+  /** Throws when the registry was set back. */
+  readonly epochs: Pick<Epochs, 'expect'>;
+  /** Of a row that this broker did not write. */
+  readonly onForged: (capsule: string, app: string) => void;
+}
+
+/** Those whose principals begin with a handle: by the index of principals, whatever the planner expects of a table. */
+const among = (handle: string, highest: string) => `
+  SELECT w.capsule_id AS capsule, w.app_id AS app, s.place, w.place AS data, s.quota_bytes::float8 AS quota,
+         w.principal AS digest, w.life, w.generation, w.mac, (SELECT number::float8 FROM broker.epoch) AS epoch
+  FROM broker.workload AS w
+  JOIN broker.store AS s ON s.capsule_id = w.capsule_id AND s.life = w.life
+  JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id
+  WHERE w.principal BETWEEN ${handle} AND ${handle} || ${highest} AND w.state = 'ready' AND c.state = 'active'`;
+const FIND_ONE = among('$1::bytea', '$2::bytea');
+const FIND_SEVERAL = `
+  SELECT found.* FROM unnest($1::bytea[]) AS wanted(handle)
+  CROSS JOIN LATERAL (${among('wanted.handle', '$2::bytea')} OFFSET 0) AS found`;
+
+const HIGHEST = Buffer.alloc(32 - HANDLE_BYTES, 0xff);
+
+/** Everybody whose request the sockets had by now has asked. */
+const turnEnds = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** Those whose lease has lapsed are forgotten when there are more. */
+const MOST_LEASES = 1_000;
+
+/**
+ * Who was found is known for the time of a lease. Requests that come together, or while a look-up is on its way, share
+ * the next one: under load many are answered by one statement, and each by one that began after it arrived.
+ */
+export function createTenants(
+  lookup: Session,
+  defaultQuota: number,
+  { bindings, epochs, onForged }: Evidence,
+  now: () => number = () => performance.now(),
+): Tenants {
+  const leases = new Map<string, { readonly tenant: Tenant; readonly until: number }>();
+  let gathering:
+    | { readonly handles: Map<string, Buffer>; readonly rows: Promise<Map<string, Tenant>> }
+    | undefined;
+  let running: Promise<unknown> = Promise.resolve();
+
+  async function find(handles: ReadonlyMap<string, Buffer>): Promise<Map<string, Tenant>> {
+    const all = [...handles.values()];
+    const until = now() + LEASE_MS;
+    const rows =
+      all.length === 1
+        ? await lookup.run<TenantRow>('find workload', FIND_ONE, [all[0], HIGHEST])
+        : await lookup.run<TenantRow>('find workloads', FIND_SEVERAL, [all, HIGHEST]);
+    const found = new Map<string, Tenant>();
+    for (const row of rows) {
+      await epochs.expect(row.epoch);
+      const { capsule, app, life, generation, place: within, data: place, digest: principal, mac } = row;
+      if (bindings.workload.holds({ capsule, app, life, generation, within, place, principal }, mac))
+        found.set(handleOf(principal), tenantOf(row, defaultQuota));
+      else onForged(capsule, app);
+    }
+    if (leases.size > MOST_LEASES) forgetLapsed();
+    for (const [name, tenant] of found) leases.set(name, { tenant, until });
+    return found;
+  }
+
+  function forgetLapsed(): void {
+    const at = now();
+    for (const [name, { until }] of leases) if (until <= at) leases.delete(name);
+  }
+
+  async function byHandle(handle: Buffer): Promise<Tenant | undefined> {
+    const name = handle.toString('hex');
+    const lease = leases.get(name);
+    if (lease !== undefined && now() < lease.until) return lease.tenant;
+    if (gathering === undefined) {
+      const handles = new Map<string, Buffer>();
+      const rows = running.then(turnEnds).then(() => {
+        gathering = undefined;
+        return find(handles);
+      });
+      running = rows.catch(() => undefined);
+      gathering = { handles, rows };
+    }
+    gathering.handles.set(name, handle);
+    return (await gathering.rows).get(name);
+  }
+
+  return {
+    byHandle,
+    byDigest: async (digest) => {
+      const tenant = await byHandle(digest.subarray(0, HANDLE_BYTES));
+      return tenant?.digest.equals(digest) ? tenant : undefined;
+    },
+  };
+}
+
+function tenantOf(row: TenantRow, defaultQuota: number): Tenant {
+  return {
+    capsule: row.capsule,
+    app: row.app,
+    place: row.place,
+    room: roomOf(row.data, `${row.place}s/`),
+    quotaBytes: row.quota ?? defaultQuota,
+    digest: row.digest,
+  };
+}
+
+function handleOf(digest: Buffer): string {
+  return digest.toString('hex', 0, HANDLE_BYTES);
+}

@@ -1,0 +1,248 @@
+import { createLogger } from '@space/broker-kit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../../db/testing/postgres.ts';
+import { parseKey } from '../objects/object-key.ts';
+import { physicalKey, roomOf } from '../objects/prefix.ts';
+import { type Assistant, newAssistant } from '../testing/assistant.ts';
+import { type Between, startBetween } from '../testing/between.ts';
+import type { TestBroker } from '../testing/broker.ts';
+import { spawnBroker } from '../testing/process.ts';
+import { type Stage, setStage } from '../testing/stage.ts';
+import { S3Error } from '../upstream/errors.ts';
+import { createEnding } from './credits.ts';
+import { addWritten, beginCount, type Count, finishCount, lockUsage, usedBytes } from './rows.ts';
+
+/** What deleting and overwriting gives back while nothing is counted. */
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const ENTRY = 16 * KIB;
+
+let stage: Stage;
+let between: Between;
+/** One that cannot count: its lists fail. */
+let broker: TestBroker;
+beforeAll(async () => {
+  stage = await setStage();
+  between = await startBetween(stage.s3);
+  between.fate = noLists;
+  broker = await stage.replica({ environment: { S3_ENDPOINT: between.endpoint } });
+});
+afterAll(async () => {
+  await broker?.stop();
+  await between?.close();
+  await stage?.close();
+});
+
+function noLists({ url }: { readonly url?: string | undefined }): 'pass' | { status: number; code: string } {
+  return url?.includes('list-type') ? { status: 403, code: 'AccessDenied' } : 'pass';
+}
+
+const put = async (who: Assistant, key: string, bytes: number): Promise<string> =>
+  (await who.put(key, Buffer.alloc(bytes))).json?.error?.code ?? 'ok';
+const remove = async (who: Assistant, key: string) =>
+  (await who.call('DELETE', `/v1/objects/data/${key}`)).status;
+
+/** Of the Capsule that was made last. */
+async function credits(): Promise<{
+  readonly credited: number;
+  readonly objects: number;
+  readonly rows: number;
+}> {
+  const [row] = await stage.registry<{ credited: number; objects: number; rows: number }>(
+    `SELECT credited::float8 AS credited, credited_objects AS objects,
+       (SELECT count(*)::int FROM broker.object_credit c WHERE c.place = u.place) AS rows
+     FROM broker.object_usage u WHERE place = (SELECT place FROM broker.store s
+       JOIN broker.capsule c USING (capsule_id) ORDER BY c.changed_at DESC LIMIT 1)`,
+  );
+  if (row === undefined) throw new Error('nothing was written');
+  return row;
+}
+
+const room = 'a count cannot run, and there is';
+
+test('what is deleted or overwritten at the limit makes room at once, though nothing can be counted', async () => {
+  const one = await newAssistant(broker, { quota: MIB });
+  expect(await put(one, 'a', 400 * KIB)).toBe('ok');
+  expect(await put(one, 'b', 400 * KIB)).toBe('ok');
+  expect(await put(one, 'c', 400 * KIB), room).not.toBe('ok');
+  expect(await remove(one, 'b')).toBe(200);
+  expect(await put(one, 'c', 400 * KIB)).toBe('ok');
+  expect(await remove(one, 'a')).toBe(200);
+  for (let i = 0; i < 6; i += 1) {
+    expect(await put(one, 'c', 300 * KIB + i)).toBe('ok');
+    expect((await one.post('/v1/copies/data', { from: 'c', to: 'd' })).status).toBe(200);
+  }
+});
+
+test('however many delete an object at the same time, it gives its bytes back once', async () => {
+  const one = await newAssistant(broker, { quota: MIB });
+  for (const key of ['a', 'b', 'c']) expect(await put(one, key, 300 * KIB)).toBe('ok');
+  await Promise.all(Array.from({ length: 40 }, () => remove(one, 'a')));
+  expect(await credits()).toEqual({ credited: 300 * KIB + ENTRY, objects: 1, rows: 1 });
+  expect(await put(one, 'd', 300 * KIB)).toBe('ok');
+  expect(await put(one, 'e', 300 * KIB), room).not.toBe('ok');
+});
+
+test('two replicas that delete an object at the same time credit it once', async () => {
+  const other = await stage.replica({ environment: { S3_ENDPOINT: between.endpoint } });
+  const one = await newAssistant(broker, { quota: MIB });
+  for (const key of ['a', 'b']) expect(await put(one, key, 450 * KIB)).toBe('ok');
+  const looked = Promise.withResolvers<void>();
+  let looks = 0;
+  between.fate = async (request) => {
+    // All have looked before the first of them deletes.
+    if (request.method === 'HEAD' && ++looks === 8) looked.resolve();
+    if (request.method === 'HEAD') await looked.promise;
+    return noLists(request);
+  };
+  const via = (at: TestBroker) =>
+    fetch(`${at.dataUrl}/v1/objects/data/a`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${one.token}` },
+    });
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, i) => via(i % 2 === 0 ? broker : other)));
+  between.fate = noLists;
+  expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+  expect(await credits()).toEqual({ credited: 450 * KIB + ENTRY, objects: 1, rows: 1 });
+  await other.stop();
+});
+
+test('a marker gives nothing back: its folder may be there without it', async () => {
+  const one = await newAssistant(broker, { quota: 64 * KIB });
+  expect(await put(one, 'a/', 0)).toBe('ok');
+  expect(await put(one, 'a/b', KIB)).toBe('ok');
+  expect(await remove(one, 'a/')).toBe(200);
+  expect(await credits()).toMatchObject({ credited: 0 });
+});
+
+test('a broker that is killed between the deletion and the credit loses the credit, until the next count', async () => {
+  const one = await newAssistant(broker, { quota: MIB });
+  for (const key of ['a', 'b']) expect(await put(one, key, 450 * KIB)).toBe('ok');
+  const doomed = await spawnBroker({ ...stage.mounts.environment, S3_ENDPOINT: between.endpoint });
+  const deleted = Promise.withResolvers<void>();
+  between.fate = async (request) => {
+    if (request.method !== 'DELETE') return noLists(request);
+    deleted.resolve();
+    await doomed.gone;
+    return 'lost';
+  };
+  const asked = fetch(`${doomed.dataUrl}/v1/objects/data/a`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${one.token}` },
+  }).catch(() => 'killed');
+  await deleted.promise;
+  await doomed.kill();
+  expect(await asked).toBe('killed');
+  between.fate = noLists;
+  expect(await remove(one, 'a')).toBe(200);
+  expect(await credits()).toMatchObject({ credited: 0, rows: 0 });
+  expect(await put(one, 'c', 450 * KIB), room).not.toBe('ok');
+  between.fate = () => 'pass';
+  await until(async () => (await put(one, 'c', 450 * KIB)) === 'ok', 'a count');
+  between.fate = noLists;
+});
+
+/** Somebody who has looked at what has a key; then deletes it; then has heard of it. */
+interface Ender {
+  readonly key: string;
+  deleted: boolean;
+  readonly done: PromiseWithResolvers<void>;
+  readonly end: Promise<unknown>;
+}
+
+test('whatever is written, ended and counted at the same time, never does less count than is stored', async () => {
+  const { connections } = stage.broker.context;
+  const silent = createLogger({ service: 'test', level: 'silent' });
+  const keys = ['a', 'b', 'c'];
+  const step = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        kind: fc.constant('write' as const),
+        key: fc.constantFrom(...keys),
+        bytes: fc.integer({ min: 1, max: 900 }),
+      }),
+    },
+    {
+      weight: 5,
+      arbitrary: fc.record({ kind: fc.constant('look' as const), key: fc.constantFrom(...keys) }),
+    },
+    { weight: 5, arbitrary: fc.record({ kind: fc.constant('end' as const), which: fc.nat(5) }) },
+    { weight: 5, arbitrary: fc.constant({ kind: 'count' as const }) },
+  );
+  let runs = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 30, maxLength: 60 }), async (steps) => {
+      runs += 1;
+      const place = `c/${runs.toString(16).padStart(40, 'e')}/`;
+      const room = roomOf(`${place}a/${'1'.repeat(40)}/`, `${place}s/`);
+      const stored = new Map<string, { readonly bytes: number; readonly version: number }>();
+      const ending = createEnding({
+        registry: connections,
+        quota: { isShort: () => true },
+        entryBytes: 0,
+        log: silent,
+        client: {
+          head: async (key) => {
+            const object = stored.get(key);
+            if (object === undefined) throw new S3Error('answered', 404, 'NoSuchKey');
+            const { bytes, version } = object;
+            const headers = { etag: `"${version}"`, 'last-modified': 'now', 'content-length': String(bytes) };
+            return { status: 200, headers };
+          },
+        },
+      });
+      await connections.transaction((session) => lockUsage(session, place));
+      const under = <T>(work: Parameters<typeof connections.transaction<T>>[0]) =>
+        connections.transaction<T>(work);
+      const enders: Ender[] = [];
+      let version = 0;
+      let count: Count | undefined;
+      let listed: number | undefined;
+      const sum = () => [...stored.values()].reduce((all, { bytes }) => all + bytes, 0);
+      for (const one of steps) {
+        if (one.kind === 'write') {
+          await under((session) => addWritten(session, place, one.bytes));
+          stored.set(physicalKey(room, 'data', parseKey(one.key)!), { bytes: one.bytes, version: ++version });
+        } else if (one.kind === 'look') {
+          const key = physicalKey(room, 'data', parseKey(one.key)!);
+          const [looked, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+          const who = { tenant: { place, quotaBytes: 1 }, signal: new AbortController().signal };
+          const end = ending(who, key, () => {
+            looked.resolve();
+            return done.promise;
+          });
+          await looked.promise;
+          enders.push({ key, deleted: false, done, end });
+        } else if (one.kind === 'end') {
+          const ender = enders[one.which % enders.length];
+          if (ender === undefined) continue;
+          if (!ender.deleted) {
+            stored.delete(ender.key);
+            ender.deleted = true;
+            continue;
+          }
+          enders.splice(enders.indexOf(ender), 1);
+          ender.done.resolve();
+          await ender.end;
+        } else if (count === undefined) {
+          count = await under((session) => beginCount(session, place));
+        } else if (listed === undefined) {
+          listed = sum();
+        } else {
+          const [begun, found] = [count, listed];
+          await under((session) => finishCount(session, place, begun, found));
+          [count, listed] = [undefined, undefined];
+        }
+        expect(await usedBytes(connections.lookup, place)).toBeGreaterThanOrEqual(sum());
+      }
+      for (const { done, end } of enders) {
+        done.resolve();
+        await end;
+      }
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,72 @@
+import type { Session } from '@space/broker-kit/postgres';
+import type { S3Client } from '../upstream/client.ts';
+import { S3Error } from '../upstream/errors.ts';
+import { addWritten, type Registry } from './rows.ts';
+
+/** Parts that the S3 server has of an open upload, and its row does not count: a broker died between the two. */
+export interface Missing {
+  readonly id: string;
+  readonly bytes: number;
+}
+
+const PAGE = 1_000;
+
+/** Looks at every open upload of a Capsule in the Space's bucket. */
+export async function missingParts(
+  registry: Registry,
+  client: Pick<S3Client, 'listParts'>,
+  place: string,
+  entryBytes: number,
+): Promise<readonly Missing[]> {
+  // Read first: a part that comes in between is listed and counted both, rather than neither.
+  const rows = await registry.lookup.run<{ id: string; key: string; upstream: string; bytes: number }>(
+    'find uploads of place',
+    `SELECT id, key, upstream_id AS upstream, bytes::float8 AS bytes FROM broker.object_upload
+     WHERE place = $1 AND credential_set IS NULL`,
+    [place],
+  );
+  const missing: Missing[] = [];
+  for (const { id, key, upstream, bytes } of rows) {
+    const listed = await chargeOf(client, key, upstream, entryBytes);
+    if (listed > bytes) missing.push({ id, bytes: listed - bytes });
+  }
+  return missing;
+}
+
+/** Under `lockUsage`. */
+export async function addMissing(
+  session: Session,
+  place: string,
+  missing: readonly Missing[],
+): Promise<void> {
+  for (const { id, bytes } of missing) {
+    const rows = await session.run(
+      'add missing parts',
+      'UPDATE broker.object_upload SET bytes = bytes + $2 WHERE id = $1 RETURNING 1',
+      [id, bytes],
+    );
+    // Completed meanwhile.
+    if (rows.length === 0) await addWritten(session, place, bytes);
+  }
+}
+
+async function chargeOf(
+  client: Pick<S3Client, 'listParts'>,
+  key: string,
+  upload: string,
+  entryBytes: number,
+): Promise<number> {
+  let bytes = 0;
+  let after: number | undefined = 0;
+  try {
+    while (after !== undefined) {
+      const page = await client.listParts(key, upload, { after, limit: PAGE });
+      for (const { size } of page.parts) bytes += size + entryBytes;
+      after = page.next;
+    }
+  } catch (error) {
+    // It is over, and its row about to go.
+    if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
+  }
+  return bytes;
+}

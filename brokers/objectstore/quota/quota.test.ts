@@ -1,0 +1,304 @@
+import { createLogger } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../db/testing/postgres.ts';
+import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
+import { type Stage, setStage } from '../testing/stage.ts';
+import { createQuota, type Hold, type Quota } from './allowance.ts';
+import { addDoubt, beginCount, changeBlock, finishCount, lockUsage } from './rows.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+let stage: Stage;
+let places = 0;
+beforeAll(async () => {
+  stage = await setStage();
+});
+afterAll(() => stage?.close());
+
+const newPlace = () => {
+  places += 1;
+  return `c/${places.toString(16).padStart(40, '0')}/`;
+};
+
+const silent = createLogger({ service: 'test', level: 'silent' });
+const start = (options: { now?: () => number; recount?: () => Promise<boolean> } = {}): Quota =>
+  createQuota({
+    registry: stage.broker.context.connections,
+    log: silent,
+    recount: options.recount ?? (async () => false),
+    ...(options.now === undefined ? {} : { now: options.now }),
+  });
+
+/** What the registry says of a place: all that counts, and the part that replicas hold. */
+async function sums(place: string): Promise<{ readonly used: number; readonly blocks: number }> {
+  const [row] = await stage.registry<{ used: number; blocks: number; doubt: number }>(
+    `SELECT coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)::float8 AS used,
+            coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)::float8 AS blocks,
+            coalesce((SELECT sum(bytes) FROM broker.object_doubt WHERE place = $1), 0)::float8 AS doubt`,
+    [place],
+  );
+  const { used = 0, blocks = 0, doubt = 0 } = row ?? {};
+  return { used: used + blocks + doubt, blocks };
+}
+
+test('whatever two replicas write, it is never more than the quota, and all of it is counted', async () => {
+  const step = fc.oneof(
+    fc.record({
+      kind: fc.constant('reserve' as const),
+      who: fc.nat(1),
+      bytes: fc.integer({ min: 0, max: 300 * KIB }),
+    }),
+    fc.record({
+      kind: fc.constantFrom('settle' as const, 'release' as const, 'doubt' as const),
+      which: fc.nat(20),
+    }),
+    fc.record({ kind: fc.constant('tick' as const), who: fc.nat(1) }),
+    fc.record({ kind: fc.constant('crash' as const), who: fc.nat(1) }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const place = newPlace();
+      const quotaBytes = MIB;
+      const replicas = [start(), start()];
+      const holds: { readonly who: Quota | undefined; readonly hold: Hold; readonly bytes: number }[] = [];
+      let stored = 0;
+      for (const one of steps) {
+        if (one.kind === 'reserve') {
+          const who = replicas[one.who];
+          const hold = await who?.reserve({ place, quotaBytes }, one.bytes).catch(() => undefined);
+          if (hold !== undefined) holds.push({ who, hold, bytes: one.bytes });
+        } else if (one.kind === 'tick') {
+          await replicas[one.who]?.tick();
+        } else if (one.kind === 'crash') {
+          // Nothing is told; its streams are cut, and some of what it wrote was stored.
+          const dead = replicas[one.who];
+          replicas[one.who] = start();
+          for (let i = holds.length - 1; i >= 0; i -= 1) if (holds[i]?.who === dead) holds.splice(i, 1);
+        } else if (holds.length > 0) {
+          const [taken] = holds.splice(one.which % holds.length, 1);
+          if (one.kind === 'release') taken?.hold.release();
+          else {
+            if (one.kind === 'settle') taken?.hold.settle();
+            else taken?.hold.doubt(3_600);
+            stored += taken?.bytes ?? 0;
+          }
+        }
+        const inFlight = holds.reduce((sum, { bytes }) => sum + bytes, 0);
+        const { used } = await sums(place);
+        expect(used).toBeLessThanOrEqual(quotaBytes);
+        expect(used).toBeGreaterThanOrEqual(stored + inFlight);
+      }
+      const crashed = steps.some(({ kind }) => kind === 'crash');
+      for (const { hold } of holds) hold.release();
+      for (const replica of replicas) await replica.close();
+      const end = await sums(place);
+      if (!crashed) expect(end).toEqual({ used: stored, blocks: 0 });
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('of many at once only so many get in as fit', async () => {
+  const place = newPlace();
+  const replicas = [start(), start()];
+  const writes = Array.from({ length: 64 }, (_, i) =>
+    replicas[i % 2]?.reserve({ place, quotaBytes: MIB }, 100 * KIB),
+  );
+  const outcomes = await Promise.allSettled(writes);
+  const got = outcomes.filter(({ status }) => status === 'fulfilled').length;
+  expect(got).toBeGreaterThan(0);
+  expect(got * 100 * KIB).toBeLessThanOrEqual(MIB);
+  expect((await sums(place)).used).toBeLessThanOrEqual(MIB);
+});
+
+test('who finds the bytes that another has just taken has them, and the other has not', async () => {
+  const { connections } = stage.broker.context;
+  const capsule = { place: newPlace(), quotaBytes: 100 };
+  const thieves: Promise<Hold>[] = [];
+  const quota = createQuota({
+    log: silent,
+    recount: async () => false,
+    registry: {
+      lookup: connections.lookup,
+      transaction: async (work) => {
+        const result = await connections.transaction(work);
+        // One after the other, in every moment until whoever asked for the transaction goes on.
+        let next = Promise.resolve();
+        for (let i = 0; thieves.length === 0 && i < 32; i += 1)
+          next = next.then(() => {
+            const thief = quota.reserve(capsule, 100);
+            thief.catch(() => undefined);
+            thieves.push(thief);
+          });
+        return result;
+      },
+    },
+  });
+  const first = quota.reserve(capsule, 100);
+  first.catch(() => undefined);
+  await until(async () => thieves.length === 32, 'all of them');
+  const outcomes = await Promise.allSettled([first, ...thieves]);
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+});
+
+describe('the rows', () => {
+  const inRows = <T>(work: (session: Session) => Promise<T>) =>
+    stage.broker.context.connections.transaction(work);
+
+  test('a block gives no more than is in it', async () => {
+    const place = newPlace();
+    await inRows((session) => lockUsage(session, place));
+    await inRows((session) => changeBlock(session, place, 'one', 100));
+    expect(await inRows((session) => changeBlock(session, place, 'one', -101))).toBe(false);
+    expect(await sums(place)).toEqual({ used: 100, blocks: 100 });
+    expect(await inRows((session) => changeBlock(session, place, 'one', -100))).toBe(true);
+    expect((await sums(place)).blocks).toBe(0);
+  });
+
+  test('of two counts that run at once the one that ends last changes nothing', async () => {
+    const place = newPlace();
+    const [first, second] = [
+      await inRows((session) => beginCount(session, place)),
+      await inRows((session) => beginCount(session, place)),
+    ];
+    expect(await inRows((session) => finishCount(session, place, first, 500))).toBe(true);
+    expect(await inRows((session) => finishCount(session, place, second, 100))).toBe(false);
+    expect((await sums(place)).used).toBe(500);
+  });
+
+  test('a count ends no doubt that began, or was still one, when it began', async () => {
+    const place = newPlace();
+    await inRows((session) => lockUsage(session, place));
+    await inRows((session) => addDoubt(session, place, 70, 0));
+    const begun = await inRows((session) => beginCount(session, place));
+    expect(begun.certain).toBe(false);
+    await stage.registry('UPDATE broker.object_doubt SET certain_at = clock_timestamp() WHERE place = $1', [
+      place,
+    ]);
+    expect(await inRows((session) => finishCount(session, place, begun, 0))).toBe(true);
+    expect((await sums(place)).used).toBe(70);
+    const later = await inRows((session) => beginCount(session, place));
+    expect(later.certain).toBe(true);
+    expect(await inRows((session) => finishCount(session, place, later, 0))).toBe(true);
+    expect((await sums(place)).used).toBe(0);
+  });
+});
+
+test('what a dead replica held is in doubt, and its late news change nothing', async () => {
+  const place = newPlace();
+  let now = 0;
+  const dead = start({ now: () => now });
+  const hold = await dead.reserve({ place, quotaBytes: MIB }, 100 * KIB);
+  const before = await sums(place);
+  expect(before.blocks).toBeGreaterThan(100 * KIB);
+  await stage.registry(
+    "UPDATE broker.object_block SET renewed_at = now() - interval '6 minutes' WHERE place = $1",
+    [place],
+  );
+  await start().tick();
+  expect(await sums(place)).toEqual({ used: before.used, blocks: 0 });
+  hold.settle();
+  now += 10_000;
+  await dead.tick();
+  await dead.close();
+  expect(await sums(place)).toEqual({ used: before.used, blocks: 0 });
+});
+
+test('a replica that could not renew for long begins anew, before others bury it', async () => {
+  const place = newPlace();
+  let now = 0;
+  const one = start({ now: () => now });
+  const first = await one.reserve({ place, quotaBytes: MIB }, KIB);
+  const [block] = await stage.registry<{ replica: string }>(
+    'SELECT replica FROM broker.object_block WHERE place = $1',
+    [place],
+  );
+  now += 130_000;
+  await one.tick();
+  const second = await one.reserve({ place, quotaBytes: MIB }, KIB);
+  const replicas = await stage.registry<{ replica: string }>(
+    'SELECT replica FROM broker.object_block WHERE place = $1',
+    [place],
+  );
+  expect(replicas.filter(({ replica }) => replica !== block?.replica)).toHaveLength(1);
+  first.settle();
+  second.settle();
+  await one.close();
+});
+
+describe('an Assistant', () => {
+  const put = async (who: Assistant, key: string, bytes: number) =>
+    (await who.put(key, Buffer.alloc(bytes))).json?.error?.code ?? 'ok';
+
+  test('may fill its quota, and not more; what it deletes or overwrites is its own again', async () => {
+    const one = await newAssistant(stage.broker, { quota: MIB });
+    expect(await put(one, 'a', 600 * KIB)).toBe('ok');
+    expect(await put(one, 'b', 600 * KIB)).toBe('quota_exceeded');
+    expect(await put(one, 'b', 300 * KIB)).toBe('ok');
+    await one.call('DELETE', '/v1/objects/data/a');
+    await until(async () => (await put(one, 'c', 560 * KIB)) === 'ok', 'the deleted bytes');
+    // An overwrite needs room beside what it replaces, and gives that back.
+    for (let i = 0; i < 3; i += 1)
+      await until(async () => (await put(one, 'b', 110 * KIB)) === 'ok', 'the overwritten bytes');
+    expect((await one.get('b')).text.length).toBe(110 * KIB);
+  });
+
+  test('shares the quota with its Capsule, and with no other', async () => {
+    const capsule = await stage.broker.capsule('pair', { quota_bytes: MIB });
+    const [first, second] = await Promise.all(
+      ['first', 'second'].map(async (app) =>
+        assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'pair', app)),
+      ),
+    );
+    expect(await put(first!, 'a', 700 * KIB)).toBe('ok');
+    expect(await put(second!, 'a', 700 * KIB)).toBe('quota_exceeded');
+    expect(await put(await newAssistant(stage.broker, { quota: MIB }), 'a', 700 * KIB)).toBe('ok');
+  });
+
+  test('is charged for copies, and for parts until they are given up', async () => {
+    const one = await newAssistant(stage.broker, { quota: MIB });
+    expect(await put(one, 'a', 600 * KIB)).toBe('ok');
+    expect((await one.post('/v1/copies/data', { from: 'a', to: 'b' })).json.error.code).toBe(
+      'quota_exceeded',
+    );
+    const { json } = await one.post('/v1/uploads/data', { key: 'parts' });
+    const part = (number: number) =>
+      one.call('PUT', `/v1/uploads/data/${json.upload_id}/${number}`, { body: Buffer.alloc(300 * KIB) });
+    expect((await part(1)).status).toBe(200);
+    expect((await part(2)).json.error.code).toBe('quota_exceeded');
+    expect(await put(one, 'c', 300 * KIB)).toBe('quota_exceeded');
+    await one.call('DELETE', `/v1/uploads/data/${json.upload_id}`);
+    await until(async () => (await put(one, 'c', 300 * KIB)) === 'ok', 'the bytes of the part');
+  });
+
+  test('and its Capsule read what counts, and of how much', async () => {
+    const capsule = await stage.broker.capsule('reads', { quota_bytes: 2 * MIB });
+    const one = assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'reads', 'app'));
+    await one.put('a', Buffer.alloc(MIB));
+    await one.post('/v1/uploads/data', { key: 'parts' });
+    const { status, json } = await one.call('GET', '/v1/usage');
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ quota_bytes: 2 * MIB, open_uploads: 1 });
+    expect(json.used_bytes).toBeGreaterThan(MIB);
+    expect(json.used_bytes).toBeLessThanOrEqual(2 * MIB);
+    const { trace_id: _, ...told } = json;
+    expect((await capsule.post('/v1/capsules/usage', { capsule_id: 'reads' })).json).toMatchObject(told);
+    const other = await stage.broker.capsule('reads-not');
+    expect((await other.post('/v1/capsules/usage', { capsule_id: 'reads' })).status).toBe(403);
+    expect((await one.call('GET', '/v1/usage?x=1')).status).toBe(400);
+  });
+
+  test('may use its quota to the last byte', async () => {
+    const one = await newAssistant(stage.broker, { quota: 16 * KIB + 10 });
+    const { status, headers } = await one.put('a', 'x'.repeat(11));
+    expect(status).toBe(507);
+    // The tenant's own doing, and nothing for whoever watches the errors of the Space.
+    const told = () => stage.broker.log.find((line) => line.includes(headers.get('trace-id') ?? 'none'));
+    await until(async () => told() !== undefined, 'the line of the request');
+    expect(JSON.parse(told()!)).toMatchObject({ level: 'info', code: 'quota_exceeded', status: 507 });
+    expect((await one.put('a', 'x'.repeat(10))).status).toBe(200);
+  });
+});

@@ -1,0 +1,82 @@
+import { ConcurrencyLimit } from '@space/broker-kit';
+import type { S3Client } from '../upstream/client.ts';
+import type { Capsule } from './allowance.ts';
+import { createEntryCount } from './charge.ts';
+import { addMissing, missingParts } from './parts.ts';
+import { beginCount, finishCount, lockUsage, type Registry } from './rows.ts';
+
+const PAGE = 1_000;
+
+/** A count may take this share of the time: whoever deletes and writes at his limit waits little, but not for free. */
+const SHARE = 20;
+const LEAST_GAP_MS = 1_000;
+/** Of different Capsules at one time; more wait. */
+const COUNTS = { active: 4, queued: 1_000 };
+
+export interface RecountOptions {
+  readonly registry: Registry;
+  readonly client: Pick<S3Client, 'list' | 'listParts'>;
+  /** What an object, and a folder, costs beside its bytes. */
+  readonly entryBytes: number;
+  readonly now?: () => number;
+}
+
+/**
+ * Lists what a Capsule really has, so that overwritten and deleted objects stop counting. Who asks while one runs
+ * shares its outcome; who asks soon after one is told that nothing changed.
+ */
+export function createRecount(options: RecountOptions) {
+  const { registry, client, entryBytes, now = () => performance.now() } = options;
+  const running = new Map<string, Promise<boolean>>();
+  const nextAt = new Map<string, number>();
+  const places = new ConcurrencyLimit(COUNTS);
+
+  /** What is deleted while the count runs may still be counted; never is anything stored left out. */
+  async function count({ place }: Capsule, flush: () => Promise<void>): Promise<boolean> {
+    await flush();
+    const begun = await registry.transaction((session) => beginCount(session, place));
+    // What was in doubt may be a part of an upload: before the doubt ends, its row must count it.
+    const missing = begun.certain ? await missingParts(registry, client, place, entryBytes) : [];
+    const listed = await chargeUnder(client, place, entryBytes);
+    return registry.transaction(async (session) => {
+      await lockUsage(session, place);
+      if (!(await finishCount(session, place, begun, listed))) return false;
+      await addMissing(session, place, missing);
+      return true;
+    });
+  }
+
+  return async (capsule: Capsule, flush: () => Promise<void>): Promise<boolean> => {
+    const { place } = capsule;
+    const current = running.get(place);
+    if (current !== undefined) return current;
+    if (now() < (nextAt.get(place) ?? 0)) return false;
+    const begun = now();
+    const run = places
+      .run(() => count(capsule, flush))
+      .then((turn) => turn?.value ?? false)
+      .finally(() => {
+        running.delete(place);
+        nextAt.set(place, now() + Math.max(LEAST_GAP_MS, SHARE * (now() - begun)));
+        if (nextAt.size > 10_000) nextAt.clear();
+      });
+    running.set(place, run);
+    return run;
+  };
+}
+
+async function chargeUnder(
+  client: Pick<S3Client, 'list'>,
+  prefix: string,
+  entryBytes: number,
+): Promise<number> {
+  const entries = createEntryCount();
+  let bytes = 0;
+  let token: string | undefined;
+  do {
+    const page = await client.list({ prefix, token, limit: PAGE });
+    for (const { key, size } of page.objects) bytes += size + entryBytes * entries(key);
+    token = page.next;
+  } while (token !== undefined);
+  return bytes;
+}
