@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 const EVERY_MS = 200;
-const LIMIT_MS = 180_000;
+const LIMIT_MS = 600_000;
 
 /**
  * Asks until the answer is neither `undefined` nor `false`, and returns it. The limit is generous: it ends a test that
