@@ -1,4 +1,3 @@
-export { Bag, type Bagged } from './bag.ts';
 export { checkBodyHead, readJsonObject } from './body.ts';
 export {
   ConfigError,
@@ -23,6 +22,7 @@ export {
 export { gatheredOutput } from './gathered-output.ts';
 export { hearNoMore } from './hear-no-more.ts';
 export { closeAll, type Held, hold, watched } from './held.ts';
+export { type Indexed, IndexedSet } from './indexed-set.ts';
 export { type JsonLimits, parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
 export { lengthPrefixed } from './length-prefixed.ts';

@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls';
-import { Bag, type Bagged } from '@space/broker-kit';
+import { type Indexed, IndexedSet } from '@space/broker-kit';
 import { Client, type Dispatcher } from 'undici';
 
 /** A request on its way to a host. */
@@ -35,7 +35,7 @@ export class NotSent extends Error {
 /** At once, so that a burst costs this thread a few handshakes and not one for each of its requests. */
 const MOST_OPENING = 8;
 
-interface Connection extends Bagged {
+interface Connection extends Indexed {
   readonly client: Client;
   /** undici takes it with the first request, and not before. */
   readonly socket: TLSSocket;
@@ -55,7 +55,7 @@ interface Waiting {
 export class Connections {
   readonly #options: ConnectionOptions;
   readonly #idle: Connection[] = [];
-  readonly #busy = new Bag<Connection>();
+  readonly #busy = new IndexedSet<Connection>();
   /** Opened for somebody who was served by another. */
   readonly #spare = new Map<TLSSocket, () => void>();
   readonly #waiting: Waiting[] = [];
@@ -90,7 +90,9 @@ export class Connections {
     clearTimeout(this.#patience);
     for (const socket of this.#spare.keys()) socket.destroy();
     for (const { visitor } of this.#waiting.splice(0)) visitor.onResponseError(undefined, new NotSent());
-    await Promise.all([...this.#idle.splice(0), ...this.#busy.all()].map(({ client }) => client.destroy()));
+    await Promise.all(
+      [...this.#idle.splice(0), ...this.#busy.snapshot()].map(({ client }) => client.destroy()),
+    );
   }
 
   #give(connection: Connection, { request, visitor }: Waiting, reused: boolean): void {
@@ -109,7 +111,7 @@ export class Connections {
   }
 
   #free(connection: Connection): void {
-    if (!this.#busy.remove(connection)) return;
+    if (!this.#busy.delete(connection)) return;
     const next = this.#next();
     if (next === undefined) this.#idle.push(connection);
     else this.#give(connection, next, true);
@@ -119,7 +121,7 @@ export class Connections {
   #discard(connection: Connection, cause?: unknown): void {
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
-    this.#busy.remove(connection);
+    this.#busy.delete(connection);
     void connection.client.destroy(new NotSent({ cause }));
     connection.socket.destroy();
     this.#openMore();
@@ -173,7 +175,7 @@ export class Connections {
         queueMicrotask(() => (again ? done(new NotSent(), null) : done(null, socket)));
       },
     });
-    const connection = { client, socket, at: -1 };
+    const connection = { client, socket, index: -1 };
     const discard = (_: URL, __: readonly Dispatcher[], error: Error) => this.#discard(connection, error);
     client
       .on('drain', () => this.#free(connection))

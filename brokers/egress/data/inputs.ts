@@ -109,7 +109,7 @@ export function serveInput(options: InputOptions) {
       options.shares.proved(socket, tenant.capsule);
       let digest: string | undefined;
       release = usage.begin(tenant, 'requests', {
-        at: -1,
+        index: -1,
         permitted: () =>
           caller.stays() &&
           (digest === undefined || [...tenant.inputs.values()].some((i) => i.digest === digest)),

@@ -74,8 +74,8 @@ export function serveTunnel(options: TunnelOptions) {
       if (host === undefined || !tenant.hosts.has(host)) throw new Problem('host_denied');
       line.host = host;
       if (!agreesWithTarget(request, host)) throw new Problem('invalid_request');
-      const held = {
-        at: -1,
+      const connection = {
+        index: -1,
         permitted: () => caller.stays() && tenant.hosts.has(host),
         end: () => {
           line.code = 'ended';
@@ -83,10 +83,10 @@ export function serveTunnel(options: TunnelOptions) {
           upstream?.destroy();
         },
       };
-      release = usage.begin(tenant, 'tunnels', held);
+      release = usage.begin(tenant, 'tunnels', connection);
       upstream = await dialler.dial(host, TLS_PORT, ending.signal);
       // The policy may have changed while the connection was being opened.
-      if (!held.permitted()) throw new Problem('host_denied');
+      if (!connection.permitted()) throw new Problem('host_denied');
       line.status = 200;
       client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
       const hello = await readHello(client, head, host, limits.helloMs);

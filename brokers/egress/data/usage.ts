@@ -2,7 +2,7 @@ import { type GiveBack, RateLimit, SharedPlaces, type ShareRefusal } from '@spac
 import { Problem } from '../core/problem.ts';
 import type { SharedResource } from '../metrics.ts';
 import { TurnedAway } from '../policies/strangers.ts';
-import type { Held, Tenant } from '../policies/tenant.ts';
+import type { OpenConnection, Tenant } from '../policies/tenant.ts';
 import type { DataLimits } from './limits.ts';
 
 /** Counts what each Assistant and each Capsule uses, and says no beyond its share. */
@@ -11,7 +11,7 @@ export interface Usage {
    * One request or tunnel begins. @throws Problem `rate_limited`, or `unavailable` when all places are taken; TurnedAway
    * when its Capsule was refused as often as it may begin.
    */
-  begin(tenant: Tenant, kind: 'tunnels' | 'requests', held: Held): () => void;
+  begin(tenant: Tenant, kind: 'tunnels' | 'requests', connection: OpenConnection): () => void;
   /** So many bytes of a body are held in memory until they are given back. @throws Problem as `begin` */
   hold(tenant: Tenant, bytes: number): GiveBack;
 }
@@ -68,7 +68,7 @@ export function createUsage(
     if (place !== undefined) return place;
     throw new Problem(refusal === 'share' ? 'rate_limited' : 'unavailable', { retryAfter: 1 });
   };
-  const begin: Usage['begin'] = (tenant, kind, held) => {
+  const begin: Usage['begin'] = (tenant, kind, connection) => {
     const { capsule, app } = tenant;
     const wait = capsuleRate.wait(capsule) ?? rate.take(`${capsule}/${app}`) ?? capsuleRate.take(capsule);
     if (wait !== undefined) throw new Problem('rate_limited', { retryAfter: wait });
@@ -77,9 +77,9 @@ export function createUsage(
     if (counts[kind] >= limits[kind]) throw new Problem('rate_limited', { retryAfter: 1 });
     const giveBack = placeOf(tenant, kind);
     counts[kind] += 1;
-    tenant.held.add(held);
+    tenant.connections.add(connection);
     return () => {
-      if (!tenant.held.remove(held)) return;
+      if (!tenant.connections.delete(connection)) return;
       counts[kind] -= 1;
       giveBack();
     };
@@ -99,9 +99,9 @@ export function createUsage(
       }
       return giveBack;
     },
-    begin(tenant, kind, held) {
+    begin(tenant, kind, connection) {
       try {
-        return begin(tenant, kind, held);
+        return begin(tenant, kind, connection);
       } catch (error) {
         // An answer and a line for each cost as much as what is refused.
         if (refusals.take(tenant.capsule) === undefined) throw error;

@@ -1,4 +1,4 @@
-import { Bag, ServiceError } from '@space/broker-kit';
+import { IndexedSet, ServiceError } from '@space/broker-kit';
 import { valueFault } from '@space/manifests';
 import type { AnswerOf, PolicyPut, RequestOf } from '../contract.ts';
 import { type Custody, keyIdOf } from '../custody.ts';
@@ -142,7 +142,8 @@ export class Policies {
 
   /** Ends everything that is open. */
   endAll(): void {
-    for (const { held } of this.#tenants.values()) for (const one of held.all()) one.end();
+    for (const { connections } of this.#tenants.values())
+      for (const connection of connections.snapshot()) connection.end();
   }
 
   /** The policy that a message is about; one of an earlier life of the Assistant is ended. */
@@ -169,7 +170,7 @@ export class Policies {
       addresses: new Set(),
       hosts: new Set(),
       inputs: new Map(),
-      held: new Bag(),
+      connections: new IndexedSet(),
     };
   }
 
@@ -198,7 +199,7 @@ export class Policies {
   }
 
   #apply(tenant: Tenant): void {
-    for (const held of tenant.held.all()) if (!held.permitted()) held.end();
+    for (const connection of tenant.connections.snapshot()) if (!connection.permitted()) connection.end();
     for (const watcher of [...this.#watchers]) watcher();
   }
 }

@@ -1,4 +1,4 @@
-import type { Bag, Bagged } from '@space/broker-kit';
+import type { Indexed, IndexedSet } from '@space/broker-kit';
 import { type Definition, definitionDigest, type SigningProfile } from '@space/manifests';
 import type { PolicyPut } from '../contract.ts';
 import { compileRoutes, type RouteMatch } from '../core/route.ts';
@@ -20,9 +20,9 @@ export interface LiveInput {
   readonly usable: boolean;
 }
 
-/** Something that a policy permits to be open, and that ends when a later one does not. */
-export interface Held extends Bagged {
-  /** Whether it would still be begun now. */
+/** A tunnel or request that a policy permits, and that ends when a later policy does not. */
+export interface OpenConnection extends Indexed {
+  /** Whether the policy of this moment would let it begin. */
   permitted(): boolean;
   end(): void;
 }
@@ -38,8 +38,7 @@ export interface Tenant {
   addresses: ReadonlySet<string>;
   hosts: ReadonlySet<string>;
   inputs: ReadonlyMap<string, LiveInput>;
-  /** Tunnels and requests that are open. */
-  readonly held: Bag<Held>;
+  readonly connections: IndexedSet<OpenConnection>;
 }
 
 export const tenantKey = ({ capsule_id, app_id }: { capsule_id: string; app_id: string }) =>

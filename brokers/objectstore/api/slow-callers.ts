@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Bag, type Bagged } from '@space/broker-kit';
+import { type Indexed, IndexedSet } from '@space/broker-kit';
 
 /** A body under way, in either direction. */
 interface Transfer {
@@ -46,7 +46,7 @@ export const DEFAULTS: PaceOptions = {
   signOfLifeMs: 10_000,
 };
 
-interface Watched extends Transfer, Bagged {
+interface Watched extends Transfer, Indexed {
   bytes: number;
   since: number;
   checkedAt: number;
@@ -67,7 +67,7 @@ export function createPace(
     ...DEFAULTS,
     ...options,
   };
-  const watched = new Bag<Watched>();
+  const watched = new IndexedSet<Watched>();
 
   /** Has it moved too little for the time that others wait? Asked once in each window. */
   function isLaggard(one: Watched, bytes: number, at: number): boolean {
@@ -81,7 +81,7 @@ export function createPace(
   const timer = setInterval(() => {
     const at = now();
     let toEnd = waiting();
-    for (const one of watched.all()) {
+    for (const one of watched.snapshot()) {
       if (at - one.checkedAt >= recheckMs) {
         one.checkedAt = at;
         one.onRecheck();
@@ -91,13 +91,13 @@ export function createPace(
         one.bytes = bytes;
         one.since = at;
       } else if (at - one.since >= windowMs) {
-        watched.remove(one);
+        watched.delete(one);
         one.onSlow('idle');
         continue;
       }
       if (isLaggard(one, bytes, at) && toEnd > 0) {
         toEnd -= 1;
-        watched.remove(one);
+        watched.delete(one);
         one.onSlow('contended');
       }
     }
@@ -109,7 +109,7 @@ export function createPace(
       const [bytes, since] = [moved(transfer), now()];
       const one = {
         ...transfer,
-        at: -1,
+        index: -1,
         bytes,
         since,
         checkedAt: since,
@@ -117,7 +117,7 @@ export function createPace(
         pressedSince: since,
       };
       watched.add(one);
-      return () => watched.remove(one);
+      return () => watched.delete(one);
     },
     close: () => clearInterval(timer),
   };
