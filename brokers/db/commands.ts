@@ -51,7 +51,7 @@ export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
 };
 
 async function list(session: Session): Promise<string> {
-  const rows = await session.run(
+  const rows = await session.read(
     'list capsules',
     `SELECT c.capsule_id AS capsule, c.state, c.life, c.changed_at AS since,
             coalesce(json_agg(json_build_object('app', d.app_id, 'name', d.name, 'state', d.state,

@@ -20,7 +20,7 @@ const COLUMNS = `c.capsule_id AS capsule, l.database_bytes::float8 AS "databaseB
   coalesce(l.ceiling, 0)::float8 AS ceiling, coalesce(l.until_ms, 0)::float8 AS until`;
 
 export async function readLimits(session: Session, capsule: string): Promise<LimitsRow | undefined> {
-  const [row] = await session.run<LimitsRow>(
+  const [row] = await session.read<LimitsRow>(
     'read limits',
     `SELECT ${COLUMNS} FROM broker.capsule c LEFT JOIN broker.capsule_limits l USING (capsule_id)
      WHERE c.capsule_id = $1`,
@@ -31,7 +31,7 @@ export async function readLimits(session: Session, capsule: string): Promise<Lim
 
 /** Of every Capsule that has a database, or is not open. */
 export function allLimits(session: Session): Promise<LimitsRow[]> {
-  return session.run(
+  return session.read(
     'read all limits',
     `SELECT ${COLUMNS} FROM broker.capsule c LEFT JOIN broker.capsule_limits l USING (capsule_id)
      WHERE coalesce(l.door, 'open') <> 'open' OR coalesce(l.used_bytes, 0) > 0
@@ -86,7 +86,7 @@ export async function connectionsGranted(
   capsule: string,
   fallback: number,
 ): Promise<{ readonly others: number; readonly own: number; readonly capacity: number }> {
-  const [row] = await session.run<{ others: number; own: number; capacity: number }>(
+  const [row] = await session.read<{ others: number; own: number; capacity: number }>(
     'sum connections',
     `SELECT coalesce(sum(coalesce(l.connections, $2::int)) FILTER (WHERE d.capsule_id <> $1), 0)::int AS others,
        (count(*) FILTER (WHERE d.capsule_id = $1))::int AS own,
@@ -113,7 +113,7 @@ export interface Sized {
 
 /** The databases that may have grown are told from those that cannot have: none is opened for it. */
 export function observeActivity(session: Session): Promise<Sized[]> {
-  return session.run(
+  return session.read(
     'observe activity',
     `SELECT w.capsule_id AS capsule, w.name, b.datid IS NOT NULL AS busy, d.datallowconn AS open, d.datconnlimit AS limit,
        (pg_stat_get_db_xact_commit(d.oid) + pg_stat_get_db_xact_rollback(d.oid))::float8 AS transactions
@@ -125,7 +125,7 @@ export function observeActivity(session: Session): Promise<Sized[]> {
 
 /** Bytes on the disk. One that is dropped meanwhile has none. */
 export async function measure(session: Session, names: readonly string[]): Promise<Map<string, number>> {
-  const rows = await session.run<{ name: string; bytes: number | null }>(
+  const rows = await session.read<{ name: string; bytes: number | null }>(
     'measure databases',
     `SELECT datname::text AS name, pg_database_size(oid)::float8 AS bytes FROM pg_database
      WHERE datname = ANY ($1) AND datconnlimit <> -2`,
@@ -143,7 +143,7 @@ export interface SharedGrowth {
 
 /** A tenant may set any of its settings to a value of megabytes, as often as it likes, and no database grows. */
 export async function observeShared(session: Session): Promise<SharedGrowth> {
-  const [row] = await session.run<{ bytes: number; writers: string[] }>(
+  const [row] = await session.read<{ bytes: number; writers: string[] }>(
     'observe shared catalogues',
     `SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relisshared AND relkind = 'r')::float8 AS bytes,
        array(SELECT DISTINCT a.usename::text FROM pg_locks l JOIN pg_stat_activity a USING (pid)

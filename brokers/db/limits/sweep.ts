@@ -108,7 +108,7 @@ interface ServerNow {
 }
 
 async function readServer(session: Session): Promise<ServerNow> {
-  const [row] = await session.run<{ now: number; age: number; killed: number; analysis: number }>(
+  const [row] = await session.read<{ now: number; age: number; killed: number; analysis: number }>(
     'read server',
     `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
        (SELECT sum(pg_stat_get_db_sessions_killed(oid)) FROM pg_database)::float8 AS killed,

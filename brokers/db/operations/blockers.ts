@@ -72,7 +72,7 @@ export class Blockers {
   guard(connections: Connections): Connections {
     return {
       ...connections,
-      transaction: (work, behind) => this.#during(() => connections.transaction(work, behind)),
+      transaction: (work, afterCommit) => this.#during(() => connections.transaction(work, afterCommit)),
       session: (work) => this.#during(() => connections.session(work)),
       dropping: (work) => this.#during(() => connections.dropping(work)),
     };

@@ -16,7 +16,7 @@ export type Cut = (observed: readonly ObservedWorkload[]) => Promise<void>;
 export async function withCut<T>(
   context: Context,
   act: (session: Session, cut: Cut) => Promise<T>,
-  behind?: (session: Session, value: T) => Promise<void>,
+  afterCommit?: (session: Session, value: T) => Promise<void>,
 ): Promise<T> {
   const { connections } = context;
   let obstacle: StepError | undefined;
@@ -25,7 +25,7 @@ export async function withCut<T>(
       return await connections.transaction(
         (session, attempt) =>
           act(session, (observed) => cutAccess(context, session, observed, contested || attempt > 1)),
-        behind,
+        afterCommit,
       );
     } catch (error) {
       if (!isInTheWay(error)) throw error;

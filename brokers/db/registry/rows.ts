@@ -9,11 +9,10 @@ const DATABASE_COLUMNS =
   'state, life, name, generation, epoch, key_id AS "keyId", rotation_due AS "rotationDue", evicting, closed';
 
 export async function lockDatabase(session: Session, workload: Workload): Promise<DatabaseRow | undefined> {
-  const [row] = await session.run<DatabaseRow>(
+  const [row] = await session.read<DatabaseRow>(
     'lock database',
     `SELECT ${DATABASE_COLUMNS} FROM broker.database WHERE capsule_id = $1 AND app_id = $2 FOR UPDATE`,
     [workload.capsule, workload.app],
-    'none',
   );
   return row;
 }
@@ -127,12 +126,11 @@ export function livingDatabases(
   session: Session,
   capsule: string,
 ): Promise<(DatabaseRow & { app: string })[]> {
-  return session.run(
+  return session.read(
     'lock databases of capsule',
     `SELECT app_id AS app, ${DATABASE_COLUMNS} FROM broker.database
      WHERE capsule_id = $1 AND state <> 'dropped' ORDER BY app_id FOR UPDATE`,
     [capsule],
-    'none',
   );
 }
 
@@ -148,7 +146,7 @@ export async function markCapsuleDropping(session: Session, capsule: string): Pr
 
 /** What the drop of this life of the Capsule has dropped, over all its attempts, sorted. */
 export async function droppedWithCapsule(session: Session, capsule: string, life: number): Promise<string[]> {
-  const rows = await session.run<{ name: string }>(
+  const rows = await session.read<{ name: string }>(
     'list dropped databases',
     `SELECT name FROM broker.database
      WHERE capsule_id = $1 AND life = $2 AND dropped_with_capsule AND state = 'dropped' ORDER BY name COLLATE "C"`,
@@ -172,7 +170,7 @@ export async function forgetLeftoverRole(session: Session, name: string): Promis
 
 /** Leftover roles, each with who still names it: a workload, or a database that is none of ours. */
 export function leftoverRoles(session: Session): Promise<{ name: string; culprits: string[] }[]> {
-  return session.run(
+  return session.read(
     'find leftover roles',
     `SELECT l.name, ARRAY(
        SELECT DISTINCT coalesce(w.capsule_id || '/' || w.app_id, d.datname::text, 'the server')
@@ -187,7 +185,7 @@ export function leftoverRoles(session: Session): Promise<{ name: string; culprit
 export function unknownObjects(
   session: Session,
 ): Promise<{ name: string; database: boolean; role: boolean }[]> {
-  return session.run(
+  return session.read(
     'find unknown objects',
     `SELECT name, bool_or(database) AS database, bool_or(role) AS role FROM (
        SELECT datname::text AS name, true AS database, false AS role FROM pg_database
@@ -202,7 +200,7 @@ export function unknownObjects(
 
 /** The derivation keys that issued passwords depend on. */
 export async function keyIdsInUse(session: Session): Promise<string[]> {
-  const rows = await session.run<{ id: string }>(
+  const rows = await session.read<{ id: string }>(
     'list keys in use',
     "SELECT DISTINCT key_id AS id FROM broker.database WHERE state = 'ready' ORDER BY 1",
   );

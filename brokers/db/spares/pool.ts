@@ -68,7 +68,7 @@ export async function adoptSpares(session: Session, names: SpareNames): Promise<
  * granted by somebody, who may have left something in them. What is of a higher version is a newer replica's.
  */
 export async function unusableSpares(session: Session, names: SpareNames): Promise<string[]> {
-  const rows = await session.run<{ name: string }>(
+  const rows = await session.read<{ name: string }>(
     'find unusable spares',
     `SELECT name FROM (
        SELECT datname::text AS name, NOT (${SEALED}) AS spoilt,
@@ -87,7 +87,7 @@ export async function dropSpare(session: Session, name: string): Promise<void> {
 }
 
 export async function countSpares(session: Session, names: SpareNames): Promise<number> {
-  const [row] = await session.run<{ count: number }>(
+  const [row] = await session.read<{ count: number }>(
     'count spares',
     'SELECT count(*)::int AS count FROM broker.spare WHERE starts_with(name, $1)',
     [names.usable],

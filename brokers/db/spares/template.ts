@@ -45,7 +45,7 @@ async function makeTemplate(session: Session, address: Watched<ServerAddress>, n
 
 async function isSealed(session: Session, name: string): Promise<boolean> {
   if ((await observe(session, name)).database !== 'valid') return false;
-  const [row] = await session.run<{ sealed: boolean }>(
+  const [row] = await session.read<{ sealed: boolean }>(
     'read template',
     `SELECT NOT datallowconn AND shobj_description(oid, 'pg_database') IS NOT DISTINCT FROM 'sealed' AS sealed
      FROM pg_database WHERE datname = $1`,

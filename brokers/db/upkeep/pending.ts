@@ -3,10 +3,11 @@ import { pendingDrops } from '@space/broker-kit/principals';
 import type { Context } from '../operations/context.ts';
 import { finishDrop } from '../operations/finish.ts';
 
-/** Ends what somebody began to drop and left. */
+/** Finishes drops that were begun and abandoned. */
 export function finishPending(context: Context, idleSeconds: number): Round {
   return pendingDrops(context, {
-    kept: ['database', 'name'],
+    table: 'database',
+    nameColumn: 'name',
     idleSeconds,
     finish: ({ capsule, app, ...entry }, name) => finishDrop(context, entry, { capsule, app }, name),
   });

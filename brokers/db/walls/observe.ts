@@ -16,19 +16,18 @@ export interface ObservedWorkload extends Observed {
  * CREATE, and ends the session of whoever tries to ALTER it.
  */
 export async function observe(session: Session, name: string): Promise<Observed> {
-  const [row] = await session.run<{ limit: number | null; role: boolean }>(
+  const [row] = await session.read<{ limit: number | null; role: boolean }>(
     'observe database',
     `SELECT (SELECT datconnlimit FROM pg_database WHERE datname = $1) AS limit,
             EXISTS (SELECT FROM pg_roles WHERE rolname = $1) AS role`,
     [name],
-    'none',
   );
   return { database: conditionOf(row?.limit ?? null), role: row?.role ?? false };
 }
 
 /** May anybody still come in, as the role or into the database of this name? */
 export async function isOpen(session: Session, name: string): Promise<boolean> {
-  const [row] = await session.run<{ open: boolean }>(
+  const [row] = await session.read<{ open: boolean }>(
     'observe doors',
     `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND rolcanlogin)
          OR EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datallowconn AND datconnlimit <> -2) AS open`,
@@ -46,14 +45,13 @@ export async function observeRegistered(
   capsule: string,
   app?: string,
 ): Promise<ObservedWorkload[]> {
-  const rows = await session.run<{ name: string; limit: number | null; role: boolean }>(
+  const rows = await session.read<{ name: string; limit: number | null; role: boolean }>(
     'observe registered',
     `SELECT r.name, d.datconnlimit AS limit,
             EXISTS (SELECT FROM pg_roles WHERE rolname = r.name) AS role
      FROM broker.database r LEFT JOIN pg_database d ON d.datname = r.name
      WHERE r.capsule_id = $1 AND r.app_id = coalesce($2, r.app_id) AND r.state = 'ready'`,
     [capsule, app ?? null],
-    'none',
   );
   return rows.map(({ name, limit, role }) => ({ name, database: conditionOf(limit), role }));
 }

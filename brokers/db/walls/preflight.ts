@@ -84,7 +84,7 @@ export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Find
 
 export async function readServerFacts(connections: Connections): Promise<ServerFacts> {
   const [facts] = await connections.session((session) =>
-    session.run<{ [Key in keyof ServerFacts]: ServerFacts[Key] }>(
+    session.read<{ [Key in keyof ServerFacts]: ServerFacts[Key] }>(
       'preflight',
       `SELECT r.rolname::text AS role,
               current_setting('server_version_num')::int AS version,

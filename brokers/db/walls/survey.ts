@@ -6,7 +6,7 @@ export function surveyWalls(
   session: Session,
   name?: string,
 ): Promise<(Walls & { capsule: string; app: string })[]> {
-  return session.run(
+  return session.read(
     'survey walls',
     `SELECT w.capsule_id AS capsule, w.app_id AS app, w.name, w.closed,
        coalesce(q.door, 'open') AS door, q.connections,

@@ -4,36 +4,42 @@ import type { Secret } from '../secret.ts';
 import type { Watched } from '../watched.ts';
 import { isDuplicate, isRace, SQLSTATE, StepError } from './errors.ts';
 import { CLIENT_TIMEOUT_MS, connect, createPool, type Notice, run } from './pool.ts';
-import { type Behind, lent, transact } from './transaction.ts';
+import { type AfterCommit, lend, sessionOver, transact } from './transaction.ts';
+
+/** Sends one statement under the name of its step, so that a failure says where it happened and never what was sent. */
+export type SendStatement = <Row extends pg.QueryResultRow>(
+  step: string,
+  text: string,
+  values?: readonly unknown[],
+) => Promise<Row[]>;
 
 /**
- * Runs statements; every one is a named step, so that a failure says where and never what. They are sent as they are
- * called, in that order, without waiting for the one before: what does not need its answer goes out beside it, in one
- * `Promise.all`, and costs one round trip.
+ * Statements are sent as they are called, in that order, without waiting for the answer to the one before: statements
+ * that do not need each other's answers go out together, in one `Promise.all`, and cost one round trip.
  */
 export interface Session {
-  run<Row extends pg.QueryResultRow>(
-    step: string,
-    text: string,
-    values?: readonly unknown[],
-    /** `none` where the statement changes nothing: in a transaction it need not wait for the answer to BEGIN. */
-    effect?: 'none',
-  ): Promise<Row[]>;
+  /** Runs any statement. */
+  readonly run: SendStatement;
+  /** Runs a statement that changes nothing, though it may lock rows: a transaction sends it before BEGIN is answered. */
+  readonly read: SendStatement;
 }
 
 /** A service's few connections, all to its own registry database. */
 export interface Connections {
-  /** For the look-up of a principal; apart from the rest, so that refusals never wait for DDL. */
+  /** Looks up principals, apart from the rest, so that refusals never wait for DDL. */
   readonly lookup: Session;
-  /** One connection that stays, for whoever looks at what the others wait for. */
+  /** One connection that stays open, to look at what the others wait for. */
   readonly watch: Session;
-  /** One transaction, begun anew when it loses a race; it is told how often it was. */
-  transaction<T>(work: (session: Session, attempt: number) => Promise<T>, behind?: Behind<T>): Promise<T>;
-  /** One connection outside a transaction, for what cannot run in one. */
+  /** Runs one transaction, again when it loses a race; `work` is told the number of the attempt. */
+  transaction<T>(
+    work: (session: Session, attempt: number) => Promise<T>,
+    afterCommit?: AfterCommit<T>,
+  ): Promise<T>;
+  /** Lends one connection outside a transaction, for statements that cannot run in one. */
   session<T>(work: (session: Session) => Promise<T>): Promise<T>;
-  /** The same for physical drops, which wait for checkpoints: nothing quick waits behind them. */
+  /** Lends a connection for physical drops, which wait for checkpoints: no quick statement waits behind them. */
   dropping<T>(work: (session: Session) => Promise<T>): Promise<T>;
-  /** Connections now open to the server. */
+  /** The number of connections that are open to the server now. */
   count(): number;
   close(): Promise<void>;
 }
@@ -44,13 +50,13 @@ export interface ServerAddress {
   readonly database: string;
   readonly user: string;
   readonly password: Secret<string>;
-  /** No TLS, or the server is verified, by the system's authorities unless others are named. */
+  /** False for no TLS; else the server is verified, by the system's authorities unless others are named. */
   readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string };
 }
 
 /**
- * Whoever is looked up is found by an index and by one plan, however many there are and whatever the statistics say:
- * tables that grow after a plan was made, or are never analysed, do not slow every request.
+ * A look-up always uses an index and one plan, whatever the statistics say: tables that grow after a plan was made, or
+ * that are never analysed, do not slow every request.
  */
 const LOOKUP_SETTINGS = {
   plan_cache_mode: 'force_generic_plan',
@@ -58,11 +64,11 @@ const LOOKUP_SETTINGS = {
   enable_bitmapscan: 'off',
 };
 /**
- * A drop waits as long for the locks of its database as for all the rest. It hears of what the server writes into its
- * log, and so whom it waits for.
+ * A drop waits as long for the locks of its database as for all the rest. The server sends it the lines of its log, of
+ * which one names the process that the drop waits for.
  */
 const DROP_SETTINGS = { lock_timeout: '75s', client_min_messages: 'log' };
-/** What watches must not wait itself. */
+/** The connection that looks at what others wait for must not wait itself. */
 const WATCH_SETTINGS = { lock_timeout: '1s', statement_timeout: '5s' };
 
 const MAX_ATTEMPTS = 5;
@@ -71,7 +77,7 @@ export function openConnections(
   address: Watched<ServerAddress>,
   log: Logger,
   limits: { application: string; work: number; lookup: number; drop?: number },
-  /** A drop has waited for some seconds until this process of the server has heard of it; told again and again. */
+  /** Called again and again while a drop waits for this process of the server to acknowledge it. */
   onDropWaits: (pid: number) => void = () => undefined,
 ): Connections {
   const { application } = limits;
@@ -92,12 +98,12 @@ export function openConnections(
 
   async function sessionOn<T>(pool: pg.Pool, act: (session: Session) => Promise<T>): Promise<T> {
     const client = await connect(pool);
-    const inside = lent(sessionOf(client));
+    const inside = lend(sessionOf(client));
     let lost: boolean | undefined;
     try {
       return await act(inside.session);
     } catch (error) {
-      // No answer: nobody knows what the connection is in the middle of.
+      // Without an answer nobody knows in what state the connection is.
       lost = error instanceof StepError && !error.answered;
       throw error;
     } finally {
@@ -108,12 +114,12 @@ export function openConnections(
 
   async function transaction<T>(
     act: (session: Session, attempt: number) => Promise<T>,
-    behind?: Behind<T>,
+    afterCommit?: AfterCommit<T>,
   ): Promise<T> {
     let before: unknown;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await sessionOn(work, (one) => transact(one, (session) => act(session, attempt), behind));
+        return await sessionOn(work, (one) => transact(one, (session) => act(session, attempt), afterCommit));
       } catch (error) {
         if (attempt >= MAX_ATTEMPTS || !isRace(error) || isDuplicate(error, before)) throw error;
         before = error;
@@ -122,8 +128,8 @@ export function openConnections(
   }
 
   return {
-    lookup: { run: (step, text, values) => run(lookups, step, text, values) },
-    watch: { run: (step, text, values) => run(watch, step, text, values) },
+    lookup: sessionOver((step, text, values) => run(lookups, step, text, values)),
+    watch: sessionOver((step, text, values) => run(watch, step, text, values)),
     transaction,
     session: (act) => sessionOn(work, act),
     dropping: (act) => sessionOn(drops, act),
@@ -134,7 +140,7 @@ export function openConnections(
   };
 }
 
-/** The message is in the language of the server, the name of the routine in none. */
+/** The message is in the server's language; the name of the routine is the same in all. */
 function waitedFor({ routine, message = '' }: Notice): number | undefined {
   if (routine !== 'WaitForProcSignalBarrier') return undefined;
   const pid = /\d+/.exec(message)?.[0];
@@ -142,20 +148,18 @@ function waitedFor({ routine, message = '' }: Notice): number | undefined {
 }
 
 /**
- * Of statements that were sent one behind the other, those after the one that failed all fail too, with a code that
- * says nothing else: whoever hears of one of them first is told what the first one failed of.
+ * When a statement of a transaction fails, those that were sent behind it fail too, with a code that says only that: each
+ * of them throws the error of the first one instead, so that whoever sees one of them learns the reason.
  */
 function sessionOf(client: pg.PoolClient): Session {
   let first: StepError | undefined;
-  return {
-    run: async (step, text, values) => {
-      try {
-        return await run(client, step, text, values);
-      } catch (error) {
-        if (!(error instanceof StepError) || !error.answered) throw error;
-        if (error.code !== SQLSTATE.inFailedTransaction) first = error;
-        throw first ?? error;
-      }
-    },
-  };
+  return sessionOver(async (step, text, values) => {
+    try {
+      return await run(client, step, text, values);
+    } catch (error) {
+      if (!(error instanceof StepError) || !error.answered) throw error;
+      if (error.code !== SQLSTATE.inFailedTransaction) first = error;
+      throw first ?? error;
+    }
+  });
 }

@@ -8,4 +8,4 @@ export {
 export { isRace, SQLSTATE, StepError, toServiceError } from './errors.ts';
 export { applyMigrations } from './migrations.ts';
 export { closeRegistry, untilReachable } from './reachable.ts';
-export { inTransaction } from './transaction.ts';
+export { inTransaction, sessionOver } from './transaction.ts';

@@ -15,7 +15,7 @@ export async function applyMigrations(session: Session, migrations: readonly str
     'create version table',
     'CREATE TABLE IF NOT EXISTS broker.migration (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())',
   );
-  const [applied] = await session.run<{ version: number }>(
+  const [applied] = await session.read<{ version: number }>(
     'read version',
     'SELECT coalesce(max(version), 0) AS version FROM broker.migration',
   );

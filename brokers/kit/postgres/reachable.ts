@@ -7,7 +7,7 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
   const deadline = Date.now() + 120_000;
   for (;;) {
     try {
-      await connections.session((session) => session.run('reach server', 'SELECT 1'));
+      await connections.session((session) => session.read('reach server', 'SELECT 1'));
       return;
     } catch (error) {
       if (!(error instanceof StepError) || Date.now() > deadline) throw error;

@@ -11,23 +11,26 @@ interface PendingContext {
 }
 
 interface PendingOptions {
-  /** Where the workloads are, and the column with the name of what is dropped with one. */
-  readonly kept: readonly [table: 'database', name: 'name'] | readonly [table: 'workload', name: 'place'];
+  /** The broker's table of workloads, in the schema `broker`. */
+  readonly table: string;
+  /** The column of that table with the name of what is dropped with a workload. */
+  readonly nameColumn: string;
+  /** A drop that nobody has touched for so long is taken up. */
   readonly idleSeconds: number;
   finish(entry: Undecided & { readonly app: string }, name: string): Promise<void>;
 }
 
-/** Takes up drops that nobody is finishing: their caller gave up, or the broker that ran them died. */
-export function pendingDrops(context: PendingContext, { kept, idleSeconds, finish }: PendingOptions): Round {
-  const [table, column] = kept;
+/** Finishes the drops that nobody works on: their caller gave up, or the broker that ran them died. */
+export function pendingDrops(context: PendingContext, options: PendingOptions): Round {
+  const { table, nameColumn, idleSeconds, finish } = options;
   return {
     name: 'pending drops',
     gapMs: 5_000,
     run: async (signal) => {
       const pending = await context.connections.session((session) =>
-        session.run<{ capsule: string; app: string; name: string; idle: boolean }>(
+        session.read<{ capsule: string; app: string; name: string; idle: boolean }>(
           'find pending drops',
-          `SELECT capsule_id AS capsule, app_id AS app, ${column} AS name,
+          `SELECT capsule_id AS capsule, app_id AS app, ${nameColumn} AS name,
                   changed_at < clock_timestamp() - make_interval(secs => $1) AS idle
            FROM broker.${table} WHERE state = 'dropping' ORDER BY changed_at`,
           [idleSeconds],

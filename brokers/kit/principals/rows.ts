@@ -10,7 +10,7 @@ export interface Principal {
 }
 
 export async function findPrincipal(session: Session, digest: TokenDigest): Promise<Principal | undefined> {
-  const [row] = await session.run<Principal>(
+  const [row] = await session.read<Principal>(
     'find principal',
     'SELECT capsule_id AS capsule, state FROM broker.capsule WHERE principal = $1',
     [digest],
@@ -24,11 +24,10 @@ export async function lockCapsule(
   capsule: string,
   mode: 'SHARE' | 'UPDATE',
 ): Promise<CapsuleRow | undefined> {
-  const [row] = await session.run<CapsuleRow>(
+  const [row] = await session.read<CapsuleRow>(
     'lock capsule',
     `SELECT state, life, principal FROM broker.capsule WHERE capsule_id = $1 FOR ${mode}`,
     [capsule],
-    'none',
   );
   return row;
 }
@@ -49,7 +48,7 @@ export async function insertCapsule(
 }
 
 export async function isRetired(session: Session, principal: TokenDigest): Promise<boolean> {
-  const rows = await session.run(
+  const rows = await session.read(
     'find retired principal',
     'SELECT 1 FROM broker.retired_principal WHERE principal = $1',
     [principal],

@@ -52,7 +52,7 @@ export async function installationId(session: Session, space: string): Promise<s
     'INSERT INTO broker.installation (id, space) VALUES ($1, $2) ON CONFLICT DO NOTHING',
     [randomBytes(4).toString('hex'), space],
   );
-  const [row] = await session.run<{ id: string; space: string }>(
+  const [row] = await session.read<{ id: string; space: string }>(
     'read installation',
     'SELECT id, space FROM broker.installation',
   );

@@ -77,11 +77,10 @@ export async function lockWorkload(
   session: Session,
   { capsule, app }: Workload,
 ): Promise<WorkloadRow | undefined> {
-  const [row] = await session.run<WorkloadRow & { [column: string]: unknown }>(
+  const [row] = await session.read<WorkloadRow & { [column: string]: unknown }>(
     'lock workload',
     `SELECT ${COLUMNS} FROM broker.workload WHERE capsule_id = $1 AND app_id = $2 FOR UPDATE`,
     [capsule, app],
-    'none',
   );
   return row;
 }

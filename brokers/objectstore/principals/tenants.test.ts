@@ -1,5 +1,5 @@
 import { digestOf, newToken, Secret, type TokenDigest } from '@space/broker-kit';
-import type { Session } from '@space/broker-kit/postgres';
+import { type Session, sessionOver } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stage, setStage } from '../testing/stage.ts';
 import { LEASE_MS } from './lease.ts';
@@ -20,12 +20,10 @@ function evidence(): Evidence {
 function counted(): { readonly session: Session; readonly asked: string[] } {
   const { lookup } = stage.broker.context.connections;
   const asked: string[] = [];
-  const session: Session = {
-    run: (step, text, values) => {
-      asked.push(text);
-      return lookup.run(step, text, values);
-    },
-  };
+  const session = sessionOver((step, text, values) => {
+    asked.push(text);
+    return lookup.run(step, text, values);
+  });
   return { session, asked };
 }
 
@@ -74,13 +72,11 @@ test('a lease begins before its look-up, however long that takes', async () => {
   const digest = await someone('slow');
   const { session, asked } = counted();
   let time = 0;
-  const slow: Session = {
-    run: async (...statement) => {
-      const rows = await session.run(...statement);
-      time += LEASE_MS;
-      return rows as never;
-    },
-  };
+  const slow = sessionOver(async (...statement) => {
+    const rows = await session.run(...statement);
+    time += LEASE_MS;
+    return rows as never;
+  });
   const tenants = createTenants(slow, 1_000, evidence(), () => time);
   await tenants.byDigest(digest);
   await tenants.byDigest(digest);

@@ -6,7 +6,8 @@ import { finishDrop } from '../principals/drop.ts';
 /** Ends what somebody began to drop and left. */
 export function finishPending(context: Context, idleSeconds: number): Round {
   return pendingDrops(context, {
-    kept: ['workload', 'place'],
+    table: 'workload',
+    nameColumn: 'place',
     idleSeconds,
     finish: (entry, place) => finishDrop(context, entry, entry, place),
   });
