@@ -1,9 +1,9 @@
-import { startEmbeddedServer } from '../brokers/db/embedded/server.ts';
 import { client, mountFiles, startTestBroker } from '../brokers/db/testing/broker.ts';
 import { census, straySpares } from '../brokers/db/testing/census.ts';
 import { intoDatabase, query, sqlstate } from '../brokers/db/testing/postgres.ts';
 import { bundleBroker } from '../brokers/db/testing/process.ts';
 import { newToken } from '../brokers/kit/index.ts';
+import { startEmbeddedServer } from '../testing/postgres/server.ts';
 import type { Report } from './report.ts';
 
 /**

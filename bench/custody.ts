@@ -1,6 +1,6 @@
-import { seeded } from '../brokers/kit/testing/random.ts';
 import { createModel } from '../brokers/objectstore/byok/custody/testing/model.ts';
 import { MUTATIONS, mutate } from '../brokers/objectstore/byok/custody/testing/mutations.ts';
+import { seeded } from '../testing/random.ts';
 import type { Report } from './report.ts';
 
 /** Random damage to the custody's rows: all of it must be noticed, and nothing else taken for damage. */

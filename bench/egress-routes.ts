@@ -5,7 +5,7 @@ import { askAll } from '../brokers/egress/testing/pipeline.ts';
 import { decide } from '../brokers/egress/testing/policy.ts';
 import { NODE_ROUTERS, startNodeRouters } from '../brokers/egress/testing/routers.ts';
 import { fuzzedTarget } from '../brokers/egress/testing/targets.ts';
-import { seeded } from '../brokers/kit/testing/random.ts';
+import { seeded } from '../testing/random.ts';
 import { askGo } from './egress-routes/go.ts';
 import { askNginx } from './egress-routes/nginx.ts';
 import { quantile, type Report } from './report.ts';

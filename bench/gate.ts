@@ -9,10 +9,10 @@ import { sandboxPolicies } from '../e2e/space/policies.ts';
 import * as kinds from '../operator/kinds.ts';
 import { ApiError } from '../operator/runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../operator/runtime/objects.ts';
-import { eventually } from '../operator/testing/eventually.ts';
 import type { TestSpace } from '../operator/testing/space.ts';
 import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
 import { testPrograms } from '../scripts/programs.ts';
+import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
 const SIZES = {

@@ -4,7 +4,6 @@
  */
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { eventually } from '../operator/testing/eventually.ts';
 import {
   type OperatorProcess,
   type OperatorProcesses,
@@ -13,6 +12,7 @@ import {
 import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
 import { bundle } from '../scripts/bundle.ts';
 import { testPrograms } from '../scripts/programs.ts';
+import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
 const ROUNDS = { quick: 1, full: 10 };

@@ -5,10 +5,10 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { KubeConfig } from '@kubernetes/client-node';
-import { eventually } from '../operator/testing/eventually.ts';
 import { type FaultProxy, openFaultProxy } from '../operator/testing/fault-proxy.ts';
 import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
 import { testPrograms } from '../scripts/programs.ts';
+import { eventually } from '../testing/eventually.ts';
 import { operatorProgram } from './operator/process.ts';
 import { assemble, type Crowd } from './outage/crowd.ts';
 import { type Keeper, keep } from './outage/keeper.ts';

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { LABEL, principalSecretName } from './names.ts';
 import { underAnySchema } from './testing/definitions.ts';
-import { eventually } from './testing/eventually.ts';
 import { type FaultProxy, openFaultProxy } from './testing/fault-proxy.ts';
 import { manifest } from './testing/manifest.ts';
 import { eachScene } from './testing/scene.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
-import { eventually } from './testing/eventually.ts';
 import type { TestSpace } from './testing/space.ts';
 import { openTheatre, type Theatre } from './testing/stage.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
 import { systemClock } from './runtime/clock.ts';
 import { Reflector } from './runtime/reflector.ts';
 import { Store } from './runtime/store.ts';
-import { eventually } from './testing/eventually.ts';
 import { openLine } from './testing/line.ts';
 import { manifest } from './testing/manifest.ts';
 import { eachScene } from './testing/scene.ts';

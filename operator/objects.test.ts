@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DRIVER_DIRECTORY } from '../brokers/objectstore/testing/broker.ts';
 import { type Stage, setStageOn } from '../brokers/objectstore/testing/stage.ts';
+import { eventually } from '../testing/eventually.ts';
 import { type ObjectStoreBroker, objectStoreBroker } from './brokers/objects.ts';
 import * as kinds from './kinds.ts';
 import {
@@ -14,7 +15,6 @@ import {
 } from './names.ts';
 import { pathOf } from './runtime/objects.ts';
 import { Secret } from './secret.ts';
-import { eventually } from './testing/eventually.ts';
 import type { TestSpace } from './testing/space.ts';
 import { openTheatre, type Theatre } from './testing/stage.ts';
 

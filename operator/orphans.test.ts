@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { LABEL } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
-import { eventually } from './testing/eventually.ts';
 import { manifest } from './testing/manifest.ts';
 import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';

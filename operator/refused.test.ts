@@ -1,9 +1,9 @@
 /** Somebody's admission that does not let the operator write: the condition says whose and what, and all goes on after it. */
 import { afterEach, describe, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
 import { told } from './refusals.ts';
-import { eventually } from './testing/eventually.ts';
 import { manifest } from './testing/manifest.ts';
 import { type Denied, deny } from './testing/policies.ts';
 import { eachScene } from './testing/scene.ts';

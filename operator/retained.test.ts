@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { LABEL } from './names.ts';
 import { TransportError } from './runtime/errors.ts';
-import { eventually } from './testing/eventually.ts';
 import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';
 import type { Theatre } from './testing/stage.ts';

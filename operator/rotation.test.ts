@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { COMMANDS } from '../brokers/db/commands.ts';
 import { sqlstate } from '../brokers/db/testing/postgres.ts';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, principalSecretName } from './names.ts';
 import { rotationAsked } from './rotation.ts';
 import type { KubeObject, Resource } from './runtime/objects.ts';
-import { eventually } from './testing/eventually.ts';
 import { openLine } from './testing/line.ts';
 import type { TestSpace } from './testing/space.ts';
 import { openTheatre, type Theatre } from './testing/stage.ts';

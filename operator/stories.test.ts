@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
-import { eventually } from './testing/eventually.ts';
 import { manifest } from './testing/manifest.ts';
 import { eachScene } from './testing/scene.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { EmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { bundleBroker } from '../../brokers/db/testing/process.ts';
-import { freePort } from '../../brokers/kit/testing/ports.ts';
 import { spawnBroker as spawnObjectStore } from '../../brokers/objectstore/testing/process.ts';
 import type { Stage as ObjectStage } from '../../brokers/objectstore/testing/stage.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
 import type { Theatre } from '../../operator/testing/stage.ts';
+import { freePort } from '../../testing/ports.ts';
+import type { EmbeddedServer } from '../../testing/postgres/server.ts';
 import type { Mortal } from '../operator/mortal.ts';
 import { operatorProgram } from '../operator/process.ts';
 

@@ -2,7 +2,7 @@ import { type AskRegistry, censusBy, straySparesBy } from '../../brokers/db/test
 import * as kinds from '../../operator/kinds.ts';
 import { LABEL } from '../../operator/names.ts';
 import { type KubeObject, pathOf, type Resource } from '../../operator/runtime/objects.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
+import { eventually } from '../../testing/eventually.ts';
 import type { Wished } from '../operator/population.ts';
 import type { World } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { ApiError } from '../../operator/runtime/errors.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
+import { eventually } from '../../testing/eventually.ts';
 import type { Wished } from '../operator/population.ts';
 import type { SpaceView, Tenant } from './world.ts';
 

@@ -4,7 +4,7 @@ import { LABEL } from '../../operator/names.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import { isNotFound } from '../../operator/runtime/errors.ts';
 import { type KubeObject, pathOf } from '../../operator/runtime/objects.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
+import { eventually } from '../../testing/eventually.ts';
 import type { Mortal } from '../operator/mortal.ts';
 
 /** A part of an installed Space: one pod with one container. */

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
-import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { mountFiles } from '../../brokers/db/testing/broker.ts';
 import { intoDatabase, MANY_DATABASES, query, until } from '../../brokers/db/testing/postgres.ts';
 import { newToken } from '../../brokers/kit/index.ts';
+import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { type BrokerProcess, brokerProgram } from './process.ts';
 
 const CAPSULE = 'bench';

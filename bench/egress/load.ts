@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { freePort } from '../../brokers/kit/testing/ports.ts';
 import { run } from '../../e2e/cluster/run.ts';
+import { freePort } from '../../testing/ports.ts';
 import { fromDebian } from '../installed/debian.ts';
 import { quantile } from '../report.ts';
 import { HOST } from './stage.ts';

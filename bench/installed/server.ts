@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
-import { freePort } from '../../brokers/kit/testing/ports.ts';
+import { freePort } from '../../testing/ports.ts';
 import type { Installed } from './debian.ts';
 
 /** A server of somebody else's on loopback, in a process of its own. */

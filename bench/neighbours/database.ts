@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import pg from 'pg';
-import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { mountFiles } from '../../brokers/db/testing/broker.ts';
 import { query, until } from '../../brokers/db/testing/postgres.ts';
 import { newToken } from '../../brokers/kit/index.ts';
+import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { brokerProgram } from '../db/process.ts';
 import { headOf } from './acts.ts';
 import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';

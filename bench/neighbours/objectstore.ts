@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { Pool } from 'undici';
-import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { newToken, Secret } from '../../brokers/kit/index.ts';
-import { freePort } from '../../brokers/kit/testing/ports.ts';
 import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
 import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
 import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
 import { UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
 import { bundle } from '../../scripts/bundle.ts';
+import { freePort } from '../../testing/ports.ts';
+import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { podCommand } from '../installed/image.ts';
 import { startProgram } from '../objectstore/program.ts';
 import { headOf } from './acts.ts';

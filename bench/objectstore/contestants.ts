@@ -3,9 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { startEmbeddedServer } from '../../brokers/db/embedded/server.ts';
 import { newToken, Secret } from '../../brokers/kit/index.ts';
-import { freePort } from '../../brokers/kit/testing/ports.ts';
 import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
 import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
 import { createSigner } from '../../brokers/objectstore/upstream/sign.ts';
@@ -13,6 +11,8 @@ import { EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstre
 import { ensureBuilt } from '../../e2e/cluster/builds/go.ts';
 import { built } from '../../e2e/cluster/tools.ts';
 import { bundle } from '../../scripts/bundle.ts';
+import { freePort } from '../../testing/ports.ts';
+import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { podCommand } from '../installed/image.ts';
 import { type Program, startProgram, watchProcess } from './program.ts';
 

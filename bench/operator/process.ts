@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { freePort } from '../../brokers/kit/testing/ports.ts';
 import type { SpaceNames } from '../../operator/context.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
 import { bundle } from '../../scripts/bundle.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { freePort } from '../../testing/ports.ts';
 import { podCommand } from '../installed/image.ts';
 
 /** The program that the operator's image has. */

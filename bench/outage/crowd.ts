@@ -1,7 +1,7 @@
 import * as kinds from '../../operator/kinds.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
+import { eventually } from '../../testing/eventually.ts';
 
 const { ASSISTANT, CAPSULE, NETWORK_POLICY } = kinds;
 const EACH = 10;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import * as kinds from '../../operator/kinds.ts';
 import { pathOf } from '../../operator/runtime/objects.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
 import { openTheatre, type Theatre } from '../../operator/testing/stage.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { type CrowdSize, createCrowd, follow } from '../operator/crowd.ts';
 import { type OperatorProcess, operatorProgram, type Pod } from '../operator/process.ts';
 import { podOf, serviceAccount } from './account.ts';

@@ -1,4 +1,4 @@
-import { eventually } from '../../operator/testing/eventually.ts';
+import { eventually } from '../../testing/eventually.ts';
 import type { OperatorProcess } from '../operator/process.ts';
 
 const LIMIT_MS = 5 * 60_000;

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, newToken, stopSignal } from '@space/broker-kit';
 import pino from 'pino';
+import { type EmbeddedServer, startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { type Broker, startBroker } from './broker.ts';
 import { readConfig } from './config.ts';
-import { type EmbeddedServer, startEmbeddedServer } from './embedded/server.ts';
 
 const stopped = stopSignal();
 const log = createLogger({ service: 'db-broker', level: 'info', destination: pino.destination(2) });

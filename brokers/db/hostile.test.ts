@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type EmbeddedServer, startEmbeddedServer } from './embedded/server.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { type Client, client, type Mounts, mountFiles } from './testing/broker.ts';
 import { until } from './testing/postgres.ts';
 import { type BrokerProcess, type BrokerProgram, bundleBroker } from './testing/process.ts';

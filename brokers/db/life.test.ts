@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import type { TLSSocket } from 'node:tls';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeAuthority } from '../kit/testing/certificates.ts';
+import { makeAuthority } from '../../testing/certificates.ts';
+import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { loadDriverDocument } from './driver.ts';
-import { startEmbeddedServer } from './embedded/server.ts';
 import { client, DRIVER_PATH, mountFiles, startTestBroker } from './testing/broker.ts';
 import { connect, query, type Stage, setStage, sqlstate, until } from './testing/postgres.ts';
 

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { makeAuthority } from '../../testing/certificates.ts';
 import { type Listener, type ListenOptions, listen, type TlsMaterial } from './listener.ts';
 import { createLogger } from './log.ts';
 import { closeNow, createMetrics, portOf } from './metrics.ts';
 import { Secret } from './secret.ts';
-import { makeAuthority } from './testing/certificates.ts';
 
 const ERROR = /^HTTP\/1\.1 400 [\s\S]*\{"error":\{"code":"invalid_request"\},"trace_id":"[0-9a-f]{32}"\}$/;
 

@@ -3,9 +3,9 @@
 import { manifestDigest } from '@space/manifests';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { decideApproval } from '../../operator/assistant/decide.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { type Caller, type Judged, startJudged } from './judged.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { type Caller, type Judged, startJudged } from './testing/judged.ts';
 
 const GROUP = 'platform.space';
 const CAPSULES = '/apis/platform.space/v1/namespaces/home/capsules';

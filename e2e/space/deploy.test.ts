@@ -1,9 +1,9 @@
 /** Who may put what into which Capsule, asked of a real API server with the chart's policies. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { asOperator, type Caller, holdLease, type Judged, startJudged } from './judged.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { asOperator, type Caller, holdLease, type Judged, startJudged } from './testing/judged.ts';
 
 const ASSISTANTS = '/apis/platform.space/v1/namespaces/home/assistants';
 const GROUP = 'platform.space';

@@ -1,7 +1,7 @@
 /** What the operator's own ServiceAccount may read and write, asked of a real API server with the chart's roles and fence. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../../operator/testing/eventually.ts';
+import { eventually } from '../../testing/eventually.ts';
 import {
   ATTESTER,
   asOperator,
@@ -11,7 +11,7 @@ import {
   named,
   priorityLevelOf,
   startJudged,
-} from './judged.ts';
+} from './testing/judged.ts';
 
 const CAPSULE = 'home-household-0123abcd';
 const STRIPPED = 'home-stripped-0123abcd';

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { namespaceObject } from '../../operator/capsule/guardrails.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
 
 const SPACES = ['home', 'home-lab', 'lab'];
 const CAPSULES = ['lab', 'lab-x', 'x'];

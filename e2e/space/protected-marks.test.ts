@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ASSISTANT_FINALIZER, CAPSULE_FINALIZER } from '../../operator/names.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
 
 const GROUP = 'platform.space';
 const SPACE = `/apis/${GROUP}/v1/namespaces/home`;

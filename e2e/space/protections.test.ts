@@ -1,8 +1,8 @@
 /** What not even an administrator touches by accident, asked of a real API server with the chart's policies. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../../operator/testing/eventually.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
 
 const CAPSULE = 'home-household-0123abcd';
 const OPENED = 'home-opened-0123abcd';

@@ -1,8 +1,8 @@
 /** What nobody makes in the namespaces of the Space's own programs, asked of a real API server with the chart's policies. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../../operator/testing/eventually.ts';
-import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './judged.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
 
 const SYSTEM = 'home-system';
 const SERVICES = 'home-services';

@@ -1,9 +1,9 @@
 /** What each of the chart's roles for people may do, asked of a real API server with the chart's policies. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../../operator/testing/eventually.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { type Caller, type Judged, named, startJudged } from './judged.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { type Caller, type Judged, named, startJudged } from './testing/judged.ts';
 
 const GROUP = 'platform.space';
 const PLACE = `/apis/${GROUP}/v1/namespaces/home`;

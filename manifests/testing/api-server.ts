@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { ApiError } from '../../operator/runtime/errors.ts';
 import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
-import { eventually } from '../../operator/testing/eventually.ts';
+import { eventually } from '../../testing/eventually.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const RELEASE = 'space';

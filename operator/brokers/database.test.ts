@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
-import { makeAuthority } from '../../brokers/kit/testing/certificates.ts';
+import { makeAuthority } from '../../testing/certificates.ts';
 import { Secret } from '../secret.ts';
 import { BrokerError } from './client.ts';
 import { type DatabaseBroker, databaseBroker, newPrincipal } from './database.ts';

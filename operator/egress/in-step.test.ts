@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
 import { no, yes } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import type { Assistant } from '../kinds.ts';
@@ -8,7 +9,6 @@ import { runController } from '../runtime/controller.ts';
 import { type Key, keyOf } from '../runtime/objects.ts';
 import { Queue } from '../runtime/queue.ts';
 import { makeStores } from '../stores.ts';
-import { eventually } from '../testing/eventually.ts';
 import { type FakeClock, fakeClock } from '../testing/fake-clock.ts';
 import { egressGateways } from './gateways.ts';
 import { keepInStep } from './in-step.ts';

@@ -7,11 +7,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { readConfig } from '../../brokers/egress/config.ts';
 import { type Service, startService } from '../../brokers/egress/service.ts';
 import { createLogger, newToken } from '../../brokers/kit/index.ts';
+import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
 import { ANNOTATION, LABEL, STORED_INPUT_TYPE } from '../names.ts';
 import { pathOf } from '../runtime/objects.ts';
 import { Secret } from '../secret.ts';
-import { eventually } from '../testing/eventually.ts';
 import { manifest } from '../testing/manifest.ts';
 import { IMAGE, type TestSpace } from '../testing/space.ts';
 import { openTheatre, type Theatre } from '../testing/stage.ts';

@@ -11,11 +11,11 @@ import {
 import { type Issuer, newIssuer } from '../../brokers/objectstore/byok/grants/testing/issuer.ts';
 import { DRIVER_DIRECTORY } from '../../brokers/objectstore/testing/broker.ts';
 import { type Stage, setStageOn } from '../../brokers/objectstore/testing/stage.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { objectStoreBroker } from '../brokers/objects.ts';
 import * as kinds from '../kinds.ts';
 import { objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
 import { Secret } from '../secret.ts';
-import { eventually } from '../testing/eventually.ts';
 import type { TestSpace } from '../testing/space.ts';
 import { openTheatre, type Theatre } from '../testing/stage.ts';
 import { parseGrantKey } from './sign.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../testing/eventually.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { fakeClock } from '../testing/fake-clock.ts';
 import type { ApiClient, ApiRequest } from './client.ts';
 import { ApiError, TransportError } from './errors.ts';

@@ -1,8 +1,8 @@
 /** The gate told as stories, on a real API server whose one node is asked by probes. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
 import { underAnySchema } from '../testing/definitions.ts';
-import { eventually } from '../testing/eventually.ts';
 import { manifest } from '../testing/manifest.ts';
 import { ATTESTER_IMAGE, IMAGE, type TestSpace } from '../testing/space.ts';
 import { openTheatre, type Theatre } from '../testing/stage.ts';

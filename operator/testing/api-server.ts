@@ -4,10 +4,10 @@ import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
-import { freePort } from '../../brokers/kit/testing/ports.ts';
+import { eventually } from '../../testing/eventually.ts';
+import { freePort } from '../../testing/ports.ts';
 import { type ApiClient, apiClient } from '../runtime/client.ts';
 import { connect } from '../runtime/connection.ts';
-import { eventually } from './eventually.ts';
 
 /** A real kube-apiserver on a real etcd, on loopback, with nothing else of a cluster. */
 export interface ApiServer {

@@ -1,5 +1,5 @@
+import { eventually } from '../../testing/eventually.ts';
 import type { ApiClient } from '../runtime/client.ts';
-import { eventually } from './eventually.ts';
 
 export const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import type { EmbeddedOptions } from '../../brokers/db/embedded/server.ts';
+import type { EmbeddedOptions } from '../../testing/postgres/server.ts';
 import type { TestSpace } from './space.ts';
 import { openTheatre, type Theatre } from './stage.ts';
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import type { EmbeddedOptions } from '../../brokers/db/embedded/server.ts';
 import { type Stage, setStage } from '../../brokers/db/testing/postgres.ts';
+import type { EmbeddedOptions } from '../../testing/postgres/server.ts';
 import { type ApiServer, startApiServer } from './api-server.ts';
 import { prepareCluster } from './prepare.ts';
 import { makeSpace, type TestSpace } from './space.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { COMMANDS } from '../commands.ts';
-import type { PostgresMajor } from '../embedded/binaries.ts';
 import type { Client } from '../testing/broker.ts';
 import { connect, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
 

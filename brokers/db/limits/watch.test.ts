@@ -1,7 +1,7 @@
 import { newToken } from '@space/broker-kit';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Client } from '../testing/broker.ts';
 import { connect, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
 

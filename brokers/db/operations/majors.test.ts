@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Reply } from '../testing/broker.ts';
 import {
   connect,

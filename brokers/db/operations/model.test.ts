@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { schedules } from '../testing/model.ts';

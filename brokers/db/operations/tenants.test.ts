@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Client, Reply } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { connect, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { addSpare } from '../spares/pool.ts';
 import { census } from '../testing/census.ts';
 import { type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';

@@ -19,9 +19,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { makeAuthority } from '../../kit/testing/certificates.ts';
-import { freePort } from '../../kit/testing/ports.ts';
-import { postgresPrograms } from '../embedded/binaries.ts';
+import { makeAuthority } from '../../../testing/certificates.ts';
+import { freePort } from '../../../testing/ports.ts';
+import { postgresPrograms } from '../../../testing/postgres/binaries.ts';
 import { connect, query, sqlstate, UNINTERRUPTIBLE, until } from '../testing/postgres.ts';
 
 /** The entry point of the embedded server's image, on the same major version, as an unprivileged user. */

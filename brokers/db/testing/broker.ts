@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, newToken } from '@space/broker-kit';
+import type { EmbeddedServer } from '../../../testing/postgres/server.ts';
 import { type Broker, startBroker } from '../broker.ts';
 import { readConfig } from '../config.ts';
-import type { EmbeddedServer } from '../embedded/server.ts';
 
 export const DRIVER_PATH = join(import.meta.dirname, '../../../manifests/driver/postgres.json');
 

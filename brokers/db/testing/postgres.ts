@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type EmbeddedServer, startEmbeddedServer } from '../embedded/server.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { type Mounts, mountFiles, startTestBroker, type TestBroker } from './broker.ts';
 
 /** Runs one statement, or several, in a session of its own. */

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, chownSync, cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { freePort } from '../../kit/testing/ports.ts';
-import { postgresPrograms } from '../embedded/binaries.ts';
-import type { EmbeddedServer } from '../embedded/server.ts';
+import { freePort } from '../../../testing/ports.ts';
+import { postgresPrograms } from '../../../testing/postgres/binaries.ts';
+import type { EmbeddedServer } from '../../../testing/postgres/server.ts';
 import { query, until } from './postgres.ts';
 
 /** A server that follows another and may take its place. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { connect, type Stage, setStage, sqlstate, UNINTERRUPTIBLE, until } from '../testing/postgres.ts';
 
 describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PostgresMajor } from '../embedded/binaries.ts';
+import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { connect, setStage, until } from '../testing/postgres.ts';
 
 /** The settings that the embedded server and a developer's have in common, on servers of each kind. */

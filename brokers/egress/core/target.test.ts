@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { seeded } from '../../kit/testing/random.ts';
+import { seeded } from '../../../testing/random.ts';
 import { askAll } from '../testing/pipeline.ts';
 import { decide } from '../testing/policy.ts';
 import { NODE_ROUTERS, startNodeRouters } from '../testing/routers.ts';

@@ -1,4 +1,4 @@
-import type { Random } from '../../kit/testing/random.ts';
+import type { Random } from '../../../testing/random.ts';
 import { POLICY_ROUTES, SELECTOR } from './policy.ts';
 
 /** A request line of somebody who would like to have one route taken for another. */

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { built } from '../../../e2e/cluster/tools.ts';
-import { freePort } from '../../kit/testing/ports.ts';
+import { freePort } from '../../../testing/ports.ts';
 
 /** A real S3 server (versitygw over a directory) on loopback. */
 export interface S3Server {

@@ -1,4 +1,4 @@
-import { type EmbeddedServer, startEmbeddedServer } from '../../db/embedded/server.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { intoDatabase, query } from '../../db/testing/postgres.ts';
 import {
   BUCKET,

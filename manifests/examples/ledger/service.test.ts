@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type EmbeddedServer, startEmbeddedServer } from '../../../brokers/db/embedded/server.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { type Service, startService } from './service.ts';
 
 const lunch = {

@@ -1,7 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import type { S3Keys } from '../../../../brokers/objectstore/api/s3/testing/clients.ts';
 import { lines, write } from '../outcome.ts';
-import type { Ground } from './run.ts';
+
+/** What a case has: rclone, a directory of its own, and a place of its own in each bucket. */
+export interface Ground {
+  /** Standard output of a run that ends well. */
+  rclone(args: readonly string[], input?: string | Buffer): Promise<string>;
+  /** What one that ends badly says. */
+  fails(args: readonly string[]): Promise<string>;
+  readonly local: string;
+  readonly data: string;
+  readonly shared: string;
+  /** All buckets; with other keys than the right ones where they are given. */
+  remote(keys?: Partial<S3Keys>): string;
+}
 
 /** What several cases begin with, and how they look at what became of it. */
 

@@ -4,28 +4,15 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { S3Keys } from '../../../../brokers/objectstore/api/s3/testing/clients.ts';
-
 import { type Outcome, outcomeOf } from '../outcome.ts';
 import { CHANGES } from './changes.ts';
+import type { Ground } from './ground.ts';
 import { LIMITS } from './limits.ts';
 import { LOOKS } from './looks.ts';
 import { TRANSFERS } from './transfers.ts';
 
 /** Each on ground of its own, so that several go at once. */
 const CASES = { ...LOOKS, ...TRANSFERS, ...CHANGES, ...LIMITS };
-
-/** What a case has: rclone, a directory of its own, and a place of its own in each bucket. */
-export interface Ground {
-  /** Standard output of a run that ends well. */
-  rclone(args: readonly string[], input?: string | Buffer): Promise<string>;
-  /** What one that ends badly says. */
-  fails(args: readonly string[]): Promise<string>;
-  readonly local: string;
-  readonly data: string;
-  readonly shared: string;
-  /** All buckets; with other keys than the right ones where they are given. */
-  remote(keys?: Partial<S3Keys>): string;
-}
 
 const AT_ONCE = 4;
 

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { digestOf, newToken, Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type EmbeddedServer, startEmbeddedServer } from '../../../db/embedded/server.ts';
+import { type EmbeddedServer, startEmbeddedServer } from '../../../../testing/postgres/server.ts';
 import { intoDatabase, query, until } from '../../../db/testing/postgres.ts';
 import { assistant } from '../../testing/assistant.ts';
 import { BUCKET, client, type Mounts, mountFiles } from '../../testing/broker.ts';

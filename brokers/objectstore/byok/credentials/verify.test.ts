@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Answer, addressGuard, dialler, portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Authority, makeAuthority } from '../../../kit/testing/certificates.ts';
+import { type Authority, makeAuthority } from '../../../../testing/certificates.ts';
 import type { Fields } from './form.ts';
 import { createVerify } from './verify.ts';
 

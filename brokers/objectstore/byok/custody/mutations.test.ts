@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { seeded } from '../../../kit/testing/random.ts';
+import { seeded } from '../../../../testing/random.ts';
 import { createModel } from './testing/model.ts';
 import { MUTATIONS, mutate } from './testing/mutations.ts';
 

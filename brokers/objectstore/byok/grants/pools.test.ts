@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addressGuard, dialler, portOf, Secret } from '@space/broker-kit';
 import { expect, test } from 'vitest';
-import { makeAuthority } from '../../../kit/testing/certificates.ts';
+import { makeAuthority } from '../../../../testing/certificates.ts';
 import { createS3Client } from '../../upstream/client.ts';
 import { createPools } from './pools.ts';
 

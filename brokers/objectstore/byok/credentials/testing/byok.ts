@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeAuthority } from '../../../../kit/testing/certificates.ts';
+import { makeAuthority } from '../../../../../testing/certificates.ts';
 import type { Client, Reply } from '../../../testing/broker.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import type { Fields } from '../form.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { parseKeyring } from '@space/broker-kit/custody';
-import type { Random } from '../../../../kit/testing/random.ts';
+import type { Random } from '../../../../../testing/random.ts';
 import { type Anchor, anchorOf, readAnchor, writeAnchor } from '../anchor.ts';
 import { type Candidate, placeCreate, placed, placeRotate, remove, select } from '../changes.ts';
 import { chained } from '../custody.ts';

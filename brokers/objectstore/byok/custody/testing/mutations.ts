@@ -1,4 +1,4 @@
-import type { Random } from '../../../../kit/testing/random.ts';
+import type { Random } from '../../../../../testing/random.ts';
 import type { Anchor } from '../anchor.ts';
 import type { RawInventory } from '../rows.ts';
 

@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Secret } from '@space/broker-kit';
 import pg from 'pg';
-import { freePort } from '../../kit/testing/ports.ts';
-import { derivationKey, scramVerifier } from '../core/credentials.ts';
+import { derivationKey, scramVerifier } from '../../brokers/db/core/credentials.ts';
+import { freePort } from '../ports.ts';
 import { type PostgresMajor, postgresPrograms } from './binaries.ts';
 import { neighbourSettings } from './settings.ts';
 
@@ -56,7 +56,7 @@ export interface EmbeddedOptions {
 
 /** Root may not run PostgreSQL; this account exists on every Linux. */
 const NOBODY = 65_534;
-const SQL = new URL('../postgres/', import.meta.url);
+const SQL = new URL('../../brokers/db/postgres/', import.meta.url);
 
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<EmbeddedServer> {
   const major = options.major ?? '18';
