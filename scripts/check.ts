@@ -1,18 +1,21 @@
 /**
- * `npm run check`: types, lint and format, dead code, stale generated files, side by side, in seconds.
- * Prints one line a check; the output of one that fails follows it whole.
+ * `npm run check`: types, lint and format, dead code, imports, stale generated files, side by side, in seconds.
+ * Prints one line a check; the output of one that fails follows it whole, and of the imports also what is left to do.
  */
 import { spawn } from 'node:child_process';
 
 interface Check {
   readonly name: string;
   readonly command: readonly [string, ...string[]];
+  /** Its output is printed also when it passes. */
+  readonly tells?: boolean;
 }
 
 const CHECKS: readonly Check[] = [
   { name: 'types', command: ['tsc', '--project', 'tsconfig.json'] },
   { name: 'lint and format', command: ['biome', 'ci', '--error-on-warnings', '.'] },
   { name: 'dead code', command: ['knip', '--no-progress', '--treat-config-hints-as-errors'] },
+  { name: 'imports', command: ['node', 'scripts/imports.ts'], tells: true },
   { name: 'generated files', command: ['node', 'scripts/generate.ts', '--check'] },
 ];
 
@@ -42,8 +45,8 @@ function run(check: Check): Promise<Outcome> {
 }
 
 const outcomes = await Promise.all(CHECKS.map(run));
-for (const { name, passed, seconds, output } of outcomes) {
+for (const { name, passed, seconds, output, tells = false } of outcomes) {
   console.log(`${passed ? 'ok    ' : 'FAILED'}  ${name} (${seconds.toFixed(1)} s)`);
-  if (!passed) console.log(output.trimEnd());
+  if ((!passed || tells) && output !== '') console.log(output.trimEnd());
 }
 process.exitCode = outcomes.every((outcome) => outcome.passed) ? 0 : 1;
