@@ -69,3 +69,6 @@ export const leaseName = (space: string) => `${space}-operator`;
 export const objectPrincipalSecretName = (capsule: string) => `capsule-${capsule}-objectstore`;
 export const workloadObjectsSecretName = (id: string) => `${id}-objectstore`;
 export const secretsRoleName = (space: string) => `${space}-capsule-secrets`;
+export const egressSecretName = (id: string) => `${id}-egress`;
+/** In the operator's namespace; neither part has a dot. */
+export const sealedSecretName = (capsule: string, id: string) => `egress-${capsule}.${id}`;

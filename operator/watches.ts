@@ -1,4 +1,3 @@
-import { trimConfigMap } from './assistant/documents.ts';
 import type { SpaceNames } from './context.ts';
 import * as kinds from './kinds.ts';
 import { LABEL } from './names.ts';
@@ -10,6 +9,7 @@ import { Reflector } from './runtime/reflector.ts';
 import type { Store } from './runtime/store.ts';
 import { trimNode } from './sandbox/node.ts';
 import type { Stores } from './stores.ts';
+import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';
 
 export interface WatchOptions {
   readonly client: ApiClient;
@@ -71,24 +71,4 @@ export function makeReflectors(options: WatchOptions) {
     fieldSelector: `metadata.name=${names.runtimeClass}`,
   });
   return { all, nodes, runtimeClasses, pods };
-}
-
-/** Forty hundredths of an object, and nobody here reads them. */
-export function withoutManagedFields<T extends KubeObject>(object: T): T {
-  const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown };
-  return { ...object, metadata };
-}
-
-/** One that was stored under another schema may lack anything: it must not stop the watch of all others. */
-export function wholeCapsule(capsule: kinds.Capsule): kinds.Capsule {
-  return { ...capsule, spec: asObject(capsule.spec) };
-}
-
-export function wholeAssistant(assistant: kinds.Assistant): kinds.Assistant {
-  const spec = asObject(assistant.spec);
-  return { ...assistant, spec: { ...spec, capsule: typeof spec.capsule === 'string' ? spec.capsule : '' } };
-}
-
-function asObject<T>(value: T): T {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : ({} as T);
 }

@@ -1,9 +1,8 @@
-import { trimConfigMap } from './assistant/documents.ts';
 import * as kinds from './kinds.ts';
 import type { KubeObject, Resource } from './runtime/objects.ts';
 import type { Store } from './runtime/store.ts';
 import type { Stores } from './stores.ts';
-import { wholeAssistant, wholeCapsule, withoutManagedFields } from './watches.ts';
+import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';
 
 /** Puts what the server answered to a write into the store of its kind, ahead of the watch. Secrets have none. */
 export function keepWritten(stores: Stores): (resource: Resource, object: KubeObject) => void {

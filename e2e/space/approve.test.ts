@@ -103,7 +103,11 @@ it('what a condition tells a person to annotate is what the verb approve allows'
   const asks = manifest('ledger', { network: { allowed_hosts: ['api.bank.org'] } });
   const { metadata, spec } = assistant('ledger', 'household');
   const capsule = { metadata: { name: 'household' }, spec: { approval: 'manual' } } as const;
-  const told = decideApproval({ metadata, spec: { ...spec, manifest: asks } }, asks, capsule);
+  const told = decideApproval(
+    { metadata, spec: { ...spec, manifest: asks } },
+    { manifest: asks, digest: manifestDigest(asks) },
+    capsule,
+  );
   const [, key = '', value = ''] =
     /annotate --overwrite assistant ledger platform\.space\/(\S+)=(\S+)$/.exec(told?.message ?? '') ?? [];
   expect(value).toBe(`sha256:${manifestDigest(asks)}`);

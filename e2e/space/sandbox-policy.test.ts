@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkManifest } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { deploymentObject } from '../../operator/assistant/workload.ts';
+import { describeWorkload } from '../../operator/assistant/identity.ts';
+import { deploymentObject } from '../../operator/assistant/pod-template.ts';
 import { ApiError } from '../../operator/runtime/errors.ts';
 import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
@@ -65,10 +66,10 @@ function madeByOperator(): Pod {
   } as const;
   const spec = { capsule: 'household', image: 'registry.test/ledger:1', manifest: check.manifest };
   const assistant = { metadata: { name: 'ledger', uid: 'u' }, spec };
-  const { desired } = deploymentObject(
-    { names, assistant, manifest: check.manifest },
-    { database: { digest: 'd', verified: true }, postgresAddress: '10.96.0.7' },
-  );
+  const { desired } = deploymentObject(describeWorkload(names, assistant, check.manifest), {
+    database: { digest: 'd', verified: true },
+    postgresAddress: '10.96.0.7',
+  });
   const { metadata, spec: pod } = (desired['spec'] as { template: Pod }).template;
   return structuredClone({ metadata: { ...metadata, name: 'ledger' }, spec: pod });
 }

@@ -4,8 +4,10 @@ import { no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER } from '../names.ts';
 import { manifest } from '../testing/manifest.ts';
+import { names } from '../testing/names.ts';
 import * as decide from './decide.ts';
-import { type Facts, planAssistant } from './plan.ts';
+import { describeWorkload } from './identity.ts';
+import { type PlanFacts, planAssistant } from './plan.ts';
 
 const text = ({ status, reason }: { status: string; reason: string }) => `${status} ${reason}`;
 const valid = checkManifest(manifest('ledger'));
@@ -192,32 +194,34 @@ test('an integration needs each of its scopes granted by name', () => {
 
 describe('with manual approval', () => {
   const capsule = capsuleWith({}, { approval: 'manual' });
-  const asks = parsed({ integrations: { mail: { scopes: ['read'] } } });
   const me = assistant('ledger', '');
+  const described = (changes: Record<string, unknown>) => describeWorkload(names, me, parsed(changes));
+  const asks = described({ integrations: { mail: { scopes: ['read'] } } });
   const approved = (digest: string) => ({
     ...me,
     metadata: { ...me.metadata, annotations: { [ANNOTATION.approved]: digest } },
   });
-  const digest = `sha256:${manifestDigest(asks)}`;
+  const digest = `sha256:${manifestDigest(asks.manifest)}`;
   test('what asks for a power waits for its digest to be named', () => {
     expect(decide.decideApproval(me, asks, capsule)?.message).toContain(`platform.space/approved=${digest}`);
     expect(decide.decideApproval(approved(digest), asks, capsule)).toBeUndefined();
   });
   test('the approval of one manifest is none for another', () => {
-    const more = parsed({ integrations: { mail: { scopes: ['read', 'send'] } } });
+    const more = described({ integrations: { mail: { scopes: ['read', 'send'] } } });
     expect(decide.decideApproval(approved(digest), more, capsule)?.reason).toBe('ApprovalMissing');
   });
   test('what asks for nothing waits for nobody', () => {
-    expect(decide.decideApproval(me, parsed({}), capsule)).toBeUndefined();
+    expect(decide.decideApproval(me, described({}), capsule)).toBeUndefined();
     expect(decide.decideApproval(me, asks, inPlace)).toBeUndefined();
   });
 });
 
 describe('the plan', () => {
   const me = assistant('ledger', '2026-01-01T00:00:00Z');
-  const facts: Facts = {
+  const facts: PlanFacts = {
     assistant: me,
     check: valid,
+    workload: describeWorkload(names, me, parsed({})),
     capsule: inPlace,
     sandbox: yes('SandboxAvailable', 'There is a sandbox.'),
     neighbours: [me],
@@ -240,11 +244,11 @@ describe('the plan', () => {
       'WorkloadReady',
     ]);
   });
-  test.each<[string, Partial<Facts>]>([
+  test.each<[string, Partial<PlanFacts>]>([
     ['without a Capsule', { capsule: undefined }],
     ['while the gate is closed', { sandbox: no('RuntimeClassNotFound', 'There is none.') }],
     ['while the gate is not known', { sandbox: unknown('ClusterUnreadable', 'It cannot be read.') }],
-    ['with an invalid manifest', { check: checkManifest({}) }],
+    ['with an invalid manifest', { check: checkManifest({}), workload: undefined }],
     ['with a stored input that is not there', { inputs: no('InputSecretNotFound', 'It is not there.') }],
     ['with an id that is another’s', { claim: { registered: 'other', rivals: [me] } }],
     ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],

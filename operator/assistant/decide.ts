@@ -4,13 +4,13 @@ import {
   checkAssistantSpec,
   type Manifest,
   type ManifestResult,
-  manifestDigest,
   summarize,
 } from '@space/manifests';
 import { type ConditionType, type Finding, type Findings, inOrder, no, unknown, yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import { ANNOTATION, ASSISTANT_FINALIZER, LABEL } from '../names.ts';
 import { claimedId } from '../stores.ts';
+import type { Workload } from './identity.ts';
 
 /** Of those with one id, who it belongs to. */
 export interface Claim {
@@ -142,11 +142,11 @@ export function decideIntegrations(manifest: Manifest, granted: CapsuleSpec['int
  */
 export function decideApproval(
   assistant: Assistant,
-  manifest: Manifest,
+  { manifest, digest: hex }: Pick<Workload, 'manifest' | 'digest'>,
   capsule: Capsule | undefined,
 ): Finding | undefined {
   if (capsule?.spec.approval !== 'manual' || !asksForPower(manifest)) return undefined;
-  const digest = `sha256:${manifestDigest(manifest)}`;
+  const digest = `sha256:${hex}`;
   if (assistant.metadata.annotations?.[ANNOTATION.approved] === digest) return undefined;
   return no(
     'ApprovalMissing',

@@ -5,7 +5,6 @@ import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import { removeEgress } from '../egress/step.ts';
 import {
   ASSISTANT,
   type Assistant,
@@ -30,11 +29,12 @@ import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
-import { registeredOwner } from './database.ts';
-import { readWorkloadSecret } from './gather.ts';
+import { isRetained, registeredOwner, retainClaim } from './claim.ts';
+import { readWorkloadSecret } from './facts.ts';
 import { findsPods } from './pods.ts';
-import { deletionPolicyOf, isRetained, lockingFiles, readCapsule, retainClaim } from './retain.ts';
+import { deletionPolicyOf, lockingFiles, readCapsule } from './retain.ts';
 import { reportAssistant } from './status.ts';
+import { removeEgress } from './steps/egress.ts';
 
 /**
  * The order of a deletion: pods, database, objects, Secrets, finalizer. It waits for no gate. Only the registered owner of an

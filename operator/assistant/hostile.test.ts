@@ -5,7 +5,9 @@ import { yes } from '../conditions.ts';
 import type { Assistant, Capsule } from '../kinds.ts';
 import { claimedId } from '../stores.ts';
 import { manifest } from '../testing/manifest.ts';
-import { wholeAssistant, wholeCapsule } from '../watches.ts';
+import { names } from '../testing/names.ts';
+import { wholeAssistant, wholeCapsule } from '../trim.ts';
+import { describeWorkload } from './identity.ts';
 import { planAssistant } from './plan.ts';
 
 const anything = fc.jsonValue({ maxDepth: 4 });
@@ -32,9 +34,11 @@ test('whatever an older schema stored, it is planned without a crash and runs on
       const capsule = wholeCapsule({ metadata, spec: capsuleSpec } as unknown as Capsule);
       const check = checkManifest(assistant.spec.manifest);
       claimedId(assistant);
+      const workload = check.ok ? describeWorkload(names, assistant, check.manifest) : undefined;
       const { run, findings } = planAssistant({
         assistant,
         check,
+        workload,
         capsule,
         sandbox: yes('SandboxAvailable', 'There is a sandbox.'),
         neighbours: [assistant],

@@ -1,24 +1,22 @@
-import type { ManifestResult } from '@space/manifests';
 import { type Finding, type Findings, isTrue, no, yes } from '../conditions.ts';
-import { compileEgress } from '../egress/compile.ts';
-import type { Assistant, Capsule } from '../kinds.ts';
+import type { Capsule } from '../kinds.ts';
 import * as decide from './decide.ts';
+import type { Facts } from './facts.ts';
 
-/** All that decides over an Assistant, gathered before anything is done. */
-export interface Facts {
-  readonly assistant: Assistant;
-  readonly check: ManifestResult;
-  readonly capsule: Capsule | undefined;
-  readonly sandbox: Finding;
-  readonly neighbours: readonly Assistant[];
-  readonly claim: decide.Claim;
-  /** What was found of its stored inputs. */
-  readonly inputs: Finding;
-  /** Whether the workload Secret, when it is this Assistant's, already has its URL. */
-  readonly provisioned: boolean;
-  /** Undefined in a Space without an object store. */
-  readonly objects: { readonly registered: boolean } | undefined;
-}
+/** The facts that decide over an Assistant. */
+export type PlanFacts = Pick<
+  Facts,
+  | 'assistant'
+  | 'check'
+  | 'workload'
+  | 'capsule'
+  | 'sandbox'
+  | 'neighbours'
+  | 'claim'
+  | 'inputs'
+  | 'provisioned'
+  | 'objects'
+>;
 
 /** What the Assistant's conditions say before anything is done, and what may be done. */
 export interface Plan {
@@ -31,8 +29,9 @@ export interface Plan {
 }
 
 /** The order of an Assistant, as a table of conditions. */
-export function planAssistant(facts: Facts): Plan {
-  const { assistant, check, capsule, sandbox, neighbours, claim, inputs, provisioned, objects } = facts;
+export function planAssistant(facts: PlanFacts): Plan {
+  const { assistant, check, workload, capsule, sandbox, neighbours, claim, inputs, provisioned, objects } =
+    facts;
   const { spec } = assistant;
   const understood = decide.decideAccepted(spec, check);
   const accepted =
@@ -49,13 +48,13 @@ export function planAssistant(facts: Facts): Plan {
       suspended && capsule ? suspendedCapsule(capsule) : decide.decideCapsule(spec.capsule, capsule),
     SandboxReady: sandbox,
   };
-  const needs = check.ok
+  const needs = workload
     ? {
         IntegrationsGranted:
-          decide.decideApproval(assistant, check.manifest, capsule) ??
-          decide.decideIntegrations(check.manifest, capsule?.spec.integrations),
+          decide.decideApproval(assistant, workload, capsule) ??
+          decide.decideIntegrations(workload.manifest, capsule?.spec.integrations),
         InputsBound: inputs,
-        EgressReady: compileEgress(check.manifest).finding,
+        EgressReady: workload.egress.finding,
       }
     : unreadable();
   const blockedBy = decide.firstUnmet({ ...before, ...needs });

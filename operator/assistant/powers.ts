@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { ASSISTANT, CONFIG_MAP, type ConfigMap, type Deployment } from '../kinds.ts';
 import { isNotFound } from '../runtime/errors.ts';
 import { pathOf } from '../runtime/objects.ts';
-import { documents, type Workload, workloadNamespace } from './workload.ts';
+import { type Workload, workloadNamespace } from './identity.ts';
 
 /** More than these make a note that nobody reads; `assistant-manifest diff` shows them all. */
 const MOST_TOLD = 5;
@@ -15,7 +15,7 @@ export async function widerPowers(
   running: Deployment | undefined,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { manifest: next } = documents(workload);
+  const { manifest: next } = workload.documents;
   const mounted = mountedManifest(running, next.key);
   if (mounted === undefined || mounted === next.name) return undefined;
   const text = await readDocument(context, workloadNamespace(workload), mounted, next.key, signal);

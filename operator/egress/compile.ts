@@ -10,10 +10,12 @@ import {
 import { type Finding, no, yes } from '../conditions.ts';
 
 /** What a gateway can enforce of a manifest. Nothing in it is wider than the manifest. */
-interface EgressPolicy {
+export interface EgressPolicy {
   readonly allowedHosts: readonly string[];
   readonly inputs: Readonly<Record<string, Definition>>;
 }
+
+export const CLOSED: EgressPolicy = { allowedHosts: [], inputs: {} };
 
 /** A manifest as a gateway sees it: what it can enforce, and whether that is all of it. */
 export interface CompiledEgress {

@@ -1,12 +1,12 @@
 import { type Definition, definitionDigest, valueFault } from '@space/manifests';
-import type { StoredInput, StoredInputs } from '../assistant/inputs.ts';
-import type { Workload } from '../assistant/workload.ts';
-import { type Finding, no, yes } from '../conditions.ts';
-import type { Context } from '../context.ts';
-import { ASSISTANT } from '../kinds.ts';
-import { decideInput } from './decide-inputs.ts';
-import type { About } from './gateways.ts';
-import { readSealed, type SealedInput, type SealedInputs, writeSealed } from './secrets.ts';
+import { type Finding, no, yes } from '../../conditions.ts';
+import type { Context } from '../../context.ts';
+import type { About } from '../../egress/gateways.ts';
+import { ASSISTANT } from '../../kinds.ts';
+import type { Workload } from '../identity.ts';
+import { decideInput } from './decide.ts';
+import type { StoredInput, StoredInputs } from './entered.ts';
+import { readSealed, type SealedInput, type SealedInputs, writeSealed } from './sealed.ts';
 
 /** What is known of an Assistant's stored inputs: what people entered, and what was sealed of it. */
 export interface EnteredInputs {

@@ -1,28 +1,18 @@
 import { checkAssistantSpec, checkManifest } from '@space/manifests';
 import { describe, expect, test } from 'vitest';
-import type { SpaceNames } from '../context.ts';
 import type { Assistant } from '../kinds.ts';
 import { manifest } from '../testing/manifest.ts';
-import { deploymentObject, documents, serviceObject, type Workload } from './workload.ts';
+import { names } from '../testing/names.ts';
+import { describeWorkload, type Workload } from './identity.ts';
+import { deploymentObject, serviceObject } from './pod-template.ts';
 
-const names: SpaceNames = {
-  space: 'home',
-  namespace: 'home',
-  systemNamespace: 'home-system',
-  servicesNamespace: 'home-services',
-  runtimeClass: 'gvisor',
-  handler: 'runsc',
-  attesterImage: 'registry.test/attester:1',
-  handlerReport: 'node',
-  onLoss: 'keep',
-};
 const bindings = { database: { digest: 'd1', verified: false }, postgresAddress: '10.96.0.7' };
 
 function workload(spec: Partial<Assistant['spec']> = {}, changes: Record<string, unknown> = {}): Workload {
   const check = checkManifest(manifest('ledger', changes));
   if (!check.ok) throw new Error(JSON.stringify(check.errors));
   const whole = { capsule: 'household', image: 'registry.test/ledger:1', manifest: check.manifest, ...spec };
-  return { names, assistant: { metadata: { name: 'a', uid: 'u' }, spec: whole }, manifest: check.manifest };
+  return describeWorkload(names, { metadata: { name: 'a', uid: 'u' }, spec: whole }, check.manifest);
 }
 
 interface Template {
@@ -128,7 +118,7 @@ describe('the revision', () => {
 });
 
 test('documents are named by what they say, and say all of it', () => {
-  const { manifest: document, genesis } = documents(workload());
+  const { manifest: document, genesis } = workload().documents;
   expect(document.name).toMatch(/^ledger-manifest-[0-9a-f]{10}$/);
   expect(JSON.parse(document.text)).toEqual(manifest('ledger'));
   expect(genesis).toMatchObject({ key: 'genesis.txt', text: 'You do nothing, well.' });

@@ -1,23 +1,22 @@
-import { principalFinding } from '../brokers/findings.ts';
-import type { ObjectStoreBroker } from '../brokers/objects.ts';
-import { encode } from '../capsule/principal.ts';
-import type { Finding } from '../conditions.ts';
-import type { Context } from '../context.ts';
-import { POD, type Pod, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION, objectPrincipalSecretName } from '../names.ts';
-import { ApiError } from '../runtime/errors.ts';
-import { Secret } from '../secret.ts';
-import { ageOf, claimsOf, type Subject } from './mint.ts';
-import type { GrantKey } from './sign.ts';
+import { principalFinding } from '../../brokers/findings.ts';
+import type { ObjectStoreBroker } from '../../brokers/objects.ts';
+import { encode } from '../../capsule/principal.ts';
+import type { Context } from '../../context.ts';
+import { ageOf, claimsOf, type Subject } from '../../grants/mint.ts';
+import type { GrantKey } from '../../grants/sign.ts';
+import { POD, type Pod, SECRET, type SecretObject } from '../../kinds.ts';
+import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
+import type { Refused } from '../../refusals.ts';
+import { ApiError } from '../../runtime/errors.ts';
+import { Secret } from '../../secret.ts';
 
 /** How old the selection may be that grants are made by: of a Capsule that has selected a set, and of one that has none. */
 export const GRANTED_MS = 10_000;
 export const UNGRANTED_MS = 60_000;
 
-interface GrantStep {
-  readonly granted?: boolean;
-  readonly finding?: Finding;
-  readonly retry?: unknown;
+interface GrantOutcome {
+  readonly granted: boolean;
+  readonly failure?: Refused;
 }
 
 interface About {
@@ -41,7 +40,7 @@ export async function ensureGrant(
   readKey: () => Promise<GrantKey>,
   about: About,
   signal: AbortSignal,
-): Promise<GrantStep> {
+): Promise<GrantOutcome> {
   const { capsule, app, principal, secret } = about;
   try {
     const selection = await broker.selection(capsule, principal, signal);
@@ -58,13 +57,13 @@ export async function ensureGrant(
     if (age === 'fresh') return { granted: true };
     const grant = encode(new Secret(await key.sign(claimsOf(subject, now))));
     const written = await write(context, secret, grant, signal);
-    if (age === 'stale') await hasten(context, about.pods, written, signal);
+    if (age === 'stale') await annotatePods(context, about.pods, written, signal);
     return { granted: true };
   } catch (error) {
     const secretName = objectPrincipalSecretName(capsule);
     const finding = principalFinding(error, { names: context.names, capsule, secretName });
     if (!finding) throw error;
-    return { finding, retry: error };
+    return { granted: false, failure: { finding, retry: error } };
   }
 }
 
@@ -75,7 +74,7 @@ export async function withdrawGrant(
   signal: AbortSignal,
 ): Promise<void> {
   if (secret.data?.['grant'] === undefined) return;
-  await hasten(context, pods, await write(context, secret, null, signal), signal);
+  await annotatePods(context, pods, await write(context, secret, null, signal), signal);
 }
 
 /** Only over the Secret that was seen: its token may be exchanged at the same time. */
@@ -90,7 +89,7 @@ function write(
 }
 
 /** The kubelet looks at what pods mount once a minute or so, and at once when a pod is changed. Without it the grant is late, not lost. */
-async function hasten(
+async function annotatePods(
   context: Context,
   pods: readonly Pod[],
   { metadata: { resourceVersion } }: SecretObject,

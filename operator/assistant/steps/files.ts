@@ -1,23 +1,23 @@
-import { principalFinding } from '../brokers/findings.ts';
-import { newWorkloadPrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
-import { encode, principalOf } from '../capsule/principal.ts';
-import { type Finding, no, yes } from '../conditions.ts';
-import { type Context, readSecret } from '../context.ts';
-import { ensureGrant, withdrawGrant } from '../grants/step.ts';
-import { type Pod, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
-import { sha256 } from '../runtime/digest.ts';
-import { together } from '../runtime/together.ts';
-import { Secret } from '../secret.ts';
-import { type Workload, workloadLabels, workloadNamespace } from './workload.ts';
+import { principalFinding } from '../../brokers/findings.ts';
+import { newWorkloadPrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
+import { encode, principalOf } from '../../capsule/principal.ts';
+import { no, yes } from '../../conditions.ts';
+import { type Context, readSecret } from '../../context.ts';
+import { SECRET, type SecretObject } from '../../kinds.ts';
+import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../../names.ts';
+import { sha256 } from '../../runtime/digest.ts';
+import { together } from '../../runtime/together.ts';
+import { Secret } from '../../secret.ts';
+import type { Step } from '../../step.ts';
+import { isRegistered, type RunFacts } from '../facts.ts';
+import { type Workload, workloadMetadata } from '../identity.ts';
+import { ensureGrant, withdrawGrant } from './grant.ts';
 
-export interface ObjectStoreStep {
-  readonly finding: Finding;
-  /** Digest of the token that the workload gets; without it there is nothing to run with. */
-  readonly tokenDigest?: string;
-  /** It has a grant, which must be looked after. */
-  readonly granted?: boolean;
-  readonly retry?: unknown;
+/** What it reaches the object store with. */
+export interface FilesAccess {
+  readonly tokenDigest: string;
+  /** It has a grant, which must be renewed in time. */
+  readonly granted: boolean;
 }
 
 const REGISTERED = yes('Ready', 'It has a place of its own in the object store.');
@@ -26,29 +26,27 @@ const REGISTERED = yes('Ready', 'It has a place of its own in the object store.'
  * The token is in its Secret before the broker hears of it, so that a crash at any line keeps it. One that is lost is
  * made anew, and the broker retires the old one. Called for the registered owner of the id alone.
  */
-export async function ensureObjects(
+export async function ensureFiles(
   context: Context,
   broker: ObjectStoreBroker,
-  workload: Workload,
-  { token: found, pods }: { readonly token: SecretObject | undefined; readonly pods: readonly Pod[] },
+  { workload, objectStoreSecret: found, pods }: RunFacts,
   signal: AbortSignal,
-): Promise<ObjectStoreStep> {
+): Promise<Step<FilesAccess>> {
   const { metadata, spec } = workload.assistant;
   const readKey = context.grantKey;
   const registered = isRegistered(found, metadata.uid);
   if (registered && !readKey) {
     // Of a time when the Space granted any.
     await withdrawGrant(context, { secret: found, pods }, signal);
-    return { finding: REGISTERED, tokenDigest: digestOf(found) };
+    return { finding: REGISTERED, output: { tokenDigest: digestOf(found), granted: false } };
   }
 
   const { capsule } = spec;
   const name = objectPrincipalSecretName(capsule);
   const [claimed, principal] = await together([
-    claim(context, workload, found, signal),
+    claimToken(context, workload, found, signal),
     readSecret(context, context.names.systemNamespace, name, signal),
   ]);
-  const tokenDigest = digestOf(claimed);
   if (!principal?.data?.['principal']) {
     const finding = no(
       'PrincipalLost',
@@ -61,10 +59,11 @@ export async function ensureObjects(
     const secret = registered
       ? claimed
       : await register(context, broker, { capsule, id, principal: principalOf(principal), claimed }, signal);
-    if (!readKey) return { finding: REGISTERED, tokenDigest };
+    const tokenDigest = digestOf(claimed);
+    if (!readKey) return { finding: REGISTERED, output: { tokenDigest, granted: false } };
     const about = { capsule, app: id, principal: principalOf(principal), secret, pods };
-    const granted = await ensureGrant(context, broker, readKey, about, signal);
-    return { finding: REGISTERED, tokenDigest, ...granted };
+    const { granted, failure } = await ensureGrant(context, broker, readKey, about, signal);
+    return { finding: REGISTERED, output: { tokenDigest, granted }, ...failure };
   } catch (error) {
     const finding = principalFinding(error, { names: context.names, capsule, secretName: name });
     if (!finding) throw error;
@@ -93,40 +92,19 @@ async function register(
 
 const digestOf = (secret: SecretObject | undefined): string => sha256(secret?.data?.['token'] ?? '');
 
-/** Whether the broker knows the token that the Secret holds. */
-export function isRegistered(
-  secret: SecretObject | undefined,
-  owner: string | undefined,
-): secret is SecretObject {
-  const token = secret?.data?.['token'];
-  const annotations = secret?.metadata.annotations;
-  return (
-    token !== undefined &&
-    annotations?.[ANNOTATION.registered] === sha256(token) &&
-    annotations[ANNOTATION.owner] === owner
-  );
-}
-
 /** The Secret with a token, made when it is missing; what another Assistant of the id left is handed on. */
-async function claim(
+async function claimToken(
   context: Context,
   workload: Workload,
   found: SecretObject | undefined,
   signal: AbortSignal,
 ): Promise<SecretObject> {
-  const namespace = workloadNamespace(workload);
-  const name = workloadObjectsSecretName(workload.manifest.platform.id);
-  const { uid = '' } = workload.assistant.metadata;
   const fresh = { token: encode(newWorkloadPrincipal()) };
   if (!found) {
-    const metadata = {
-      name,
-      namespace,
-      labels: workloadLabels(workload),
-      annotations: { [ANNOTATION.owner]: uid },
-    };
+    const metadata = workloadMetadata(workload, workloadObjectsSecretName(workload.manifest.platform.id));
     return context.writer.create<SecretObject>(SECRET, { metadata, type: 'Opaque', data: fresh }, signal);
   }
+  const { uid = '' } = workload.assistant.metadata;
   if (found.data?.['token'] && found.metadata.annotations?.[ANNOTATION.owner] === uid) return found;
   const { resourceVersion } = found.metadata;
   const patch = {

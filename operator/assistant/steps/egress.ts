@@ -1,32 +1,17 @@
 import { canonicalJson, definitionDigest } from '@space/manifests';
-import type { Workload } from '../assistant/workload.ts';
-import { type Finding, isTrue, no, yes } from '../conditions.ts';
-import type { Context } from '../context.ts';
-import { readSecret } from '../context.ts';
-import { type Assistant, type Pod, SECRET } from '../kinds.ts';
-import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
-import { sha256 } from '../runtime/digest.ts';
-import type { CompiledEgress } from './compile.ts';
-import type { About, Acknowledged } from './gateways.ts';
-import { type EnteredInputs, ensureSealed, keepResealed, markReflected } from './inputs.ts';
-import { ReplicaError } from './replica.ts';
-import { EGRESS_COMPONENT } from './replicas.ts';
-import { egressSecretName, ensurePrincipal, sealedSecretName } from './secrets.ts';
-
-/** What an Assistant's pods need to reach the gateway. */
-export interface EgressBinding {
-  /** Of the gateway's Service. */
-  readonly address: string;
-  readonly principalDigest: string;
-  readonly inputs: readonly string[];
-}
-
-export interface EgressStep {
-  readonly egress: Finding;
-  /** Undefined when it needs no gateway, or must not start yet. */
-  readonly binding?: EgressBinding;
-  readonly retry?: unknown;
-}
+import { type Finding, isTrue, no, yes } from '../../conditions.ts';
+import { type Context, readSecret } from '../../context.ts';
+import type { EgressPolicy } from '../../egress/compile.ts';
+import type { About, Acknowledged } from '../../egress/gateways.ts';
+import { ReplicaError } from '../../egress/replica.ts';
+import { type Assistant, type Pod, SECRET } from '../../kinds.ts';
+import { ANNOTATION, capsuleNamespace, egressSecretName, sealedSecretName } from '../../names.ts';
+import { sha256 } from '../../runtime/digest.ts';
+import type { Step } from '../../step.ts';
+import type { EgressBinding } from '../egress-parts.ts';
+import type { RunFacts } from '../facts.ts';
+import { ensureSealed, keepResealed, markReflected } from '../inputs/seal.ts';
+import { ensurePrincipal } from './egress-principal.ts';
 
 const aboutOf = (assistant: Assistant, id: string): About => ({
   capsule_id: assistant.spec.capsule,
@@ -37,16 +22,14 @@ const aboutOf = (assistant: Assistant, id: string): About => ({
 /** Principal, values, policy: ready once every replica that callers are sent to has acknowledged the policy. */
 export async function ensureEgress(
   context: Context,
-  workload: Workload,
-  compiled: CompiledEgress,
-  { pods, entered, sealed }: EnteredInputs & { readonly pods: readonly Pod[] },
+  { workload, pods, entered, sealed, addresses }: RunFacts,
   signal: AbortSignal,
-): Promise<EgressStep> {
+): Promise<Step<EgressBinding>> {
   const { assistant, manifest } = workload;
-  const { policy, finding } = compiled;
+  const { policy, finding } = workload.egress;
   if (finding.reason === 'NotNeeded') {
-    const retry = await narrowEgress(context, assistant, manifest.platform.id, compiled, signal);
-    return { egress: finding, retry };
+    const retry = await narrowEgress(context, assistant, manifest.platform.id, policy, signal);
+    return { finding, retry };
   }
   const about = aboutOf(assistant, manifest.platform.id);
   try {
@@ -78,14 +61,14 @@ export async function ensureEgress(
     );
     await keepResealed(context, workload, { sealed }, envelopes, outcome.resealed, signal);
     const reflected = await markReflected(context, workload, about, envelopes, signal);
-    const egress = reflected ?? acknowledged(outcome);
-    const address = gatewayAddress(context);
-    if (!isTrue(egress)) return { egress, retry: outcome.problem };
-    if (address === undefined) return { egress: NO_SERVICE };
-    return { egress, binding: { address, principalDigest, inputs: Object.keys(policy.inputs) } };
+    const heard = reflected ?? acknowledged(outcome);
+    if (!isTrue(heard)) return { finding: heard, retry: outcome.problem };
+    const address = addresses.egress;
+    if (address === undefined) return { finding: NO_SERVICE };
+    return { finding: heard, output: { address, principalDigest, inputs: Object.keys(policy.inputs) } };
   } catch (error) {
     if (!(error instanceof ReplicaError)) throw error;
-    return { egress: UNAVAILABLE, retry: error };
+    return { finding: UNAVAILABLE, retry: error };
   }
 }
 
@@ -97,7 +80,7 @@ export async function narrowEgress(
   context: Context,
   assistant: Assistant,
   id: string,
-  { policy }: CompiledEgress,
+  policy: EgressPolicy,
   signal: AbortSignal,
 ): Promise<unknown> {
   const definitions = Object.entries(policy.inputs);
@@ -142,17 +125,6 @@ export async function removeEgress(
 /** Pods that are going may still speak until they have gone. */
 const addressesOf = (pods: readonly Pod[]): readonly string[] =>
   pods.flatMap(({ status }) => status?.podIP ?? []).toSorted();
-
-function gatewayAddress({ names, stores }: Context): string | undefined {
-  const service = stores.services
-    .by('component', EGRESS_COMPONENT)
-    .find(
-      ({ metadata }) =>
-        metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
-    );
-  const address = service?.spec?.clusterIP;
-  return address === 'None' ? undefined : address;
-}
 
 function acknowledged({ serving, acknowledged: known, reentry }: Acknowledged): Finding {
   if (serving === 0) return UNAVAILABLE;

@@ -1,54 +1,12 @@
-import { randomBytes } from 'node:crypto';
-import { type Workload, workloadLabels, workloadNamespace } from '../assistant/workload.ts';
-import { type Context, readSecret } from '../context.ts';
-import { type Assistant, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION, EGRESS_HOST, LABEL } from '../names.ts';
-import { sha256 } from '../runtime/digest.ts';
-import { isAlreadyExists } from '../runtime/errors.ts';
-
-const EGRESS_PROXY_PORT = 3128;
-
-export const egressSecretName = (id: string) => `${id}-egress`;
-/** In the operator's namespace; neither part has a dot. */
-export const sealedSecretName = (capsule: string, id: string) => `egress-${capsule}.${id}`;
+import { type Context, readSecret } from '../../context.ts';
+import { type Assistant, SECRET, type SecretObject } from '../../kinds.ts';
+import { ANNOTATION, LABEL, sealedSecretName } from '../../names.ts';
+import { isAlreadyExists } from '../../runtime/errors.ts';
+import type { Workload } from '../identity.ts';
 
 const encode = (text: string) => Buffer.from(text).toString('base64');
 const decode = (data: string | undefined) =>
   data === undefined ? undefined : Buffer.from(data, 'base64').toString();
-
-/** The SHA-256 of the Assistant's egress principal, which its pods get as a Secret of its own. */
-export async function ensurePrincipal(
-  context: Context,
-  workload: Workload,
-  signal: AbortSignal,
-): Promise<string> {
-  const namespace = workloadNamespace(workload);
-  const name = egressSecretName(workload.manifest.platform.id);
-  const uid = workload.assistant.metadata.uid ?? '';
-  const found = await readSecret(context, namespace, name, signal);
-  const known = decode(found?.data?.['EGRESS_TOKEN']);
-  if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid)
-    return sha256(known);
-  // Of an earlier Assistant with this id, whose principal this one must not have.
-  if (found) await context.writer.remove(SECRET, found, signal);
-  const principal = `spc_egr_${randomBytes(32).toString('base64url')}`;
-  const proxy = `http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`;
-  await context.writer.create<SecretObject>(
-    SECRET,
-    {
-      metadata: {
-        name,
-        namespace,
-        labels: workloadLabels(workload),
-        annotations: { [ANNOTATION.owner]: uid },
-      },
-      type: 'Opaque',
-      data: { EGRESS_TOKEN: encode(principal), HTTPS_PROXY: encode(proxy) },
-    },
-    signal,
-  );
-  return sha256(principal);
-}
 
 /** Sealed values of an Assistant's stored inputs, each with the definition and the Secret that it was made from. */
 export interface SealedInput {

@@ -1,21 +1,16 @@
-import { canonicalJson, type Manifest, manifestDigest } from '@space/manifests';
-import type { SpaceNames } from '../context.ts';
-import { egressParts } from '../egress/pod.ts';
-import type { EgressBinding } from '../egress/step.ts';
 import type { Assistant } from '../kinds.ts';
 import {
   ANNOTATION,
-  capsuleNamespace,
-  LABEL,
   OBJECT_STORE_PORT,
   PULL_SECRET,
   workloadObjectsSecretName,
   workloadSecretName,
 } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
-import { digestOf, sha256 } from '../runtime/digest.ts';
+import { digestOf } from '../runtime/digest.ts';
 import { attesterSidecar } from '../sandbox/attester.ts';
-import type { DatabaseAccess } from './database.ts';
+import { type EgressBinding, egressParts } from './egress-parts.ts';
+import { type Workload, workloadLabels, workloadMetadata } from './identity.ts';
 
 const CONTAINER = 'assistant';
 const DEFAULT_PORT = 8080;
@@ -29,77 +24,25 @@ const OBJECT_STORE = 'objectstore';
 const OBJECT_STORE_TOKEN = 'credentials/OBJECT_STORE_TOKEN';
 const OBJECT_STORE_GRANT = 'credentials/OBJECT_STORE_GRANT';
 
-/** What a valid Assistant's objects are made of. */
-export interface Workload {
-  readonly names: SpaceNames;
-  readonly assistant: Assistant;
-  readonly manifest: Manifest;
-}
-
-export interface Document {
-  readonly name: string;
-  readonly key: string;
-  readonly text: string;
-}
-
 const idOf = ({ manifest }: Workload) => manifest.platform.id;
 const portOf = ({ assistant }: Workload) => assistant.spec.port ?? DEFAULT_PORT;
-
-export function workloadNamespace({ names, assistant }: Workload): string {
-  return capsuleNamespace(names.space, assistant.spec.capsule);
-}
-
-export function workloadLabels(workload: Workload): Record<string, string> {
-  const { names, assistant } = workload;
-  return {
-    [LABEL.space]: names.space,
-    [LABEL.capsule]: assistant.spec.capsule,
-    [LABEL.assistant]: idOf(workload),
-  };
-}
-
-function metadata(workload: Workload, name: string) {
-  return {
-    name,
-    namespace: workloadNamespace(workload),
-    labels: workloadLabels(workload),
-    annotations: { [ANNOTATION.owner]: workload.assistant.metadata.uid ?? '' },
-  };
-}
-
-/** The manifest, canonical and whole, and its genesis, each named by what it says. */
-export function documents(workload: Workload): { readonly manifest: Document; readonly genesis: Document } {
-  const { manifest } = workload;
-  const id = idOf(workload);
-  const { genesis } = manifest.platform;
-  return {
-    manifest: {
-      name: `${id}-manifest-${manifestDigest(manifest).slice(0, 10)}`,
-      key: 'manifest.json',
-      text: canonicalJson(manifest),
-    },
-    genesis: { name: `${id}-genesis-${sha256(genesis).slice(0, 10)}`, key: 'genesis.txt', text: genesis },
-  };
-}
-
-export function documentObject(workload: Workload, document: Document): Desired {
-  return {
-    metadata: metadata(workload, document.name),
-    immutable: true,
-    data: { [document.key]: document.text },
-  };
-}
 
 export function serviceObject(workload: Workload): Desired {
   const port = portOf(workload);
   return {
-    metadata: metadata(workload, idOf(workload)),
+    metadata: workloadMetadata(workload, idOf(workload)),
     spec: {
       type: 'ClusterIP',
       selector: workloadLabels(workload),
       ports: [{ name: 'http', protocol: 'TCP', port, targetPort: port }],
     },
   };
+}
+
+/** What a pod is made of when it has a database: a digest of its Secret, and whether an authority is in it. */
+export interface DatabaseAccess {
+  readonly digest: string;
+  readonly verified: boolean;
 }
 
 /** Credentials and addresses that are not in the spec and are part of the pod all the same. */
@@ -121,7 +64,7 @@ export function deploymentObject(
   bindings: Bindings,
 ): { desired: Desired; revision: string } {
   const labels = workloadLabels(workload);
-  const { annotations, ...rest } = metadata(workload, idOf(workload));
+  const { annotations, ...rest } = workloadMetadata(workload, idOf(workload));
   const spec = podSpec(workload, bindings);
   // Names of ConfigMaps say what is in them; a Secret's name does not.
   const secrets = [
@@ -156,7 +99,7 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
   const secret = workloadSecretName(id);
   // What has an authority speaks TLS, every service of it.
   const scheme = database.verified ? 'https' : 'http';
-  const { manifest, genesis } = documents(workload);
+  const { manifest, genesis } = workload.documents;
   const services = [
     { ip: postgresAddress, hostnames: ['postgres'] },
     ...(objects ? [{ ip: objects.address, hostnames: [OBJECT_STORE] }] : []),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { SecretObject } from '../kinds.ts';
-import { judgeInput } from './inputs.ts';
+import type { SecretObject } from '../../kinds.ts';
+import { judgeInput } from './entered.ts';
 
 const encoded = (text: string | Buffer) => Buffer.from(text).toString('base64');
 const made = (changes: Partial<SecretObject> = {}): SecretObject => ({

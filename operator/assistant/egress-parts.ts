@@ -1,6 +1,12 @@
-import { EGRESS_HOST } from '../names.ts';
-import { egressSecretName } from './secrets.ts';
-import type { EgressBinding } from './step.ts';
+import { EGRESS_HOST, egressSecretName } from '../names.ts';
+
+/** What an Assistant's pods need to reach the gateway. */
+export interface EgressBinding {
+  /** Of the gateway's Service. */
+  readonly address: string;
+  readonly principalDigest: string;
+  readonly inputs: readonly string[];
+}
 
 /** What a pod that may reach the outside has more than others. */
 export interface EgressParts {

@@ -1,5 +1,5 @@
 import { type Definition, definitionDigest } from '@space/manifests';
-import type { SealedInput } from './secrets.ts';
+import type { SealedInput } from './sealed.ts';
 
 /** A Secret that a person wrote, when it is there. */
 export interface Source {

@@ -1,0 +1,82 @@
+import { no, yes } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { ASSISTANT, SECRET, type SecretObject } from '../kinds.ts';
+import { ANNOTATION, LABEL, workloadSecretName } from '../names.ts';
+import { isAlreadyExists } from '../runtime/errors.ts';
+import type { Step } from '../step.ts';
+import { type Workload, workloadLabels, workloadMetadata } from './identity.ts';
+
+/** The Secret by which an id is claimed: it says whose the id is, and later has the URL of its database. */
+
+/** UID of the Assistant that an id's Secret, and with it its database, belongs to; what is retained is nobody's. */
+export function registeredOwner(secret: SecretObject | undefined): string | undefined {
+  return isRetained(secret) ? undefined : secret?.metadata.annotations?.[ANNOTATION.owner];
+}
+
+export const isRetained = (secret: SecretObject | undefined): boolean =>
+  secret?.metadata.labels?.[LABEL.retained] === 'true';
+
+const CLAIMED = yes('Ready', 'The id is its own.');
+
+const LOST_RACE: Step<SecretObject> = {
+  finding: no('DuplicateIdentifier', 'Another Assistant took the id at the same moment.'),
+  retry: new Error('lost the race for an id'),
+};
+
+/**
+ * Takes the id by a Secret of its name before any broker hears of it, so that a crash leaves a record of who owns what
+ * may have been made; one that is retained is taken up.
+ */
+export async function claimId(
+  context: Context,
+  {
+    workload,
+    databaseSecret: found,
+  }: { readonly workload: Workload; readonly databaseSecret: SecretObject | undefined },
+  signal: AbortSignal,
+): Promise<Step<SecretObject>> {
+  if (found) {
+    const output = isRetained(found) ? await takeUp(context, workload, found, signal) : found;
+    return { finding: CLAIMED, output };
+  }
+  try {
+    const metadata = workloadMetadata(workload, workloadSecretName(workload.manifest.platform.id));
+    const made = await context.writer.create<SecretObject>(SECRET, { metadata, type: 'Opaque' }, signal);
+    return { finding: CLAIMED, output: made };
+  } catch (error) {
+    if (isAlreadyExists(error)) return LOST_RACE;
+    throw error;
+  }
+}
+
+/** The claim goes over in one write, and only as it was seen: of two that want it the slower finds it taken. */
+async function takeUp(
+  context: Context,
+  workload: Workload,
+  claim: SecretObject,
+  signal: AbortSignal,
+): Promise<SecretObject> {
+  const { assistant, manifest } = workload;
+  const metadata = {
+    resourceVersion: claim.metadata.resourceVersion,
+    labels: { ...workloadLabels(workload), [LABEL.retained]: null },
+    annotations: { [ANNOTATION.owner]: assistant.metadata.uid },
+  };
+  const data = { DATABASE_URL: null };
+  const taken = await context.writer.merge<SecretObject>(SECRET, claim, { metadata, data }, signal);
+  context.events.record(ASSISTANT, assistant, {
+    type: 'Normal',
+    reason: 'DataTakenUp',
+    action: 'Claim',
+    note: `It has the data that an earlier Assistant of the id "${manifest.platform.id}" left.`,
+  });
+  return taken;
+}
+
+/** The claim stays, as a record that the id has data, and nobody's; the broker issues the URL again to who takes it up. */
+export async function retainClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {
+  const { resourceVersion } = claim.metadata;
+  const metadata = { resourceVersion, labels: { [LABEL.retained]: 'true' } };
+  const data = { DATABASE_URL: null, 'ca.crt': null };
+  await context.writer.merge(SECRET, claim, { metadata, data }, signal);
+}

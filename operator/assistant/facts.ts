@@ -1,0 +1,200 @@
+import { checkManifest, type ManifestResult } from '@space/manifests';
+import { type Finding, unknown } from '../conditions.ts';
+import { type Context, readSecret } from '../context.ts';
+import type { Assistant, Capsule, Deployment, Pod, SecretObject } from '../kinds.ts';
+import {
+  ANNOTATION,
+  capsuleNamespace,
+  LABEL,
+  workloadObjectsSecretName,
+  workloadSecretName,
+} from '../names.ts';
+import { sha256 } from '../runtime/digest.ts';
+import { makeKey } from '../runtime/objects.ts';
+import { reports } from '../sandbox/gate.ts';
+import { pair } from '../stores.ts';
+import { registeredOwner } from './claim.ts';
+import type { Claim } from './decide.ts';
+import { describeWorkload, type Workload } from './identity.ts';
+import { readStoredInputs } from './inputs/entered.ts';
+import { type EnteredInputs, judgeInputs } from './inputs/seal.ts';
+import { readSealed } from './inputs/sealed.ts';
+
+/** All that a reconcile goes by: read and compiled once, before anything is decided or done. */
+export interface Facts extends EnteredInputs {
+  readonly assistant: Assistant;
+  readonly check: ManifestResult;
+  /** Undefined while the manifest is not valid. */
+  readonly workload: Workload | undefined;
+  readonly capsule: Capsule | undefined;
+  readonly sandbox: Finding;
+  /** All Assistants of its Capsule, this one too. */
+  readonly neighbours: readonly Assistant[];
+  readonly claim: Claim;
+  /** What was found of its stored inputs. */
+  readonly inputs: Finding;
+  /** Whether the workload Secret, when it is this Assistant's, already has its URL. */
+  readonly provisioned: boolean;
+  /** Undefined in a Space without an object store. */
+  readonly objects: { readonly registered: boolean } | undefined;
+  /** By which its id is claimed, with the URL of its database. */
+  readonly databaseSecret: SecretObject | undefined;
+  /** With its token for the object store. */
+  readonly objectStoreSecret: SecretObject | undefined;
+  /** This Assistant's own; another's under the same id is not seen. */
+  readonly deployment: Deployment | undefined;
+  readonly pods: readonly Pod[];
+  /** Nodes of its pods that report handlers, and not the one that they need. */
+  readonly without: ReadonlySet<string>;
+  /** Of the Services that its pods reach. */
+  readonly addresses: Readonly<Record<'postgres' | 'objectstore' | 'egress', string | undefined>>;
+}
+
+/** Facts of an Assistant whose manifest is valid, so that its steps can be taken. */
+export interface RunFacts extends Facts {
+  readonly workload: Workload;
+}
+
+/** Only Secrets need the API server. */
+export async function gatherFacts(
+  context: Context,
+  assistant: Assistant,
+  signal: AbortSignal,
+): Promise<Facts> {
+  const { names, stores } = context;
+  const { uid } = assistant.metadata;
+  const { capsule: capsuleName } = assistant.spec;
+  const check = checkManifest(assistant.spec.manifest);
+  const workload = check.ok ? describeWorkload(names, assistant, check.manifest) : undefined;
+  const id = workload?.manifest.platform.id;
+  const namespace = capsuleNamespace(names.space, capsuleName);
+  const [{ databaseSecret, objectStoreSecret }, bound] = await Promise.all([
+    readSecrets(context, namespace, id, signal),
+    readInputs(context, workload, signal),
+  ]);
+  const owner = registeredOwner(databaseSecret);
+  return {
+    assistant,
+    check,
+    workload,
+    capsule: stores.capsules.get(makeKey(names.namespace, capsuleName)),
+    sandbox: context.gate(),
+    neighbours: stores.assistants.by('capsule', capsuleName),
+    claim: {
+      registered: owner,
+      rivals: id === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, id)),
+    },
+    ...bound,
+    provisioned: owner === uid && databaseSecret?.data?.['DATABASE_URL'] !== undefined,
+    objects: context.objectStore && { registered: isRegistered(objectStoreSecret, uid) },
+    databaseSecret,
+    objectStoreSecret,
+    // What runs is watched also when its manifest is not valid any more.
+    ...runningParts(context, assistant, namespace, id ?? assistant.status?.manifest?.id),
+    addresses: {
+      postgres: addressOf(context, 'postgres'),
+      objectstore: addressOf(context, 'objectstore'),
+      egress: addressOf(context, 'egress'),
+    },
+  };
+}
+
+async function readSecrets(
+  context: Context,
+  namespace: string,
+  id: string | undefined,
+  signal: AbortSignal,
+): Promise<Pick<Facts, 'databaseSecret' | 'objectStoreSecret'>> {
+  const read = async (name: (id: string) => string) =>
+    id === undefined ? undefined : readWorkloadSecret(context, namespace, name(id), signal);
+  const [databaseSecret, objectStoreSecret] = await Promise.all([
+    read(workloadSecretName),
+    context.objectStore ? read(workloadObjectsSecretName) : undefined,
+  ]);
+  return { databaseSecret, objectStoreSecret };
+}
+
+const NO_INPUTS: EnteredInputs = {
+  entered: { values: new Map(), problems: new Map() },
+  sealed: { secret: undefined, inputs: {} },
+};
+const NO_MANIFEST: Finding = unknown('Waiting', 'Waits for Accepted.');
+
+/** What people entered and what was sealed of it; no Secret is read for a manifest without stored inputs. */
+async function readInputs(
+  context: Context,
+  workload: Workload | undefined,
+  signal: AbortSignal,
+): Promise<EnteredInputs & Pick<Facts, 'inputs'>> {
+  if (!workload) return { ...NO_INPUTS, inputs: NO_MANIFEST };
+  const { assistant, manifest, egress } = workload;
+  const known =
+    Object.keys(manifest.stored_inputs ?? {}).length === 0
+      ? NO_INPUTS
+      : await Promise.all([
+          readStoredInputs(context, assistant, manifest, signal),
+          readSealed(context, assistant, manifest.platform.id, signal),
+        ]).then(([entered, sealed]) => ({ entered, sealed }));
+  return { ...known, inputs: judgeInputs(known, egress.policy.inputs) };
+}
+
+function runningParts(
+  context: Context,
+  { metadata: { uid }, spec: { capsule } }: Assistant,
+  namespace: string,
+  id: string | undefined,
+): Pick<Facts, 'deployment' | 'pods' | 'without'> {
+  if (id === undefined) return { deployment: undefined, pods: [], without: new Set() };
+  const { stores } = context;
+  const isOwn = (object: Deployment | Pod) => object.metadata.annotations?.[ANNOTATION.owner] === uid;
+  const deployment = stores.deployments.get(makeKey(namespace, id));
+  const pods = stores.pods.by('assistant', pair(capsule, id)).filter(isOwn);
+  return {
+    deployment: deployment && isOwn(deployment) ? deployment : undefined,
+    pods,
+    without: nodesWithout(context, pods),
+  };
+}
+
+function nodesWithout({ names, stores }: Context, pods: readonly Pod[]): ReadonlySet<string> {
+  const nodes = pods.flatMap(({ spec }) => stores.nodes.get(spec?.nodeName ?? '') ?? []);
+  const without = nodes.filter((node) => reports(node, names.handler) === false);
+  return new Set(without.map(({ metadata }) => metadata.name));
+}
+
+/** Whether the broker knows the token that the Secret holds. */
+export function isRegistered(
+  secret: SecretObject | undefined,
+  owner: string | undefined,
+): secret is SecretObject {
+  const token = secret?.data?.['token'];
+  const annotations = secret?.metadata.annotations;
+  return (
+    token !== undefined &&
+    annotations?.[ANNOTATION.registered] === sha256(token) &&
+    annotations[ANNOTATION.owner] === owner
+  );
+}
+
+/** A namespace that is not there yet holds no Secret, and asking would be refused. */
+export async function readWorkloadSecret(
+  context: Context,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<SecretObject | undefined> {
+  if (!context.stores.roleBindings.get(makeKey(namespace, 'space-operator'))) return undefined;
+  return readSecret(context, namespace, name, signal);
+}
+
+/** Of the service that Assistants reach under the name of its component. */
+function addressOf({ names, stores }: Context, component: string): string | undefined {
+  const service = stores.services
+    .by('component', component)
+    .find(
+      ({ metadata }) =>
+        metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
+    );
+  const address = service?.spec?.clusterIP;
+  return address === 'None' ? undefined : address;
+}

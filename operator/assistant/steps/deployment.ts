@@ -1,0 +1,177 @@
+import { findBreach } from '../../capsule/walls.ts';
+import { type ConditionType, type Finding, isTrue, no } from '../../conditions.ts';
+import type { Context } from '../../context.ts';
+import { ASSISTANT, DEPLOYMENT, type Deployment } from '../../kinds.ts';
+import { ANNOTATION } from '../../names.ts';
+import { asRefused, told as quoted, type Refused } from '../../refusals.ts';
+import type { Desired } from '../../runtime/apply.ts';
+import { WriteRefusedError } from '../../runtime/errors.ts';
+import { makeKey } from '../../runtime/objects.ts';
+import { isLost } from '../../sandbox/gate.ts';
+import type { Step } from '../../step.ts';
+import { waitsFor } from '../decide.ts';
+import type { EgressBinding } from '../egress-parts.ts';
+import type { Facts, RunFacts } from '../facts.ts';
+import { decideWorkload } from '../health.ts';
+import { workloadNamespace } from '../identity.ts';
+import { type Bindings, type DatabaseAccess, deploymentObject } from '../pod-template.ts';
+import { tellWiderPowers, widerPowers } from '../powers.ts';
+import { AGAIN_MS, askAgain, refusedForSandbox } from '../retry.ts';
+import { sweepDocuments } from './documents.ts';
+import type { FilesAccess } from './files.ts';
+
+/** The steps that a pod is made of. */
+export interface Provided {
+  readonly database: Step<DatabaseAccess>;
+  /** Undefined in a Space without an object store, and while the id is not this Assistant's. */
+  readonly files: Step<FilesAccess> | undefined;
+  readonly egress: Step<EgressBinding>;
+  readonly documents: Step;
+}
+
+interface Requeue {
+  readonly requeueAfterMs: number;
+}
+
+/** The Deployment, once all that its pods need is there, and what becomes of its pods. */
+export async function ensureDeployment(
+  context: Context,
+  facts: RunFacts,
+  provided: Provided,
+  signal: AbortSignal,
+): Promise<Step<Requeue>> {
+  const { stores, writer } = context;
+  const { workload, capsule } = facts;
+  const bindings = bindingsOf(context, facts, provided);
+  if ('finding' in bindings) return bindings;
+  const { desired, revision } = deploymentObject(workload, bindings);
+  const key = makeKey(workloadNamespace(workload), desired.metadata.name);
+  const live = stores.deployments.get(key);
+  const schedules =
+    !live || !writer.stands(DEPLOYMENT, desired, live) || refusedForSandbox(context.names, live);
+  const breach = schedules && capsule && (await findBreach(context, capsule, signal));
+  if (breach) return { finding: breach, retry: new Error(breach.message) };
+  // It may have closed while these were made.
+  if (!isTrue(context.gate()))
+    return { finding: findingOfRunning(context, facts) ?? waitsFor('SandboxReady') };
+  const refused = await applyDeployment(context, facts, desired, signal).then(() => undefined, refusalOf);
+  if (refused) return refused;
+  const { replicas } = workload.assistant.spec;
+  const finding = findingOf(context, facts, {
+    deployment: stores.deployments.get(key),
+    revision,
+    replicas: replicas ?? 1,
+  });
+  if (isTrue(finding)) {
+    await sweepDocuments(context, workload, signal);
+    return { finding };
+  }
+  const asked = await askAgain(context, stores.deployments.get(key), signal);
+  return { finding, output: asked ? { requeueAfterMs: AGAIN_MS } : undefined };
+}
+
+/** What the pod is made of beside its spec, or what it waits for. */
+function bindingsOf(
+  context: Context,
+  facts: RunFacts,
+  { database, files, egress, documents }: Provided,
+): Bindings | { readonly finding: Finding } {
+  const { addresses, workload } = facts;
+  const waiting = (condition: ConditionType) => ({
+    finding: findingOfRunning(context, facts) ?? waitsFor(condition),
+  });
+  if (!isTrue(documents.finding)) return { finding: documents.finding };
+  if (!database.output) return waiting('DatabaseReady');
+  if (files && !files.output) return waiting('ObjectStoreReady');
+  if (workload.egress.finding.reason !== 'NotNeeded' && !egress.output) return waiting('EgressReady');
+  if (!addresses.postgres) return { finding: noService('postgres', 'database') };
+  if (files && !addresses.objectstore) return { finding: noService('objectstore', 'object store') };
+  const objects = files?.output &&
+    addresses.objectstore && {
+      tokenDigest: files.output.tokenDigest,
+      address: addresses.objectstore,
+      granted: context.grantKey !== undefined,
+    };
+  return {
+    database: database.output,
+    postgresAddress: addresses.postgres,
+    ...(objects ? { objects } : {}),
+    egress: egress.output,
+  };
+}
+
+async function applyDeployment(
+  context: Context,
+  facts: RunFacts,
+  desired: Desired,
+  signal: AbortSignal,
+): Promise<void> {
+  const { workload, deployment } = facts;
+  const wider = await widerPowers(context, workload, deployment, signal);
+  const live = context.stores.deployments.get(makeKey(desired.metadata.namespace, desired.metadata.name));
+  const applied = await context.writer.apply(DEPLOYMENT, desired, live, signal);
+  if (applied === 'restored') tellRestored(context, facts);
+  if (wider !== undefined) tellWiderPowers(context, workload, wider);
+}
+
+/** A Deployment that the API server finds invalid is told and not tried again: only another spec mends it. */
+function refusalOf(error: unknown): Refused | { readonly finding: Finding } {
+  const refused = asRefused(error);
+  const isInvalid = error instanceof WriteRefusedError && !error.byAdmission && error.status !== 403;
+  if (!isInvalid) return refused;
+  return { finding: no('PodsRefused', `The Deployment is not accepted: ${quoted(error.said)}`) };
+}
+
+/** What was scheduled earlier goes on while something stands in the way of more, and is told as it is. */
+export function findingOfRunning(context: Context, facts: Facts): Finding | undefined {
+  const { deployment } = facts;
+  const revision = deployment?.spec?.template.metadata?.annotations?.[ANNOTATION.revision];
+  if (!deployment || revision === undefined) return undefined;
+  return findingOf(context, facts, { deployment, revision, replicas: deployment.spec?.replicas ?? 1 });
+}
+
+function findingOf(
+  { names: { attesterImage, handler } }: Context,
+  { assistant, pods, without }: Facts,
+  view: {
+    readonly deployment: Deployment | undefined;
+    readonly revision: string;
+    readonly replicas: number;
+  },
+): Finding {
+  return decideWorkload({ image: assistant.spec.image, attesterImage, handler, pods, without, ...view });
+}
+
+/** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see, or a node rests, is no loss. */
+export function mustStop({ names }: Context, { sandbox }: Facts): boolean {
+  return names.onLoss === 'stop' && isLost(sandbox);
+}
+
+/** Works while the gate is closed too, as it starts nothing. */
+export async function scaleToZero(
+  context: Context,
+  { deployment }: Facts,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!deployment || deployment.spec?.replicas === 0) return;
+  await context.writer.merge(DEPLOYMENT, deployment, { spec: { replicas: 0 } }, signal);
+}
+
+function tellRestored(context: Context, { assistant }: Facts): void {
+  // Going on after a stop of our own is no restoration.
+  const before = assistant.status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.reason;
+  if (before === 'Suspended' || before === 'Waiting') return;
+  const note = 'Somebody had changed the Deployment of this Assistant; it was put back.';
+  context.events.record(ASSISTANT, assistant, {
+    type: 'Warning',
+    reason: 'WorkloadRestored',
+    action: 'Restore',
+    note,
+  });
+}
+
+const noService = (component: string, what: string) =>
+  no(
+    'ServiceNotFound',
+    `The services namespace has no Service labelled platform.space/component=${component} with an address, so its ${what} cannot be reached. Repair the release with helm upgrade.`,
+  );

@@ -1,0 +1,39 @@
+import { randomBytes } from 'node:crypto';
+import { type Context, readSecret } from '../../context.ts';
+import { SECRET, type SecretObject } from '../../kinds.ts';
+import { ANNOTATION, EGRESS_HOST, egressSecretName } from '../../names.ts';
+import { sha256 } from '../../runtime/digest.ts';
+import { type Workload, workloadMetadata, workloadNamespace } from '../identity.ts';
+
+const EGRESS_PROXY_PORT = 3128;
+
+const encode = (text: string) => Buffer.from(text).toString('base64');
+
+/** The SHA-256 of the Assistant's egress principal, which its pods get as a Secret of its own. */
+export async function ensurePrincipal(
+  context: Context,
+  workload: Workload,
+  signal: AbortSignal,
+): Promise<string> {
+  const namespace = workloadNamespace(workload);
+  const name = egressSecretName(workload.manifest.platform.id);
+  const uid = workload.assistant.metadata.uid ?? '';
+  const found = await readSecret(context, namespace, name, signal);
+  const known = found?.data?.['EGRESS_TOKEN'];
+  if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid)
+    return sha256(Buffer.from(known, 'base64').toString());
+  // Of an earlier Assistant with this id, whose principal this one must not have.
+  if (found) await context.writer.remove(SECRET, found, signal);
+  const principal = `spc_egr_${randomBytes(32).toString('base64url')}`;
+  const proxy = `http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`;
+  await context.writer.create<SecretObject>(
+    SECRET,
+    {
+      metadata: workloadMetadata(workload, name),
+      type: 'Opaque',
+      data: { EGRESS_TOKEN: encode(principal), HTTPS_PROXY: encode(proxy) },
+    },
+    signal,
+  );
+  return sha256(principal);
+}

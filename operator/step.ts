@@ -1,0 +1,11 @@
+import type { Finding } from './conditions.ts';
+
+/** What one step of a reconcile comes to. */
+export interface Step<Output = never> {
+  /** For the condition of the step's type. */
+  readonly finding: Finding;
+  /** What later steps are made of; undefined when they cannot be taken. */
+  readonly output?: Output | undefined;
+  /** Thrown once all findings are in the status, so that the queue tries again. */
+  readonly retry?: unknown;
+}
