@@ -4,8 +4,8 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { generated as databaseBroker } from '../brokers/db/openapi.ts';
-import { generated as objectStoreBroker } from '../brokers/objectstore/openapi.ts';
+import { generated as contracts } from '../brokers/contracts/documents/generated.ts';
+import { generated as objectPlane } from '../brokers/objectstore/openapi.ts';
 import { generatedFiles as manifests } from '../manifests/derive/generated.ts';
 import { generated as configuration } from './configuration.ts';
 
@@ -15,12 +15,7 @@ export interface Generated {
   readonly text: string;
 }
 
-const sources: readonly (() => readonly Generated[])[] = [
-  manifests,
-  databaseBroker,
-  objectStoreBroker,
-  configuration,
-];
+const sources: readonly (() => readonly Generated[])[] = [manifests, contracts, objectPlane, configuration];
 
 const checking = process.argv.includes('--check');
 const stale: string[] = [];

@@ -1,13 +1,13 @@
 import { digestOf, Secret } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
-import type { SERVED } from './contract.ts';
+import type { DATABASE } from '@space/contracts/database';
 import { setLimits } from './limits/set.ts';
 import type { Context } from './operations/context.ts';
 import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
 
 /** The contract's operations: from wire to work and back. */
-export function handlers(context: Context): Handlers<typeof SERVED> {
+export function handlers(context: Context): Handlers<typeof DATABASE> {
   return {
     'capsule.provision': async (call, { capsule_id, principal_token }) => {
       const principal = digestOf(new Secret(principal_token));

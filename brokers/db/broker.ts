@@ -17,11 +17,11 @@ import {
   watched,
   watchTls,
 } from '@space/broker-kit';
-import { createAuthorities, createControlApp } from '@space/broker-kit/control';
+import { capsuleAuthority, createControlApp, provisionerAuthority } from '@space/broker-kit/control';
 import { findPrincipal } from '@space/broker-kit/principals';
+import { DATABASE } from '@space/contracts/database';
 import { handlers } from './app.ts';
 import type { Config } from './config.ts';
-import { SERVED } from './contract.ts';
 import { loadDriverDocument } from './driver.ts';
 import { sizing } from './limits/sweep.ts';
 import { startWatch } from './limits/watch.ts';
@@ -88,14 +88,13 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
     });
     held.closers.push(() => watch.stop());
     const edge = createControlApp({
-      contract: SERVED,
+      contract: DATABASE,
       handlers: handlers(context),
-      documents: [{ path: '/v1/driver', operation: 'driver', bytes: driver }],
-      authorities: createAuthorities({
-        audience: 'dbp',
-        provisioners: provisioners.current,
-        findPrincipal: (digest) => findPrincipal(connections.lookup, digest),
-      }),
+      documents: { '/v1/driver': driver },
+      authorities: {
+        provisioner: provisionerAuthority(provisioners.current),
+        capsule: capsuleAuthority((digest) => findPrincipal(connections.lookup, digest)),
+      },
       limits: {
         caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
         refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },

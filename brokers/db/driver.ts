@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '@space/broker-kit';
-import { describe, loadDocument } from '@space/broker-kit/control';
+import { loadDocument } from '@space/broker-kit/control';
+import { DATABASE } from '@space/contracts/database';
+import { listedOperations } from '@space/contracts/driver';
 import { driverDocument } from '../../manifests/driver/document.ts';
-import { CONTRACT } from './contract.ts';
 
 /**
  * Reads the driver document of the image and returns its exact bytes. Throws unless it is valid and says what
@@ -10,7 +11,7 @@ import { CONTRACT } from './contract.ts';
  */
 export function loadDriverDocument(path: string): Buffer {
   const { bytes, value } = loadDocument(path, driverDocument, 'driver document');
-  if (!isDeepStrictEqual(value.operations, describe(CONTRACT))) {
+  if (!isDeepStrictEqual(value.operations, listedOperations(DATABASE))) {
     throw new ConfigError('the driver document does not describe the operations that are served');
   }
   return bytes;

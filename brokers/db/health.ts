@@ -1,5 +1,5 @@
 import { believedFrom, requireRefusals } from '@space/broker-kit/health';
-import { CONTRACT } from './contract.ts';
+import { DATABASE } from '@space/contracts/database';
 
 /** The container's health check: exits 0 only if the live listener refuses what it must. */
 try {
@@ -8,7 +8,7 @@ try {
       {
         port: Number(process.env['LISTEN_PORT'] || 8080),
         method: 'POST',
-        path: CONTRACT['capsule.finalize'].path,
+        path: DATABASE.operations['capsule.finalize'].path,
         audience: 'prv',
       },
     ],

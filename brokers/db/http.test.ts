@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { newToken } from '@space/broker-kit';
+import { DATABASE } from '@space/contracts/database';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { CONTRACT, OPERATIONS } from './contract.ts';
 import { DRIVER_PATH } from './testing/broker.ts';
 import { type Stage, setStage } from './testing/postgres.ts';
 
@@ -79,8 +79,7 @@ describe('a refusal', () => {
       retired,
     ];
     const shapes = new Set<string>();
-    for (const name of OPERATIONS) {
-      const { path, authority } = CONTRACT[name];
+    for (const { path, authority } of Object.values(DATABASE.operations)) {
       const wrong =
         authority === 'capsule' ? [...clients, foreign, broker.provisioner] : [...clients, principal];
       for (const client of wrong) {

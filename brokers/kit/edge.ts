@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Audience } from '@space/contracts';
+import type { ErrorCode } from '@space/contracts/errors';
 import { checkBodyHead, readJsonObject } from './body.ts';
-import { type ErrorCode, errorBody, refusal, ServiceError } from './errors.ts';
+import { errorBody, refusal, ServiceError } from './errors.ts';
 import type { RateLimit } from './limits.ts';
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 import type { Secret } from './secret.ts';
-import { type Audience, bearerToken } from './tokens.ts';
+import { bearerToken } from './tokens.ts';
 import { traceIdOf } from './trace.ts';
 
 /** A route as the edge sees it: who may call it; what it does is the service's own business. */

@@ -1,3 +1,4 @@
+export { type ErrorCode, STATUS, type VerificationCheck } from '@space/contracts/errors';
 export { checkBodyHead, readJsonObject } from './body.ts';
 export {
   ConfigError,
@@ -11,14 +12,7 @@ export {
 } from './config.ts';
 export { boundConnections, type ConnectionShare, sharesByAddress } from './connections-by-address.ts';
 export { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from './edge.ts';
-export {
-  type ErrorCode,
-  errorBody,
-  refusal,
-  ServiceError,
-  STATUS,
-  type VerificationCheck,
-} from './errors.ts';
+export { errorBody, refusal, ServiceError } from './errors.ts';
 export { gatheredOutput } from './gathered-output.ts';
 export { hearNoMore } from './hear-no-more.ts';
 export { closeAll, type Held, hold, watched } from './held.ts';

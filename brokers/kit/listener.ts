@@ -8,9 +8,10 @@ import {
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { type ErrorCode, STATUS } from '@space/contracts/errors';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import type { Edge } from './edge.ts';
-import { type ErrorCode, errorBody, STATUS } from './errors.ts';
+import { errorBody } from './errors.ts';
 import { hearNoMore } from './hear-no-more.ts';
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';

@@ -1,8 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Audience } from '@space/contracts';
 import { Secret } from './secret.ts';
-
-/** Whom a token may speak to; written in its prefix, so that a leak is found and a mix-up refused early. */
-export type Audience = 'prv' | 'dbp' | 'osp' | 'osw' | 'egr';
 
 /** SHA-256 of a token. Tokens are 256 random bits, so a slow hash would only cost us, never an attacker. */
 export type TokenDigest = Buffer;

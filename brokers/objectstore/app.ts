@@ -1,15 +1,15 @@
 import { digestOf, Secret } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
+import type { OBJECT_STORE } from '@space/contracts/objectstore';
 import { credentialHandlers } from './byok/credentials/operations.ts';
 import type { Context } from './context.ts';
-import type { CONTRACT } from './contract.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
 import { storeOf } from './principals/rows.ts';
 import { usageOf } from './quota/usage.ts';
 
 /** The contract's operations: from wire to work and back. */
-export function handlers(context: Context): Handlers<typeof CONTRACT> {
+export function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
   return current(context, {
     ...credentialHandlers(context),
     'capsule.provision': async (call, { capsule_id, principal_token, quota_bytes }) => {

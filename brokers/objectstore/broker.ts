@@ -18,13 +18,13 @@ import {
   watched,
   watchTls,
 } from '@space/broker-kit';
-import { createAuthorities, createControlApp } from '@space/broker-kit/control';
+import { capsuleAuthority, createControlApp, provisionerAuthority } from '@space/broker-kit/control';
+import { OBJECT_STORE } from '@space/contracts/objectstore';
 import type { PaceOptions } from './api/slow-callers.ts';
 import { handlers } from './app.ts';
 import { MOST_TRIALS } from './byok/credentials/trials.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
-import { CONTRACT } from './contract.ts';
 import { openDataPlane } from './data-plane.ts';
 import { loadDriver } from './driver.ts';
 import { openContext } from './open.ts';
@@ -82,17 +82,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     );
 
     const control = createControlApp({
-      contract: CONTRACT,
+      contract: OBJECT_STORE,
       handlers: handlers(context),
-      documents: [
-        { path: '/v1/driver', operation: 'driver', bytes: driver.contract },
-        { path: '/v1/driver/credentials', operation: 'driver.credentials', bytes: driver.credentials },
-      ],
-      authorities: createAuthorities({
-        audience: 'osp',
-        provisioners: provisioners.current,
-        findPrincipal: context.capsules.find,
-      }),
+      documents: { '/v1/driver': driver.contract, '/v1/driver/credentials': driver.credentials },
+      authorities: {
+        provisioner: provisionerAuthority(provisioners.current),
+        capsule: capsuleAuthority(context.capsules.find),
+      },
       limits: {
         caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
         refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },

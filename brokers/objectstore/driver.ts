@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '@space/broker-kit';
-import { describe, loadDocument } from '@space/broker-kit/control';
+import { loadDocument } from '@space/broker-kit/control';
+import { listedOperations } from '@space/contracts/driver';
+import { OBJECT_STORE } from '@space/contracts/objectstore';
 import {
   type CredentialForm,
   credentialForm,
   objectStoreDocument,
 } from '../../manifests/driver/objectstore.ts';
-import { CONTRACT } from './contract.ts';
 
 /** The two documents of the image: their exact bytes, and the form as it was understood. */
 export interface Driver {
@@ -22,7 +23,7 @@ export interface Driver {
  */
 export function loadDriver(directory: string): Driver {
   const contract = loadDocument(join(directory, 'objectstore.json'), objectStoreDocument, 'driver document');
-  if (!isDeepStrictEqual(contract.value.operations, describe(CONTRACT))) {
+  if (!isDeepStrictEqual(contract.value.operations, listedOperations(OBJECT_STORE))) {
     throw new ConfigError('the driver document does not describe the operations that are served');
   }
   const form = loadDocument(

@@ -1,5 +1,5 @@
 import { believedFrom, requireRefusals } from '@space/broker-kit/health';
-import { CONTRACT } from './contract.ts';
+import { OBJECT_STORE } from '@space/contracts/objectstore';
 
 /** The container's health check: exits 0 only if both live listeners refuse what they must. */
 try {
@@ -8,7 +8,7 @@ try {
       {
         port: Number(process.env['LISTEN_PORT'] || 8080),
         method: 'POST',
-        path: CONTRACT['capsule.finalize'].path,
+        path: OBJECT_STORE.operations['capsule.finalize'].path,
         audience: 'prv',
       },
       {

@@ -1,6 +1,6 @@
 import { newToken } from '@space/broker-kit';
+import { OBJECT_STORE } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { CONTRACT } from './contract.ts';
 import { type Stage, setStage } from './testing/stage.ts';
 
 /** Counts the hashes that the broker takes. */
@@ -44,7 +44,7 @@ describe('a refusal', () => {
       retired,
     ];
     const shapes = new Set<string>();
-    for (const { path, authority } of Object.values(CONTRACT)) {
+    for (const { path, authority } of Object.values(OBJECT_STORE.operations)) {
       const wrong = authority === 'capsule' ? [...clients, foreign, broker.provisioner] : [...clients, mine];
       for (const one of wrong) {
         for (const capsule_id of ['mine', 'unknown', 'gone']) {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
+import type { Audience } from '@space/contracts';
 import pino from 'pino';
 import { ServiceError } from '../errors.ts';
 import { closeAll, type Held } from '../held.ts';
@@ -7,7 +8,7 @@ import { createLogger, type Logger } from '../log.ts';
 import type { Connections, Session } from '../postgres/index.ts';
 import { exchangePrincipal } from '../principals/index.ts';
 import { Secret } from '../secret.ts';
-import { type Audience, digestOf, isToken, newToken, type TokenDigest } from '../tokens.ts';
+import { digestOf, isToken, newToken, type TokenDigest } from '../tokens.ts';
 
 /** What an administrator may do in the broker's container; no route leads here. */
 export interface Command<Context> {

@@ -1,4 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  type AnswerOf,
+  type Contract,
+  type OperationName,
+  operationOf,
+  operationsOf,
+  type RequestOf,
+} from '@space/contracts';
 import express, { type Request, type Response } from 'express';
 import { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from '../edge.ts';
 import { refusal, ServiceError } from '../errors.ts';
@@ -8,20 +16,19 @@ import type { ServiceMetrics } from '../metrics.ts';
 import { toServiceError } from '../postgres/errors.ts';
 import type { Call } from '../principals/capsules.ts';
 import type { Authorities, Caller } from './authorities.ts';
-import { type AnswerOf, type Contract, contractOf, operationsOf, type RequestOf } from './contract.ts';
-
-/** The largest valid request is far below. */
-const BODY_LIMIT = 16 * 1024;
 
 export type Handlers<C extends Contract> = {
-  readonly [Name in keyof C]: (call: Call, request: RequestOf<C, Name>) => Promise<AnswerOf<C, Name>>;
+  readonly [Name in OperationName<C>]: (
+    call: Call,
+    request: RequestOf<C, Name>,
+  ) => Promise<Omit<AnswerOf<C, Name>, 'trace_id'>>;
 };
 
 export interface ControlOptions<C extends Contract> {
   readonly contract: C;
   readonly handlers: Handlers<C>;
-  /** What is served word for word beside `/healthz`, to anybody: path, operation's name and bytes. */
-  readonly documents: readonly { path: string; operation: string; bytes: Buffer }[];
+  /** The bytes of the contract's documents. */
+  readonly documents: Readonly<Record<keyof C['documents'] & string, Buffer>>;
   readonly authorities: Authorities;
   readonly limits: {
     readonly caller: { perSecond: number; burst: number };
@@ -36,12 +43,13 @@ export interface ControlOptions<C extends Contract> {
 
 /** A broker's control listener: discovery, and the contract's operations behind the edge. */
 export function createControlApp<C extends Contract>(options: ControlOptions<C>): Edge<Caller> {
+  const { contract, documents } = options;
   const app = express();
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing').enable('strict routing');
 
   const edge = createEdge<Caller>({
     routes: routes(options),
-    bodyLimit: BODY_LIMIT,
+    bodyLimit: contract.longest.request,
     callerKey: (caller) => (caller.authority === 'capsule' ? caller.capsule : undefined),
     callerLimit: new RateLimit(options.limits.caller),
     failureLimit: new RateLimit(options.limits.refusals),
@@ -51,12 +59,10 @@ export function createControlApp<C extends Contract>(options: ControlOptions<C>)
   });
 
   app.get('/healthz', (_request, response) => sendJson(response, 200, '{"status":"ok"}'));
-  for (const { path, bytes } of options.documents)
+  for (const [path, bytes] of Object.entries<Buffer>(documents))
     app.get(path, (_request, response) => sendJson(response, 200, bytes));
-  for (const name of operationsOf(options.contract)) {
-    const { path } = contractOf(options.contract, name);
-    app.post(path, operate(edge, name, options));
-  }
+  for (const name of operationsOf(contract))
+    app.post(operationOf(contract, name).path, operate(edge, name, options));
   // Nothing falls through to express's own pages: the edge admits only listed routes, and errors end here.
   app.use((request: Request, response: Response) =>
     edge.fail(request, response, new Error('route without handler')),
@@ -67,32 +73,27 @@ export function createControlApp<C extends Contract>(options: ControlOptions<C>)
   return edge;
 }
 
-function routes<C extends Contract>({
-  contract,
-  documents,
-  authorities,
-}: ControlOptions<C>): EdgeRoute<Caller>[] {
-  const { audience, authenticate } = authorities;
+function routes<C extends Contract>({ contract, authorities }: ControlOptions<C>): EdgeRoute<Caller>[] {
   return [
     { method: 'GET', path: '/healthz', operation: 'healthz', quiet: true },
-    ...documents.map(({ path, operation }) => ({ method: 'GET' as const, path, operation })),
+    ...Object.entries(contract.documents).map(([path, { operation }]) => ({
+      method: 'GET' as const,
+      path,
+      operation,
+    })),
     ...operationsOf(contract).map((operation) => {
-      const { path, authority } = contractOf(contract, operation);
-      return {
-        method: 'POST' as const,
-        path,
-        operation,
-        authority: {
-          audience: authority === 'capsule' ? audience : ('prv' as const),
-          authenticate: authenticate[authority],
-        },
-      };
+      const { path, authority } = operationOf(contract, operation);
+      const audience = contract.audiences[authority];
+      const authenticate = authorities[authority];
+      if (audience === undefined || authenticate === undefined)
+        throw new Error(`nobody may call ${operation}`);
+      return { method: 'POST' as const, path, operation, authority: { audience, authenticate } };
     }),
   ];
 }
 
 /** Schema, then the Capsule's own id, then a turn among the mutations, then the work. */
-function operate<C extends Contract, Name extends keyof C & string>(
+function operate<C extends Contract, Name extends OperationName<C>>(
   edge: Edge<Caller>,
   name: Name,
   { contract, handlers, mutations, failpoint }: ControlOptions<C>,
@@ -101,15 +102,14 @@ function operate<C extends Contract, Name extends keyof C & string>(
     const exchange = edge.exchangeOf(request);
     try {
       const caller = permitted(exchange);
-      const parsed = contractOf(contract, name).request.safeParse(exchange.body);
+      const parsed = operationOf(contract, name).request.safeParse(exchange.body);
       if (!parsed.success) throw new ServiceError('invalid_request', 'not the schema of this operation');
-      const input = parsed.data as RequestOf<C, Name>;
-      for (const [field, note] of NOTED) if (field in input) exchange.notes[note] = parsed.data[field];
+      for (const [field, note] of NOTED) if (field in parsed.data) exchange.notes[note] = parsed.data[field];
       const call = {
         traceId: exchange.traceId,
         ...(caller.authority === 'capsule' ? { principal: caller.digest } : {}),
       };
-      const turn = await mutations.run(() => handlers[name](call, input));
+      const turn = await mutations.run(() => handlers[name](call, parsed.data as RequestOf<C, Name>));
       if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
       failpoint('answer');
       sendJson(response, 200, JSON.stringify({ ...turn.value, trace_id: exchange.traceId }));

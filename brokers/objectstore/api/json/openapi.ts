@@ -1,11 +1,5 @@
-import {
-  bearer,
-  errorAnswers,
-  jsonContent,
-  openApiFrame,
-  schemaOf,
-  traceId,
-} from '@space/broker-kit/control';
+import { traceId } from '@space/contracts/fields';
+import { bearer, errorAnswers, jsonContent, openApiFrame, schemaOf } from '@space/contracts/openapi';
 import * as z from 'zod';
 import { BUCKETS } from '../../objects/prefix.ts';
 import { MAX_KEYS } from '../../objects/store.ts';

@@ -1,6 +1,6 @@
+import { CREDENTIALS } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Stage, setStage } from '../../testing/stage.ts';
-import { CREDENTIAL_CONTRACT } from './contract.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
 
 let store: OwnStore;
@@ -23,9 +23,7 @@ describe('a credential set', () => {
     const fields = store.fields();
     const created = await own.create('archive', fields, 0);
     expect(created.status).toBe(200);
-    expect(
-      CREDENTIAL_CONTRACT['capsule.credential.create'].response.safeParse(created.json).error,
-    ).toBeUndefined();
+    expect(CREDENTIALS['capsule.credential.create'].response.safeParse(created.json).error).toBeUndefined();
     expect(created.json).toMatchObject({
       name: 'archive',
       form_version: 1,
@@ -47,9 +45,7 @@ describe('a credential set', () => {
     expect(rotated.json).toMatchObject({ set_id, generation: 2, selected: true, inventory_generation: 3 });
     expect(rotated.json.rotated_at).toMatch(/Z$/);
     const listed = await own.list();
-    expect(
-      CREDENTIAL_CONTRACT['capsule.credential.list'].response.safeParse(listed.json).error,
-    ).toBeUndefined();
+    expect(CREDENTIALS['capsule.credential.list'].response.safeParse(listed.json).error).toBeUndefined();
     expect(listed.json).toMatchObject({
       inventory_generation: 3,
       selected: set_id,

@@ -3,6 +3,13 @@ import { ServiceError } from '@space/broker-kit';
 import type { Handlers } from '@space/broker-kit/control';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 import { about, audit, type Call } from '@space/broker-kit/principals';
+import {
+  type CREDENTIALS,
+  type CredentialRecord,
+  type Fields,
+  MAX_SETS,
+  type OBJECT_STORE,
+} from '@space/contracts/objectstore';
 import type { CapsuleAuthority } from '../../principals/authority.ts';
 import {
   type Candidate,
@@ -20,8 +27,6 @@ import { discard } from '../custody/discard.ts';
 import type { Inventory, SealedSet } from '../custody/inventory.ts';
 import { findAnswer, keepAnswer, type RequestKey } from '../custody/requests.ts';
 import { readTombstone } from '../custody/rows.ts';
-import type { CREDENTIAL_CONTRACT, CredentialRecord } from './contract.ts';
-import { type Fields, MAX_SETS } from './form.ts';
 import { createTrials } from './trials.ts';
 import type { Verify } from './verify.ts';
 
@@ -49,7 +54,9 @@ interface Submission {
 }
 
 /** The five operations: verification first, then compare-and-swap. */
-export function credentialHandlers(options: CredentialOptions): Handlers<typeof CREDENTIAL_CONTRACT> {
+export function credentialHandlers(
+  options: CredentialOptions,
+): Pick<Handlers<typeof OBJECT_STORE>, keyof typeof CREDENTIALS> {
   const { custody, connections, capsules, now = () => new Date(), random = randomBytes } = options;
   const trial = createTrials(options.verify, options.verifications);
 

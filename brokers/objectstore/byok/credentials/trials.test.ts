@@ -1,9 +1,9 @@
 import { createServer } from 'node:net';
 import { portOf, type VerificationCheck } from '@space/broker-kit';
+import type { Fields } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../../db/testing/postgres.ts';
 import { type Stage, setStage } from '../../testing/stage.ts';
-import type { Fields } from './form.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
 import { createTrials, MOST_TRIALS } from './trials.ts';
 

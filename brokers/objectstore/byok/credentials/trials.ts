@@ -1,5 +1,5 @@
 import { ConcurrencyLimit, RateLimit, ServiceError, type VerificationCheck } from '@space/broker-kit';
-import type { Fields } from './form.ts';
+import type { Fields } from '@space/contracts/objectstore';
 import type { Verify } from './verify.ts';
 
 /** Trials at most, running and waiting: each is a request that waits for somebody else's server. */

@@ -5,9 +5,9 @@ import { createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Answer, addressGuard, dialler, portOf } from '@space/broker-kit';
+import type { Fields } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Authority, makeAuthority } from '../../../../testing/certificates.ts';
-import type { Fields } from './form.ts';
 import { createVerify } from './verify.ts';
 
 const HOST = 's3.tenant.example';

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import type { Fields } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GRANT_OPERATIONS, type GrantClaims } from '../../../../manifests/driver/grant.ts';
 import { until } from '../../../db/testing/postgres.ts';
 import { BUCKET } from '../../testing/broker.ts';
-import type { Fields } from '../credentials/form.ts';
 import { type ByokStage, grantOf, type Home, setByokStage } from './testing/byok-stage.ts';
 import { newIssuer } from './testing/issuer.ts';
 

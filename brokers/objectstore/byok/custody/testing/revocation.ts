@@ -1,4 +1,4 @@
-import type { Fields } from '../../credentials/form.ts';
+import type { Fields } from '@space/contracts/objectstore';
 import type { CredentialClient } from '../../credentials/testing/byok.ts';
 import type { Custody } from '../custody.ts';
 

@@ -1,6 +1,8 @@
 import { isId } from '@space/manifests';
 import * as z from 'zod';
-import { capsuleName } from '../../../manifests/rules/capsule.ts';
+import { capsuleName } from '../../manifests/rules/capsule.ts';
+
+/** Fields that more than one wire has. */
 
 /** `capsule_id` and `app_id` have the shape of a manifest's id. */
 export const id = z
