@@ -17,7 +17,7 @@ try {
     method: 'POST',
     path: '/i/nobody/x',
     audience: 'egr',
-    heldMs: DEFAULT_LIMITS.patienceMs,
+    heldMs: DEFAULT_LIMITS.unknownWaitMs,
   } as const;
   await Promise.all([
     requireRefusals([operator], believedFrom(process.env)),

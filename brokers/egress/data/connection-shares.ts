@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { type GiveBack, SharedPlaces, type ShareRefusal } from '@space/broker-kit';
 import type { TurnedAwayReason } from '../metrics.ts';
 import { type Policies, plainAddress } from '../policies/policies.ts';
-import { isOwn } from '../policies/strangers.ts';
+import { isLoopback } from '../policies/strangers.ts';
 import type { DataLimits } from './limits.ts';
 
 export type ConnectionLimits = Pick<
@@ -90,7 +90,7 @@ export class ConnectionShares {
 
   #poolOf(address: string, capsule: string | undefined): Pool {
     if (capsule !== undefined) return this.#known;
-    return isOwn(address) ? this.#own : this.#unknown;
+    return isLoopback(address) ? this.#own : this.#unknown;
   }
 
   #pool(total: number, perAddress: number, perCapsule: number): Pool {

@@ -2,7 +2,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
-import { type ConnectionOptions, Connections, type Visitor } from './connections.ts';
+import { type ConnectionOptions, Connections, type PendingRequest } from './connections.ts';
 
 const HOST = 'api.bank.org';
 /** Longer than any test. */
@@ -50,7 +50,7 @@ function begin(options: Partial<ConnectionOptions> = {}): void {
     most: 32,
     client: {},
     keepMs: NEVER,
-    patienceMs: NEVER,
+    openDelayMs: NEVER,
     ...others,
   });
 }
@@ -64,8 +64,8 @@ function ask(path = '/'): { readonly answer: Promise<number | string>; giveUp():
     resolve(what);
   };
   let status = 0;
-  const visitor: Visitor = {
-    get over() {
+  const pending: PendingRequest = {
+    get isSettled() {
       return over;
     },
     reused: false,
@@ -77,7 +77,7 @@ function ask(path = '/'): { readonly answer: Promise<number | string>; giveUp():
     onResponseEnd: () => end(status),
     onResponseError: (_, error) => end(error.message),
   };
-  connections.dispatch({ method: 'GET', path }, visitor);
+  connections.dispatch({ method: 'GET', path }, pending);
   return { answer: promise, giveUp: () => end('given up') };
 }
 const many = (count: number) => Promise.all(Array.from({ length: count }, () => ask().answer));
@@ -110,7 +110,7 @@ describe('connections to a host', () => {
   });
 
   it('become more for those whose patience is over', async () => {
-    begin({ patienceMs: 1 });
+    begin({ openDelayMs: 1 });
     const slow = hold();
     const answers = many(20);
     await eventually(() => slow.waiting() === 20);
@@ -124,7 +124,7 @@ describe('connections to a host', () => {
   });
 
   it('are opened a few at a time, and never more than are allowed', async () => {
-    begin({ patienceMs: 1, most: 12 });
+    begin({ openDelayMs: 1, most: 12 });
     const slow = hold();
     const answers = many(20);
     await eventually(() => slow.waiting() === 12);
@@ -146,7 +146,7 @@ describe('connections to a host', () => {
   it('that cannot be opened leave those alone that can be served', async () => {
     let reachable = true;
     begin({
-      patienceMs: 1,
+      openDelayMs: 1,
       open: () => (reachable ? secure() : Promise.reject(new Error('unreachable'))),
     });
     const slow = hold();
@@ -163,7 +163,7 @@ describe('connections to a host', () => {
 
   it('that never open keep nobody from one that is free', async () => {
     let stuck = false;
-    begin({ patienceMs: 1, open: () => (stuck ? new Promise(() => undefined) : secure()) });
+    begin({ openDelayMs: 1, open: () => (stuck ? new Promise(() => undefined) : secure()) });
     const slow = hold();
     const first = ask().answer;
     await eventually(() => slow.waiting() === 1);
@@ -177,7 +177,7 @@ describe('connections to a host', () => {
   it('are kept for the next when whoever they were opened for was served by another', async () => {
     const gates: (() => void)[] = [];
     begin({
-      patienceMs: 1,
+      openDelayMs: 1,
       open: async () => {
         const socket = await secure();
         await new Promise<void>((resolve) => gates.push(resolve));
@@ -199,7 +199,7 @@ describe('connections to a host', () => {
   });
 
   it('are not opened for who has given up', async () => {
-    begin({ patienceMs: 1 });
+    begin({ openDelayMs: 1 });
     const slow = hold();
     const first = ask().answer;
     await eventually(() => slow.waiting() === 1);

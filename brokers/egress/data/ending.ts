@@ -1,6 +1,6 @@
 import type { Problem } from '../core/problem.ts';
 
-/** How a request may end before its time: once, for one reason, of which who works on it is told. */
+/** Ends a request before its time: once, and for one reason, which whatever works on the request is told. */
 export class Ending {
   #reason: Problem | undefined;
   #listener: ((reason: Problem) => void) | undefined;
@@ -10,7 +10,7 @@ export class Ending {
     return this.#reason;
   }
 
-  /** For what knows signals. Most requests never wait for such, and a signal is dear. */
+  /** The same as an AbortSignal, made on demand: most requests never need one, and it is expensive. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -26,8 +26,8 @@ export class Ending {
     this.#listener?.(reason);
   }
 
-  /** Tells one listener, in the place of the one before. @throws the reason when it has ended already */
-  tell(listener: (reason: Problem) => void): void {
+  /** Sets the one listener, in place of an earlier one. @throws the reason when the request has ended already */
+  onEnd(listener: (reason: Problem) => void): void {
     if (this.#reason !== undefined) throw this.#reason;
     this.#listener = listener;
   }

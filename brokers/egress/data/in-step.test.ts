@@ -48,7 +48,7 @@ describe('a replica that was not told yet that it is in step', () => {
   });
 
   it('serves whom it comes to know while they are held', async () => {
-    test = await makeGateway({ inStep: false, limits: { patienceMs: NEVER } });
+    test = await makeGateway({ inStep: false, limits: { unknownWaitMs: NEVER } });
     const held = test.raw(input(test.principal));
     await vi.waitFor(async () => expect(await waiting()).toBe('1'), { timeout: 60_000, interval: 10 });
     await test.put({ addresses: ['127.0.0.1'] });

@@ -1,34 +1,31 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { type Turns, traceIdOf } from '@space/broker-kit';
 import type { SigningProfile } from '@space/manifests';
-import { mentionsPrincipal, principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
-import { requestHeaders } from '../core/headers.ts';
+import { principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
 import { Problem } from '../core/problem.ts';
-import { METHODS, type Method } from '../core/route.ts';
 import { reporting, type Scrubber, scrubberOf, scrubbersInTurn } from '../core/scrub.ts';
 import { type Signable, type Signature, sign } from '../core/signing.ts';
-import { fillsQuerySlot, headerValue, targetWith } from '../core/slot.ts';
-import { type InputTarget, parseInputTarget, placeOfAmbiguity } from '../core/target.ts';
+import { headerValue, targetWith } from '../core/slot.ts';
 import type { Custody } from '../custody.ts';
 import { identify } from '../policies/callers.ts';
 import type { Policies } from '../policies/policies.ts';
 import { type Strangers, TurnedAway } from '../policies/strangers.ts';
-import type { LiveInput, Tenant } from '../policies/tenant.ts';
+import type { LiveInput } from '../policies/tenant.ts';
+import { type AdmissionOptions, type Admitted, admit } from './admission.ts';
 import { answer, problemOf } from './answers.ts';
 import type { ArrivingRequest } from './arriving-request.ts';
-import { announcedLength, bodyOf, readBody, wholeLength } from './body.ts';
+import { bodyOf, readBody, wholeLength } from './body.ts';
 import type { ConnectionShares } from './connection-shares.ts';
 import { Ending } from './ending.ts';
 import type { DataLimits } from './limits.ts';
+import { oncePerTick } from './once-per-tick.ts';
 import type { Line, RecordLine } from './record.ts';
-import type { Reflections } from './reflections.ts';
 import { relay } from './relay.ts';
-import { sharedInTurn } from './turn.ts';
 import type { Upstreams } from './upstreams.ts';
 import type { Usage } from './usage.ts';
 
-export interface InputOptions {
+export interface InputOptions extends Omit<AdmissionOptions, 'bodyBytes'> {
   readonly policies: Policies;
   readonly strangers: Strangers;
   readonly shares: Pick<ConnectionShares, 'proved'>;
@@ -38,29 +35,15 @@ export interface InputOptions {
   readonly usage: Usage;
   readonly record: RecordLine;
   readonly onOpen: (change: 1 | -1) => void;
-  /** Names by which callers know this gateway, in lower case and without a port. */
-  readonly names: ReadonlySet<string>;
-  /** Whether a header of a request, by its name in lower case, goes on. */
-  readonly passes: (name: string) => boolean;
   readonly now: () => number;
   readonly scrubbers: ScrubberSource;
-  readonly reflections: Reflections;
-  /** Of the processor, for answers; keys are Capsules. */
+  /** Turns at the processor, to scrub answers; the keys are Capsules. */
   readonly turns: Turns;
 }
 
-/** Where the scrubber of an input's value comes from. */
+/** Makes the scrubber of an input's value, or finds one that was made. */
 export interface ScrubberSource {
   of(input: LiveInput, reveal: () => string): Scrubber | Promise<Scrubber>;
-}
-
-/** A request that may go on: everything that was decided before its value is opened. */
-interface Admitted {
-  readonly tenant: Tenant;
-  readonly input: LiveInput;
-  readonly method: Method;
-  readonly target: InputTarget;
-  readonly headers: string[];
 }
 
 /**
@@ -69,7 +52,8 @@ interface Admitted {
  */
 export function serveInput(options: InputOptions) {
   const { policies, strangers, custody, upstreams, limits, usage, record, onOpen } = options;
-  const opened = sharedInTurn(({ owner, envelope }: LiveInput) => {
+  const admission: AdmissionOptions = { ...options, bodyBytes: limits.bodyBytes };
+  const opened = oncePerTick(({ owner, envelope }: LiveInput) => {
     const value = custody.open(owner, envelope)?.reveal();
     if (value === undefined) throw new Problem('input_unavailable');
     return value;
@@ -86,7 +70,7 @@ export function serveInput(options: InputOptions) {
     };
     const ending = new Ending();
     const whole = setTimeout(() => ending.end(new Problem('upstream_timeout')), limits.wholeRequestMs);
-    // Not the response's own: one that waits behind another of its connection never hears that this has closed.
+    // A response that waits behind another one on its connection is never told that the connection has closed.
     const { socket } = request;
     const onClose = () => ending.end(new Problem('request_timeout'));
     socket.on('close', onClose);
@@ -95,14 +79,8 @@ export function serveInput(options: InputOptions) {
     onOpen(1);
     try {
       const headers = rawHeadersOf(request.rawHeaders);
-      const patience = { ms: limits.patienceMs, signal: () => ending.signal };
-      const caller = await identify(
-        policies,
-        strangers,
-        credentialOf(headers),
-        socket.remoteAddress,
-        patience,
-      );
+      const wait = { ms: limits.unknownWaitMs, signal: () => ending.signal };
+      const caller = await identify(policies, strangers, credentialOf(headers), socket.remoteAddress, wait);
       if (caller === undefined) throw new Problem('forbidden');
       const { tenant } = caller;
       line.tenant = tenant;
@@ -111,7 +89,7 @@ export function serveInput(options: InputOptions) {
       release = usage.begin(tenant, 'requests', {
         index: -1,
         permitted: () =>
-          caller.stays() &&
+          caller.isStillValid() &&
           (digest === undefined || [...tenant.inputs.values()].some((i) => i.digest === digest)),
         end: () => {
           line.code = 'ended';
@@ -119,7 +97,7 @@ export function serveInput(options: InputOptions) {
           socket.destroy();
         },
       });
-      const admitted = admit(options, request, headers, tenant, line);
+      const admitted = admit(admission, request, headers, tenant, line);
       digest = admitted.input.digest;
       await carry(admitted, request, response, line, ending);
     } catch (error) {
@@ -150,21 +128,21 @@ export function serveInput(options: InputOptions) {
     ending: Ending,
   ): Promise<void> {
     const idle = { idleMs: limits.bodyIdleMs, onIdle: (problem: Problem) => ending.end(problem) };
-    const goOn = () => {
+    const sendContinue = () => {
       if (request.headers.expect !== undefined) response.writeContinue();
     };
     const { input } = admitted;
-    // Before the body flows: until it is sent, nobody would hear that it broke.
+    // Prepared before the body flows: until it is sent, nobody listens for its errors.
     const scrubber = await options.scrubbers.of(input, () => opened(input));
     if (input.signing === undefined) {
-      goOn();
+      sendContinue();
       const body = bodyOf(request, { limit: limits.bodyBytes, ...idle }, line);
       return send(admitted, body, response, scrubber, line, ending);
     }
     const length = wholeLength(request, limits.signedBodyBytes);
     const giveBack = usage.hold(admitted.tenant, length);
     try {
-      goOn();
+      sendContinue();
       const body = await readBody(request, length, idle, ending.signal);
       await send(admitted, body, response, scrubber, line, ending);
     } finally {
@@ -221,40 +199,6 @@ export function serveInput(options: InputOptions) {
   }
 }
 
-/** Refusals in their order; none of them needs the value, DNS or the upstream. */
-function admit(
-  options: InputOptions,
-  request: IncomingMessage,
-  headers: readonly RawHeader[],
-  tenant: Tenant,
-  line: Line,
-): Admitted {
-  const raw = request.url ?? '';
-  if (!raw.startsWith('/')) throw new Problem('plain_http_denied');
-  const hosts = headers.filter(({ lower }) => lower === 'host');
-  const [named] = (hosts[0]?.value ?? '').toLowerCase().split(':', 1);
-  if (hosts.length !== 1 || !options.names.has(named ?? '')) throw new Problem('invalid_request');
-  const target = parseInputTarget(raw);
-  if (target === 'not-found') throw new Problem('not_found');
-  if (target === 'ambiguous') throw ambiguous(raw);
-  const input = tenant.inputs.get(target.key);
-  if (input === undefined) throw new Problem('not_found');
-  line.input = input;
-  const method = METHODS.find((known) => known === request.method);
-  if (method === undefined) throw new Problem('method_not_allowed');
-  line.method = method;
-  if (fillsQuerySlot(target, input.slot) || mentionsPrincipal(raw)) throw new Problem('slot_conflict');
-  const route = input.match(method, target);
-  if (route === 'ambiguous') throw ambiguous(raw);
-  if (route === 'denied') throw new Problem('route_denied');
-  line.route = route;
-  const passed = requestHeaders(headers, input.slot, options.passes);
-  if (!input.usable) throw new Problem('input_unavailable');
-  if (options.reflections.isSuspended(tenant, input)) throw new Problem('input_suspended');
-  if (announcedLength(request) > options.limits.bodyBytes) throw new Problem('too_large');
-  return { tenant, input, method, target, headers: passed };
-}
-
 function signed(profile: SigningProfile, value: string, request: Signable): Signature {
   const key = Buffer.from(value, 'latin1');
   try {
@@ -263,9 +207,6 @@ function signed(profile: SigningProfile, value: string, request: Signable): Sign
     key.fill(0);
   }
 }
-
-const ambiguous = (raw: string): Problem =>
-  new Problem('ambiguous_target', { detail: placeOfAmbiguity(raw) });
 
 /** The one principal in the headers: proxy or bearer credentials, or the API key that an SDK insists on sending. */
 function credentialOf(headers: readonly RawHeader[]): string | undefined {

@@ -3,14 +3,14 @@
  * milliseconds. Of each resource, a Capsule's share is far less than all, so that no Capsule takes what others need.
  */
 export interface DataLimits {
-  /** Of one address, used or not. */
+  /** Connections of one address, whether used or not. */
   readonly connections: number;
   readonly capsuleConnections: number;
   readonly allConnections: number;
-  /** Of one address that is in no policy, and of all such; the same numbers of calls are kept waiting. */
+  /** Connections of one address that is in no policy, and of all such addresses; as many of their calls may wait. */
   readonly unknownConnections: number;
   readonly allUnknownConnections: number;
-  /** Refusals that one such address is answered; what comes beyond is ended without a word. */
+  /** Refusals that one such address is answered; beyond them its connections are closed without an answer. */
   readonly refusalsPerSecond: number;
   readonly refusalsBurst: number;
   readonly tunnels: number;
@@ -21,17 +21,17 @@ export interface DataLimits {
   readonly allRequests: number;
   readonly perSecond: number;
   readonly burst: number;
-  /** Of all Assistants of a Capsule, begun; with bursts in the same proportion. As many refusals are answered. */
+  /** Tunnels and requests that a Capsule may begin in a second, with a burst in proportion; as many refusals are answered. */
   readonly capsulePerSecond: number;
   readonly bodyBytes: number;
-  /** Answers that tell a value, until it is not used any more; 0 for as many as there are. */
+  /** Answers that may hold a value, until the value is suspended; 0 for no limit. */
   readonly reflections: number;
-  /** A body that is signed is held in memory, from its head on until its request is answered. */
+  /** A body that is signed is kept in memory from its first byte until its request is answered. */
   readonly signedBodyBytes: number;
   readonly capsuleSignedBytes: number;
   readonly allSignedBytes: number;
-  /** How long a caller that is not known yet is kept waiting. */
-  readonly patienceMs: number;
+  /** How long an unknown caller waits for a policy before it is refused. */
+  readonly unknownWaitMs: number;
   /** Until the last header of a request. */
   readonly headMs: number;
   readonly helloMs: number;
@@ -65,15 +65,15 @@ export const DEFAULT_LIMITS: DataLimits = {
   reflections: 5,
   signedBodyBytes: 1024 * 1024,
   capsuleSignedBytes: 8 * 1024 * 1024,
-  // Of the pod's 384 MiB.
+  // The chart gives the pod 384 MiB.
   allSignedBytes: 32 * 1024 * 1024,
-  // The health check, which shows a wrong principal, waits for so long too.
-  patienceMs: 3_000,
+  // The health check, which shows a wrong principal, waits for as long.
+  unknownWaitMs: 3_000,
   headMs: 10_000,
   helloMs: 5_000,
   connectMs: 5_000,
   tunnelIdleMs: 15 * 60_000,
-  // A language model may think for minutes before its first byte, and what is given up is asked, and paid, again.
+  // A language model may think for minutes before its first byte, and a request that is given up is paid for twice.
   answerMs: 10 * 60_000,
   bodyIdleMs: 5 * 60_000,
   wholeRequestMs: 60 * 60_000,

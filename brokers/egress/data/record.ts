@@ -3,22 +3,22 @@ import type { ProblemCode, TunnelFault } from '../core/problem.ts';
 import type { EgressMetrics, Operation } from '../metrics.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 
-/** The one line that a request or tunnel leaves: never a path, a query, a header or a body. */
+/** The log line of one request or tunnel. It never holds a path, a query, a header or a body. */
 export interface Line {
   readonly traceId: string;
   readonly operation: Operation;
   readonly startedAt: number;
   tenant?: Tenant | undefined;
-  /** Of a tunnel. */
+  /** The host of a tunnel. */
   host?: string | undefined;
   input?: LiveInput | undefined;
-  /** Index of the route that fitted. */
+  /** The index of the route that matched. */
   route?: number | undefined;
   method?: string | undefined;
   status?: number | undefined;
   upstreamStatus?: number | undefined;
   code: ProblemCode | TunnelFault | 'ok' | 'ended';
-  /** Whether the answer told the value. */
+  /** Whether the value was in the answer. */
   reflected?: boolean;
   error?: unknown;
   bytesOut: number;
@@ -28,11 +28,11 @@ export interface Line {
 export type RecordLine = (line: Line) => void;
 
 export function recorder(log: Logger, metrics: EgressMetrics): RecordLine {
-  /** With what all lines about an input begin with, which is written once. */
-  const aboutInput = new WeakMap<LiveInput, Logger>();
+  /** A child logger of each input, so that the fields that all its lines share are serialised once. */
+  const inputLoggers = new WeakMap<LiveInput, Logger>();
   const loggerAbout = (input: LiveInput, line: Line): Logger => {
-    const known = aboutInput.get(input) ?? log.child(about(line));
-    aboutInput.set(input, known);
+    const known = inputLoggers.get(input) ?? log.child(about(line));
+    inputLoggers.set(input, known);
     return known;
   };
   return (line) => {

@@ -1,16 +1,16 @@
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 
 /**
- * Counts the answers that told a value. A host that sends back whatever it is sent shows which guess is the value: that
- * one comes back as stars. So after a few such answers the value is not used any more, until a person enters one anew.
+ * Counts the answers that held a value. A host that echoes what it is sent would confirm a guess of the value, since the
+ * right one comes back as stars: after a few such answers the value is suspended until a person enters it again.
  */
 export class Reflections {
   readonly #most: number;
   readonly #onCount: () => void;
-  /** Of each Assistant by input: of which value, and how many. */
+  /** For each Assistant and input, the number of such answers to its present value. */
   readonly #counts = new WeakMap<Tenant, Map<string, { readonly envelope: string; answers: number }>>();
 
-  /** With `most` 0 they are counted alone. */
+  /** With `most` 0 the answers are counted, and no value is suspended. */
   constructor(most: number, onCount: () => void) {
     this.#most = most;
     this.#onCount = onCount;
@@ -21,7 +21,7 @@ export class Reflections {
     const counts = this.#counts.get(tenant) ?? new Map();
     this.#counts.set(tenant, counts);
     const known = counts.get(key);
-    // A late answer to a request with an earlier value says nothing of the present one.
+    // A late answer to a request with an earlier value does not count against the present one.
     if (tenant.inputs.get(key)?.envelope !== envelope) return;
     if (known?.envelope === envelope) known.answers += 1;
     else counts.set(key, { envelope, answers: 1 });

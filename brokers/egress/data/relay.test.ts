@@ -6,7 +6,7 @@ import type { Dispatcher } from 'undici';
 import { afterEach, expect, it } from 'vitest';
 import { Problem } from '../core/problem.ts';
 import { scrubberOf } from '../core/scrub.ts';
-import type { Visitor } from './connections.ts';
+import type { PendingRequest } from './connections.ts';
 import { Ending } from './ending.ts';
 import type { Line } from './record.ts';
 import { relay } from './relay.ts';
@@ -37,7 +37,7 @@ class Stream {
   given = 0;
   paused = false;
   aborted = false;
-  readonly #visitor: Visitor;
+  readonly #pending: PendingRequest;
   readonly #controller: Dispatcher.DispatchController;
 
   constructor(turns: Turns, capsule: string, order: string[] = [], stuck = false) {
@@ -54,9 +54,9 @@ class Stream {
     response.assignSocket(to as Socket);
     const ending = new Ending();
     closers.push(() => ending.end(new Problem('request_timeout')));
-    const seen: Visitor[] = [];
+    const seen: PendingRequest[] = [];
     this.done = relay(
-      { dispatch: (_, visitor) => void seen.push(visitor) },
+      { dispatch: (_, pending) => void seen.push(pending) },
       { method: 'GET', path: '/', headers: [], body: null },
       {
         response,
@@ -73,9 +73,9 @@ class Stream {
       },
     );
     this.done.catch(() => undefined);
-    const [visitor] = seen;
-    if (visitor === undefined) throw new Error('nothing was asked for');
-    this.#visitor = visitor;
+    const [pending] = seen;
+    if (pending === undefined) throw new Error('nothing was asked for');
+    this.#pending = pending;
     this.#controller = {
       pause: () => {
         this.paused = true;
@@ -88,13 +88,13 @@ class Stream {
       },
       rawHeaders: [],
     } as unknown as Dispatcher.DispatchController;
-    visitor.onRequestStart?.(this.#controller, {});
-    visitor.onResponseStart?.(this.#controller, 200, {}, 'OK');
+    pending.onRequestStart?.(this.#controller, {});
+    pending.onResponseStart?.(this.#controller, 200, {}, 'OK');
   }
 
   give(bytes: Buffer = CHUNK): void {
     this.given += bytes.length;
-    this.#visitor.onResponseData?.(this.#controller, bytes);
+    this.#pending.onResponseData?.(this.#controller, bytes);
   }
 
   /** As much as is taken, and no more than a host could have sent meanwhile. */
@@ -103,7 +103,7 @@ class Stream {
   }
 
   end(): void {
-    this.#visitor.onResponseEnd?.(this.#controller, {});
+    this.#pending.onResponseEnd?.(this.#controller, {});
   }
 }
 

@@ -5,14 +5,14 @@ import { rawHeadersOf } from '../core/credentials.ts';
 import { isScannable, responseHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
 import type { Scrubber } from '../core/scrub.ts';
-import { type Connections, NotSent, type Visitor } from './connections.ts';
+import { type Connections, NotSent, type PendingRequest } from './connections.ts';
 import type { Ending } from './ending.ts';
-import { isLost, upstreamProblem } from './lost.ts';
-import { Promises } from './promises.ts';
+import { InformationalResponses } from './informational.ts';
 import type { Line } from './record.ts';
 import { Reply } from './reply.ts';
+import { isConnectionLost, upstreamProblem } from './upstream-errors.ts';
 
-/** A request to the host, its body whole or as it flows. */
+/** A request to the host, with its body whole or as a stream. */
 export interface Outgoing {
   readonly method: Dispatcher.HttpMethod;
   readonly path: string;
@@ -20,17 +20,17 @@ export interface Outgoing {
   readonly body: Buffer | Readable | null;
 }
 
-/** Who gets the answer, and what is made of it on the way. */
+/** Where the answer goes, and what is done with it on the way. */
 export interface Receiver {
   readonly response: ServerResponse;
   readonly scrubber: Scrubber;
   readonly line: Line;
   readonly ending: Ending;
-  /** How long the caller may take nothing of what is written, and the host write nothing of what it has begun. */
+  /** How long the caller may read nothing, and the host may pause within its answer, in milliseconds. */
   readonly idleMs: number;
-  /** Does a piece of work when it is the Capsule's turn. */
+  /** Runs a piece of work when it is the Capsule's turn. */
   readonly inTurn: (act: () => void) => void;
-  /** How long the host may take nothing of a request, not begin with its answer, or promise one. */
+  /** How long the host may read nothing of the request, or delay its answer, also by informational ones. */
   readonly answerMs: number;
 }
 
@@ -47,72 +47,72 @@ export function relay(
     const { body, method } = outgoing;
     const settle = (error?: unknown) => {
       if (error === undefined) return resolve();
-      // What is left of it is nobody's.
+      // Nobody reads the rest of the body.
       if (body !== null && 'destroy' in body) body.destroy();
       reject(upstreamProblem(error));
     };
-    // That it broke is told by undici; unheard, it would end the process.
+    // undici reports that the body broke; without a listener of our own the event would end the process.
     if (body !== null && 'destroy' in body) body.on('error', () => undefined);
     const handler = new Relay(receiver, settle, {
       wholeBytes: Buffer.isBuffer(body) ? body.length : 0,
       repeatable: body === null && (method === 'GET' || method === 'HEAD'),
-      again: () => upstream.dispatch(outgoing, handler),
+      retry: () => upstream.dispatch(outgoing, handler),
     });
-    receiver.ending.tell((reason) => handler.end(reason));
+    receiver.ending.onEnd((reason) => handler.end(reason));
     upstream.dispatch(outgoing, handler);
   });
 }
 
-interface Errand {
-  /** Of a body that is sent at once; one that flows is counted as it does. */
+interface RetryPolicy {
+  /** The length of a body that is sent whole; a stream is counted as it flows. */
   readonly wholeBytes: number;
-  /** Whether it may be sent twice. */
+  /** Whether the request may be sent twice. */
   readonly repeatable: boolean;
-  readonly again: () => void;
+  readonly retry: () => void;
 }
 
-/** So much of an answer is scrubbed as it comes; what follows, in pieces, when it is its Capsule's turn. */
-const AT_ONCE = 4 * 1024;
-/** Of any text it takes some 0.1 ms of the processor (`npm run bench -- egress-scrub`). */
-const PIECE = 16 * 1024;
+/** The beginning of an answer is scrubbed as it comes; the rest in pieces, in the turn of its Capsule. */
+const SCRUBBED_AT_ONCE_BYTES = 4 * 1024;
+/** To scrub a piece takes some 0.1 ms of the processor, whatever is in it (`npm run bench -- egress-scrub`). */
+const PIECE_BYTES = 16 * 1024;
 
-/** undici's own request() makes a stream of each answer; its chunks are as well written where they go. */
-class Relay implements Visitor {
+/** Handles the events of one answer. undici's own request() would make a stream of each, which costs more. */
+class Relay implements PendingRequest {
   reused = false;
-  readonly #to: Receiver;
-  readonly #errand: Errand;
+  readonly #receiver: Receiver;
+  readonly #policy: RetryPolicy;
   #settle: ((error?: unknown) => void) | undefined;
   #upstream: Dispatcher.DispatchController | undefined;
   #scrub: ReturnType<Scrubber['body']> | undefined;
   readonly #reply: Reply;
-  /** What waits for the Capsule's turn. The host is not read meanwhile, so that it is little. */
+  /** Pieces that wait for the Capsule's turn. They are few, since the host is not read meanwhile. */
   readonly #pieces: Buffer[] = [];
-  #waits = false;
+  #awaitsTurn = false;
   #ended = false;
-  /** For the host. Not undici's own: those of a request that is done outlive many collections of young objects. */
-  #late: NodeJS.Timeout | undefined;
+  /** The host's time-out. undici's own would outlive its request by many collections of young objects. */
+  #timeout: NodeJS.Timeout | undefined;
   #takenBytes = 0;
   #scrubbedBytes = 0;
-  #heard = false;
-  #repeated = false;
-  readonly #promises: Promises;
+  #answered = false;
+  #retried = false;
+  readonly #informational: InformationalResponses;
 
-  constructor(to: Receiver, settle: (error?: unknown) => void, errand: Errand) {
-    this.#to = to;
+  constructor(receiver: Receiver, settle: (error?: unknown) => void, policy: RetryPolicy) {
+    this.#receiver = receiver;
     this.#settle = settle;
-    this.#errand = errand;
-    this.#promises = new Promises(to.answerMs);
-    this.#reply = new Reply(to.response, to.idleMs, {
-      full: () => this.#upstream?.pause(),
-      taken: () => {
-        this.#late?.refresh();
+    this.#policy = policy;
+    this.#informational = new InformationalResponses(receiver.answerMs);
+    this.#reply = new Reply(receiver.response, receiver.idleMs, {
+      onFull: () => this.#upstream?.pause(),
+      onDrained: () => {
+        this.#timeout?.refresh();
         this.#proceed();
       },
-      stuck: () => to.ending.end(new Problem('request_timeout')),
+      onStalled: () => receiver.ending.end(new Problem('request_timeout')),
     });
   }
 
-  get over(): boolean {
+  get isSettled(): boolean {
     return this.#settle === undefined;
   }
 
@@ -123,65 +123,66 @@ class Relay implements Visitor {
 
   onRequestStart(upstream: Dispatcher.DispatchController): void {
     this.#upstream = upstream;
-    this.#await(this.#to.answerMs);
-    // It may have waited for a connection until then.
-    const { reason } = this.#to.ending;
+    this.#startTimeout(this.#receiver.answerMs);
+    // The request may have ended while it waited for a connection.
+    const { reason } = this.#receiver.ending;
     if (reason !== undefined) upstream.abort(reason);
   }
 
   onRequestSent(): void {
-    const { line } = this.#to;
-    line.bytesOut += this.#errand.wholeBytes;
+    const { line } = this.#receiver;
+    line.bytesOut += this.#policy.wholeBytes;
     this.#takenBytes = line.bytesOut;
-    this.#late?.refresh();
+    this.#timeout?.refresh();
   }
 
   onResponseStarted(): void {
-    this.#heard = true;
+    this.#answered = true;
   }
 
   onResponseStart(upstream: Dispatcher.DispatchController, status: number): void {
     if (status < 200) {
-      this.#promises.take();
-      // Each gives the host time anew.
-      return void this.#late?.refresh();
+      this.#informational.count();
+      // Each informational response restarts the host's time.
+      return void this.#timeout?.refresh();
     }
-    const { scrubber, line } = this.#to;
+    const { scrubber, line } = this.#receiver;
     line.upstreamStatus = status;
     const raw = rawHeadersOf((upstream.rawHeaders as readonly Buffer[]).map(latin1));
     if (!isScannable(status, raw)) throw new Problem('response_unscannable');
     line.status = status;
     this.#scrub = scrubber.body();
-    this.#await(this.#to.idleMs);
+    this.#startTimeout(this.#receiver.idleMs);
     this.#reply.begin(status, responseHeaders(raw, scrubber));
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#late?.refresh();
-    const now = this.#pieces.length > 0 ? 0 : Math.max(0, AT_ONCE - this.#scrubbedBytes);
-    if (now > 0) this.#pass(chunk.subarray(0, now));
-    for (let at = now; at < chunk.length; at += PIECE) this.#pieces.push(chunk.subarray(at, at + PIECE));
+    this.#timeout?.refresh();
+    const now = this.#pieces.length > 0 ? 0 : Math.max(0, SCRUBBED_AT_ONCE_BYTES - this.#scrubbedBytes);
+    if (now > 0) this.#forward(chunk.subarray(0, now));
+    for (let at = now; at < chunk.length; at += PIECE_BYTES)
+      this.#pieces.push(chunk.subarray(at, at + PIECE_BYTES));
     if (this.#pieces.length > 0) this.#proceed();
   }
 
-  /** A piece in its turn, the end when there is none any more, or else more of the host's. */
+  /** Forwards the next piece in its turn; without a piece it ends the answer, or reads more from the host. */
   #proceed(): void {
-    if (this.#waits || this.#reply.waits || this.over) return;
+    if (this.#awaitsTurn || this.#reply.isBlocked || this.isSettled) return;
     if (this.#pieces.length > 0) {
-      this.#waits = true;
+      this.#awaitsTurn = true;
       this.#upstream?.pause();
-      this.#to.inTurn(() => this.#takeTurn());
+      this.#receiver.inTurn(() => this.#takeTurn());
     } else if (this.#ended) this.#conclude();
     else this.#upstream?.resume();
   }
 
   #takeTurn(): void {
-    this.#waits = false;
-    if (this.over) return;
+    this.#awaitsTurn = false;
+    if (this.isSettled) return;
     try {
       const piece = this.#pieces.shift();
-      if (piece !== undefined) this.#pass(piece);
-      this.#late?.refresh();
+      if (piece !== undefined) this.#forward(piece);
+      this.#timeout?.refresh();
       this.#proceed();
     } catch (error) {
       this.#upstream?.abort(error instanceof Error ? error : new Error('not scrubbed', { cause: error }));
@@ -189,23 +190,23 @@ class Relay implements Visitor {
     }
   }
 
-  #pass(chunk: Buffer): void {
+  #forward(chunk: Buffer): void {
     this.#scrubbedBytes += chunk.length;
     const bytes = this.#scrub?.push(chunk);
     if (bytes === undefined || bytes.length === 0) return;
-    this.#to.line.bytesIn += bytes.length;
+    this.#receiver.line.bytesIn += bytes.length;
     this.#reply.write(bytes);
   }
 
   onResponseEnd(): void {
     this.#ended = true;
-    // A connection that ended while it was not read has given us all that was left of it.
+    // With pieces left, the last of them ends the answer.
     if (this.#pieces.length === 0) this.#conclude();
   }
 
-  /** Its place is kept until the caller has taken all of it. */
+  /** Settles when the caller has read everything, so that the request counts until then. */
   #conclude(): void {
-    const { response, line } = this.#to;
+    const { response, line } = this.#receiver;
     if (response.writableEnded) return;
     const rest = this.#scrub?.end() ?? NOTHING;
     line.bytesIn += rest.length;
@@ -213,33 +214,33 @@ class Relay implements Visitor {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    if (this.over || this.#repeated || !this.#mayRepeat(error)) return void this.#finish(error);
-    this.#repeated = true;
+    if (this.isSettled || this.#retried || !this.#mayRetry(error)) return void this.#finish(error);
+    this.#retried = true;
     this.#upstream = undefined;
-    this.#errand.again();
+    this.#policy.retry();
   }
 
-  /** A connection that a host ends when it has been idle for long takes what was sent at that moment with it. */
-  #mayRepeat(error: Error): boolean {
+  /** A request is lost with a connection that the host closes, for having been idle, just as it is sent. */
+  #mayRetry(error: Error): boolean {
     if (error instanceof NotSent) return true;
-    return this.#errand.repeatable && this.reused && !this.#heard && isLost(error);
+    return this.#policy.repeatable && this.reused && !this.#answered && isConnectionLost(error);
   }
 
-  #await(ms: number): void {
-    clearTimeout(this.#late);
-    this.#late = setTimeout(() => {
-      const { bytesOut } = this.#to.line;
-      // It takes what is sent to it, or the caller does not take what it has sent.
-      if (bytesOut === this.#takenBytes && !this.#reply.waits)
-        return this.#to.ending.end(new Problem('upstream_timeout'));
+  #startTimeout(ms: number): void {
+    clearTimeout(this.#timeout);
+    this.#timeout = setTimeout(() => {
+      const { bytesOut } = this.#receiver.line;
+      // The host is not late while it reads the request, or while the caller does not read the answer.
+      if (bytesOut === this.#takenBytes && !this.#reply.isBlocked)
+        return this.#receiver.ending.end(new Problem('upstream_timeout'));
       this.#takenBytes = bytesOut;
-      this.#late?.refresh();
+      this.#timeout?.refresh();
     }, ms);
   }
 
   #finish(error?: unknown): void {
-    this.#reply.leave();
-    clearTimeout(this.#late);
+    this.#reply.abandon();
+    clearTimeout(this.#timeout);
     this.#settle?.(error);
     this.#settle = undefined;
   }

@@ -1,103 +1,103 @@
 import type { ServerResponse } from 'node:http';
 
-/** What a reply tells of the caller that it goes to. */
+/** Is told how fast the caller reads. */
 export interface ReplyListener {
-  /** It takes no more for now. */
-  full(): void;
-  /** It has taken what was written. */
-  taken(): void;
-  /** It takes nothing for too long. */
-  stuck(): void;
+  /** The caller reads no more for now. */
+  onFull(): void;
+  /** The caller has read what was written. */
+  onDrained(): void;
+  /** The caller has read nothing for too long. */
+  onStalled(): void;
 }
 
-/** Up to so many bytes, copying an answer to its head costs less than a second part of a write. */
-const SHORT = 16 * 1024;
+/** Up to this size, copying a body to its head costs less than a second part of a write. */
+const SHORT_BYTES = 16 * 1024;
 
 /**
- * An answer on its way to the caller. The head goes with the body's first part if that is there already, and before it if
- * not: an event stream may be silent for long. Two writes for a short answer are most of what it costs.
+ * Writes an answer to the caller. The head waits for the first part of the body until the event loop turns, since two
+ * writes are most of what a short answer costs; then it goes out alone, since an event stream may be silent for long.
  */
 export class Reply {
   readonly #response: ServerResponse;
   readonly #idleMs: number;
   readonly #listener: ReplyListener;
-  /** While it is set, the head waits for the first part of the body, … */
-  #silent: NodeJS.Immediate | undefined;
-  /** … and this, when it has come, for the second. */
-  #first: Buffer | undefined;
-  /** Runs while it is the caller that everybody waits for. */
-  #idle: NodeJS.Timeout | undefined;
+  /** Set while the head waits for the first part of the body. */
+  #headPending: NodeJS.Immediate | undefined;
+  /** The first part of the body, if it has come while the head waits. */
+  #firstPart: Buffer | undefined;
+  /** Runs while the caller has yet to read what was written. */
+  #stallTimer: NodeJS.Timeout | undefined;
 
-  /** `idleMs`: how long the caller may take nothing of what is written. */
+  /** `idleMs`: how long the caller may read nothing of what is written. */
   constructor(response: ServerResponse, idleMs: number, listener: ReplyListener) {
     this.#response = response;
     this.#idleMs = idleMs;
     this.#listener = listener;
   }
 
-  /** Whether the caller has yet to take what was written. */
-  get waits(): boolean {
-    return this.#idle !== undefined;
+  /** Whether the caller has yet to read what was written. */
+  get isBlocked(): boolean {
+    return this.#stallTimer !== undefined;
   }
 
   begin(status: number, headers: string[]): void {
     this.#response.sendDate = false;
     this.#response.writeHead(status, headers);
-    this.#silent = setImmediate(() => this.#speak());
+    this.#headPending = setImmediate(() => this.#flushHead());
   }
 
   write(bytes: Buffer): void {
-    if (this.#silent !== undefined && this.#first === undefined) {
-      this.#first = bytes;
+    if (this.#headPending !== undefined && this.#firstPart === undefined) {
+      this.#firstPart = bytes;
       return;
     }
-    if (this.#silent !== undefined) this.#speak();
-    this.#put(bytes);
+    if (this.#headPending !== undefined) this.#flushHead();
+    this.#writePart(bytes);
   }
 
-  /** The last of it; `done` is called when the caller has taken all. */
+  /** Writes the last part; `done` is called when the caller has read everything. */
   end(rest: Buffer, done: () => void): void {
     const response = this.#response;
-    clearImmediate(this.#silent);
-    const last = this.#first === undefined ? rest : Buffer.concat([this.#first, rest]);
-    if (last.length <= SHORT) response.end(last.toString('latin1'), 'latin1');
+    clearImmediate(this.#headPending);
+    const last = this.#firstPart === undefined ? rest : Buffer.concat([this.#firstPart, rest]);
+    if (last.length <= SHORT_BYTES) response.end(last.toString('latin1'), 'latin1');
     else response.end(last);
     if (response.writableFinished) done();
     else {
-      this.#idle ??= this.#patience();
+      this.#stallTimer ??= this.#startStallTimer();
       response.once('finish', done);
     }
   }
 
-  /** Nothing more is done about it. */
-  leave(): void {
-    clearImmediate(this.#silent);
-    clearTimeout(this.#idle);
-    this.#silent = undefined;
+  /** Stops all timers; the response is left as it is. */
+  abandon(): void {
+    clearImmediate(this.#headPending);
+    clearTimeout(this.#stallTimer);
+    this.#headPending = undefined;
   }
 
-  #speak(): void {
-    clearImmediate(this.#silent);
-    this.#silent = undefined;
-    const first = this.#first;
-    this.#first = undefined;
+  #flushHead(): void {
+    clearImmediate(this.#headPending);
+    this.#headPending = undefined;
+    const first = this.#firstPart;
+    this.#firstPart = undefined;
     if (first === undefined) this.#response.flushHeaders();
-    else this.#put(first);
+    else this.#writePart(first);
   }
 
-  /** What the caller does not take is not fetched; a caller that takes nothing for long is left. */
-  #put(bytes: Buffer): void {
-    if (this.#response.write(bytes) || this.#idle !== undefined) return;
-    this.#idle = this.#patience();
-    this.#listener.full();
+  /** Tells the listener when the caller does not read, so that no more is fetched for it. */
+  #writePart(bytes: Buffer): void {
+    if (this.#response.write(bytes) || this.#stallTimer !== undefined) return;
+    this.#stallTimer = this.#startStallTimer();
+    this.#listener.onFull();
     this.#response.once('drain', () => {
-      clearTimeout(this.#idle);
-      this.#idle = undefined;
-      this.#listener.taken();
+      clearTimeout(this.#stallTimer);
+      this.#stallTimer = undefined;
+      this.#listener.onDrained();
     });
   }
 
-  #patience(): NodeJS.Timeout {
-    return setTimeout(() => this.#listener.stuck(), this.#idleMs);
+  #startStallTimer(): NodeJS.Timeout {
+    return setTimeout(() => this.#listener.onStalled(), this.#idleMs);
   }
 }

@@ -9,27 +9,27 @@ const MIB = 1024 * 1024;
 /** How much of the machine the tables of scrubbers may take. */
 export interface ScrubberLimits {
   readonly bytes: number;
-  /** Of one Capsule. */
+  /** Bytes of tables of one Capsule. */
   readonly capsuleBytes: number;
-  /** Of tables that one Capsule may have made at once, and then each second. A MiB takes some 50 ms. */
+  /** Bytes of tables that one Capsule may have made at once, and then in each second. A MiB takes some 50 ms. */
   readonly burstBytes: number;
   readonly bytesPerSecond: number;
-  /** How long tables are kept that nobody uses: they know a value, if not in clear. */
+  /** How long unused tables are kept, since a value could be told from them. */
   readonly idleMs: number;
 }
 
-/** Of the 384 MiB that the chart gives a replica. Tables of the longest values take some 6 MiB, of usual ones 10 KiB. */
+/** The chart gives a replica 384 MiB. Tables of the longest values take some 6 MiB, those of usual ones 10 KiB. */
 const LIMITS: ScrubberLimits = {
   bytes: 48 * MIB,
   capsuleBytes: 12 * MIB,
-  // Two of the longest.
+  // Enough for two of the longest values.
   burstBytes: 12 * MIB,
   bytesPerSecond: MIB / 2,
   idleMs: 60_000,
 };
 
-/** Whose a value is, and the text by which another value of the same input is told from it. */
-interface About {
+/** The owner of a value, and its envelope, which is another one for each value. */
+interface ValueRef {
   readonly owner: { readonly capsule: string };
   readonly envelope: string;
   readonly slot: Slot;
@@ -41,26 +41,27 @@ interface Kept {
   usedAt: number;
 }
 
-/** What a Capsule has, and what it may have made. */
-interface Account {
+/** The bytes of tables that a Capsule has, and those that it may still have made. */
+interface CapsuleUsage {
   bytes: number;
   budget: number;
   at: number;
 }
 
 /**
- * The scrubbers of values in use: made once, and used by all requests with the value. Longest unused ones go when there
- * are too many, and those of a Capsule that has more than its share before all others.
+ * The scrubbers of values in use, each made once for all requests with the value. When there are too many, those that
+ * were unused longest go; a Capsule over its share loses its own first.
  */
 export class Scrubbers {
   readonly #limits: ScrubberLimits;
   readonly #turns: Pick<Turns, 'run'>;
   readonly #now: () => number;
-  /** By envelope, those used last at the end. */
+  /** By envelope, in the order of their last use. */
   readonly #kept = new Map<string, Kept>();
-  readonly #capsules = new Map<string, Account>();
-  /** By envelope, what takes more than a slice; and the last of them, which the next one waits for. */
+  readonly #capsules = new Map<string, CapsuleUsage>();
+  /** By envelope, the scrubbers that take more than one slice to make. */
   readonly #making = new Map<string, Promise<CompiledScrubber>>();
+  /** Resolves when the last of them is made; the next one waits for it. */
   #line = Promise.resolve();
   #bytes = 0;
   #sweep: NodeJS.Timeout | undefined;
@@ -80,47 +81,47 @@ export class Scrubbers {
   }
 
   /**
-   * A usual value takes one slice. One that takes more is begun anew in a line, one after the other and each slice in its
-   * Capsule's turn: so what waits holds nothing, and what is made keeps nobody from the processor.
-   * @throws Problem `rate_limited` when a Capsule has others made too often
+   * A usual value takes one slice. One that takes more is begun again in a queue, one at a time and each slice in its
+   * Capsule's turn: what waits holds no memory, and what is made does not block the process.
+   * @throws Problem `rate_limited` when a Capsule has scrubbers made too often
    */
-  async of(about: About, reveal: () => string): Promise<CompiledScrubber> {
-    const { envelope } = about;
+  async of(ref: ValueRef, reveal: () => string): Promise<CompiledScrubber> {
+    const { envelope } = ref;
     const kept = this.#kept.get(envelope);
     if (kept !== undefined) return this.#keep(envelope, kept);
     const making = this.#making.get(envelope);
     if (making !== undefined) return making;
-    const { done, value } = this.#begin(about, reveal).next();
-    if (done) return this.#made(about, value);
-    const made = this.#makeInLine(about, reveal).finally(() => this.#making.delete(envelope));
+    const { done, value } = this.#begin(ref, reveal).next();
+    if (done) return this.#made(ref, value);
+    const made = this.#makeQueued(ref, reveal).finally(() => this.#making.delete(envelope));
     this.#making.set(envelope, made);
     return made;
   }
 
-  async #makeInLine(about: About, reveal: () => string): Promise<CompiledScrubber> {
+  async #makeQueued(ref: ValueRef, reveal: () => string): Promise<CompiledScrubber> {
     const before = this.#line;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#line = promise;
     await before;
     try {
-      const slices = this.#begin(about, reveal);
+      const slices = this.#begin(ref, reveal);
       for (;;) {
-        const { done, value } = await this.#turns.run(about.owner.capsule, () => slices.next());
-        if (done) return this.#made(about, value);
+        const { done, value } = await this.#turns.run(ref.owner.capsule, () => slices.next());
+        if (done) return this.#made(ref, value);
       }
     } finally {
       resolve();
     }
   }
 
-  #begin({ owner, slot }: About, reveal: () => string): Slices<CompiledScrubber> {
+  #begin({ owner, slot }: ValueRef, reveal: () => string): Slices<CompiledScrubber> {
     const { budget } = this.#account(owner.capsule);
     if (budget <= 0)
       throw new Problem('rate_limited', { retryAfter: Math.ceil(1 - budget / this.#limits.bytesPerSecond) });
     return prepareScrubber(secretsIn(slot, reveal()), alphabetOf(slot));
   }
 
-  #made({ owner: { capsule }, envelope }: About, scrubber: CompiledScrubber): CompiledScrubber {
+  #made({ owner: { capsule }, envelope }: ValueRef, scrubber: CompiledScrubber): CompiledScrubber {
     const account = this.#account(capsule);
     account.budget -= scrubber.bytes;
     account.bytes += scrubber.bytes;
@@ -130,7 +131,7 @@ export class Scrubbers {
     return this.#keep(envelope, { scrubber, capsule, usedAt: 0 });
   }
 
-  #account(capsule: string): Account {
+  #account(capsule: string): CapsuleUsage {
     const { burstBytes, bytesPerSecond, idleMs } = this.#limits;
     const now = this.#now();
     const account = this.#capsules.get(capsule) ?? { bytes: 0, budget: burstBytes, at: now };

@@ -14,7 +14,7 @@ let test: TestGateway;
 const sockets = new Set<Socket>();
 
 async function start(limits: Partial<DataLimits> = {}): Promise<void> {
-  test = await makeGateway({ limits: { patienceMs: NEVER, ...limits } });
+  test = await makeGateway({ limits: { unknownWaitMs: NEVER, ...limits } });
 }
 afterEach(async () => {
   for (const socket of sockets) socket.destroy();
@@ -135,7 +135,7 @@ describe('a caller whom no policy knows', () => {
   });
 
   it('is never in the way of the replica’s own health check', async () => {
-    await start({ unknownConnections: 1, allUnknownConnections: 2, patienceMs: 300 });
+    await start({ unknownConnections: 1, allUnknownConnections: 2, unknownWaitMs: 300 });
     const crowd = ['127.0.0.2', '127.0.0.3', '127.0.0.4'].map((from) => call(from, ask(WRONG)));
     const own = call('127.0.0.1', ask(WRONG));
     await until(() => expect(own.text).toMatch(/^HTTP\/1\.1 403 /));

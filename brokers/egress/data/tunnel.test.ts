@@ -212,7 +212,7 @@ describe('a tunnel', () => {
 
   it('waits a moment for a caller whose address is about to become known', async () => {
     await test.close();
-    await open({ patienceMs: 10 * 60_000 });
+    await open({ unknownWaitMs: 10 * 60_000 });
     await test.put({ allowed_hosts: [HOST], addresses: [] });
     const watch = vi.spyOn(test.gateway.policies, 'watch');
     const opening = test.tunnel(`${HOST}:443`);

@@ -26,7 +26,7 @@ export interface TunnelOptions {
   readonly onOpen: (change: 1 | -1) => void;
 }
 
-/** Made once: every tunnel ends so, and an error of its own would cost a stack trace each. */
+/** Made once, since every tunnel ends with it and a new error costs a stack trace. */
 const CLIENT_GONE = new DialError('unreachable');
 
 /**
@@ -36,8 +36,13 @@ const CLIENT_GONE = new DialError('unreachable');
 export function serveTunnel(options: TunnelOptions) {
   const { policies, strangers, dialler, limits, usage, record, onOpen } = options;
 
-  /** `again` takes further requests of the same connection. */
-  return async (request: IncomingMessage, client: Socket, head: Buffer, again: () => void): Promise<void> => {
+  /** `resume` lets the connection bring its next request. */
+  return async (
+    request: IncomingMessage,
+    client: Socket,
+    head: Buffer,
+    resume: () => void,
+  ): Promise<void> => {
     const line: Line = {
       traceId: traceIdOf(request.headers.traceparent?.toString()),
       operation: 'connect',
@@ -47,14 +52,14 @@ export function serveTunnel(options: TunnelOptions) {
       bytesOut: 0,
       bytesIn: 0,
     };
-    // Only then may the client still have something to say after it.
+    // Without bytes behind its head, the client waits for an answer and may send its credential next.
     if (head.length === 0 && credentialsOf(request).length === 0) {
       if (!mayRefuse(client)) return;
       line.code = 'credential_required';
       line.status = new Problem(line.code).status;
       askForCredential(client, request, line.traceId);
       record(line);
-      return again();
+      return resume();
     }
     const ending = new AbortController();
     let upstream: Socket | undefined;
@@ -63,9 +68,9 @@ export function serveTunnel(options: TunnelOptions) {
     let turnedAway = false;
     onOpen(1);
     try {
-      const patience = { ms: limits.patienceMs, signal: () => ending.signal };
+      const wait = { ms: limits.unknownWaitMs, signal: () => ending.signal };
       const credential = credentialOf(request);
-      const caller = await identify(policies, strangers, credential, client.remoteAddress, patience);
+      const caller = await identify(policies, strangers, credential, client.remoteAddress, wait);
       if (caller === undefined) throw new Problem('forbidden');
       const { tenant } = caller;
       line.tenant = tenant;
@@ -76,7 +81,7 @@ export function serveTunnel(options: TunnelOptions) {
       if (!agreesWithTarget(request, host)) throw new Problem('invalid_request');
       const connection = {
         index: -1,
-        permitted: () => caller.stays() && tenant.hosts.has(host),
+        permitted: () => caller.isStillValid() && tenant.hosts.has(host),
         end: () => {
           line.code = 'ended';
           client.destroy();
@@ -115,7 +120,7 @@ export function serveTunnel(options: TunnelOptions) {
     }
   };
 
-  /** Says so, or ends the connection of one that was told often enough. */
+  /** Returns whether a refusal may be answered; a client that was refused too often is disconnected instead. */
   function mayRefuse(client: Socket): boolean {
     try {
       strangers.refuse(plainAddress(client.remoteAddress ?? ''));
@@ -130,13 +135,13 @@ export function serveTunnel(options: TunnelOptions) {
 const credentialsOf = (request: IncomingMessage) =>
   rawHeadersOf(request.rawHeaders).filter(({ lower }) => lower === 'proxy-authorization');
 
-/** Only `Proxy-Authorization` speaks to a proxy, and only once. */
+/** A client of a proxy sends exactly one `Proxy-Authorization`. */
 function credentialOf(request: IncomingMessage): string | undefined {
   const headers = credentialsOf(request);
   return headers.length === 1 ? principalIn(headers[0]?.value ?? '') : undefined;
 }
 
-/** RFC 9112 wants a Host header that says the same as the target; another one is somebody's trick. */
+/** RFC 9112 wants a Host header equal to the target; any other is an attempt to confuse. */
 function agreesWithTarget(request: IncomingMessage, host: string): boolean {
   const hosts = rawHeadersOf(request.rawHeaders).filter(({ lower }) => lower === 'host');
   if (hosts.length > 1) return false;
@@ -146,7 +151,7 @@ function agreesWithTarget(request: IncomingMessage, host: string): boolean {
 
 type HelloRead = { readonly bytes: Buffer } | { readonly fault: TunnelFault };
 
-/** Collects the first bytes until they are a ClientHello for the host, and nothing for longer than `timeoutMs`. */
+/** Collects the first bytes until they are a ClientHello for the host, for at most `timeoutMs`. */
 function readHello(client: Duplex, head: Buffer, host: string, timeoutMs: number): Promise<HelloRead> {
   return new Promise((resolve) => {
     let bytes = Buffer.from(head);
@@ -174,16 +179,16 @@ function readHello(client: Duplex, head: Buffer, host: string, timeoutMs: number
   });
 }
 
-/** A client that was given all of an answer and neither speaks nor closes is not waited for longer. */
-const LAST_WORD_MS = 60_000;
+/** How long a client that has read the whole answer may neither send nor close. */
+const CLOSE_WAIT_MS = 60_000;
 
 /**
- * Bytes both ways until both sides have ended, one breaks, or neither has spoken for the idle time. Each direction ends
- * by itself: what a side has said before its end is delivered, however slowly the other one takes it.
+ * Copies bytes both ways until both sides have ended, one breaks, or neither has sent for the idle time. Each direction
+ * ends by itself: what a side has sent before its end is delivered, however slowly the other side reads.
  */
 function join(client: Socket, upstream: Socket, first: Buffer, idleMs: number, line: Line): Promise<void> {
   return new Promise((resolve) => {
-    let [answered, asked] = [false, false];
+    let [clientDone, upstreamDone] = [false, false];
     const end = () => {
       clearTimeout(idle);
       client.destroy();
@@ -191,10 +196,10 @@ function join(client: Socket, upstream: Socket, first: Buffer, idleMs: number, l
       resolve();
     };
     const idle = setTimeout(end, idleMs);
-    const last = () => {
-      if (asked && answered) end();
+    const endWhenBothDone = () => {
+      if (upstreamDone && clientDone) end();
     };
-    // Otherwise the end of an answer would cut off what its client still says.
+    // Otherwise the end of an answer would cut off what the client still sends.
     upstream.allowHalfOpen = true;
     line.bytesOut += first.length;
     client.on('data', (chunk: Buffer) => {
@@ -205,20 +210,20 @@ function join(client: Socket, upstream: Socket, first: Buffer, idleMs: number, l
       line.bytesIn += chunk.length;
       idle.refresh();
     });
-    // One that takes slowly what is written to it is not idle.
+    // A side that reads slowly is not idle.
     client.on('drain', () => idle.refresh());
     upstream.on('drain', () => idle.refresh());
     upstream.once('finish', () => {
-      asked = true;
-      last();
+      upstreamDone = true;
+      endWhenBothDone();
     });
     client.once('finish', () => {
-      answered = true;
-      last();
-      const late = setTimeout(end, Math.min(idleMs, LAST_WORD_MS));
-      client.on('data', () => late.refresh()).once('close', () => clearTimeout(late));
+      clientDone = true;
+      endWhenBothDone();
+      const closeTimer = setTimeout(end, Math.min(idleMs, CLOSE_WAIT_MS));
+      client.on('data', () => closeTimer.refresh()).once('close', () => clearTimeout(closeTimer));
     });
-    // Closed before it has ended is broken; after it, what it said may still be on its way to the other one.
+    // A client that closes early has broken off; what an upstream sent before it closed is still delivered.
     client.once('close', end).once('error', end);
     upstream.once('error', () => client.end()).once('close', () => client.end());
     upstream.write(first);

@@ -6,7 +6,7 @@ import type { Tenant } from '../policies/tenant.ts';
 import { Connections } from './connections.ts';
 import type { DataLimits } from './limits.ts';
 
-/** Connections to the hosts of stored inputs: each Assistant has its own, so that none meets what another left. */
+/** Connections to the hosts of stored inputs. Each Assistant has its own, so that no state of one reaches another. */
 export interface Upstreams {
   of(tenant: Tenant, host: string): Connections;
   close(): Promise<void>;
@@ -19,8 +19,8 @@ interface Entry {
 }
 
 const KEEP_ALIVE_MS = 30_000;
-/** Most of what a stall has piled up is done within it; next to a handshake with a distant host it is nothing. */
-const PATIENCE_MS = 10;
+/** Long enough to serve most requests that a stall has piled up; short beside a handshake with a distant host. */
+const OPEN_DELAY_MS = 10;
 const SWEEP_MS = 60_000;
 const OLDEST: SecureVersion = 'TLSv1.2';
 
@@ -31,7 +31,7 @@ export function createUpstreams(options: {
   readonly authorities?: string | undefined;
 }): Upstreams {
   const { dialler, limits, authorities } = options;
-  // Once for all connections: to read all authorities takes longer than a handshake.
+  // One context for all connections: to read all authorities takes longer than a handshake.
   const secureContext = createSecureContext({
     minVersion: OLDEST,
     ...(authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }),
@@ -45,9 +45,9 @@ export function createUpstreams(options: {
       open: () => secureSocket(host),
       most: limits.requests,
       keepMs: KEEP_ALIVE_MS,
-      patienceMs: PATIENCE_MS,
+      openDelayMs: OPEN_DELAY_MS,
       client: {
-        // Both waits are the relay's.
+        // The relay has time-outs of its own.
         headersTimeout: 0,
         bodyTimeout: 0,
         keepAliveTimeout: KEEP_ALIVE_MS,
@@ -82,7 +82,7 @@ export function createUpstreams(options: {
     return promise.finally(() => clearTimeout(timer));
   }
 
-  // An Assistant that has gone leaves its connections; what nobody uses is closed.
+  // Closes what nobody uses, such as the connections of an Assistant that is gone.
   const sweep = setInterval(() => {
     for (const entry of all) {
       if (entry.connections.inUse || performance.now() - entry.usedAt < SWEEP_MS) continue;

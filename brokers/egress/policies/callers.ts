@@ -4,29 +4,30 @@ import { type Policies, plainAddress } from './policies.ts';
 import type { Strangers } from './strangers.ts';
 import type { Tenant } from './tenant.ts';
 
-/** An Assistant that has proved itself, for as long as principal and address stay its own. */
+/** An authenticated Assistant. */
 export interface Caller {
   readonly tenant: Tenant;
-  readonly stays: () => boolean;
+  /** Whether principal and address still belong to the Assistant. */
+  readonly isStillValid: () => boolean;
 }
 
-/** Seconds after which a replica that is not in step may know whom it does not know now. */
-const NOT_IN_STEP_AGAIN = 5;
+/** Seconds until an unknown caller may ask a replica again that has not been told of every Assistant yet. */
+const RETRY_AFTER_S = 5;
 
 /**
- * Who calls: the principal in the headers and the address that the connection has must be the same Assistant's. Pods
- * begin to speak a moment before the operator can have told their address, so a refusal is held back for a while; all
- * refusals of well-formed principals are, and so tell nobody which half was wrong.
+ * Authenticates a caller: the principal in the headers and the address of the connection must belong to the same
+ * Assistant. A pod may call before the operator has told its address, so an unknown caller waits for a while; every
+ * well-formed principal does, so that a refusal does not tell which half was wrong.
  *
- * @throws TurnedAway when the address has too many calls that wait, or was refused too often
- * @throws Problem while the replica may only not have been told of the caller yet
+ * @throws TurnedAway when too many calls of the address wait, or it was refused too often
+ * @throws Problem while the replica may not have been told of the caller yet
  */
 export async function identify(
   policies: Policies,
   strangers: Strangers,
   credential: string | undefined,
   remoteAddress: string | undefined,
-  patience: { readonly ms: number; readonly signal: () => AbortSignal },
+  wait: { readonly ms: number; readonly signal: () => AbortSignal },
 ): Promise<Caller | undefined> {
   const address = plainAddress(remoteAddress ?? '');
   if (credential === undefined || remoteAddress === undefined) {
@@ -36,15 +37,15 @@ export async function identify(
   const digest = hash('sha256', credential, 'hex');
   const find = (): Caller | undefined => {
     const tenant = policies.find(digest, address);
-    return tenant && { tenant, stays: () => policies.find(digest, address) === tenant };
+    return tenant && { tenant, isStillValid: () => policies.find(digest, address) === tenant };
   };
   const found = find();
   if (found !== undefined) return found;
-  const leave = strangers.hold(address);
+  const release = strangers.enterWaiting(address);
   const { promise, resolve } = Promise.withResolvers<Caller | undefined>();
-  const timer = setTimeout(() => resolve(undefined), patience.ms);
+  const timer = setTimeout(() => resolve(undefined), wait.ms);
   const onAbort = () => resolve(undefined);
-  const signal = patience.signal();
+  const signal = wait.signal();
   signal.addEventListener('abort', onAbort, { once: true });
   const unwatch = policies.watch(() => {
     const caller = find();
@@ -53,12 +54,12 @@ export async function identify(
   try {
     const caller = await promise;
     if (caller === undefined && !policies.inStep)
-      throw new Problem('unavailable', { retryAfter: NOT_IN_STEP_AGAIN });
+      throw new Problem('unavailable', { retryAfter: RETRY_AFTER_S });
     return caller;
   } finally {
     clearTimeout(timer);
     unwatch();
-    leave();
+    release();
     signal.removeEventListener('abort', onAbort);
   }
 }

@@ -4,31 +4,32 @@ import type { AnswerOf, PolicyPut, RequestOf } from '../contract.ts';
 import { type Custody, keyIdOf } from '../custody.ts';
 import { type LiveInput, liveInput, ownerOf, type Tenant, tenantKey } from './tenant.ts';
 
-/** UIDs of Assistants that were taken out, so that a late message cannot bring one back. */
-const MOST_REMEMBERED = 10_000;
+/** How many UIDs of removed Assistants are remembered, so that a late message cannot bring one back. */
+const MOST_REMOVED = 10_000;
 
 /**
- * The policies of one replica, in memory: the operator is their source, and a replica that restarts permits nothing
- * until it is told again. Each change takes effect at once for what is open, too.
+ * The policies of one replica, in memory. The operator is their source, and a replica that restarts permits nothing until
+ * it is told again. A change ends at once the tunnels and requests that it no longer permits.
  */
 export class Policies {
   readonly #custody: Custody;
   readonly #tenants = new Map<string, Tenant>();
   readonly #byPrincipal = new Map<string, Tenant>();
-  /** An address may be two Assistants' for a moment, while one's pod is going and another's has got it. */
+  /** An address may belong to two Assistants for a moment, when it passes from an ending pod to a new one. */
   readonly #byAddress = new Map<string, Set<Tenant>>();
   readonly #removed = new Set<string>();
   readonly #watchers = new Set<() => void>();
-  /** Numbers messages as they come; of each Assistant the last that took effect. */
-  #puts = 0;
+  /** Numbers the messages in the order in which they arrive. */
+  #messages = 0;
   #inStep = false;
-  readonly #newest = new WeakMap<Tenant, number>();
+  /** The number of the last message that took effect for each Assistant. */
+  readonly #lastApplied = new WeakMap<Tenant, number>();
 
   constructor(custody: Custody) {
     this.#custody = custody;
   }
 
-  /** Ids of the keys without which a value could not be opened any more. */
+  /** The ids of the custody keys that some usable value is sealed with. */
   *keysInUse(): Generator<string> {
     for (const { inputs } of this.#tenants.values())
       for (const { envelope, usable } of inputs.values()) if (usable) yield keyIdOf(envelope);
@@ -38,17 +39,17 @@ export class Policies {
     return this.#tenants.size;
   }
 
-  /** Whether whom it does not know is nobody's Assistant: until then it may only not have been told yet. */
+  /** Whether this replica was told of every Assistant; until then an unknown caller may be a legitimate one. */
   get inStep(): boolean {
     return this.#inStep;
   }
 
-  /** It was told of every Assistant that there was when it started. */
+  /** Notes that the operator has told every Assistant that existed when the replica started. */
   markInStep(): void {
     this.#inStep = true;
   }
 
-  /** Who has this principal (hex SHA-256) and calls from this address. */
+  /** Finds the Assistant that has this principal (hex SHA-256) and this address. */
   find(principal: string, address: string): Tenant | undefined {
     const tenant = this.#byPrincipal.get(principal);
     return tenant?.addresses.has(address) === true ? tenant : undefined;
@@ -60,45 +61,45 @@ export class Policies {
     return tenant?.capsule;
   }
 
-  /** The policy of this very Assistant, if there is one. */
+  /** Finds the policy of an Assistant by its names and UID. */
   of({ capsule_id, app_id, assistant_uid }: RequestOf<'policy.remove'>): Tenant | undefined {
     const tenant = this.#tenants.get(tenantKey({ capsule_id, app_id }));
     return tenant?.uid === assistant_uid ? tenant : undefined;
   }
 
-  /** Calls after each change of any policy, until the answer is called. */
+  /** Calls `watcher` after each change of any policy, until the returned function is called. */
   watch(watcher: () => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Replaces the Assistant's policy; what it no longer permits is ended before this resolves. */
+  /** Replaces the Assistant's policy; what the new one does not permit is ended before this resolves. */
   async put(put: PolicyPut): Promise<Omit<AnswerOf<'policy.put'>, 'instance'>> {
-    this.#puts += 1;
-    const at = this.#puts;
+    this.#messages += 1;
+    const at = this.#messages;
     const inputs = new Map<string, LiveInput>();
     const resealed: Record<string, string> = {};
     for (const [key, input] of Object.entries(put.stored_inputs)) {
       const owner = ownerOf(put, key, input.definition);
       const opened = this.#custody.open(owner, input.envelope);
-      // One that was sealed when weaker ones were taken is to be entered again, too.
+      // A value that was sealed under older, weaker rules must be entered again, too.
       const fit = opened !== undefined && valueFault(input.definition, opened.reveal()) === undefined;
       const value = fit ? opened : undefined;
       inputs.set(key, liveInput(put, key, input, value !== undefined));
       if (value !== undefined && this.#custody.isOld(input.envelope))
         resealed[key] = await this.#custody.seal(owner, value);
     }
-    // From here on nothing waits, so that two messages cannot interleave.
+    // There is no await from here on, so that two messages cannot interleave.
     const current = this.#currentFor(put);
-    // One that came later, of the same generation, may have had less to seal.
-    if (current !== undefined && (this.#newest.get(current) ?? 0) > at)
+    // A later message of the same generation overtakes this one if it had less to seal.
+    if (current !== undefined && (this.#lastApplied.get(current) ?? 0) > at)
       throw new ServiceError('conflict', 'a later message came before');
     const tenant = current ?? this.#admit(put);
     for (const principal of put.principals) {
       const other = this.#byPrincipal.get(principal);
       if (other !== undefined && other !== tenant) throw new ServiceError('conflict', 'principal of another');
     }
-    this.#newest.set(tenant, at);
+    this.#lastApplied.set(tenant, at);
     this.#forgetPrincipals(tenant);
     Object.assign(tenant, {
       generation: put.generation,
@@ -115,12 +116,12 @@ export class Policies {
     return { revision: put.revision, reentry, resealed };
   }
 
-  /** Takes away what is not among this, and adds nothing: for a manifest that cannot be put whole. */
+  /** Removes what the request does not name and adds nothing, for a manifest that cannot be put whole. */
   narrow(request: RequestOf<'policy.narrow'>): boolean {
     const tenant = this.#currentFor(request);
     if (tenant === undefined) return false;
-    this.#puts += 1;
-    this.#newest.set(tenant, this.#puts);
+    this.#messages += 1;
+    this.#lastApplied.set(tenant, this.#messages);
     const hosts = new Set(request.allowed_hosts);
     tenant.generation = request.generation;
     tenant.hosts = new Set([...tenant.hosts].filter((host) => hosts.has(host)));
@@ -132,7 +133,7 @@ export class Policies {
   }
 
   remove({ capsule_id, app_id, assistant_uid }: RequestOf<'policy.remove'>): boolean {
-    if (this.#removed.size >= MOST_REMEMBERED) this.#removed.clear();
+    if (this.#removed.size >= MOST_REMOVED) this.#removed.clear();
     this.#removed.add(assistant_uid);
     const tenant = this.#tenants.get(tenantKey({ capsule_id, app_id }));
     if (tenant?.uid !== assistant_uid) return false;
@@ -140,13 +141,13 @@ export class Policies {
     return true;
   }
 
-  /** Ends everything that is open. */
+  /** Ends all tunnels and requests. */
   endAll(): void {
     for (const { connections } of this.#tenants.values())
       for (const connection of connections.snapshot()) connection.end();
   }
 
-  /** The policy that a message is about; one of an earlier life of the Assistant is ended. */
+  /** Finds the policy that a message is about; one of another UID is not it. */
   #currentFor(
     about: Pick<PolicyPut, 'capsule_id' | 'app_id' | 'assistant_uid' | 'generation'>,
   ): Tenant | undefined {
@@ -204,5 +205,5 @@ export class Policies {
   }
 }
 
-/** A dual-stack listener tells an IPv4 caller as `::ffff:a.b.c.d`. */
+/** A dual-stack listener reports an IPv4 caller as `::ffff:a.b.c.d`. */
 export const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');

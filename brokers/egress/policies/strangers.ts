@@ -2,7 +2,7 @@ import { type GiveBack, RateLimit, SharedPlaces } from '@space/broker-kit';
 import type { TurnedAwayReason } from '../metrics.ts';
 import type { Policies } from './policies.ts';
 
-/** Whoever causes it gets no answer, and leaves no line: both would cost more than the call did. */
+/** Closes a connection without an answer or a log line: both would cost more than the call did. */
 export class TurnedAway extends Error {
   constructor() {
     super('turned away');
@@ -19,12 +19,12 @@ export interface StrangerLimits {
   readonly burst: number;
 }
 
-/** By which a replica's own health check calls; nobody else can crowd it out. */
-export const isOwn = (address: string): boolean => address === '127.0.0.1' || address === '::1';
+/** The address of the replica's own health check, which has limits of its own so that no caller crowds it out. */
+export const isLoopback = (address: string): boolean => address === '127.0.0.1' || address === '::1';
 
 /**
- * Bounds what calls cost that no policy knows yet, or ever. Pods have addresses of their own, so an address is one pod;
- * pods of a known Capsule share its part.
+ * Bounds the cost of calls whose address or principal is in no policy. Each pod has an address of its own; pods of a
+ * known Capsule share one limit.
  */
 export class Strangers {
   readonly #policies: Pick<Policies, 'capsuleAt'>;
@@ -53,18 +53,18 @@ export class Strangers {
     return this.#waiting.taken + this.#ownWaiting.taken;
   }
 
-  /** One more refusal is about to be told. @throws TurnedAway when the address was told often enough */
+  /** Counts a refusal that is about to be answered. @throws TurnedAway when the address was refused too often */
   refuse(address: string): void {
     const capsule = this.#policies.capsuleAt(address);
-    // A client that first asks without its credential does so for each tunnel, which an Assistant may open often.
+    // Some clients ask without their credential first, for each tunnel that they open.
     const wait = capsule === undefined ? this.#unknown.take(address) : this.#known.take(address);
     if (wait !== undefined) this.#turnAway('refusals');
   }
 
-  /** A place to wait in until the caller's policy is there, or its refusal due. @throws TurnedAway */
-  hold(address: string): GiveBack {
+  /** Lets a call wait until its policy has come or its refusal is due. @throws TurnedAway when too many wait */
+  enterWaiting(address: string): GiveBack {
     this.refuse(address);
-    const places = isOwn(address) ? this.#ownWaiting : this.#waiting;
+    const places = isLoopback(address) ? this.#ownWaiting : this.#waiting;
     return (
       places.tryTake(this.#policies.capsuleAt(address) ?? `address ${address}`) ?? this.#turnAway('waiting')
     );

@@ -14,7 +14,7 @@ export interface LiveInput {
   readonly signing: SigningProfile | undefined;
   readonly owner: Owner;
   readonly envelope: string;
-  /** Of the definition. */
+  /** The digest of its definition. */
   readonly digest: string;
   /** False while its value was entered for another definition. */
   readonly usable: boolean;

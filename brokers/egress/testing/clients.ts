@@ -52,7 +52,7 @@ export async function setClientStage(): Promise<ClientStage> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const test = await makeGateway({
     fixed: new Map([[HOST, { address: '127.0.0.1', port: portOf(server), ttl: 60, trusted: true }]]),
-    limits: { patienceMs: 3_000 },
+    limits: { unknownWaitMs: 3_000 },
   });
   await test.put({ allowed_hosts: [HOST] });
   const proxy = `http://egr:${test.principal}@127.0.0.1:${test.port}`;

@@ -83,7 +83,7 @@ export async function makeGateway(options: {
     guard: options.guard ?? addressGuard(),
     names: ['assistant-egress'],
     authorities: options.authorities,
-    limits: { patienceMs: 50, ...options.limits },
+    limits: { unknownWaitMs: 50, ...options.limits },
     metrics,
     log: createLogger({
       service: 'egress',

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { sharedInTurn } from './turn.ts';
+import { oncePerTick } from './once-per-tick.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 test('who asks for the same in one turn shares it, and later ones do not', async () => {
   let count = 0;
-  const make = sharedInTurn((key: string) => {
+  const make = oncePerTick((key: string) => {
     count += 1;
     return `${key}${count}`;
   });
@@ -18,7 +18,7 @@ test('who asks for the same in one turn shares it, and later ones do not', async
 
 test('nobody gets what was made for another', async () => {
   let count = 0;
-  const make = sharedInTurn((key: string) => {
+  const make = oncePerTick((key: string) => {
     count += 1;
     return `${key}${count}`;
   });
@@ -29,7 +29,7 @@ test('nobody gets what was made for another', async () => {
 
 test('what could not be made is tried again', () => {
   let fails = true;
-  const make = sharedInTurn((key: string) => {
+  const make = oncePerTick((key: string) => {
     if (fails) throw new Error('not now');
     return key;
   });

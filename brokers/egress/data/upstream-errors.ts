@@ -4,12 +4,12 @@ import { NotSent } from './connections.ts';
 const codeOf = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : '';
 
-const LOST = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+const LOST_CODES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/** Whether the connection is what was lost, and not what was said on it. */
-export const isLost = (error: Error): boolean => LOST.has(codeOf(error));
+/** Whether the connection broke, rather than what the host sent on it was wrong. */
+export const isConnectionLost = (error: Error): boolean => LOST_CODES.has(codeOf(error));
 
-/** undici's failures in our words; those of ours pass through it unchanged. */
+/** Turns undici's failures into our own; our own pass unchanged. */
 export function upstreamProblem(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof Problem || error.name === 'DialError') return error;
   const code = codeOf(error);

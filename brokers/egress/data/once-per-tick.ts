@@ -1,8 +1,8 @@
 /**
- * The last that was made, for whoever asks for the same before this turn of the event loop has ended: requests that
- * come together share it, and nothing of it waits for those that come later.
+ * Remembers the last value that was made until the event loop turns: requests that arrive together share it, and it is
+ * forgotten before later ones come.
  */
-export function sharedInTurn<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+export function oncePerTick<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
   let last: { readonly key: Key; readonly value: Value } | undefined;
   const forget = () => {
     last = undefined;

@@ -1,0 +1,66 @@
+import type { IncomingMessage } from 'node:http';
+import { mentionsPrincipal, type RawHeader } from '../core/credentials.ts';
+import { requestHeaders } from '../core/headers.ts';
+import { Problem } from '../core/problem.ts';
+import { METHODS, type Method } from '../core/route.ts';
+import { fillsQuerySlot } from '../core/slot.ts';
+import { type InputTarget, parseInputTarget, placeOfAmbiguity } from '../core/target.ts';
+import type { LiveInput, Tenant } from '../policies/tenant.ts';
+import { announcedLength } from './body.ts';
+import type { Line } from './record.ts';
+import type { Reflections } from './reflections.ts';
+
+export interface AdmissionOptions {
+  /** Names by which callers know this gateway, in lower case and without a port. */
+  readonly names: ReadonlySet<string>;
+  /** Whether a header of a request, by its name in lower case, is passed on. */
+  readonly passes: (name: string) => boolean;
+  readonly reflections: Reflections;
+  readonly bodyBytes: number;
+}
+
+/** A request that may be sent: all that is decided before its value is opened. */
+export interface Admitted {
+  readonly tenant: Tenant;
+  readonly input: LiveInput;
+  readonly method: Method;
+  readonly target: InputTarget;
+  readonly headers: string[];
+}
+
+/** Checks a request in a fixed order; no refusal needs the value, DNS or the upstream. @throws Problem */
+export function admit(
+  options: AdmissionOptions,
+  request: IncomingMessage,
+  headers: readonly RawHeader[],
+  tenant: Tenant,
+  line: Line,
+): Admitted {
+  const raw = request.url ?? '';
+  if (!raw.startsWith('/')) throw new Problem('plain_http_denied');
+  const hosts = headers.filter(({ lower }) => lower === 'host');
+  const [named] = (hosts[0]?.value ?? '').toLowerCase().split(':', 1);
+  if (hosts.length !== 1 || !options.names.has(named ?? '')) throw new Problem('invalid_request');
+  const target = parseInputTarget(raw);
+  if (target === 'not-found') throw new Problem('not_found');
+  if (target === 'ambiguous') throw ambiguous(raw);
+  const input = tenant.inputs.get(target.key);
+  if (input === undefined) throw new Problem('not_found');
+  line.input = input;
+  const method = METHODS.find((known) => known === request.method);
+  if (method === undefined) throw new Problem('method_not_allowed');
+  line.method = method;
+  if (fillsQuerySlot(target, input.slot) || mentionsPrincipal(raw)) throw new Problem('slot_conflict');
+  const route = input.match(method, target);
+  if (route === 'ambiguous') throw ambiguous(raw);
+  if (route === 'denied') throw new Problem('route_denied');
+  line.route = route;
+  const passed = requestHeaders(headers, input.slot, options.passes);
+  if (!input.usable) throw new Problem('input_unavailable');
+  if (options.reflections.isSuspended(tenant, input)) throw new Problem('input_suspended');
+  if (announcedLength(request) > options.bodyBytes) throw new Problem('too_large');
+  return { tenant, input, method, target, headers: passed };
+}
+
+const ambiguous = (raw: string): Problem =>
+  new Problem('ambiguous_target', { detail: placeOfAmbiguity(raw) });
