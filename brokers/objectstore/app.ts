@@ -6,7 +6,7 @@ import type { Context } from './context.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
 import { storeOf } from './principals/rows.ts';
-import { usageOf } from './quota/usage.ts';
+import { usageOf } from './quota/rows.ts';
 
 /** The contract's operations: from wire to work and back. */
 export function handlers(context: Context): Handlers<typeof OBJECT_STORE> {

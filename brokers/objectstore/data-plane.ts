@@ -9,17 +9,16 @@ import { createS3Protocol } from './api/s3/protocol.ts';
 import type { OpenGranted } from './byok/grants/open.ts';
 import { createGrantedStore } from './byok/grants/store.ts';
 import type { BrokerMetrics } from './metrics.ts';
-import { abortForgotten } from './objects/abandoned-uploads.ts';
+import { abortForgotten, abortStrays } from './objects/abandoned-uploads.ts';
 import { createObjectStore } from './objects/store.ts';
-import { abortStrays } from './objects/stray-uploads.ts';
 import { createUploads } from './objects/uploads.ts';
 import { createTenants, type Evidence } from './principals/tenants.ts';
 import { createQuota } from './quota/allowance.ts';
 import { createEnding } from './quota/credits.ts';
 import { createRecount } from './quota/recount.ts';
+import { usageOf } from './quota/rows.ts';
 import type { Shares } from './quota/shares.ts';
-import { usageOf } from './quota/usage.ts';
-import type { S3Client } from './upstream/client.ts';
+import type { S3Client } from './upstream/types.ts';
 
 export interface OpenOptions {
   readonly connections: Connections;

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createMetrics, type Held, hold, type Logger, parseKey, watched } from '@space/broker-kit';
 import { closeRegistry, openConnections, parseServerUrl, untilReachable } from '@space/broker-kit/postgres';
-import { openReach } from './byok/credentials/open.ts';
+import { openReach } from './byok/credentials/guarded.ts';
+import { clearCustody } from './byok/credentials/operations.ts';
 import { createVerify } from './byok/credentials/verify.ts';
 import { openCustody } from './byok/custody/open.ts';
 import { openGrants } from './byok/grants/open.ts';
@@ -13,9 +14,9 @@ import { abortUnder } from './objects/abandoned-uploads.ts';
 import { createCapsuleAuthority } from './principals/authority.ts';
 import { createBindings } from './principals/bindings.ts';
 import { createEpochs } from './principals/epochs.ts';
-import { leasesLapse } from './principals/lease.ts';
 import { placeNames } from './principals/names.ts';
 import { createSweep } from './principals/sweep.ts';
+import { leasesLapse } from './principals/tenants.ts';
 import { bindUnbound } from './principals/unbound.ts';
 import { createShares } from './quota/shares.ts';
 import { migrate } from './registry/migrations.ts';
@@ -91,6 +92,7 @@ export async function openContext(
     custody,
     verify: createVerify({ ...reach, timeoutMs: 1_000 * config.BYOK_VERIFICATION_SECONDS }),
     verifications: { perSecond: aMinute / 60, burst: aMinute },
+    clearCustody: (capsule) => clearCustody(custody, capsule),
     leasesLapse,
     log,
     metrics,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { grantKeyId } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseGrantKeys } from '../../brokers/objectstore/byok/grants/keys.ts';
+import { parseGrantKeys } from '../../brokers/objectstore/byok/grants/verify.ts';
 import { parseGrantKey } from '../../operator/grants/sign.ts';
 import { type Cluster, clusterOf } from '../../operator/keys/cluster.ts';
 import { keepKeys } from '../../operator/keys/keep.ts';

@@ -1,9 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { parseGrantKeys } from '../../brokers/objectstore/byok/grants/keys.ts';
 import { newIssuer } from '../../brokers/objectstore/byok/grants/testing/issuer.ts';
-import { verifyGrant } from '../../brokers/objectstore/byok/grants/verify.ts';
+import { parseGrantKeys, verifyGrant } from '../../brokers/objectstore/byok/grants/verify.ts';
 import { Secret } from '../secret.ts';
 import { ageOf, claimsOf, type Subject } from './mint.ts';
 import { parseGrantKey } from './sign.ts';

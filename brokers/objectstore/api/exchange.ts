@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ErrorCode, type ServiceError, traceIdOf } from '@space/broker-kit';
-import type { Tenant } from '../principals/tenants.ts';
+import { type ErrorCode, ServiceError, traceIdOf } from '@space/broker-kit';
+import type { Tenant } from '../objects/types.ts';
 
 /** One request on its way through the data plane. */
 export interface Exchange {
@@ -68,4 +68,12 @@ export function writeHead(
 export function writeJson(exchange: Exchange, status: number, body: string): void {
   const about = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
   writeHead(exchange, status, about).end(body);
+}
+
+/** A whole number in decimal, without sign and leading zeros. */
+export function numberOf(text: string | undefined, fallback: number, least: number, most: number): number {
+  if (text === undefined) return fallback;
+  const value = /^(?:0|[1-9][0-9]{0,8})$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= least && value <= most)) throw new ServiceError('invalid_request', 'number');
+  return value;
 }

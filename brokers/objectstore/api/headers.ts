@@ -1,20 +1,12 @@
 import { ServiceError } from '@space/broker-kit';
-import type { Headers } from '../upstream/client.ts';
+import { ABOUT_OBJECT, pickHeaders, UPSTREAM_METADATA } from '../objects/object-headers.ts';
+import type { Headers } from '../upstream/types.ts';
 
 /**
  * Which headers pass, by name, in both directions. All else stays where it is: a header that we do not know may ask
  * an upstream for something that we did not allow.
  */
 
-/** What is kept with an object. */
-const ABOUT_OBJECT = [
-  'content-type',
-  'content-disposition',
-  'content-encoding',
-  'content-language',
-  'cache-control',
-  'expires',
-] as const;
 const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const;
 /** Headers of an answer about an object. */
 const ANSWERED = [
@@ -26,12 +18,7 @@ const ANSWERED = [
   'last-modified',
 ];
 
-const VALUE = /^[\x20-\x7e]{0,1024}$/;
-const METADATA_NAME = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
-const METADATA_BYTES = 2_048;
 const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
-export const UPSTREAM_METADATA = 'x-amz-meta-';
-
 /** Headers as they came, each name once, in lower case. */
 export type Received = ReadonlyMap<string, string>;
 
@@ -46,26 +33,9 @@ export function receivedHeaders(rawHeaders: readonly string[]): Received {
   return headers;
 }
 
-/** What a new object is stored with: `metadata` is the prefix under which the caller names its own. */
-export function objectHeaders(headers: Received, metadata: string): Headers {
-  const result = pick(headers, ABOUT_OBJECT);
-  let bytes = 0;
-  for (const [name, value] of headers) {
-    if (!name.startsWith(metadata)) continue;
-    const own = name.slice(metadata.length);
-    bytes += own.length + value.length;
-    if (!METADATA_NAME.test(own) || !VALUE.test(value) || bytes > METADATA_BYTES)
-      throw new ServiceError('invalid_request', 'metadata');
-    result[`${UPSTREAM_METADATA}${own}`] = value;
-  }
-  if (result['content-encoding']?.toLowerCase().includes('aws-chunked'))
-    throw new ServiceError('invalid_request', 'content encoding of another protocol');
-  return result;
-}
-
 /** Conditions and checksum of a write. `If-None-Match` knows but one value there. */
 export function writeConditions(headers: Received): Headers {
-  const result = pick(headers, ['if-match', 'if-none-match', 'content-md5']);
+  const result = pickHeaders(headers, ['if-match', 'if-none-match', 'content-md5']);
   if (result['if-none-match'] !== undefined && result['if-none-match'] !== '*')
     throw new ServiceError('invalid_request', 'if-none-match of a write');
   return result;
@@ -73,12 +43,12 @@ export function writeConditions(headers: Received): Headers {
 
 /** The entity tag that a delete is limited to, if it is. */
 export function deleteCondition(headers: Received): string | undefined {
-  return pick(headers, ['if-match'])['if-match'];
+  return pickHeaders(headers, ['if-match'])['if-match'];
 }
 
 /** Conditions and range of a read: one range or none. */
 export function readConditions(headers: Received): Headers {
-  const result = pick(headers, [...CONDITIONS, 'range']);
+  const result = pickHeaders(headers, [...CONDITIONS, 'range']);
   if (result['range'] !== undefined && !RANGE.test(result['range']))
     throw new ServiceError('invalid_request', 'not one range of bytes');
   return result;
@@ -94,21 +64,6 @@ export function answerHeaders(upstream: Headers, metadata: string): Record<strin
   for (const name of Object.keys(upstream)) {
     if (!name.startsWith(UPSTREAM_METADATA)) continue;
     result[`${metadata}${name.slice(UPSTREAM_METADATA.length)}`] = upstream[name] ?? '';
-  }
-  return result;
-}
-
-export function isHeaderValue(text: string): boolean {
-  return VALUE.test(text);
-}
-
-function pick(headers: Received, names: readonly string[]): Record<string, string> {
-  const result: Record<string, string> = {};
-  for (const name of names) {
-    const value = headers.get(name);
-    if (value === undefined) continue;
-    if (!isHeaderValue(value)) throw new ServiceError('invalid_request', `header ${name}`);
-    result[name] = value;
   }
   return result;
 }

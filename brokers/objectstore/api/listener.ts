@@ -9,8 +9,8 @@ import {
   type SharedPlaces,
   type Turns,
 } from '@space/broker-kit';
-import type { Call } from '../objects/store.ts';
-import type { Tenant, Tenants } from '../principals/tenants.ts';
+import type { Call, Tenant } from '../objects/types.ts';
+import type { Tenants } from '../principals/tenants.ts';
 import { toServiceError } from '../upstream/errors.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import { beginExchange, type Exchange, type Protocol } from './exchange.ts';

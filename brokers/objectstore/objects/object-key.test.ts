@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { encode, encodePath } from '../upstream/encode.ts';
+import { encode, encodePath } from '../upstream/sigv4.ts';
 import { decodePath, decodeQueryValue, MAX_KEY_BYTES, parseKey, parsePrefix } from './object-key.ts';
 import { type Bucket, logicalKey, physicalKey, roomOf } from './prefix.ts';
 

@@ -4,6 +4,12 @@ import type { KeyPrefix, ObjectKey } from './object-key.ts';
 export const BUCKETS = ['data', 'shared'] as const;
 export type Bucket = (typeof BUCKETS)[number];
 
+/** An object by the names that its Assistant knows. */
+export interface Place {
+  readonly bucket: Bucket;
+  readonly key: ObjectKey;
+}
+
 /** What an Assistant's buckets are in the Space's bucket: prefixes that the registry keeps. */
 export type Room = Readonly<Record<Bucket, string>>;
 
@@ -39,4 +45,12 @@ export function logicalKey(room: Room, bucket: Bucket, key: string): string | un
 
 export function isBucket(name: string): name is Bucket {
   return BUCKETS.some((bucket) => bucket === name);
+}
+
+/** Where an object that a request names lies in the Space's bucket. */
+export function physicalOf(
+  { tenant }: { readonly tenant: { readonly room: Room } },
+  { bucket, key }: Place,
+): PhysicalKey {
+  return physicalKey(tenant.room, bucket, key);
 }

@@ -1,135 +1,15 @@
-import type { Readable, Writable } from 'node:stream';
 import { ServiceError } from '@space/broker-kit';
-import { UPSTREAM_METADATA as METADATA, objectHeaders } from '../api/headers.ts';
-import type { Tenant } from '../principals/tenants.ts';
 import { entriesOf } from '../quota/charge.ts';
 import type { Ending } from '../quota/credits.ts';
-import type { Headers, ListedObject, Part, S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
-import type { Head, Passing } from '../upstream/relay.ts';
-import type { InTurn } from '../upstream/sinks.ts';
+import type { Headers, S3Client } from '../upstream/types.ts';
 import { createMultipart } from './multipart.ts';
-import { isMarker, type KeyPrefix, type ObjectKey } from './object-key.ts';
-import { type Bucket, logicalKey, physicalKey, physicalPrefix } from './prefix.ts';
+import { UPSTREAM_METADATA as METADATA, objectHeaders } from './object-headers.ts';
+import { isMarker, type ObjectKey } from './object-key.ts';
+import { logicalKey, type Place, physicalOf as physical, physicalKey, physicalPrefix } from './prefix.ts';
+import type { Call, Copied, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
-import { createWriter, physicalOf as physical, sendable, type WriterOptions } from './writer.ts';
-
-/** Who asks, and until when. */
-export interface Call {
-  readonly tenant: Tenant;
-  readonly signal: AbortSignal;
-  /** The text that came as a grant; nobody has looked at it yet. */
-  readonly grant?: string | undefined;
-  /** Its turns, for the documents that are read and written for it. */
-  readonly inTurn: InTurn;
-  /** For the bodies that are passed on to it. */
-  readonly passing: Passing;
-  /** Its objects are not in the Space's bucket: gives back the place among those who wait for that. */
-  readonly isElsewhere?: () => void;
-}
-
-export interface Place {
-  readonly bucket: Bucket;
-  readonly key: ObjectKey;
-}
-
-/** What is read: the object, or one of the parts that it was uploaded in. */
-export interface Read extends Place {
-  readonly part?: number;
-}
-
-export interface CopySource extends Place {
-  /** Conditions (`if-match` …) on the object that is copied. */
-  readonly conditions?: Headers;
-}
-
-interface Copied {
-  readonly etag: string;
-  readonly modified: string;
-  readonly size: number;
-}
-
-export interface ObjectPage {
-  /** Keys as the tenant spells them. */
-  readonly objects: readonly ListedObject[];
-  readonly prefixes: readonly string[];
-  readonly next: string | undefined;
-}
-
-export interface IncomingBody {
-  readonly stream: Readable;
-  readonly length: number;
-}
-
-export const MAX_KEYS = 1_000;
-
-export interface ObjectStore {
-  put(call: Call, place: Place, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
-  get(call: Call, place: Read, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
-  head(call: Call, place: Read, headers: Headers): Promise<Head>;
-  /** With an `etag` only the object that has it. */
-  delete(call: Call, place: Place, etag?: string): Promise<void>;
-  /** Answers the keys that could not be deleted. */
-  deleteMany(call: Call, bucket: Bucket, keys: readonly ObjectKey[]): Promise<ReadonlySet<string>>;
-  list(
-    call: Call,
-    bucket: Bucket,
-    query: {
-      readonly prefix: KeyPrefix;
-      readonly delimiter?: string | undefined;
-      readonly token?: string | undefined;
-      readonly after?: KeyPrefix | undefined;
-      readonly limit: number;
-    },
-  ): Promise<ObjectPage>;
-  copy(call: Call, from: CopySource, to: Place, headers: Headers): Promise<Copied>;
-  createUpload(call: Call, place: Place, headers: Headers): Promise<string>;
-  putPart(
-    call: Call,
-    at: UploadPart,
-    body: IncomingBody,
-    headers: Headers,
-  ): Promise<{ readonly etag: string }>;
-  copyPart(
-    call: Call,
-    at: UploadPart,
-    from: CopySource,
-    headers: Headers,
-  ): Promise<{ readonly etag: string; readonly modified: string }>;
-  listParts(
-    call: Call,
-    at: UploadAt,
-    page: { readonly after: number; readonly limit: number },
-  ): Promise<{ readonly key: string; readonly parts: readonly Part[]; readonly next: number | undefined }>;
-  completeUpload(
-    call: Call,
-    at: UploadAt,
-    parts: readonly { readonly number: number; readonly etag: string }[],
-    headers: Headers,
-  ): Promise<{ readonly key: string; readonly etag: string }>;
-  abortUpload(call: Call, at: UploadAt): Promise<void>;
-  listUploads(
-    call: Call,
-    bucket: Bucket,
-    page: {
-      readonly prefix: KeyPrefix;
-      readonly afterKey: string;
-      readonly afterId: string;
-      readonly limit: number;
-    },
-  ): Promise<readonly { readonly key: string; readonly id: string; readonly createdAt: Date }[]>;
-}
-
-/** An upload by our id; a `key`, where the protocol repeats it, must be the one that the upload was made for. */
-export interface UploadAt {
-  readonly bucket: Bucket;
-  readonly id: string;
-  readonly key?: ObjectKey;
-}
-
-interface UploadPart extends UploadAt {
-  readonly number: number;
-}
+import { createWriter, sendable, type WriterOptions } from './writer.ts';
 
 interface StoreOptions extends WriterOptions {
   /** Absent where nothing is counted. */

@@ -9,7 +9,7 @@ import { BUCKET } from '../testing/broker.ts';
 import { spawnBroker } from '../testing/process.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
 import { createS3Client } from '../upstream/client.ts';
-import { createPool } from '../upstream/pool.ts';
+import { createPool } from '../upstream/managed.ts';
 import { createUploads } from './uploads.ts';
 
 const KIB = 1024;

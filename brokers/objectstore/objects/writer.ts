@@ -1,9 +1,9 @@
 import { ServiceError } from '@space/broker-kit';
 import { type Hold, type Quota, UNANSWERED_SECONDS } from '../quota/allowance.ts';
-import type { Headers, S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
-import { type PhysicalKey, physicalKey } from './prefix.ts';
-import type { Call, CopySource, IncomingBody, Place } from './store.ts';
+import type { Headers, S3Client } from '../upstream/types.ts';
+import { type PhysicalKey, physicalOf } from './prefix.ts';
+import type { Call, CopySource, IncomingBody } from './types.ts';
 
 /** The largest body of one request. */
 export const MAX_PUT_BYTES = 5 * 1024 ** 3;
@@ -75,10 +75,6 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
       };
     },
   };
-}
-
-export function physicalOf({ tenant }: Call, { bucket, key }: Place): PhysicalKey {
-  return physicalKey(tenant.room, bucket, key);
 }
 
 /** An empty body is read to its end first: what inspects it may still refuse it. */

@@ -8,8 +8,7 @@ import {
   retireCapsule,
   type Undecided,
 } from '@space/broker-kit/principals';
-import { clearCustody } from '../byok/credentials/operations.ts';
-import type { Context } from '../context.ts';
+import type { PrincipalsContext } from './context.ts';
 import { decideDrop } from './decide.ts';
 import {
   droppedWithCapsule,
@@ -23,7 +22,7 @@ import {
 
 /** Drops a workload and its objects. Access ends in the first transaction, whatever comes after it. */
 export async function dropWorkload(
-  context: Context,
+  context: PrincipalsContext,
   call: Call,
   workload: Workload,
 ): Promise<{ readonly alreadyAbsent: boolean }> {
@@ -51,7 +50,7 @@ export async function dropWorkload(
  * generation, so it can never meet a newer workload's objects.
  */
 export async function finishDrop(
-  context: Context,
+  context: PrincipalsContext,
   entry: Undecided,
   workload: Workload,
   place: string,
@@ -68,7 +67,11 @@ export async function finishDrop(
 }
 
 /** Drops all that is registered for the Capsule, then retires its principal. Returns the workloads, sorted. */
-export async function dropCapsule(context: Context, call: Call, capsule: string): Promise<string[]> {
+export async function dropCapsule(
+  context: PrincipalsContext,
+  call: Call,
+  capsule: string,
+): Promise<string[]> {
   const entry = { ...about(call, 'capsule.drop', 'capsule'), capsule };
   const { life, place } = await context.connections.transaction(async (session) => {
     const { state, life, place } = await context.capsules.authorise(session, call, capsule, 'drop');
@@ -84,7 +87,7 @@ export async function dropCapsule(context: Context, call: Call, capsule: string)
   await context.leasesLapse();
   await context.sweep(place);
   context.failpoint('capsule-drop:after-sweep');
-  await clearCustody(context.custody, capsule);
+  await context.clearCustody(capsule);
   context.failpoint('capsule-drop:after-custody');
   const dropped = await context.connections.transaction(async (session) => {
     // Unless another caller retired it meanwhile and the id lives again: then there is nothing here to mark.
@@ -97,7 +100,7 @@ export async function dropCapsule(context: Context, call: Call, capsule: string)
 }
 
 /** Releases the id of a Capsule whose objects are gone. True again and again. */
-export function finalizeCapsule(context: Context, call: Call, capsule: string): Promise<true> {
+export function finalizeCapsule(context: PrincipalsContext, call: Call, capsule: string): Promise<true> {
   const entry = { ...about(call, 'capsule.finalize', 'provisioner'), capsule };
   return context.connections.transaction((session) => finalize(session, entry));
 }

@@ -1,8 +1,8 @@
 import { type Logger, type Round, ServiceError } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 import { z } from 'zod';
-import type { S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
+import type { S3Client } from '../upstream/types.ts';
 
 /**
  * The registry's epoch grows with each principal that ends, and the Space's bucket remembers the highest that was answered. A

@@ -1,5 +1,5 @@
 import { audit } from '@space/broker-kit/principals';
-import type { Context } from '../context.ts';
+import type { PrincipalsContext } from './context.ts';
 
 /** What an exchange left to be registered anew. */
 export interface Exchanged {
@@ -11,7 +11,7 @@ export interface Exchanged {
  * After the registry was restored: every principal in it ends, since nobody can tell which of them had ended before, and
  * the epoch goes on beyond all that was answered. In their places are digests of nothing, until others are registered.
  */
-export async function exchangeAll(context: Context, traceId: string): Promise<Exchanged> {
+export async function exchangeAll(context: PrincipalsContext, traceId: string): Promise<Exchanged> {
   const exchanged = await context.connections.transaction(async (session) => {
     await context.epochs.goBeyond(session);
     await session.run(

@@ -8,7 +8,7 @@ import {
   registerCapsule,
   retirePrincipal,
 } from '@space/broker-kit/principals';
-import type { Context } from '../context.ts';
+import type { PrincipalsContext } from './context.ts';
 import { decideCreate } from './decide.ts';
 import {
   insertWorkload,
@@ -22,7 +22,7 @@ import {
 
 /** Registers a Capsule with its principal, and gives it a place of its own. Again: takes over the quota. */
 export function provisionCapsule(
-  context: Context,
+  context: PrincipalsContext,
   call: Call,
   capsule: string,
   principal: TokenDigest,
@@ -48,7 +48,7 @@ export function provisionCapsule(
  * finds what it asked for and waits all the same: who was there before may have been replaced a moment ago.
  */
 export async function createWorkload(
-  context: Context,
+  context: PrincipalsContext,
   call: Call,
   workload: Workload,
   principal: TokenDigest,
@@ -70,7 +70,7 @@ export async function createWorkload(
 }
 
 async function ensureWorkload(
-  context: Context,
+  context: PrincipalsContext,
   session: Session,
   workload: Workload,
   { life, within }: { readonly life: number; readonly within: string },

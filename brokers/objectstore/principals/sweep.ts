@@ -1,6 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
-import type { S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
+import type { S3Client } from '../upstream/types.ts';
 
 export interface SweepParts {
   readonly s3: Pick<S3Client, 'list' | 'deleteMany'>;

@@ -2,8 +2,7 @@ import { digestOf, newToken, Secret, type TokenDigest } from '@space/broker-kit'
 import { type Session, sessionOver } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stage, setStage } from '../testing/stage.ts';
-import { LEASE_MS } from './lease.ts';
-import { createTenants, type Evidence } from './tenants.ts';
+import { createTenants, type Evidence, LEASE_MS } from './tenants.ts';
 
 let stage: Stage;
 beforeAll(async () => {

@@ -1,20 +1,25 @@
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
-import { type Room, roomOf } from '../objects/prefix.ts';
+import { roomOf } from '../objects/prefix.ts';
+import type { Tenant } from '../objects/types.ts';
 import type { Bindings } from './bindings.ts';
 import type { Epochs } from './epochs.ts';
-import { LEASE_MS } from './lease.ts';
 
-/** An Assistant that proved itself, and what is its own. */
-export interface Tenant {
-  readonly capsule: string;
-  readonly app: string;
-  /** The Capsule's place: what quota and streams are counted under. */
-  readonly place: string;
-  readonly room: Room;
-  readonly quotaBytes: number;
-  /** Of its principal. */
-  readonly digest: TokenDigest;
+/**
+ * A replica may go on for a moment with the principal that it has just found, without asking the registry again for
+ * every request. Whoever ends a principal waits, after the commit and before answering, until no replica can still go on
+ * with it: what was answered holds on all of them, and none has to be told.
+ */
+
+/** How long after the beginning of its look-up a finding may be used, in milliseconds. */
+export const LEASE_MS = 100;
+
+/** Clocks of replicas may differ in pace, and timers end a little early. */
+const MARGIN_MS = 50;
+
+/** Resolves when every finding from before the call has lapsed. */
+export function leasesLapse(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, LEASE_MS + MARGIN_MS));
 }
 
 /** Looks up who is behind a digest, or behind its first bytes; undefined for nobody. */

@@ -1,16 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
-import type { PhysicalKey } from '../objects/prefix.ts';
-import type { Headers, S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
+import type { Headers, S3Client } from '../upstream/types.ts';
 import type { Capsule, Quota } from './allowance.ts';
 import { isShort, lockUsage, type Registry, usedBytes } from './rows.ts';
 
 /** Does what ends the object of a key, by deletion or by another in its place, and credits what that object was charged. */
 export type Ending = <T>(
   call: { readonly tenant: Capsule; readonly signal: AbortSignal },
-  key: PhysicalKey,
+  key: string,
   act: () => Promise<T>,
 ) => Promise<T>;
 
@@ -49,7 +48,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
   }
 
   /** What is there, and the count that it was there after; undefined where it gives nothing back. */
-  async function look(capsule: Capsule, key: PhysicalKey, signal: AbortSignal): Promise<Looked | undefined> {
+  async function look(capsule: Capsule, key: string, signal: AbortSignal): Promise<Looked | undefined> {
     try {
       if (!(await isShortNow(capsule))) return undefined;
       // First: the object is there after this count, and whatever ends later voids the credit.
@@ -88,7 +87,7 @@ interface Looked {
  * Tells an object from others that had its key. Equal ones of the same second are taken for one: then only one of them
  * is credited.
  */
-function identityOf(key: PhysicalKey, headers: Headers): Buffer | undefined {
+function identityOf(key: string, headers: Headers): Buffer | undefined {
   const { etag, 'last-modified': modified } = headers;
   if (etag === undefined || modified === undefined) return undefined;
   return createHash('sha256')

@@ -1,6 +1,6 @@
 import type { Session } from '@space/broker-kit/postgres';
-import type { S3Client } from '../upstream/client.ts';
 import { S3Error } from '../upstream/errors.ts';
+import type { S3Client } from '../upstream/types.ts';
 import { addWritten, type Registry } from './rows.ts';
 
 /** Parts that the S3 server has of an open upload, and its row does not count: a broker died between the two. */

@@ -1,5 +1,5 @@
 import { ConcurrencyLimit } from '@space/broker-kit';
-import type { S3Client } from '../upstream/client.ts';
+import type { S3Client } from '../upstream/types.ts';
 import type { Capsule } from './allowance.ts';
 import { createEntryCount } from './charge.ts';
 import { addMissing, missingParts } from './parts.ts';

@@ -1,6 +1,5 @@
 import { SharedPlaces, type ShareRefusal, Turns } from '@space/broker-kit';
-import type { Config } from '../config.ts';
-import type { BrokerMetrics } from '../metrics.ts';
+import type { Counter } from 'prom-client';
 
 /** What Capsules share in this process, and how much of it one of them may have. Keys are the Capsules' places. */
 export interface Shares {
@@ -31,13 +30,22 @@ const PASSING_MS = 0.5;
 /** Seconds of its share that a Capsule may have saved up. */
 const SAVED_SECONDS = 20;
 
-export function createShares(
-  config: Pick<
-    Config,
-    'OBJECT_CONNECTIONS' | 'OBJECT_STREAMS' | 'OBJECT_QUEUE_SECONDS' | 'DOCUMENT_MS_PER_SECOND'
-  >,
-  metrics: Pick<BrokerMetrics, 'shareRefusals' | 'documentSeconds' | 'watchPlaces'>,
-): Shares {
+/** The settings, as in the environment. */
+interface ShareSettings {
+  readonly OBJECT_CONNECTIONS: number;
+  readonly OBJECT_STREAMS: number;
+  readonly OBJECT_QUEUE_SECONDS: number;
+  readonly DOCUMENT_MS_PER_SECOND: number;
+}
+
+interface ShareMetrics {
+  readonly shareRefusals: Counter<'resource' | 'reason'>;
+  readonly documentSeconds: Counter;
+  /** Shows how many slots of a resource are held, and how many wait. */
+  readonly watchPlaces: (resource: string, places: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
+}
+
+export function createShares(config: ShareSettings, metrics: ShareMetrics): Shares {
   const waitMs = config.OBJECT_QUEUE_SECONDS * 1_000;
   const total = config.OBJECT_CONNECTIONS;
   const requests = {

@@ -1,9 +1,7 @@
 import { applyMigrations, type Connections } from '@space/broker-kit/postgres';
 import { installationId } from '@space/broker-kit/principals';
-import { CAPSULE_MAC } from './capsules.ts';
 import { CUSTODY_TABLES } from './custody.ts';
-import { EPOCH } from './epoch.ts';
-import { PRINCIPALS } from './principals.ts';
+import { CAPSULE_MAC, EPOCH, PRINCIPALS } from './principals.ts';
 import { CREDITS, DOUBT, UPLOAD_SETS, USAGE } from './usage.ts';
 
 /** Each entry is applied once, in order, in one transaction with its number. Append; never edit a released one. */

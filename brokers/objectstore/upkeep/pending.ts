@@ -1,10 +1,13 @@
 import type { Round } from '@space/broker-kit';
 import { pendingDrops } from '@space/broker-kit/principals';
-import type { Context } from '../context.ts';
+import type { PrincipalsContext } from '../principals/context.ts';
 import { finishDrop } from '../principals/drop.ts';
 
 /** Ends what somebody began to drop and left. */
-export function finishPending(context: Context, idleSeconds: number): Round {
+export function finishPending(
+  context: PrincipalsContext & Parameters<typeof pendingDrops>[0],
+  idleSeconds: number,
+): Round {
   return pendingDrops(context, {
     table: 'workload',
     nameColumn: 'place',

@@ -1,12 +1,12 @@
 import type { Round } from '@space/broker-kit';
-import type { Context } from '../context.ts';
+import type { PrincipalsContext } from '../principals/context.ts';
 
 /** The longest that a write which was let in may still be under way; after it nothing can arrive any more. */
 const LATE_WRITES = '1 day';
 const PLACES_A_ROUND = 100;
 
 /** Sweeps dead places again, every hour for a day: a write that was under way at the drop may have come later. */
-export function sweepDeadPlaces(context: Context): Round {
+export function sweepDeadPlaces(context: Pick<PrincipalsContext, 'connections' | 'sweep'>): Round {
   return {
     name: 'dead places',
     gapMs: 60_000,

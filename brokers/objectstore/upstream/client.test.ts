@@ -9,10 +9,11 @@ import type { Pool } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../db/testing/postgres.ts';
 import { type S3Server, startS3Server } from '../testing/s3.ts';
-import { createS3Client, type S3Client } from './client.ts';
+import { createS3Client } from './client.ts';
 import { S3Error, toServiceError } from './errors.ts';
-import { createPool } from './pool.ts';
+import { createPool } from './managed.ts';
 import type { Target } from './target.ts';
+import type { S3Client } from './types.ts';
 
 let server: S3Server;
 let target: Target;

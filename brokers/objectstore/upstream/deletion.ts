@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { S3Client } from './client.ts';
 import { listing } from './documents.ts';
 import { atOnce, documentInTurns, type InTurn } from './sinks.ts';
 import type { Transport } from './transport.ts';
+import type { S3Client } from './types.ts';
 import { childrenOf, textOf } from './xml.ts';
 
 interface Batches {

@@ -1,7 +1,7 @@
-import type { Headers } from './client.ts';
 import { S3Error } from './errors.ts';
 import { ANSWER_TOO_LARGE, atOnce, type InTurn } from './sinks.ts';
 import type { Ask, Transport } from './transport.ts';
+import type { Headers } from './types.ts';
 import { textOf, type XmlNode } from './xml.ts';
 
 /** Answers that are documents, and what they have in common. */

@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import type { Logger } from '@space/broker-kit';
-import type { Config } from '../config.ts';
-import { createS3Client, type S3Client } from './client.ts';
+import { buildConnector, Pool } from 'undici';
+import { createS3Client } from './client.ts';
 import { type AccessKey, type WatchedKey, watchKey } from './credential-files.ts';
 import { S3Error } from './errors.ts';
-import { createPool } from './pool.ts';
+import { freeing } from './pieces.ts';
+import { PATIENCE } from './relay.ts';
+import { routeOf, type Target } from './target.ts';
+import type { S3Client } from './types.ts';
 
 /** The Space's own bucket, under the Space-managed credential as its files have it now. */
 export interface ManagedStore {
@@ -15,6 +18,19 @@ export interface ManagedStore {
   /** Looks at the credential's files now instead of in a moment. */
   refresh(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** The settings, as in the environment. */
+interface ManagedSettings {
+  readonly S3_ENDPOINT: string;
+  readonly S3_REGION: string;
+  readonly S3_BUCKET: string;
+  readonly S3_CREATE_BUCKET: boolean;
+  readonly S3_ADDRESSING: Target['addressing'];
+  readonly S3_ACCESS_KEY_FILE: string;
+  readonly S3_SECRET_KEY_FILE: string;
+  readonly S3_CA_FILE?: string | undefined;
+  readonly S3_LONG_SECONDS: number;
 }
 
 /** How long a changed key may take to prove itself. */
@@ -30,7 +46,7 @@ export interface ManagedConnections {
 const FEW: ManagedConnections = { objects: 8, custody: 4, upkeep: 4 };
 
 export async function openManagedStore(
-  config: Config,
+  config: ManagedSettings,
   log: Logger,
   connections: ManagedConnections = FEW,
 ): Promise<ManagedStore> {
@@ -104,4 +120,34 @@ async function createBucket(s3: S3Client, log: Logger): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
+}
+
+export interface PoolOptions {
+  /** Connections at most; a stream in progress holds one. */
+  readonly connections: number;
+  /** PEM of the authority that the upstream's certificate must come from; else the system's. */
+  readonly ca?: string | undefined;
+}
+
+/** Kept connections to one upstream, with a limit on every wait. */
+export function createPool(target: Parameters<typeof routeOf>[0], { connections, ca }: PoolOptions): Pool {
+  const dial = buildConnector({
+    allowH2: false,
+    timeout: 5_000,
+    keepAlive: true,
+    noDelay: true,
+    ...(ca === undefined ? {} : { ca }),
+  });
+  return new Pool(routeOf(target).origin, {
+    connections,
+    pipelining: 1,
+    allowH2: false,
+    connect: (to, done) =>
+      dial(to, (...[error, socket]) => (error === null ? done(null, freeing(socket)) : done(error, null))),
+    headersTimeout: PATIENCE.headMs,
+    bodyTimeout: PATIENCE.pieceMs,
+    keepAliveTimeout: 20_000,
+    maxHeaderSize: 16 * 1024,
+    strictContentLength: true,
+  });
 }

@@ -1,8 +1,8 @@
-import type { S3Client } from './client.ts';
 import { copied, fields, inHalves, listing, nextOf, noNextToken, stored, withSource } from './documents.ts';
 import { S3Error } from './errors.ts';
 import type { Patience } from './relay.ts';
 import type { Ask, Transport } from './transport.ts';
+import type { S3Client } from './types.ts';
 import { childrenOf, textOf, xmlDocument } from './xml.ts';
 
 type Operations =

@@ -1,15 +1,16 @@
-import type { S3Client } from './client.ts';
-import { copied, fields, stored, withSource } from './documents.ts';
+import { copied, fields, inHalves, listing, nextOf, stored, withSource } from './documents.ts';
 import { S3Error } from './errors.ts';
 import type { Head, Patience } from './relay.ts';
 import type { Ask, Transport } from './transport.ts';
+import type { Page, S3Client } from './types.ts';
+import { childrenOf, textOf, type XmlNode } from './xml.ts';
 
-/** Objects, each as a whole. */
+/** Requests for objects, each as a whole, and for lists of them, a page at a time. */
 export function createObjects(
   transport: Transport,
   source: (key: string) => string,
   patience: Patience,
-): Pick<S3Client, 'put' | 'get' | 'read' | 'head' | 'delete' | 'copy'> {
+): Pick<S3Client, 'put' | 'get' | 'read' | 'head' | 'delete' | 'copy' | 'list'> {
   return {
     put: async (key, body, { headers = {}, signal } = {}) => {
       const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
@@ -45,6 +46,21 @@ export function createObjects(
         ),
       );
     },
+    list: (query, { signal, inTurn } = {}) => {
+      const { prefix, delimiter, token, after } = query;
+      return inHalves(query.limit, async (limit) => {
+        const asked = {
+          'list-type': '2',
+          'max-keys': String(limit),
+          prefix,
+          ...(delimiter === undefined ? {} : { delimiter }),
+          ...(token === undefined ? {} : { 'continuation-token': token }),
+          ...(after === undefined ? {} : { 'start-after': after }),
+        };
+        const shape = { root: 'ListBucketResult', items: ['Contents', 'CommonPrefixes'], most: limit };
+        return pageOf(await listing(transport, { method: 'GET', query: asked, signal }, shape, inTurn));
+      });
+    },
   };
 }
 
@@ -73,4 +89,15 @@ function isSatisfied(range: string): boolean {
 /** Whether a segment is longer than S3 servers take that keep objects as files. */
 function isLong(key: string): boolean {
   return key.split('/').some((segment) => Buffer.byteLength(segment) > 255);
+}
+
+function pageOf(answer: XmlNode): Page {
+  const objects = childrenOf(answer, 'Contents').map((node) => ({
+    key: textOf(node, 'Key') ?? '',
+    size: Number(textOf(node, 'Size') ?? 0),
+    etag: textOf(node, 'ETag') ?? '',
+    modified: textOf(node, 'LastModified') ?? '',
+  }));
+  const prefixes = childrenOf(answer, 'CommonPrefixes').map((node) => textOf(node, 'Prefix') ?? '');
+  return { objects, prefixes, next: nextOf(answer, 'NextContinuationToken') };
 }

@@ -6,8 +6,8 @@ import { portOf } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { coded } from './aws-chunked-encoder.ts';
+import { createPool } from './managed.ts';
 import { giveAway } from './pieces.ts';
-import { createPool } from './pool.ts';
 
 const MIB = 1024 * 1024;
 

@@ -1,4 +1,5 @@
 import { createHmac, hash } from 'node:crypto';
+import type { Target } from './target.ts';
 
 /**
  * AWS Signature Version 4 for S3, in the one canonical form that both of our sides need: requests that we sign for
@@ -86,4 +87,58 @@ function sorted(pairs: Signable['query']): Signable['query'] {
 
 function order(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** The path of a key in a request: RFC 3986, everything escaped that may be, slashes kept. */
+export function encodePath(text: string): string {
+  return encode(text).replaceAll('%2F', '/');
+}
+
+/** A name or value of a query. */
+export function encode(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, escapeChar);
+}
+
+function escapeChar(char: string): string {
+  return `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
+}
+
+type Pairs = Signable['headers'];
+
+/** Adds date, payload word and Authorization to the headers of a request; `host` must be among them. */
+export type Sign = (request: Signable, now: Date) => Record<string, string>;
+
+/** Every header is signed, so that nobody between us and the upstream can add to what we ask for. */
+export function createSigner(target: Target): Sign {
+  let kept: Kept | undefined;
+  return (request, now) => {
+    // Read each time: the keys of a target may be exchanged under us.
+    const { region, accessKeyId, secretAccessKey: of } = target;
+    const time = amzDate(now);
+    const day = time.slice(0, 8);
+    if (kept?.day !== day || kept.of !== of) {
+      const scope = { day, region };
+      kept = { day, of, key: signingKey(of.reveal(), scope), scope: scopeText(scope) };
+    }
+    const headers: Pairs = [
+      ...request.headers,
+      ['x-amz-content-sha256', request.payload],
+      ['x-amz-date', time],
+    ];
+    const { key, scope } = kept;
+    const { signature, signedHeaders } = signatureOf({ ...request, headers }, key, time, scope);
+    const all: Record<string, string> = {};
+    for (const [name, value] of headers) all[name] = value;
+    all['authorization'] =
+      `${ALGORITHM} Credential=${accessKeyId.reveal()}/${scope}, SignedHeaders=${signedHeaders}, Signature=${signature}`;
+    return all;
+  };
+}
+
+/** What a day's signatures have in common. */
+interface Kept {
+  readonly day: string;
+  readonly of: Target['secretAccessKey'];
+  readonly key: Buffer;
+  readonly scope: string;
 }

@@ -1,11 +1,9 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { CODED_PAYLOAD, coded } from './aws-chunked-encoder.ts';
-import { encode, encodePath } from './encode.ts';
 import { fromTransport, S3Error } from './errors.ts';
 import { type Head, type Passing, type Patience, relay } from './relay.ts';
-import { createSigner } from './sign.ts';
-import { EMPTY_SHA256, sha256 } from './sigv4.ts';
+import { createSigner, EMPTY_SHA256, encode, encodePath, sha256 } from './sigv4.ts';
 import { Collector, DocumentSink, type InTurn, plainCode } from './sinks.ts';
 import { routeOf, type Target } from './target.ts';
 import { parseXml, textOf, type XmlNode, type XmlShape } from './xml.ts';

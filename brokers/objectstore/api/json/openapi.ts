@@ -2,7 +2,7 @@ import { traceId } from '@space/contracts/fields';
 import { bearer, errorAnswers, jsonContent, openApiFrame, schemaOf } from '@space/contracts/openapi';
 import * as z from 'zod';
 import { BUCKETS } from '../../objects/prefix.ts';
-import { MAX_KEYS } from '../../objects/store.ts';
+import { MAX_KEYS } from '../../objects/types.ts';
 import { type Operation, parametersOf } from './routes.ts';
 import { COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, KEY } from './schemas.ts';
 

@@ -11,18 +11,24 @@ import {
   ServiceError,
 } from '@space/broker-kit';
 import type * as z from 'zod';
+import { objectHeaders } from '../../objects/object-headers.ts';
 import { type KeyPrefix, parsePrefix } from '../../objects/object-key.ts';
 import type { Bucket } from '../../objects/prefix.ts';
-import { type Call, type IncomingBody, MAX_KEYS, type ObjectStore } from '../../objects/store.ts';
+import {
+  type Call,
+  type IncomingBody,
+  MAX_KEYS,
+  type ObjectStore,
+  type Tenant,
+} from '../../objects/types.ts';
 import { MAX_PUT_BYTES } from '../../objects/writer.ts';
-import type { Tenant, Tenants } from '../../principals/tenants.ts';
-import type { Usage } from '../../quota/usage.ts';
+import type { Tenants } from '../../principals/tenants.ts';
+import type { Usage } from '../../quota/rows.ts';
 import type { Seal } from '../cursors.ts';
-import { type Exchange, type Protocol, writeHead, writeJson } from '../exchange.ts';
+import { type Exchange, numberOf, type Protocol, writeHead, writeJson } from '../exchange.ts';
 import {
   answerHeaders,
   deleteCondition,
-  objectHeaders,
   type Received,
   readConditions,
   receivedHeaders,
@@ -30,7 +36,7 @@ import {
 } from '../headers.ts';
 import type { Gate } from '../listener.ts';
 import { detach } from '../request-body.ts';
-import { bucketOf, keyOf, type Matched, matchRoute, numberOf, type Operation, queryOf } from './routes.ts';
+import { bucketOf, keyOf, type Matched, matchRoute, type Operation, queryOf } from './routes.ts';
 import { type BodyOf, COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './schemas.ts';
 
 /** How callers name their own metadata. */

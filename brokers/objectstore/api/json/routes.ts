@@ -109,11 +109,3 @@ export function queryOf(query: string | undefined, known: readonly string[]): Re
   }
   return values;
 }
-
-/** A whole number in decimal, without sign and leading zeros. */
-export function numberOf(text: string | undefined, fallback: number, least: number, most: number): number {
-  if (text === undefined) return fallback;
-  const value = /^(?:0|[1-9][0-9]{0,8})$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= least && value <= most)) throw new ServiceError('invalid_request', 'number');
-  return value;
-}

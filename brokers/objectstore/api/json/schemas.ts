@@ -2,7 +2,7 @@ import { type JsonLimits, ServiceError } from '@space/broker-kit';
 import { z } from 'zod';
 import { MAX_KEY_BYTES, parseKey } from '../../objects/object-key.ts';
 import { BUCKETS } from '../../objects/prefix.ts';
-import { MAX_KEYS } from '../../objects/store.ts';
+import { MAX_KEYS } from '../../objects/types.ts';
 import { type InTurn, mapInTurns } from '../../upstream/sinks.ts';
 
 /** Bodies of the data routes that have one in JSON; closed. */

@@ -1,7 +1,8 @@
-import type { ObjectStore } from '../../objects/store.ts';
+import type { ObjectStore } from '../../objects/types.ts';
 import { writeHead } from '../exchange.ts';
 import { notImplemented } from './errors.ts';
-import { type Admitted, answer, bucketOf, type Handlers, keyOf, xml } from './request.ts';
+import { type Admitted, answer, type Handlers, xml } from './request.ts';
+import { bucketOf, keyOf } from './routes.ts';
 
 type Name = 'GetBucketAcl' | 'PutBucketAcl' | 'GetObjectAcl' | 'PutObjectAcl' | 'GetObjectTagging';
 

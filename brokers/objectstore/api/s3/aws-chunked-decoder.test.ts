@@ -5,9 +5,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { hmac, scopeText, signingKey } from '../../upstream/sigv4.ts';
 import { ChunkedBody } from './aws-chunked-decoder.ts';
+import { VerifiedBody } from './body.ts';
 import { createChecksum } from './checksums.ts';
 import type { Verified } from './signature.ts';
-import { VerifiedBody } from './verified-body.ts';
 
 const scope = { day: '20261121', region: 'us-east-1' };
 const signed: Verified = {

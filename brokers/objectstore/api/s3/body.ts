@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import { ServiceError } from '@space/broker-kit';
-import type { IncomingBody } from '../../objects/store.ts';
+import type { IncomingBody } from '../../objects/types.ts';
 import { MAX_PUT_BYTES } from '../../objects/writer.ts';
 import { UNSIGNED_PAYLOAD } from '../../upstream/sigv4.ts';
 import type { Received } from '../headers.ts';
@@ -11,7 +11,6 @@ import { ChunkedBody } from './aws-chunked-decoder.ts';
 import { createChecksum } from './checksums.ts';
 import { badDigest, FrontError, notImplemented } from './errors.ts';
 import type { Verified } from './signature.ts';
-import { type Inspection, VerifiedBody } from './verified-body.ts';
 
 const CHECKSUM = 'x-amz-checksum-';
 /** Headers that begin so and are no checksum. */
@@ -128,4 +127,51 @@ function into<To extends Readable & NodeJS.WritableStream>(from: Readable, to: T
   to.on('error', () => undefined);
   from.pipe(to);
   return to;
+}
+
+/** Looks at a body as it passes and says at its end whether it is the one that was announced. */
+export interface Inspection {
+  update(data: Buffer): void;
+  /** Throws a ServiceError. */
+  finish(): void;
+}
+
+/**
+ * Passes a body on, its last piece only when everything was found right: an upstream that was promised a length
+ * stores nothing when the end is missing.
+ */
+export class VerifiedBody extends Transform {
+  readonly #length: number;
+  readonly #inspections: readonly Inspection[];
+  #held: Buffer | undefined;
+  #seen = 0;
+
+  constructor(length: number, inspections: readonly Inspection[]) {
+    super({ highWaterMark: 128 * 1024 });
+    this.#length = length;
+    this.#inspections = inspections;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.#seen += chunk.length;
+    if (this.#seen > this.#length) {
+      done(new ServiceError('invalid_request', 'longer than announced'));
+      return;
+    }
+    for (const inspection of this.#inspections) inspection.update(chunk);
+    if (this.#held !== undefined) this.push(this.#held);
+    this.#held = chunk;
+    done();
+  }
+
+  override _flush(done: TransformCallback): void {
+    try {
+      if (this.#seen !== this.#length) throw new ServiceError('invalid_request', 'shorter than announced');
+      for (const inspection of this.#inspections) inspection.finish();
+      if (this.#held !== undefined) this.push(this.#held);
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  }
 }

@@ -1,13 +1,13 @@
 import { ServiceError } from '@space/broker-kit';
 import { parsePrefix } from '../../objects/object-key.ts';
 import { BUCKETS, type Bucket } from '../../objects/prefix.ts';
-import type { ObjectStore } from '../../objects/store.ts';
+import type { ObjectStore } from '../../objects/types.ts';
 import type { Seal } from '../cursors.ts';
-import { writeHead } from '../exchange.ts';
-import { numberOf } from '../json/routes.ts';
+import { numberOf, writeHead } from '../exchange.ts';
 import { FrontError } from './errors.ts';
 import { listObjects, listObjectsV2, listUploads } from './lists.ts';
-import { answer, bucketOf, type Handlers, xml } from './request.ts';
+import { answer, type Handlers, xml } from './request.ts';
+import { bucketOf } from './routes.ts';
 
 type Name =
   | 'ListBuckets'

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { newAssistant } from '../../testing/assistant.ts';
 import { type Stage, setStage } from '../../testing/stage.ts';
 import { createS3Client } from '../../upstream/client.ts';
-import { createPool } from '../../upstream/pool.ts';
+import { createPool } from '../../upstream/managed.ts';
 import { mapInTurns } from '../../upstream/sinks.ts';
 import { clientOf } from './testing/clients.ts';
 

@@ -2,11 +2,11 @@ import { ServiceError } from '@space/broker-kit';
 import { isGrantShaped } from '../../byok/grants/verify.ts';
 import { decodePath, parseKey } from '../../objects/object-key.ts';
 import { isBucket } from '../../objects/prefix.ts';
-import type { CopySource } from '../../objects/store.ts';
-import type { Headers } from '../../upstream/client.ts';
+import type { CopySource } from '../../objects/types.ts';
+import type { Headers } from '../../upstream/types.ts';
 import { type Received, readConditions } from '../headers.ts';
 import { SESSION_TOKEN } from './access-keys.ts';
-import { FrontError, notImplemented } from './errors.ts';
+import { noSuchBucket, notImplemented } from './errors.ts';
 import { nameOfHeader } from './known-names.ts';
 
 /** Headers of S3 that we act on, or that mean nothing here whatever they say. */
@@ -90,8 +90,4 @@ function sourceConditions(headers: Received): Headers {
     name.startsWith(SOURCE) && name !== `${SOURCE}range` ? [[name.slice(SOURCE.length), value] as const] : [],
   );
   return readConditions(new Map(named));
-}
-
-export function noSuchBucket(): FrontError {
-  return new FrontError('not_found', { status: 404, code: 'NoSuchBucket' }, 'no such bucket');
 }

@@ -1,13 +1,13 @@
 import { ServiceError } from '@space/broker-kit';
 import { type KeyPrefix, parsePrefix } from '../../objects/object-key.ts';
 import type { Bucket } from '../../objects/prefix.ts';
-import { type Call, MAX_KEYS, type ObjectPage, type ObjectStore } from '../../objects/store.ts';
-import type { ListedObject } from '../../upstream/client.ts';
-import { encodePath } from '../../upstream/encode.ts';
+import { type Call, MAX_KEYS, type ObjectPage, type ObjectStore } from '../../objects/types.ts';
+import { encodePath } from '../../upstream/sigv4.ts';
 import { documentInTurns } from '../../upstream/sinks.ts';
+import type { ListedObject } from '../../upstream/types.ts';
 import type { XmlElement } from '../../upstream/xml.ts';
 import type { Seal } from '../cursors.ts';
-import { numberOf } from '../json/routes.ts';
+import { numberOf } from '../exchange.ts';
 import { notImplemented } from './errors.ts';
 
 type Query = ReadonlyMap<string, string>;

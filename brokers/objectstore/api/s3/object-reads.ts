@@ -1,15 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@space/broker-kit';
-import type { ObjectStore, Read } from '../../objects/store.ts';
-import type { Headers } from '../../upstream/client.ts';
+import { isHeaderValue } from '../../objects/object-headers.ts';
+import type { ObjectStore, Read } from '../../objects/types.ts';
 import type { Head } from '../../upstream/relay.ts';
+import type { Headers } from '../../upstream/types.ts';
 import type { XmlElement } from '../../upstream/xml.ts';
-import { writeHead } from '../exchange.ts';
-import { answerHeaders, isHeaderValue, readConditions } from '../headers.ts';
-import { numberOf } from '../json/routes.ts';
+import { numberOf, writeHead } from '../exchange.ts';
+import { answerHeaders, readConditions } from '../headers.ts';
 import type { Gate } from '../listener.ts';
-import { type Admitted, answer, bucketOf, type Handlers, keyOf, METADATA } from './request.ts';
-import { OVERRIDES } from './routes.ts';
+import { type Admitted, answer, type Handlers, METADATA } from './request.ts';
+import { bucketOf, keyOf, OVERRIDES } from './routes.ts';
 
 type Name = 'GetObject' | 'HeadObject' | 'GetObjectAttributes';
 

@@ -1,6 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
 import { type ObjectKey, parseKey } from '../../objects/object-key.ts';
-import { MAX_KEYS, type ObjectStore } from '../../objects/store.ts';
+import { MAX_KEYS, type ObjectStore } from '../../objects/types.ts';
 import { documentInTurns, mapInTurns } from '../../upstream/sinks.ts';
 import {
   childrenOf,
@@ -18,15 +18,14 @@ import { sourceOf } from './headers.ts';
 import {
   answerAlive,
   bodyOf,
-  bucketOf,
   copied,
   document,
   type Handlers,
-  keyOf,
   malformed,
   ownHeaders,
   xml,
 } from './request.ts';
+import { bucketOf, keyOf } from './routes.ts';
 
 type Name = 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Assistant, assistant, newAssistant } from '../../testing/assistant.ts';
 import { type Stage, setStage } from '../../testing/stage.ts';
-import { encode } from '../../upstream/encode.ts';
+import { encode } from '../../upstream/sigv4.ts';
 import { keysOf, type S3Keys } from './testing/clients.ts';
 import { type Presigning, presign, type Said, send, sendSigned } from './testing/signed.ts';
 

@@ -1,6 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
-import type { ObjectStore } from '../../objects/store.ts';
-import type { Tenant, Tenants } from '../../principals/tenants.ts';
+import type { ObjectStore, Tenant } from '../../objects/types.ts';
+import type { Tenants } from '../../principals/tenants.ts';
 import type { DataKeys, Seal } from '../cursors.ts';
 import { type Exchange, type Protocol, writeHead } from '../exchange.ts';
 import { type Received, receivedHeaders } from '../headers.ts';
@@ -12,10 +12,17 @@ import { notImplemented, s3AnswerOf, untimelyError } from './errors.ts';
 import { checkS3Headers, grantOf } from './headers.ts';
 import { readHandlers } from './object-reads.ts';
 import { objectHandlers } from './object-writes.ts';
-import { isPresigned, parsePresigned } from './presigned.ts';
 import { type Handlers, withoutDeclaration } from './request.ts';
 import { matchS3, type S3Operation } from './routes.ts';
-import { type Claim, parseClaim, type Untimely, type Verified, verify } from './signature.ts';
+import {
+  type Claim,
+  isPresigned,
+  parseClaim,
+  parsePresigned,
+  type Untimely,
+  type Verified,
+  verify,
+} from './signature.ts';
 import { uploadHandlers } from './uploads.ts';
 
 /** Verified in place of a principal that is not there, so that a refusal costs the same work as any other. */

@@ -1,7 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
-import { decodePath, type ObjectKey, parseKey } from '../../objects/object-key.ts';
-import type { Bucket } from '../../objects/prefix.ts';
-import type { Call } from '../../objects/store.ts';
+import { objectHeaders } from '../../objects/object-headers.ts';
+import type { Call } from '../../objects/types.ts';
 import { readSlices } from '../../upstream/sinks.ts';
 import {
   type XmlElement,
@@ -12,11 +11,10 @@ import {
   xmlDocument,
 } from '../../upstream/xml.ts';
 import { type Exchange, writeHead } from '../exchange.ts';
-import { objectHeaders, type Received } from '../headers.ts';
+import type { Received } from '../headers.ts';
 import type { Gate } from '../listener.ts';
 import { type FrontBody, frontBody } from './body.ts';
 import { FrontError } from './errors.ts';
-import { noSuchBucket } from './headers.ts';
 import type { S3Match, S3Operation } from './routes.ts';
 import type { Verified } from './signature.ts';
 
@@ -35,17 +33,6 @@ export interface Admitted extends S3Match {
 export type Handlers<Name extends S3Operation> = Readonly<
   Record<Name, (admitted: Admitted) => Promise<void>>
 >;
-
-export function bucketOf({ bucket }: Admitted): Bucket {
-  if (bucket === undefined) throw noSuchBucket();
-  return bucket;
-}
-
-export function keyOf({ rawKey }: Admitted): ObjectKey {
-  const key = parseKey(decodePath(rawKey) ?? '');
-  if (key === undefined) throw new ServiceError('invalid_request', 'not a key');
-  return key;
-}
 
 export function bodyOf({ exchange, headers, verified, call }: Admitted): FrontBody {
   return frontBody(exchange.request, headers, verified, call.signal);

@@ -1,7 +1,7 @@
 import { ServiceError } from '@space/broker-kit';
-import { decodePath, decodeQueryValue } from '../../objects/object-key.ts';
+import { decodePath, decodeQueryValue, type ObjectKey, parseKey } from '../../objects/object-key.ts';
 import { type Bucket, isBucket } from '../../objects/prefix.ts';
-import { FrontError, notImplemented } from './errors.ts';
+import { noSuchBucket, notImplemented } from './errors.ts';
 import { nameOfParameter } from './known-names.ts';
 
 /** The operations of S3 that are offered, by S3's names. */
@@ -143,8 +143,7 @@ export function matchS3(
   if (rule === undefined) throw notImplemented(nameOfParameter(query.keys()));
   if (at === 'service') return { operation: rule.operation, bucket: undefined, rawKey, query };
   const bucket = decodePath(name) ?? '';
-  if (!isBucket(bucket))
-    throw new FrontError('not_found', { status: 404, code: 'NoSuchBucket' }, 'no such bucket');
+  if (!isBucket(bucket)) throw noSuchBucket();
   return { operation: rule.operation, bucket, rawKey, query };
 }
 
@@ -161,4 +160,15 @@ function queryOf(raw: string | undefined): ReadonlyMap<string, string> {
   }
   values.delete('x-id');
   return values;
+}
+
+export function bucketOf({ bucket }: S3Match): Bucket {
+  if (bucket === undefined) throw noSuchBucket();
+  return bucket;
+}
+
+export function keyOf({ rawKey }: S3Match): ObjectKey {
+  const key = parseKey(decodePath(rawKey) ?? '');
+  if (key === undefined) throw new ServiceError('invalid_request', 'not a key');
+  return key;
 }

@@ -1,12 +1,11 @@
 import { ServiceError } from '@space/broker-kit';
 import type { ObjectKey } from '../../objects/object-key.ts';
 import type { Bucket } from '../../objects/prefix.ts';
-import { MAX_KEYS, type ObjectStore } from '../../objects/store.ts';
+import { MAX_KEYS, type ObjectStore } from '../../objects/types.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import { childrenOf, textOf, type XmlNode, type XmlShape } from '../../upstream/xml.ts';
-import { writeHead } from '../exchange.ts';
+import { numberOf, writeHead } from '../exchange.ts';
 import { writeConditions } from '../headers.ts';
-import { numberOf } from '../json/routes.ts';
 import type { Gate } from '../listener.ts';
 import { FrontError } from './errors.ts';
 import { sourceOf } from './headers.ts';
@@ -15,14 +14,13 @@ import {
   answer,
   answerAlive,
   bodyOf,
-  bucketOf,
   copied,
   document,
   type Handlers,
-  keyOf,
   malformed,
   ownHeaders,
 } from './request.ts';
+import { bucketOf, keyOf } from './routes.ts';
 
 type Name =
   | 'CreateMultipartUpload'

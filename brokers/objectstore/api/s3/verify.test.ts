@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isPresigned, parsePresigned } from './presigned.ts';
-import { parseClaim, type Untimely, type Verified, verify } from './signature.ts';
+import {
+  isPresigned,
+  parseClaim,
+  parsePresigned,
+  type Untimely,
+  type Verified,
+  verify,
+} from './signature.ts';
 import { type Presigning, presign } from './testing/signed.ts';
 
 /** What is believed of a signature, by the clock of the test alone. */

@@ -1,5 +1,15 @@
+import { readFile } from 'node:fs/promises';
 import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
-import { DialError, type Dialler } from '@space/broker-kit';
+import {
+  addressGuard,
+  ConfigError,
+  DialError,
+  type Dialler,
+  dialler,
+  dnsResolve,
+  fixedMap,
+  withFixed,
+} from '@space/broker-kit';
 import { Client, type Dispatcher, Pool } from 'undici';
 import { freeing } from '../../upstream/pieces.ts';
 import { PATIENCE } from '../../upstream/relay.ts';
@@ -9,6 +19,35 @@ export interface Reach {
   readonly dialler: Dialler;
   /** PEM of authorities beside the system's. */
   readonly ca: string | undefined;
+}
+
+/** The settings, as in the environment. */
+interface ReachSettings {
+  readonly BYOK_FIXED_HOSTS: readonly string[];
+  readonly BYOK_CA_FILE?: string | undefined;
+  readonly BYOK_DENIED_BLOCKS: readonly string[];
+  readonly BYOK_ALLOWED_BLOCKS: readonly string[];
+}
+
+/** Where Capsules' own endpoints may be, as the Space's administrator configured it. */
+export async function openReach(config: ReachSettings): Promise<Reach> {
+  const { BYOK_FIXED_HOSTS: fixed, BYOK_CA_FILE: ca } = config;
+  return {
+    dialler: dialler({
+      resolve: withFixed(fixedMap(fixed), dnsResolve()),
+      guard: guardOf(config.BYOK_DENIED_BLOCKS, config.BYOK_ALLOWED_BLOCKS),
+    }),
+    ca: ca === undefined ? undefined : await readFile(ca, 'utf8'),
+  };
+}
+
+function guardOf(denied: readonly string[], allowed: readonly string[]) {
+  try {
+    return addressGuard({ denied, allowed });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : 'not blocks of addresses';
+    throw new ConfigError(`BYOK_DENIED_BLOCKS, BYOK_ALLOWED_BLOCKS: ${why}`, { cause: error });
+  }
 }
 
 const CONNECT_MS = 5_000;

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { DialError, Secret, type VerificationCheck } from '@space/broker-kit';
 import type { Fields } from '@space/contracts/objectstore';
-import { createS3Client, type S3Client } from '../../upstream/client.ts';
+import { createS3Client } from '../../upstream/client.ts';
 import { S3Error } from '../../upstream/errors.ts';
-import type { Target } from '../../upstream/target.ts';
-import { routeOf } from '../../upstream/target.ts';
+import { routeOf, type Target } from '../../upstream/target.ts';
+import type { S3Client } from '../../upstream/types.ts';
 import { guardedClient, type Reach } from './guarded.ts';
 
 /** The check that a candidate failed, and nothing else of what its endpoint said; undefined when it can do all that will be asked of it. */

@@ -1,6 +1,6 @@
 import { type Logger, ServiceError } from '@space/broker-kit';
-import type { S3Client } from '../../upstream/client.ts';
 import { S3Error } from '../../upstream/errors.ts';
+import type { S3Client } from '../../upstream/types.ts';
 import { type Anchor, anchorKey, readAnchor, writeAnchor } from './anchor.ts';
 
 export interface HeldAnchor {

@@ -1,7 +1,7 @@
 import { ConfigError, type Held, hold, type Logger, type Round } from '@space/broker-kit';
 import { watchKeyring } from '@space/broker-kit/custody';
 import type { Connections } from '@space/broker-kit/postgres';
-import type { S3Client } from '../../upstream/client.ts';
+import type { S3Client } from '../../upstream/types.ts';
 import { bucketAnchors, warnWithoutPreconditions } from './anchors.ts';
 import { type Alarm, type Custody, createCustody } from './custody.ts';
 import { resealAll } from './reseal.ts';

@@ -1,22 +1,18 @@
-import { type Held, hold, refusal, Secret, ServiceError, watched } from '@space/broker-kit';
-import type { Session } from '@space/broker-kit/postgres';
+import { type Held, hold, type Logger, refusal, Secret, ServiceError, watched } from '@space/broker-kit';
+import type { Connections, Session } from '@space/broker-kit/postgres';
 import type { GrantClaims } from '../../../../manifests/driver/grant.ts';
-import type { Config } from '../../config.ts';
-import type { Context } from '../../context.ts';
-import type { Call, ObjectStore } from '../../objects/store.ts';
 import { createObjectStore } from '../../objects/store.ts';
+import type { Call, ObjectStore, Tenant } from '../../objects/types.ts';
 import { createUploads, type Uploads } from '../../objects/uploads.ts';
 import type { WriterOptions } from '../../objects/writer.ts';
-import type { Tenant } from '../../principals/tenants.ts';
 import type { Shares } from '../../quota/shares.ts';
 import { createS3Client } from '../../upstream/client.ts';
 import { routeOf, type Target } from '../../upstream/target.ts';
 import type { Reach } from '../credentials/guarded.ts';
+import type { Custody } from '../custody/custody.ts';
 import type { Inventory } from '../custody/inventory.ts';
-import { demand } from './allow.ts';
-import { parseGrantKeys } from './keys.ts';
 import { createPools } from './pools.ts';
-import { staleGrant, verifyGrant } from './verify.ts';
+import { demand, parseGrantKeys, staleGrant, verifyGrant } from './verify.ts';
 
 /** The bucket that one request was granted, for as long as it lasts. */
 interface Granted {
@@ -48,10 +44,24 @@ const LIFE = `
   SELECT c.life FROM broker.workload AS w JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id AND c.life = w.life
   WHERE w.principal = $1 AND w.state = 'ready' AND c.state = 'active'`;
 
+/** The settings, as in the environment. */
+interface GrantSettings {
+  readonly GRANT_KEYS_FILE: string;
+  readonly OPEN_UPLOADS: number;
+  readonly S3_LONG_SECONDS: number;
+}
+
+interface GrantParts {
+  readonly connections: Connections;
+  readonly custody: Custody;
+  readonly space: string;
+  readonly log: Logger;
+}
+
 /** Opens the grants, fail-closed: without a good file of keys the broker does not start. */
 export async function openGrants(
-  config: Pick<Config, 'GRANT_KEYS_FILE' | 'OPEN_UPLOADS' | 'S3_LONG_SECONDS'>,
-  { connections, custody, space, log }: Pick<Context, 'connections' | 'custody' | 'space' | 'log'>,
+  config: GrantSettings,
+  { connections, custody, space, log }: GrantParts,
   reach: Reach,
   records: Shares['records'],
   held: Held,

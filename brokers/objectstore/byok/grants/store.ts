@@ -1,10 +1,10 @@
 import type { GrantOperation } from '../../../../manifests/driver/grant.ts';
 import type { Bucket } from '../../objects/prefix.ts';
-import type { Call, ObjectStore } from '../../objects/store.ts';
+import type { Call, ObjectStore } from '../../objects/types.ts';
 import type { Shares } from '../../quota/shares.ts';
 import { S3Error } from '../../upstream/errors.ts';
-import { demand, type Need } from './allow.ts';
 import type { OpenGranted } from './open.ts';
+import { demand, type Need } from './verify.ts';
 
 /** What a list of somebody else's server may take in all. */
 const LIST_MS = 30_000;

@@ -2,10 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { GRANT_TYPE, type GrantClaims } from '../../../../manifests/driver/grant.ts';
-import { demand } from './allow.ts';
-import { parseGrantKeys } from './keys.ts';
 import { claimsFor, newIssuer } from './testing/issuer.ts';
-import { type Bearer, verifyGrant } from './verify.ts';
+import { type Bearer, demand, parseGrantKeys, verifyGrant } from './verify.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const issuer = newIssuer();

@@ -1,15 +1,48 @@
-import { parseStrictJson, refusal, ServiceError } from '@space/broker-kit';
-import { compactVerify } from 'jose';
+import { ConfigError, parseStrictJson, refusal, ServiceError } from '@space/broker-kit';
+import { type CryptoKey, compactVerify, importJWK } from 'jose';
 import {
   GRANT_ALGORITHM,
   GRANT_LENGTH,
   GRANT_LIFETIME,
   GRANT_SKEW,
+  GRANT_TYPE,
   type GrantClaims,
+  type GrantOperation,
   grantClaims,
+  grantKeySet,
 } from '../../../../manifests/driver/grant.ts';
-import type { Tenant } from '../../principals/tenants.ts';
-import type { GrantKeys } from './keys.ts';
+import type { Bucket } from '../../objects/prefix.ts';
+import type { Tenant } from '../../objects/types.ts';
+
+/** The key of each header that a grant may have, by the header's text in the grant: nothing of it is interpreted. */
+export type GrantKeys = ReadonlyMap<string, Promise<CryptoKey>>;
+
+/** The operator's public keys, as a JWKS. A file with anything private in it is refused: it lies in the wrong place. */
+export function parseGrantKeys(text: string): GrantKeys {
+  const { data } = grantKeySet.safeParse(parsed(text));
+  if (data === undefined)
+    throw new ConfigError('GRANT_KEYS_FILE: not a JWKS of public Ed25519 keys, each with the kid of its key');
+  return new Map(data.keys.map(({ kty, crv, x, kid }) => [headerText(kid), imported({ kty, crv, x })]));
+}
+
+function headerText(kid: string): string {
+  const header = { alg: GRANT_ALGORITHM, typ: GRANT_TYPE, kid };
+  return Buffer.from(JSON.stringify(header)).toString('base64url');
+}
+
+async function imported(jwk: { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string }) {
+  const key = await importJWK(jwk, GRANT_ALGORITHM);
+  if (key instanceof Uint8Array) throw new Error('not a public key');
+  return key;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseStrictJson(Buffer.from(text));
+  } catch {
+    return undefined;
+  }
+}
 
 /** Canonical base64url all through, so that one grant has one spelling. The signature's last character has four spare bits. */
 const COMPACT = /^([A-Za-z0-9_-]{1,256})\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{85}[AQgw]$/;
@@ -67,4 +100,21 @@ function isFor({ space, capsule, app, cnf }: GrantClaims, bearer: Bearer): boole
     app === bearer.app &&
     cnf === bearer.digest.toString('base64url')
   );
+}
+
+/** One thing that a request is about to do. */
+export interface Need {
+  readonly operation: GrantOperation;
+  readonly bucket: Bucket;
+  /** The key; of a list its prefix. */
+  readonly path: string;
+}
+
+/** Throws the one refusal unless a single entry of the grant allows exactly this. */
+export function demand({ allow }: Pick<GrantClaims, 'allow'>, need: Need): void {
+  const allowed = allow.some(
+    ({ bucket, prefix, operations }) =>
+      bucket === need.bucket && operations.includes(need.operation) && need.path.startsWith(prefix),
+  );
+  if (!allowed) throw refusal();
 }

@@ -1,8 +1,8 @@
 import { request } from 'node:http';
-import { encode } from '../../../upstream/encode.ts';
 import {
   ALGORITHM,
   amzDate,
+  encode,
   scopeText,
   sha256,
   signatureOf,

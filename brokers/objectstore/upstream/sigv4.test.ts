@@ -3,9 +3,7 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import { Secret } from '@space/broker-kit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encode, encodePath } from './encode.ts';
-import { createSigner } from './sign.ts';
-import { sha256, UNSIGNED_PAYLOAD } from './sigv4.ts';
+import { createSigner, encode, encodePath, sha256, UNSIGNED_PAYLOAD } from './sigv4.ts';
 
 /** The AWS SDK's own signer, as a second opinion. */
 const credentials = {

@@ -1,0 +1,131 @@
+import type { Readable, Writable } from 'node:stream';
+import type { TokenDigest } from '@space/broker-kit';
+import type { Head, Passing } from '../upstream/relay.ts';
+import type { InTurn } from '../upstream/sinks.ts';
+import type { Headers, ListedObject, Part } from '../upstream/types.ts';
+import type { KeyPrefix, ObjectKey } from './object-key.ts';
+import type { Bucket, Place, Room } from './prefix.ts';
+
+/** An Assistant that proved itself, and what is its own. */
+export interface Tenant {
+  readonly capsule: string;
+  readonly app: string;
+  /** The Capsule's place: what quota and streams are counted under. */
+  readonly place: string;
+  readonly room: Room;
+  readonly quotaBytes: number;
+  /** Of its principal. */
+  readonly digest: TokenDigest;
+}
+
+/** Who asks, and until when. */
+export interface Call {
+  readonly tenant: Tenant;
+  readonly signal: AbortSignal;
+  /** The text that came as a grant; nobody has looked at it yet. */
+  readonly grant?: string | undefined;
+  /** Its turns, for the documents that are read and written for it. */
+  readonly inTurn: InTurn;
+  /** For the bodies that are passed on to it. */
+  readonly passing: Passing;
+  /** Its objects are not in the Space's bucket: gives back the place among those who wait for that. */
+  readonly isElsewhere?: () => void;
+}
+
+/** What is read: the object, or one of the parts that it was uploaded in. */
+export interface Read extends Place {
+  readonly part?: number;
+}
+
+export interface CopySource extends Place {
+  /** Conditions (`if-match` …) on the object that is copied. */
+  readonly conditions?: Headers;
+}
+
+export interface Copied {
+  readonly etag: string;
+  readonly modified: string;
+  readonly size: number;
+}
+
+export interface ObjectPage {
+  /** Keys as the tenant spells them. */
+  readonly objects: readonly ListedObject[];
+  readonly prefixes: readonly string[];
+  readonly next: string | undefined;
+}
+
+export interface IncomingBody {
+  readonly stream: Readable;
+  readonly length: number;
+}
+
+export const MAX_KEYS = 1_000;
+
+export interface ObjectStore {
+  put(call: Call, place: Place, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
+  get(call: Call, place: Read, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
+  head(call: Call, place: Read, headers: Headers): Promise<Head>;
+  /** With an `etag` only the object that has it. */
+  delete(call: Call, place: Place, etag?: string): Promise<void>;
+  /** Answers the keys that could not be deleted. */
+  deleteMany(call: Call, bucket: Bucket, keys: readonly ObjectKey[]): Promise<ReadonlySet<string>>;
+  list(
+    call: Call,
+    bucket: Bucket,
+    query: {
+      readonly prefix: KeyPrefix;
+      readonly delimiter?: string | undefined;
+      readonly token?: string | undefined;
+      readonly after?: KeyPrefix | undefined;
+      readonly limit: number;
+    },
+  ): Promise<ObjectPage>;
+  copy(call: Call, from: CopySource, to: Place, headers: Headers): Promise<Copied>;
+  createUpload(call: Call, place: Place, headers: Headers): Promise<string>;
+  putPart(
+    call: Call,
+    at: UploadPart,
+    body: IncomingBody,
+    headers: Headers,
+  ): Promise<{ readonly etag: string }>;
+  copyPart(
+    call: Call,
+    at: UploadPart,
+    from: CopySource,
+    headers: Headers,
+  ): Promise<{ readonly etag: string; readonly modified: string }>;
+  listParts(
+    call: Call,
+    at: UploadAt,
+    page: { readonly after: number; readonly limit: number },
+  ): Promise<{ readonly key: string; readonly parts: readonly Part[]; readonly next: number | undefined }>;
+  completeUpload(
+    call: Call,
+    at: UploadAt,
+    parts: readonly { readonly number: number; readonly etag: string }[],
+    headers: Headers,
+  ): Promise<{ readonly key: string; readonly etag: string }>;
+  abortUpload(call: Call, at: UploadAt): Promise<void>;
+  listUploads(
+    call: Call,
+    bucket: Bucket,
+    page: {
+      readonly prefix: KeyPrefix;
+      readonly afterKey: string;
+      readonly afterId: string;
+      readonly limit: number;
+    },
+  ): Promise<readonly { readonly key: string; readonly id: string; readonly createdAt: Date }[]>;
+}
+
+/** An upload by our id; a `key`, where the protocol repeats it, must be the one that the upload was made for. */
+export interface UploadAt {
+  readonly bucket: Bucket;
+  readonly id: string;
+  readonly key?: ObjectKey;
+}
+
+export interface UploadPart extends UploadAt {
+  readonly number: number;
+}
