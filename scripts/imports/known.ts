@@ -14,7 +14,6 @@ const KNOWN: Known = {
   'brokers/db': { folders: 4 },
   'brokers/egress': { files: 3 },
   'brokers/kit': { files: 3 },
-  'brokers/objectstore': { files: 9, folders: 5 },
   operator: { files: 13, folders: 5 },
 };
 
