@@ -217,7 +217,7 @@ function etagOfParts(parts: Parts): string | undefined {
  * The entity tag of what is there, where it is just what these parts make: then they were put together before, and
  * whoever asks again did not hear of it.
  */
-export async function completedBefore(
+async function completedBefore(
   client: Pick<S3Client, 'head'>,
   key: string,
   parts: Parts,

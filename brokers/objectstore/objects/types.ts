@@ -126,6 +126,6 @@ export interface UploadAt {
   readonly key?: ObjectKey;
 }
 
-export interface UploadPart extends UploadAt {
+interface UploadPart extends UploadAt {
   readonly number: number;
 }

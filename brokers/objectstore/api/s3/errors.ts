@@ -145,7 +145,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   XAmzContentSHA256Mismatch: 'The body is not the one that x-amz-content-sha256 is of. Send it again.',
 };
 
-export function sentenceOf(code: string): string {
+function sentenceOf(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? (SENTENCES[code] ?? code) : code;
 }
 

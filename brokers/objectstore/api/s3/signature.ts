@@ -55,7 +55,7 @@ const TIME = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
 const SKEW_MS = 15 * 60_000;
 
 /** The parameter of a presigned URL that is not signed: it is the signature. */
-export const SIGNATURE = 'X-Amz-Signature';
+const SIGNATURE = 'X-Amz-Signature';
 
 export function parseClaim(headers: ReadonlyMap<string, string>): Claim | undefined {
   const [, credential = '', names = '', signature = ''] =
@@ -66,7 +66,7 @@ export function parseClaim(headers: ReadonlyMap<string, string>): Claim | undefi
   return { ...parsed, time, signedHeaders: names.split(';'), signature, expires: undefined };
 }
 
-export function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | undefined {
+function parseCredential(text: string): Pick<Claim, 'accessKeyId' | 'scope'> | undefined {
   const [, accessKeyId, day, region] = CREDENTIAL.exec(text) ?? [];
   if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;
   return { accessKeyId, scope: { day, region } };
@@ -116,7 +116,7 @@ function signableOf({ method, path, query, headers, payload }: SignedRequest, cl
 }
 
 /** Names and values of a query as they came. */
-export function pairsOf(query: string | undefined): readonly (readonly [name: string, value: string])[] {
+function pairsOf(query: string | undefined): readonly (readonly [name: string, value: string])[] {
   return (query === undefined || query === '' ? [] : query.split('&')).map((pair) => {
     const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];
     return [name, value] as const;
