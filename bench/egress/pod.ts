@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { PolicyPut } from '../../brokers/egress/contract.ts';
+import type { PolicyPut } from '../../brokers/contracts/egress.ts';
 import { newToken } from '../../brokers/kit/index.ts';
 import { bundle } from '../../scripts/bundle.ts';
 import { podCommand } from '../installed/image.ts';

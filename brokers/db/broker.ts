@@ -18,6 +18,7 @@ import {
   watchTls,
 } from '@space/broker-kit';
 import { capsuleAuthority, createControlApp, provisionerAuthority } from '@space/broker-kit/control';
+import { toServiceError } from '@space/broker-kit/postgres';
 import { findPrincipal } from '@space/broker-kit/principals';
 import { DATABASE } from '@space/contracts/database';
 import { handlers } from './app.ts';
@@ -102,6 +103,7 @@ export async function startBroker({ config, driverPath, log, failpoint }: Broker
       mutations,
       log,
       metrics: registry,
+      translate: toServiceError,
       failpoint: context.failpoint,
     });
     const host = config.LISTEN_HOST;

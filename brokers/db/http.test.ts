@@ -129,7 +129,7 @@ describe('a refusal', () => {
     await retired.dropAll('count-c');
     const { connections } = broker.context;
     const counts: number[] = [];
-    const { run } = connections.lookup;
+    const { read } = connections.lookup;
     for (const client of [
       broker.as(undefined),
       broker.as('nonsense'),
@@ -140,15 +140,15 @@ describe('a refusal', () => {
     ]) {
       let count = 0;
       Object.assign(connections.lookup, {
-        run: (...args: Parameters<typeof run>) => {
+        read: (...args: Parameters<typeof read>) => {
           count += 1;
-          return run(...args);
+          return read(...args);
         },
       });
       const before = hashes.count;
       expect((await client.create('count-b', 'app')).status).toBe(403);
       counts.push(count, hashes.count - before);
-      Object.assign(connections.lookup, { run });
+      Object.assign(connections.lookup, { read });
     }
     expect(counts).toEqual(Array(12).fill(1));
   });

@@ -18,10 +18,10 @@ import {
   stopSignal,
   withFixed,
 } from '@space/broker-kit';
+import { EGRESS } from '@space/contracts/egress';
 import { parseManifest, summarize, valueFault } from '@space/manifests';
 import pino from 'pino';
 import { compileEgress } from '../../operator/egress/compile.ts';
-import { CONTRACT } from './contract.ts';
 import { createCustody, passingKeyring } from './custody.ts';
 import { startGateway } from './gateway.ts';
 import { ownerOf } from './policies/tenant.ts';
@@ -92,7 +92,7 @@ async function start() {
   });
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
   // The same door as the operator's: what the schema refuses is refused here too.
-  const put = CONTRACT['policy.put'].request.parse({
+  const put = EGRESS.operations['policy.put'].request.parse({
     ...assistant,
     generation: 1,
     revision: sha256(JSON.stringify(policy)),

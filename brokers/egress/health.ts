@@ -1,5 +1,5 @@
 import { believedFrom, requireRefusals } from '@space/broker-kit/health';
-import { CONTRACT } from './contract.ts';
+import { EGRESS } from '@space/contracts/egress';
 import { DEFAULT_LIMITS } from './data/limits.ts';
 
 /** The container's health check: exits 0 only if both live listeners refuse whoever they must. */
@@ -9,7 +9,7 @@ try {
   const operator = {
     port: port('CONTROL_PORT', 8080),
     method: 'POST',
-    path: CONTRACT['policy.put'].path,
+    path: EGRESS.operations['policy.put'].path,
     audience: 'prv',
   } as const;
   const caller = {

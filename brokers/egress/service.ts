@@ -22,8 +22,8 @@ import {
   withFixed,
 } from '@space/broker-kit';
 import { type Keyring, watchKeyring } from '@space/broker-kit/custody';
+import { createControl } from './app.ts';
 import { type Config, limitsIn } from './config.ts';
-import { createControl } from './control.ts';
 import { createCustody } from './custody.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 

@@ -11,7 +11,6 @@ export {
   settings,
 } from './config.ts';
 export { boundConnections, type ConnectionShare, sharesByAddress } from './connections-by-address.ts';
-export { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from './edge.ts';
 export { errorBody, refusal, ServiceError } from './errors.ts';
 export { gatheredOutput } from './gathered-output.ts';
 export { hearNoMore } from './hear-no-more.ts';
@@ -21,7 +20,7 @@ export { type JsonLimits, parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
 export { lengthPrefixed } from './length-prefixed.ts';
 export { ConcurrencyLimit, RateLimit } from './limits.ts';
-export { type Listener, type ListenOptions, listen, type TlsMaterial } from './listener.ts';
+export { type Listener, type ListenOptions, listen, type Served, type TlsMaterial } from './listener.ts';
 export { createLogger, type Logger, type LogLevel } from './log.ts';
 export { closeNow, createMetrics, portOf, type ServiceMetrics, serveMetrics } from './metrics.ts';
 export { parseBlock } from './net/address.ts';

@@ -10,7 +10,6 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, STATUS } from '@space/contracts/errors';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
-import type { Edge } from './edge.ts';
 import { errorBody } from './errors.ts';
 import { hearNoMore } from './hear-no-more.ts';
 import type { Logger } from './log.ts';
@@ -23,6 +22,13 @@ import { traceIdOf } from './trace.ts';
 export interface TlsMaterial {
   readonly cert: string;
   readonly key: Secret<string>;
+}
+
+/** What a listener listens for. */
+export interface Served {
+  readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
+  /** From now on every answer closes its connection. */
+  drain(): void;
 }
 
 export interface Listener {
@@ -71,10 +77,7 @@ const LIMITS = {
 const LINGER_MS = 2_000;
 
 /** Listens for the edge; what the HTTP parser finds is answered with our error body too. */
-export async function listen(
-  edge: Pick<Edge<never>, 'listener' | 'drain'>,
-  options: ListenOptions,
-): Promise<Listener> {
+export async function listen(edge: Served, options: ListenOptions): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
   const listener = oneAtATime(wellFormed(edge.listener, options));
   const server =
@@ -113,7 +116,7 @@ export async function listen(
   };
 }
 
-type RequestListener = (request: IncomingMessage, response: ServerResponse) => void;
+type RequestListener = Served['listener'];
 
 /**
  * Ends a connection on which a request comes before the one before it was answered. No client of ours does that, and

@@ -19,6 +19,7 @@ import {
   watchTls,
 } from '@space/broker-kit';
 import { capsuleAuthority, createControlApp, provisionerAuthority } from '@space/broker-kit/control';
+import { toServiceError } from '@space/broker-kit/postgres';
 import { OBJECT_STORE } from '@space/contracts/objectstore';
 import type { PaceOptions } from './api/slow-callers.ts';
 import { handlers } from './app.ts';
@@ -96,6 +97,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       mutations: new ConcurrencyLimit(MUTATIONS),
       log,
       metrics: registry,
+      translate: toServiceError,
       failpoint: context.failpoint,
     });
     // Before anybody is let in; where the bucket is away, the first who asks hears of it.

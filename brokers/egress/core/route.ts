@@ -1,7 +1,7 @@
+import type { METHODS } from '@space/contracts/egress';
 import { foldedParameter } from '@space/manifests';
 import type { InputTarget, Parameter } from './target.ts';
 
-export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type Method = (typeof METHODS)[number];
 
 /** A route as a manifest has it. */

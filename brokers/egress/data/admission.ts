@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { METHODS } from '@space/contracts/egress';
 import { mentionsPrincipal, type RawHeader } from '../core/credentials.ts';
 import { requestHeaders } from '../core/headers.ts';
 import { Problem } from '../core/problem.ts';
-import { METHODS, type Method } from '../core/route.ts';
+import type { Method } from '../core/route.ts';
 import { fillsQuerySlot } from '../core/slot.ts';
 import { type InputTarget, parseInputTarget, placeOfAmbiguity } from '../core/target.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';

@@ -1,6 +1,6 @@
 import { Secret } from '@space/broker-kit';
+import type { PolicyPut } from '@space/contracts/egress';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PolicyPut } from '../contract.ts';
 import { type Custody, createCustody, passingKeyring } from '../custody.ts';
 import { digest } from '../testing/gateway.ts';
 import { Policies } from './policies.ts';

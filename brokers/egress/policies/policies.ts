@@ -1,6 +1,6 @@
 import { IndexedSet, ServiceError } from '@space/broker-kit';
+import type { About, PolicyNarrow, PolicyPut, PolicyTaken } from '@space/contracts/egress';
 import { valueFault } from '@space/manifests';
-import type { AnswerOf, PolicyPut, RequestOf } from '../contract.ts';
 import { type Custody, keyIdOf } from '../custody.ts';
 import { type LiveInput, liveInput, ownerOf, type Tenant, tenantKey } from './tenant.ts';
 
@@ -62,7 +62,7 @@ export class Policies {
   }
 
   /** Finds the policy of an Assistant by its names and UID. */
-  of({ capsule_id, app_id, assistant_uid }: RequestOf<'policy.remove'>): Tenant | undefined {
+  of({ capsule_id, app_id, assistant_uid }: About): Tenant | undefined {
     const tenant = this.#tenants.get(tenantKey({ capsule_id, app_id }));
     return tenant?.uid === assistant_uid ? tenant : undefined;
   }
@@ -74,7 +74,7 @@ export class Policies {
   }
 
   /** Replaces the Assistant's policy; what the new one does not permit is ended before this resolves. */
-  async put(put: PolicyPut): Promise<Omit<AnswerOf<'policy.put'>, 'instance'>> {
+  async put(put: PolicyPut): Promise<Omit<PolicyTaken, 'instance'>> {
     this.#messages += 1;
     const at = this.#messages;
     const inputs = new Map<string, LiveInput>();
@@ -117,7 +117,7 @@ export class Policies {
   }
 
   /** Removes what the request does not name and adds nothing, for a manifest that cannot be put whole. */
-  narrow(request: RequestOf<'policy.narrow'>): boolean {
+  narrow(request: PolicyNarrow): boolean {
     const tenant = this.#currentFor(request);
     if (tenant === undefined) return false;
     this.#messages += 1;
@@ -132,7 +132,7 @@ export class Policies {
     return true;
   }
 
-  remove({ capsule_id, app_id, assistant_uid }: RequestOf<'policy.remove'>): boolean {
+  remove({ capsule_id, app_id, assistant_uid }: About): boolean {
     if (this.#removed.size >= MOST_REMOVED) this.#removed.clear();
     this.#removed.add(assistant_uid);
     const tenant = this.#tenants.get(tenantKey({ capsule_id, app_id }));

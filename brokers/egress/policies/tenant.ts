@@ -1,6 +1,6 @@
 import type { Indexed, IndexedSet } from '@space/broker-kit';
+import type { PolicyPut } from '@space/contracts/egress';
 import { type Definition, definitionDigest, type SigningProfile } from '@space/manifests';
-import type { PolicyPut } from '../contract.ts';
 import { compileRoutes, type RouteMatch } from '../core/route.ts';
 import type { Slot } from '../core/slot.ts';
 import type { Owner } from '../custody.ts';

@@ -12,9 +12,9 @@ import {
   Secret,
   withFixed,
 } from '@space/broker-kit';
+import type { PolicyPut } from '@space/contracts/egress';
 import type { Definition } from '@space/manifests';
 import type { Registry } from 'prom-client';
-import type { PolicyPut } from '../contract.ts';
 import { type Custody, createCustody, passingKeyring } from '../custody.ts';
 import type { DataLimits } from '../data/limits.ts';
 import { type Gateway, startGateway } from '../gateway.ts';

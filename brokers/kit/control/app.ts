@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import {
   type AnswerOf,
   type Contract,
@@ -8,14 +8,14 @@ import {
   type RequestOf,
 } from '@space/contracts';
 import express, { type Request, type Response } from 'express';
-import { createEdge, type Edge, type EdgeRoute, type Exchange, sendJson } from '../edge.ts';
 import { refusal, ServiceError } from '../errors.ts';
 import { type ConcurrencyLimit, RateLimit } from '../limits.ts';
+import type { Served } from '../listener.ts';
 import type { Logger } from '../log.ts';
 import type { ServiceMetrics } from '../metrics.ts';
-import { toServiceError } from '../postgres/errors.ts';
 import type { Call } from '../principals/capsules.ts';
 import type { Authorities, Caller } from './authorities.ts';
+import { Edge, type EdgeRoute, type Exchange, noRoute, sendJson } from './edge.ts';
 
 export type Handlers<C extends Contract> = {
   readonly [Name in OperationName<C>]: (
@@ -34,96 +34,106 @@ export interface ControlOptions<C extends Contract> {
     readonly caller: { perSecond: number; burst: number };
     readonly refusals: { perSecond: number; burst: number };
   };
-  readonly mutations: ConcurrencyLimit;
+  /** What a caller's rate is counted under; the Capsule's id unless told otherwise. */
+  readonly callerKey?: (caller: Caller) => string | undefined;
+  /** Where work waits for its turn, if it does. */
+  readonly mutations?: ConcurrencyLimit;
+  /** What an error of the service's own parts means to a caller. */
+  readonly translate?: (error: unknown) => unknown;
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
   /** A place where a test may end the process; does nothing in service. */
-  readonly failpoint: (name: string) => void;
+  readonly failpoint?: (name: string) => void;
 }
 
-/** A broker's control listener: discovery, and the contract's operations behind the edge. */
-export function createControlApp<C extends Contract>(options: ControlOptions<C>): Edge<Caller> {
+/** A service's control listener: discovery, and the contract's operations behind the edge. */
+export function createControlApp<C extends Contract>(options: ControlOptions<C>): Served {
   const { contract, documents } = options;
-  const app = express();
-  app.disable('x-powered-by').disable('etag').enable('case sensitive routing').enable('strict routing');
-
-  const edge = createEdge<Caller>({
-    routes: routes(options),
+  const edge = new Edge<Caller>({
     bodyLimit: contract.longest.request,
-    callerKey: (caller) => (caller.authority === 'capsule' ? caller.capsule : undefined),
+    callerKey: options.callerKey ?? capsuleOf,
     callerLimit: new RateLimit(options.limits.caller),
     failureLimit: new RateLimit(options.limits.refusals),
+    translate: options.translate ?? ((error) => error),
     log: options.log,
     metrics: options.metrics,
-    next: (request, response) => app(request, response),
   });
-
-  app.get('/healthz', (_request, response) => sendJson(response, 200, '{"status":"ok"}'));
-  for (const [path, bytes] of Object.entries<Buffer>(documents))
-    app.get(path, (_request, response) => sendJson(response, 200, bytes));
+  const app = express();
+  app.disable('x-powered-by').disable('etag').enable('case sensitive routing').enable('strict routing');
+  // Every path has one route, so that each method but its own is refused there.
+  const answer = (path: string, operation: string, bytes: string | Buffer, quiet = false) =>
+    app
+      .route(path)
+      .all(edge.serve({ method: 'GET', operation, quiet }, (_, response) => sendJson(response, 200, bytes)));
+  answer('/healthz', 'healthz', '{"status":"ok"}', true);
+  for (const [path, { operation }] of Object.entries(contract.documents))
+    answer(path, operation, bytesOf(documents, path));
   for (const name of operationsOf(contract))
-    app.post(operationOf(contract, name).path, operate(edge, name, options));
-  // Nothing falls through to express's own pages: the edge admits only listed routes, and errors end here.
-  app.use((request: Request, response: Response) =>
-    edge.fail(request, response, new Error('route without handler')),
-  );
-  app.use((error: unknown, request: IncomingMessage, response: ServerResponse, _next: unknown) =>
+    app
+      .route(operationOf(contract, name).path)
+      .all(
+        edge.serve(routeOf(options, name), (exchange, response) =>
+          operate(options, name, exchange, response),
+        ),
+      );
+  // Nothing falls through to express's own pages.
+  app.use((request: Request, response: Response) => edge.fail(request, response, noRoute()));
+  app.use((error: unknown, request: Request, response: Response, _next: unknown) =>
     edge.fail(request, response, error),
   );
-  return edge;
-}
-
-function routes<C extends Contract>({ contract, authorities }: ControlOptions<C>): EdgeRoute<Caller>[] {
-  return [
-    { method: 'GET', path: '/healthz', operation: 'healthz', quiet: true },
-    ...Object.entries(contract.documents).map(([path, { operation }]) => ({
-      method: 'GET' as const,
-      path,
-      operation,
-    })),
-    ...operationsOf(contract).map((operation) => {
-      const { path, authority } = operationOf(contract, operation);
-      const audience = contract.audiences[authority];
-      const authenticate = authorities[authority];
-      if (audience === undefined || authenticate === undefined)
-        throw new Error(`nobody may call ${operation}`);
-      return { method: 'POST' as const, path, operation, authority: { audience, authenticate } };
-    }),
-  ];
-}
-
-/** Schema, then the Capsule's own id, then a turn among the mutations, then the work. */
-function operate<C extends Contract, Name extends OperationName<C>>(
-  edge: Edge<Caller>,
-  name: Name,
-  { contract, handlers, mutations, failpoint }: ControlOptions<C>,
-) {
-  return async (request: Request, response: Response): Promise<void> => {
-    const exchange = edge.exchangeOf(request);
-    try {
-      const caller = permitted(exchange);
-      const parsed = operationOf(contract, name).request.safeParse(exchange.body);
-      if (!parsed.success) throw new ServiceError('invalid_request', 'not the schema of this operation');
-      for (const [field, note] of NOTED) if (field in parsed.data) exchange.notes[note] = parsed.data[field];
-      const call = {
-        traceId: exchange.traceId,
-        ...(caller.authority === 'capsule' ? { principal: caller.digest } : {}),
-      };
-      const turn = await mutations.run(() => handlers[name](call, parsed.data as RequestOf<C, Name>));
-      if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
-      failpoint('answer');
-      sendJson(response, 200, JSON.stringify({ ...turn.value, trace_id: exchange.traceId }));
-    } catch (error) {
-      edge.fail(request, response, toServiceError(error));
-    }
+  return {
+    listener: edge.listener((request, response) => app(request, response)),
+    drain: () => edge.drain(),
   };
 }
 
-/** Fields of a request that its log line names: ids, never a secret. */
+const capsuleOf = (caller: Caller) => (caller.authority === 'capsule' ? caller.capsule : undefined);
+
+function bytesOf(documents: Readonly<Record<string, Buffer>>, path: string): Buffer {
+  const bytes = documents[path];
+  if (bytes === undefined) throw new Error(`there is no document for ${path}`);
+  return bytes;
+}
+
+function routeOf<C extends Contract>(
+  { contract, authorities }: ControlOptions<C>,
+  operation: OperationName<C>,
+): EdgeRoute<Caller> {
+  const { authority } = operationOf(contract, operation);
+  const audience = contract.audiences[authority];
+  const authenticate = authorities[authority];
+  if (audience === undefined || authenticate === undefined) throw new Error(`nobody may call ${operation}`);
+  return { method: 'POST', operation, authority: { audience, authenticate } };
+}
+
+/** The Capsule's own id, then the schema, then a turn among the mutations, then the work. */
+async function operate<C extends Contract, Name extends OperationName<C>>(
+  { contract, handlers, mutations, failpoint }: ControlOptions<C>,
+  name: Name,
+  exchange: Exchange<Caller>,
+  response: ServerResponse,
+): Promise<void> {
+  const caller = permitted(exchange);
+  const parsed = operationOf(contract, name).request.safeParse(exchange.body);
+  if (!parsed.success) throw new ServiceError('invalid_request', 'not the schema of this operation');
+  for (const [field, note] of NOTED) if (field in parsed.data) exchange.notes[note] = parsed.data[field];
+  const call = {
+    traceId: exchange.traceId,
+    ...(caller.authority === 'capsule' ? { principal: caller.digest } : {}),
+  };
+  const work = () => handlers[name](call, parsed.data as RequestOf<C, Name>);
+  const turn = mutations === undefined ? { value: await work() } : await mutations.run(work);
+  if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
+  failpoint?.('answer');
+  sendJson(response, 200, JSON.stringify({ ...turn.value, trace_id: exchange.traceId }));
+}
+
+/** Fields of a request that its log line names: ids and digests, never a secret. */
 const NOTED = [
   ['capsule_id', 'capsule'],
   ['app_id', 'app'],
   ['set_id', 'set'],
+  ['revision', 'revision'],
 ] as const;
 
 /** A principal that names another Capsule is refused before anything else is said about its request. */

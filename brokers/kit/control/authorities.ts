@@ -1,5 +1,4 @@
 import type { Authority } from '@space/contracts';
-import { toServiceError } from '../postgres/errors.ts';
 import { isProvisioner } from '../provisioners.ts';
 import type { Secret } from '../secret.ts';
 import { digestOf, newToken, type TokenDigest } from '../tokens.ts';
@@ -34,7 +33,7 @@ export function capsuleAuthority(
     } catch (error) {
       // Without the registry nobody can be let in; who brought nothing can still be turned away.
       if (token === undefined) return undefined;
-      throw toServiceError(error);
+      throw error;
     }
   };
 }

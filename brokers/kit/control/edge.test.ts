@@ -1,11 +1,12 @@
 import { request } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
-import { createEdge, sendJson } from './edge.ts';
-import { RateLimit } from './limits.ts';
-import { type Listener, listen } from './listener.ts';
-import { createLogger } from './log.ts';
-import { closeNow, createMetrics, portOf } from './metrics.ts';
-import { newToken } from './tokens.ts';
+import { RateLimit } from '../limits.ts';
+import { type Listener, listen } from '../listener.ts';
+import { createLogger } from '../log.ts';
+import { closeNow, createMetrics, portOf } from '../metrics.ts';
+import type { Secret } from '../secret.ts';
+import { newToken } from '../tokens.ts';
+import { Edge, sendJson } from './edge.ts';
 
 let listener: Listener;
 afterEach(() => closeNow(listener.server));
@@ -16,31 +17,28 @@ async function serving(burst: number) {
   let lookUps = 0;
   const log = createLogger({ service: 'test', level: 'silent' });
   const metrics = createMetrics();
-  const edge = createEdge<string>({
-    routes: [
-      {
-        method: 'GET',
-        path: '/',
-        operation: 'look',
-        authority: {
-          audience: 'dbp',
-          authenticate: async (token) => {
-            lookUps += 1;
-            return token?.reveal() === known ? 'somebody' : undefined;
-          },
-        },
-      },
-    ],
+  const edge = new Edge<string>({
     bodyLimit: 1_024,
     callerKey: () => undefined,
     callerLimit: new RateLimit({ perSecond: 1, burst: 1 }),
     failureLimit: new RateLimit({ perSecond: 0.001, burst }),
+    translate: (error) => error,
     log,
     metrics,
-    next: (_, response) => sendJson(response, 200, '{}'),
   });
+  const authority = {
+    audience: 'dbp' as const,
+    authenticate: async (token: Secret<string> | undefined) => {
+      lookUps += 1;
+      return token?.reveal() === known ? 'somebody' : undefined;
+    },
+  };
+  const look = edge.serve({ method: 'GET', operation: 'look', authority }, (_, response) =>
+    sendJson(response, 200, '{}'),
+  );
+  const served = { listener: edge.listener(look), drain: () => edge.drain() };
   const connections = { total: 100, perAddress: 20 };
-  listener = await listen(edge, { name: 'control', host: '127.0.0.1', port: 0, connections, log, metrics });
+  listener = await listen(served, { name: 'control', host: '127.0.0.1', port: 0, connections, log, metrics });
   const ask = (from: string, token: string) =>
     new Promise<number | undefined>((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}` };

@@ -1,0 +1,181 @@
+import { SIGNING_PROFILES, valueFault } from '@space/manifests';
+import * as z from 'zod';
+import type { AnswerOf, Contract, RequestOf } from './contract.ts';
+import { id, traceId } from './fields.ts';
+
+/** The wire between operator and egress gateway. */
+
+/** Of requests that may carry a stored input. */
+export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+
+/** A host that may be dialled: two or more LDH labels in lower case, none of them looking like an address. */
+export const CANONICAL_HOST =
+  /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+const identifier = z
+  .string()
+  .max(64)
+  .regex(/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/);
+const uid = z.string().regex(/^[A-Za-z0-9-]{1,64}$/);
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+const host = z.string().regex(CANONICAL_HOST, 'not a canonical host name');
+const parameter = z.string().regex(/^[A-Za-z0-9._~-]{1,64}$/);
+
+const route = z.strictObject({
+  method: z.enum(METHODS),
+  path: z
+    .string()
+    .max(512)
+    .regex(/^(?:\/(?:\*|(?!\.\.?(?:\/|$))[A-Za-z0-9._~-]{1,64}))+$/),
+  query: z
+    .array(
+      z.strictObject({
+        name: parameter,
+        values: z
+          .array(z.string().regex(/^(?:[A-Za-z0-9._~-]|%[0-9A-F]{2}){1,256}$/))
+          .min(1)
+          .max(16),
+      }),
+    )
+    .min(1)
+    .max(8)
+    .exactOptional(),
+});
+
+/** What a manifest says of where a stored input goes; the texts about it are not part of it. */
+const definition = z
+  .strictObject({
+    host,
+    routes: z.array(route).min(1).max(32),
+    header: z
+      .string()
+      .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/)
+      .exactOptional(),
+    query: parameter.exactOptional(),
+    scheme: z
+      .string()
+      .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/)
+      .exactOptional(),
+    hmac: z.enum(SIGNING_PROFILES).exactOptional(),
+  })
+  .refine(
+    (input) => (input.header === undefined) !== (input.query === undefined) && !(input.scheme && input.query),
+    'exactly one of header and query, and a scheme only with a header',
+  );
+
+const assistant = { capsule_id: id, app_id: id, assistant_uid: uid };
+const envelope = z.string().min(1).max(16_384);
+/** Random for each start of a replica: another one has forgotten everything. */
+const instance = z.string().regex(/^[0-9a-f]{32}$/);
+
+const policy = z.strictObject({
+  ...assistant,
+  /** `metadata.generation` of the Assistant: an older one never replaces a newer one. */
+  generation: z.int().min(0),
+  /** Names this content; it is what replicas acknowledge. */
+  revision: sha256,
+  /** SHA-256 of each egress principal that is valid now; two while one is replaced. */
+  principals: z.array(sha256).min(1).max(2),
+  /** Of the Assistant's pods. */
+  addresses: z.array(z.string().max(64)).max(1_000),
+  allowed_hosts: z.array(host).max(32),
+  stored_inputs: z.record(identifier, z.strictObject({ definition, envelope })),
+});
+
+export const EGRESS = {
+  title: 'Egress gateway of a Space',
+  audiences: { provisioner: 'prv' },
+  documents: {},
+  operations: {
+    'policy.put': {
+      path: '/v1/policies/put',
+      authority: 'provisioner',
+      summary: "Put an Assistant's whole policy in place of what the replica has",
+      errors: ['conflict', 'stale_generation'],
+      request: policy,
+      response: z.strictObject({
+        revision: sha256,
+        /** Stored inputs whose value was entered for another definition, and so cannot be used. */
+        reentry: z.array(identifier),
+        /** New envelopes of those that were sealed under a key which is to be retired. */
+        resealed: z.record(identifier, envelope),
+        instance,
+        trace_id: traceId,
+      }),
+    },
+    'policy.narrow': {
+      path: '/v1/policies/narrow',
+      authority: 'provisioner',
+      summary: 'Take away at once what an Assistant may not do any more',
+      errors: ['conflict', 'stale_generation'],
+      request: z.strictObject({
+        ...assistant,
+        generation: z.int().min(0),
+        allowed_hosts: z.array(host).max(32),
+        /** SHA-256 of the definitions that may stay, by key. */
+        stored_inputs: z.record(identifier, sha256),
+      }),
+      response: z.strictObject({ narrowed: z.boolean(), instance, trace_id: traceId }),
+    },
+    'policy.remove': {
+      path: '/v1/policies/remove',
+      authority: 'provisioner',
+      summary: 'Forget an Assistant, for good',
+      errors: [],
+      request: z.strictObject(assistant),
+      response: z.strictObject({ removed: z.boolean(), instance, trace_id: traceId }),
+    },
+    'input.suspended': {
+      path: '/v1/inputs/suspended',
+      authority: 'provisioner',
+      summary: 'Tell which stored inputs are not used any more, as their hosts told the values',
+      errors: [],
+      request: z.strictObject(assistant),
+      response: z.strictObject({
+        /** Stored inputs whose host told their value in so many answers that it is not used any more. */
+        suspended: z.array(identifier),
+        instance,
+        trace_id: traceId,
+      }),
+    },
+    'input.seal': {
+      path: '/v1/inputs/seal',
+      authority: 'provisioner',
+      summary: 'Seal a value for exactly one definition',
+      errors: [],
+      request: z
+        .strictObject({ ...assistant, input: identifier, definition, value: z.string().min(1).max(4_096) })
+        .refine((input) => valueFault(input.definition, input.value) === undefined, 'not a fit value'),
+      response: z.strictObject({ envelope, trace_id: traceId }),
+    },
+    'replica.state': {
+      path: '/v1/replicas/state',
+      authority: 'provisioner',
+      summary: 'Tell of which start the replica is, and whether it was told of every Assistant',
+      errors: [],
+      request: z.strictObject({}),
+      response: z.strictObject({ in_step: z.boolean(), instance, trace_id: traceId }),
+    },
+    'replica.in_step': {
+      path: '/v1/replicas/in-step',
+      authority: 'provisioner',
+      summary: 'Tell this start of the replica that it was told of every Assistant',
+      errors: ['conflict'],
+      /** The start that was told of every Assistant: a later one was not. */
+      request: z.strictObject({ instance }),
+      response: z.strictObject({ instance, trace_id: traceId }),
+    },
+  },
+  meanings: {
+    409: 'A later message was heard before this one, or another start of the replica is meant.',
+  },
+  /** The largest manifest that an API server stores is 1,000,000 bytes; its policy is smaller. */
+  longest: { request: 2 * 1024 * 1024, answer: 256 * 1024 },
+} as const satisfies Contract;
+
+type Requests = { readonly [Name in keyof typeof EGRESS.operations]: RequestOf<typeof EGRESS, Name> };
+export type PolicyPut = Requests['policy.put'];
+export type PolicyNarrow = Requests['policy.narrow'];
+/** Whom a message is about. */
+export type About = Requests['policy.remove'];
+export type PolicyTaken = Omit<AnswerOf<typeof EGRESS, 'policy.put'>, 'trace_id'>;

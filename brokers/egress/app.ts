@@ -1,0 +1,69 @@
+import {
+  type Logger,
+  Secret,
+  type Served,
+  ServiceError,
+  type ServiceMetrics,
+  type TokenDigest,
+  type Watched,
+} from '@space/broker-kit';
+import { createControlApp, type Handlers, provisionerAuthority } from '@space/broker-kit/control';
+import { EGRESS } from '@space/contracts/egress';
+import type { Custody } from './custody.ts';
+import type { Reflections } from './data/reflections.ts';
+import type { Policies } from './policies/policies.ts';
+import { ownerOf } from './policies/tenant.ts';
+
+/** The operator's own, in one place: one key a replica and second. */
+const OPERATOR_LIMIT = { perSecond: 1_000, burst: 10_000 };
+
+export interface ControlOptions {
+  readonly policies: Policies;
+  readonly reflections: Reflections;
+  readonly custody: Custody;
+  /** Random for each start. */
+  readonly instance: string;
+  readonly tokens: Watched<readonly TokenDigest[]>;
+  /** Of one address. */
+  readonly refusals: { readonly perSecond: number; readonly burst: number };
+  readonly log: Logger;
+  readonly metrics: ServiceMetrics;
+}
+
+/** The operator's side of the gateway: policies in, acknowledgements out, values sealed and never shown. */
+export function createControl(options: ControlOptions): Served {
+  return createControlApp({
+    contract: EGRESS,
+    handlers: handlers(options),
+    documents: {},
+    authorities: { provisioner: provisionerAuthority(options.tokens.current) },
+    callerKey: ({ authority }) => authority,
+    limits: { caller: OPERATOR_LIMIT, refusals: options.refusals },
+    log: options.log,
+    metrics: options.metrics,
+  });
+}
+
+/** The contract's operations: from wire to work and back. */
+function handlers({ policies, reflections, custody, instance }: ControlOptions): Handlers<typeof EGRESS> {
+  return {
+    'policy.put': async (_, put) => ({ ...(await policies.put(put)), instance }),
+    'policy.narrow': async (_, request) => ({ narrowed: policies.narrow(request), instance }),
+    'policy.remove': async (_, request) => ({ removed: policies.remove(request), instance }),
+    'input.suspended': async (_, request) => {
+      const tenant = policies.of(request);
+      const inputs = [...(tenant?.inputs.values() ?? [])];
+      const suspended = inputs.filter((input) => tenant && reflections.isSuspended(tenant, input));
+      return { suspended: suspended.map(({ key }) => key), instance };
+    },
+    'input.seal': async (_, { input, definition, value, ...assistant }) => ({
+      envelope: await custody.seal(ownerOf(assistant, input, definition), new Secret(value)),
+    }),
+    'replica.state': async () => ({ in_step: policies.inStep, instance }),
+    'replica.in_step': async (_, request) => {
+      if (request.instance !== instance) throw new ServiceError('conflict', 'another start of the replica');
+      policies.markInStep();
+      return { instance };
+    },
+  };
+}

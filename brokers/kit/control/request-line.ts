@@ -1,0 +1,42 @@
+import type { ServerResponse } from 'node:http';
+import type { ErrorCode } from '@space/contracts/errors';
+import type { Logger } from '../log.ts';
+import type { ServiceMetrics } from '../metrics.ts';
+
+/** What is told of a request when it ends: one line of the log, one observation of its duration. */
+export class RequestLine {
+  operation = 'none';
+  quiet = false;
+  /** Whether the target had a query. */
+  query = false;
+  code: ErrorCode | 'ok' = 'ok';
+  /** Only what is for our operators to mend. */
+  fault: unknown;
+  /** Fields that the service adds; never a secret. */
+  readonly notes: Record<string, unknown> = {};
+  readonly traceId: string;
+  readonly #startedAt = performance.now();
+
+  constructor(traceId: string) {
+    this.traceId = traceId;
+  }
+
+  record(response: ServerResponse, { log, metrics }: { log: Logger; metrics: ServiceMetrics }): void {
+    const seconds = (performance.now() - this.#startedAt) / 1000;
+    const status = response.statusCode;
+    metrics.requests.labels(this.operation, String(status), this.code).observe(seconds);
+    const fields = {
+      trace_id: this.traceId,
+      operation: this.operation,
+      status,
+      code: this.code,
+      ms: Math.round(seconds * 10_000) / 10,
+      ...(response.writableFinished ? {} : { cut_short: true }),
+      ...this.notes,
+      ...(this.fault === undefined ? {} : { err: this.fault }),
+    };
+    if (this.fault !== undefined) log.error(fields, 'request');
+    else if (this.quiet && this.code === 'ok') log.debug(fields, 'request');
+    else log.info(fields, 'request');
+  }
+}
