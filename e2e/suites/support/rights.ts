@@ -78,12 +78,12 @@ function rightOf(role: string, verb: string, resource: string, group: string, su
   return `${role}: ${verb} ${resource}${group && `.${group}`}${subresource ? `/${subresource}` : ''}`;
 }
 
-/** What is held for what no suite brings about, or for what is no request of its own, and why. */
+/** What is held for what no suite is sure to bring about, or for what is no request of its own, and why. */
 export const UNUSED: Readonly<Record<string, string>> = {
   'operator: bind clusterroles.rbac.authorization.k8s.io':
     'asked of the authorizer when a RoleBinding is written',
   'operator: delete rolebindings.rbac.authorization.k8s.io':
     'of one that leads to another role, which the operator is too fast for anybody to plant',
-  'operator: get services':
-    'of an Assistant whose finalizer somebody took off, when its Deployment is gone (orphans.test.ts)',
+  'operator: get deployments.apps': 'of an Assistant whose finalizer somebody took off (orphans.test.ts)',
+  'operator: get services': 'of the same, when its Deployment is gone',
 };
