@@ -24,7 +24,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{manifests,operator,brokers,e2e,bench,scripts}/**/*.test.ts'],
+          include: ['{manifests,operator,brokers,console,e2e,bench,scripts}/**/*.test.ts'],
           exclude: ['**/node_modules/**', 'e2e/suites/**', BUSY],
           testTimeout: 300_000,
           hookTimeout: 300_000,

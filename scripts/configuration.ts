@@ -2,6 +2,7 @@
 import { schema as databaseBroker } from '../brokers/db/config.ts';
 import { schema as egressGateway } from '../brokers/egress/config.ts';
 import { schema as objectStoreBroker } from '../brokers/objectstore/config.ts';
+import { schema as console } from '../console/config.ts';
 import { schema as operator } from '../operator/config.ts';
 
 /** What is asked of zod about one variable. */
@@ -26,6 +27,7 @@ const PROGRAMS: readonly Program[] = [
     variables: objectStoreBroker.shape,
   },
   { title: 'Egress gateway', source: 'brokers/egress/config.ts', variables: egressGateway.shape },
+  { title: 'Console', source: 'console/config.ts', variables: console.shape },
 ];
 
 const HEAD = `# Configuration

@@ -1,0 +1,83 @@
+import {
+  type Environment,
+  isConnectionsShare,
+  isTlsPair,
+  NO_CONNECTIONS_SHARE,
+  NO_TLS_PAIR,
+  readEnvironment,
+  settings,
+} from '@space/broker-kit';
+import * as z from 'zod';
+
+const { port, path } = settings;
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+const isOrigin = (text: string) =>
+  URL.canParse(text) && new URL(text).origin === text && /^https?:/.test(text);
+
+/** The environment; each sentence is what docs/configuration.md says of a variable. */
+export const schema = z
+  .object({
+    SPACE_NAME: settings.space,
+    SPACE_NAMESPACE: z
+      .string()
+      .min(1)
+      .describe('Namespace of Capsules and Assistants, which is that of the Helm release.'),
+    SYSTEM_NAMESPACE: z
+      .string()
+      .min(1)
+      .describe("Namespace of the Space's own programs and of the principals of its Capsules."),
+    SERVICES_NAMESPACE: z.string().min(1).describe('Namespace of brokers, gateway and servers.'),
+    ORIGINS: z
+      .string()
+      .transform((text) => text.split(',').map((origin) => origin.trim()))
+      .pipe(z.array(z.string().refine(isOrigin, 'not an origin such as https://localhost:8443')).min(1))
+      .describe(
+        'Addresses at which people reach the console, separated by commas; a request to any other is refused.',
+      ),
+    LISTEN_HOST: z.string().min(1).default('0.0.0.0').describe('Address that all listeners are bound to.'),
+    LISTEN_PORT: port(8443).describe('Port of the pages; 0 takes a free one.'),
+    METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 takes a free one.'),
+    ...settings.connections,
+    TLS_CERT_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        "PEM of the listener's certificate, taken anew when it changes; it is set together with TLS_KEY_FILE, and the listener then speaks TLS 1.3 only.",
+      ),
+    TLS_KEY_FILE: z.string().min(1).optional().describe('PEM of the key of that certificate.'),
+    SESSION_KEYS_FILE: path('/etc/space/session/keys').describe(
+      'Keys that seal sessions, one a line, 43 base64url characters each; the first seals, all open, and the file is read again when it changes.',
+    ),
+    SESSION_MINUTES: z.coerce
+      .number()
+      .int()
+      .min(5)
+      .max(1_440)
+      .default(480)
+      .describe('How long a session lasts, whatever is done in it.'),
+    SIGN_INS_PER_MINUTE: settings
+      .count(120)
+      .describe(
+        'Attempts to sign in from one address, each of which asks the API server; more have to wait.',
+      ),
+    KUBERNETES_URL: z
+      .url({ protocol: /^https$/ })
+      .default('https://kubernetes.default.svc')
+      .transform((url) => url.replace(/\/$/, ''))
+      .describe('The API server.'),
+    KUBERNETES_CA_FILE: path(`${ACCOUNT}/ca.crt`).describe(
+      'PEM of the authority that the API server is verified with.',
+    ),
+    KUBERNETES_TOKEN_FILE: path(`${ACCOUNT}/token`).describe(
+      "Token of the console's own account, read again when it changes.",
+    ),
+    LOG_LEVEL: settings.logLevel,
+  })
+  .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
+  .refine(isTlsPair, NO_TLS_PAIR);
+
+export type Config = z.infer<typeof schema>;
+
+export const readConfig = (environment: Environment): Config => readEnvironment(schema, environment);

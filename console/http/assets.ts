@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RequestHandler } from 'express';
+import { Url } from '../html/url.ts';
+
+/** Our one stylesheet, under a name that changes with it, so that a browser asks for each version once. */
+export class Stylesheet {
+  readonly url: Url;
+  readonly #text: Buffer;
+
+  constructor(text: Buffer) {
+    this.#text = text;
+    const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
+    this.url = Url.path`/assets/${digest}/style.css`;
+  }
+
+  static read(): Stylesheet {
+    return new Stylesheet(readFileSync(join(import.meta.dirname, '../html/style.css')));
+  }
+
+  serve(): RequestHandler {
+    return (_request, response) => {
+      response.set('cache-control', 'public, max-age=31536000, immutable');
+      response.type('text/css').send(this.#text);
+    };
+  }
+}

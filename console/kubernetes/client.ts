@@ -1,0 +1,120 @@
+import type { Secret } from '@space/broker-kit';
+import { Agent, type Dispatcher, request } from 'undici';
+
+/** One question to the API server. */
+export interface Ask {
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly contentType?: string;
+  readonly accept?: string;
+}
+
+/** The API server as somebody with this token sees it: there is no way to ask without saying whose token it is. */
+export interface Kubernetes {
+  ask(token: Secret<string>, ask: Ask): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** The API server said no, or nothing. Its sentence is for the person who asked, and for no log. */
+export class KubernetesError extends Error {
+  override readonly name = 'KubernetesError';
+  /** 0 when there was no answer. */
+  readonly status: number;
+  readonly reason: string;
+  readonly sentence: string;
+
+  constructor(status: number, reason: string, sentence: string, options: { readonly cause?: unknown } = {}) {
+    super(`the API server answered ${status} ${reason}`, 'cause' in options ? { cause: options.cause } : {});
+    this.status = status;
+    this.reason = reason;
+    this.sentence = sentence;
+  }
+}
+
+export interface KubernetesOptions {
+  readonly url: string;
+  /** PEM of the only authority that is believed. */
+  readonly ca: string;
+  readonly timeoutMs?: number;
+}
+
+const CALL_MS = 10_000;
+const MOST_BYTES = 32 * 1024 * 1024;
+
+export function kubernetes({ url, ca, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
+  const dispatcher = new Agent({ connect: { ca }, keepAliveTimeout: 30_000 });
+  return {
+    async ask(token, ask) {
+      const { status, body } = await send(dispatcher, url, token, ask, timeoutMs);
+      const json = parse(body);
+      if (status >= 200 && status < 300) {
+        if (json !== undefined) return json;
+        throw new KubernetesError(0, 'Unreadable', 'its answer was no JSON');
+      }
+      const said = (json ?? {}) as { reason?: unknown; message?: unknown };
+      throw new KubernetesError(
+        status,
+        typeof said.reason === 'string' ? said.reason : 'Unknown',
+        typeof said.message === 'string' ? said.message : '',
+      );
+    },
+    close: () => dispatcher.destroy(),
+  };
+}
+
+async function send(
+  dispatcher: Dispatcher,
+  url: string,
+  token: Secret<string>,
+  { method = 'GET', path, query = {}, body, contentType = 'application/json', accept }: Ask,
+  timeoutMs: number,
+): Promise<{ status: number; body: string }> {
+  const search = new URLSearchParams(query).toString();
+  try {
+    const answer = await request(`${url}${path}${search === '' ? '' : `?${search}`}`, {
+      dispatcher,
+      method,
+      headers: {
+        authorization: `Bearer ${token.reveal()}`,
+        accept: accept ?? 'application/json',
+        ...(body === undefined ? {} : { 'content-type': contentType }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    return { status: answer.statusCode, body: await limited(answer.body) };
+  } catch (cause) {
+    throw new KubernetesError(0, 'Unreachable', 'it gave no answer', { cause });
+  }
+}
+
+async function limited(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > MOST_BYTES) throw new Error('the answer is too long');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A path below an API, each piece one segment. The names come from addresses that somebody typed. */
+export function apiPath(strings: TemplateStringsArray, ...names: readonly string[]): string {
+  const pieces = names.map((name) => {
+    if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(name))
+      throw new KubernetesError(404, 'NotFound', 'no object has such a name');
+    return name;
+  });
+  return strings.reduce((path, piece, index) => `${path}${pieces[index - 1] ?? ''}${piece}`);
+}

@@ -1,0 +1,27 @@
+import type { Secret } from '@space/broker-kit';
+import * as z from 'zod';
+import type { Kubernetes } from './client.ts';
+
+const answer = z.object({
+  status: z.object({
+    authenticated: z.boolean().optional(),
+    // Of a token that is nobody's it is there, and empty.
+    user: z.object({ username: z.string().max(512).optional() }).optional(),
+  }),
+});
+
+/** Whose token it is, by the API server's own word; undefined when nobody's. The one thing that the console asks for itself. */
+export async function reviewToken(
+  kubernetes: Kubernetes,
+  own: Secret<string>,
+  token: Secret<string>,
+): Promise<string | undefined> {
+  const body = {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenReview',
+    spec: { token: token.reveal() },
+  };
+  const path = '/apis/authentication.k8s.io/v1/tokenreviews';
+  const { status } = answer.parse(await kubernetes.ask(own, { method: 'POST', path, body }));
+  return status.authenticated === true ? status.user?.username || undefined : undefined;
+}

@@ -1,0 +1,48 @@
+import { type Html, html } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import { postForm, type Section, type Visit } from '../visit.ts';
+
+export interface Frame {
+  readonly stylesheet: Url;
+  readonly title: string;
+  readonly main: Html;
+}
+
+/** A whole document around something. */
+function document({ stylesheet, title, main: body }: Frame, space: string): Html {
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>${title} · ${space}</title>
+<link rel="stylesheet" href="${stylesheet}"></head><body>${body}</body></html>`;
+}
+
+/** A page for somebody who is not signed in. */
+export const alone = (frame: Frame, space: string): Html =>
+  document({ ...frame, main: html`<main class="alone" id="main">${frame.main}</main>` }, space);
+
+const LINKS: readonly { readonly section: Section; readonly to: Url; readonly says: string }[] = [
+  { section: 'repairs', to: Url.path`/`, says: 'Repairs' },
+  { section: 'capsules', to: Url.path`/capsules`, says: 'Capsules' },
+  { section: 'sandbox', to: Url.path`/sandbox`, says: 'Sandbox and brokers' },
+];
+
+/** A page with the sidebar. `repairs` is undefined where the person may not see what there is to repair. */
+export function framed(
+  visit: Visit,
+  frame: Frame & { readonly under: Section; readonly repairs: number | undefined },
+): Html {
+  const { names, session } = visit;
+  const count = (section: Section) =>
+    section === 'repairs' && (frame.repairs ?? 0) > 0
+      ? html`<span class="count">${frame.repairs}<span class="skip"> to repair</span></span>`
+      : '';
+  const links = LINKS.map(
+    ({ section, to, says }) =>
+      html`<li><a href="${to}" aria-current="${section === frame.under ? 'page' : 'false'}"><span>${says}</span>${count(section)}</a></li>`,
+  );
+  const main = html`<a class="skip" href="${Url.here('main')}">Skip to the page</a>
+<div class="frame"><nav class="side" aria-label="Space"><p class="space-name">${names.space}</p>
+<ul class="links">${links}</ul>
+<div class="who"><p>${session.user}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
+<main class="main" id="main" tabindex="-1"><h1>${frame.title}</h1>${frame.main}</main></div>`;
+  return document({ ...frame, main }, names.space);
+}

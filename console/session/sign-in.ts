@@ -1,0 +1,144 @@
+import { RateLimit, Secret } from '@space/broker-kit';
+import type { Request, Response } from 'express';
+import { type Html, html } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import { readForm } from '../http/form.ts';
+import { PageError } from '../http/outcome.ts';
+import { KubernetesError } from '../kubernetes/client.ts';
+import { endCookie, readCookie, setCookie } from './cookies.ts';
+import { returnPath } from './return-path.ts';
+import type { Sealed } from './sealed.ts';
+import {
+  bearer,
+  type EndedSessions,
+  formToken,
+  isFormToken,
+  newFormKey,
+  newId,
+  type Session,
+  sessionOf,
+  storedSession,
+  storedStart,
+} from './session.ts';
+
+export interface SignInOptions {
+  readonly sealed: Sealed;
+  readonly ended: EndedSessions;
+  readonly sessionSeconds: number;
+  readonly now: () => Date;
+  readonly space: string;
+  readonly namespace: string;
+  /** Of one address. */
+  readonly attemptsPerMinute: number;
+  /** Whose token it is. */
+  readonly review: (token: Secret<string>) => Promise<string | undefined>;
+}
+
+const START_SECONDS = 900;
+const ACTION = Url.path`/sign-in`;
+
+/** Signing in and out, and who it is that asks. */
+export class SignIn {
+  readonly #options: SignInOptions;
+  /** Tokens cannot be guessed; this bounds what strangers make the API server do. */
+  readonly #attempts: RateLimit;
+
+  constructor(options: SignInOptions) {
+    this.#options = options;
+    const burst = options.attemptsPerMinute;
+    this.#attempts = new RateLimit({ perSecond: burst / 60, burst });
+  }
+
+  /** Who asks; undefined when nobody has signed in, or no longer. */
+  async sessionOf(request: Request): Promise<Session | undefined> {
+    const cookie = readCookie(request.headers.cookie, 'session');
+    if (cookie === undefined) return undefined;
+    const stored = await this.#options.sealed.open('session', cookie, storedSession);
+    return stored === undefined || this.#options.ended.has(stored.id) ? undefined : sessionOf(stored);
+  }
+
+  /** The form, which only the browser that asked for it can send. */
+  async begin(
+    response: Response,
+    to: string | undefined,
+    problem?: string,
+  ): Promise<{ readonly title: string; readonly main: Html; readonly status: number }> {
+    const formKey = newFormKey();
+    const start = await this.#options.sealed.seal('sign-in', { formKey }, START_SECONDS);
+    if (start !== undefined) setCookie(response, 'sign-in', start, START_SECONDS);
+    const main = signInForm({ ...this.#options, formKey, to: returnPath(to).text, problem });
+    return { title: 'Sign in', main, status: problem === undefined ? 200 : 422 };
+  }
+
+  /** Takes the form: where to go when it holds somebody's token, else what is wrong with it. */
+  async take(
+    request: Request,
+    response: Response,
+  ): Promise<{ readonly to: Url } | { readonly problem: string; readonly wanted: string | undefined }> {
+    const wait = this.#attempts.take(request.socket.remoteAddress ?? '');
+    if (wait !== undefined) throw new PageError(429, 'Too many attempts', `Try again in ${wait} seconds.`);
+    const form = await readForm(request);
+    const cookie = readCookie(request.headers.cookie, 'sign-in');
+    const { sealed, review } = this.#options;
+    const start = cookie === undefined ? undefined : await sealed.open('sign-in', cookie, storedStart);
+    const wanted = form.get('to');
+    if (start === undefined || !isFormToken(form.get('form_token'), start.formKey, ACTION.text))
+      return { problem: 'The page was open for too long. Enter the token again.', wanted };
+    const token = bearer.safeParse(form.get('token')?.trim());
+    if (!token.success)
+      return { problem: 'This is not a token, or one of more than 2,600 characters.', wanted };
+    const secret = new Secret(token.data);
+    const user = await review(secret).catch(cannotAsk);
+    if (user === undefined) return { problem: 'The API server does not know this token.', wanted };
+    if (!(await this.#enter(response, token.data, user)))
+      return { problem: 'The token is too long for a session.', wanted };
+    return { to: returnPath(wanted) };
+  }
+
+  async #enter(response: Response, token: string, user: string): Promise<boolean> {
+    const { sealed, now, sessionSeconds } = this.#options;
+    const ends = Math.floor(now().getTime() / 1000) + sessionSeconds;
+    const value = { id: newId(), token, user, formKey: newFormKey(), ends };
+    const cookie = await sealed.seal('session', value, sessionSeconds);
+    if (cookie === undefined) return false;
+    setCookie(response, 'session', cookie, sessionSeconds);
+    endCookie(response, 'sign-in');
+    return true;
+  }
+
+  leave(response: Response, session: Session): void {
+    this.#options.ended.add(session, this.#options.now().getTime() / 1000);
+    endCookie(response, 'session');
+    response.set('clear-site-data', '"cache", "cookies", "storage"');
+  }
+}
+
+/** What the console may not ask, or cannot, is no matter of whoever signs in. */
+function cannotAsk(cause: unknown): never {
+  if (!(cause instanceof KubernetesError)) throw cause;
+  const advice =
+    'The API server did not say whose token this is. Try again in a moment; if it stays so, the log says why.';
+  throw new PageError(503, 'Nobody can sign in now', advice, { cause });
+}
+
+/** Whether the API server no longer takes the token that the session has. */
+export const isSessionOver = (error: unknown): boolean =>
+  error instanceof KubernetesError && error.status === 401;
+
+function signInForm(about: {
+  readonly space: string;
+  readonly namespace: string;
+  readonly formKey: string;
+  readonly to: string;
+  readonly problem: string | undefined;
+}): Html {
+  const { space, namespace, formKey, to, problem } = about;
+  const said =
+    problem === undefined ? '' : html`<p class="problem" id="token-problem" role="alert">${problem}</p>`;
+  return html`<h1>${space}</h1><p class="lead">Sign in with a token of Kubernetes. You see and do here what this token may, and nothing else.</p>
+<form method="post" action="${ACTION}"><input type="hidden" name="form_token" value="${formToken(formKey, ACTION.text)}">
+<input type="hidden" name="to" value="${to}"><div class="field"><label for="token">Token</label>${said}
+<input id="token" name="token" type="password" autocomplete="off" spellcheck="false" required autofocus aria-describedby="token-help token-problem" aria-invalid="${problem === undefined ? 'false' : 'true'}">
+<p class="quiet" id="token-help">For a service account: <code>kubectl -n ${namespace} create token NAME</code></p></div>
+<button>Sign in</button></form>`;
+}

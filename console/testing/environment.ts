@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLogger } from '@space/broker-kit';
+import { type Judged, named, startJudged } from '../../e2e/space/testing/judged.ts';
+import { freePort } from '../../testing/ports.ts';
+import { readConfig } from '../config.ts';
+import { type Console, startConsole } from '../console.ts';
+import { Browser } from './browser.ts';
+
+const ROLES = ['nobody', 'viewer', 'deployer', 'capsule-admin', 'admin'] as const;
+type Role = (typeof ROLES)[number];
+
+/** A real API server with the chart's roles and policies, accounts of each role, and a console in front of it. */
+export interface TestEnvironment {
+  readonly judged: Judged;
+  readonly origin: string;
+  readonly log: readonly string[];
+  readonly tokens: Readonly<Record<Role, string>>;
+  /** A browser in which somebody with this role has signed in. */
+  signedIn(role: Role): Promise<Browser>;
+  /** A console of its own, with other settings or another clock. */
+  start(
+    settings?: Readonly<Record<string, string>>,
+    now?: () => Date,
+  ): Promise<{ origin: string; stop(): Promise<unknown> }>;
+  /** Puts a file where the console reads it. */
+  write(name: string, text: string): string;
+  close(): Promise<void>;
+}
+
+const SPACE = 'home';
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+
+export async function startEnvironment(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<TestEnvironment> {
+  const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
+  const judged = await startJudged([SPACE]);
+  const started: Console[] = [];
+  const log: string[] = [];
+  const write = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text, { mode: 0o600 });
+    return join(directory, name);
+  };
+  const { create } = judged;
+
+  async function tokenOf(namespace: string, name: string): Promise<string> {
+    await create(`/api/v1/namespaces/${namespace}/serviceaccounts`, named(name));
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+    const made = (await create(path, { spec: { expirationSeconds: 3600 } })) as { status: { token: string } };
+    return made.status.token;
+  }
+
+  /** The console's own account may do one thing. */
+  async function ownToken(): Promise<string> {
+    const rules = [{ apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] }];
+    const token = await tokenOf(`${SPACE}-system`, 'home-console');
+    await create(`${RBAC}/clusterroles`, { ...named('home-console'), rules });
+    await create(`${RBAC}/clusterrolebindings`, {
+      ...named('home-console'),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-console' },
+      subjects: [{ kind: 'ServiceAccount', name: 'home-console', namespace: `${SPACE}-system` }],
+    });
+    return token;
+  }
+
+  async function roleToken(role: Role): Promise<string> {
+    const token = await tokenOf(SPACE, role);
+    if (role === 'nobody') return token;
+    await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
+      ...named(`${role}-of-the-space`),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: `${SPACE}-space-${role}` },
+      subjects: [{ kind: 'ServiceAccount', name: role, namespace: SPACE }],
+    });
+    return token;
+  }
+
+  async function start(more: Readonly<Record<string, string>> = {}, now?: () => Date) {
+    const port = await freePort();
+    const origin = `http://localhost:${port}`;
+    const config = readConfig({
+      ...environment,
+      ORIGINS: origin,
+      LISTEN_PORT: String(port),
+      ...settings,
+      ...more,
+    });
+    const destination = { write: (line: string) => void log.push(line) };
+    const logger = createLogger({ service: 'console', level: 'debug', destination });
+    const console = await startConsole({ config, log: logger, ...(now === undefined ? {} : { now }) });
+    started.push(console);
+    return { origin, stop: () => console.stop() };
+  }
+
+  const cluster = JSON.parse(judged.server.kubeconfig) as {
+    clusters: readonly [{ cluster: { 'certificate-authority-data': string } }];
+  };
+  const environment = {
+    SPACE_NAME: SPACE,
+    SPACE_NAMESPACE: SPACE,
+    SYSTEM_NAMESPACE: `${SPACE}-system`,
+    SERVICES_NAMESPACE: `${SPACE}-services`,
+    LISTEN_HOST: '127.0.0.1',
+    METRICS_PORT: '0',
+    SIGN_INS_PER_MINUTE: '100000',
+    SESSION_KEYS_FILE: write('keys', randomBytes(32).toString('base64url')),
+    KUBERNETES_URL: judged.server.url,
+    KUBERNETES_CA_FILE: write(
+      'ca.crt',
+      Buffer.from(cluster.clusters[0].cluster['certificate-authority-data'], 'base64').toString(),
+    ),
+    KUBERNETES_TOKEN_FILE: write('token', await ownToken()),
+  };
+  const pairs: [Role, string][] = [];
+  for (const role of ROLES) pairs.push([role, await roleToken(role)]);
+  const tokens = Object.fromEntries(pairs) as Record<Role, string>;
+  const { origin } = await start();
+  return {
+    judged,
+    origin,
+    log,
+    tokens,
+    start,
+    write,
+    async signedIn(role) {
+      const browser = new Browser(origin);
+      const page = await browser.send(await browser.get('/sign-in'), '/sign-in', { token: tokens[role] });
+      if (!browser.cookies.has('__Host-space-session')) throw new Error(page.text);
+      return browser;
+    },
+    async close() {
+      await Promise.all(started.map((one) => one.stop()));
+      await judged.stop();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}

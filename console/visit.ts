@@ -1,0 +1,61 @@
+import type { Html, Value } from './html/template.ts';
+import { html } from './html/template.ts';
+import type { Url } from './html/url.ts';
+import type { Form } from './http/form.ts';
+import type { Outcome } from './http/outcome.ts';
+import { type Act, isAllowed } from './kubernetes/access.ts';
+import type { Ask, Kubernetes } from './kubernetes/client.ts';
+import { formToken, type Session } from './session/session.ts';
+
+/** The Space that the console is of: its name and its three namespaces. */
+export interface SpaceNames {
+  readonly space: string;
+  readonly namespace: string;
+  readonly systemNamespace: string;
+  readonly servicesNamespace: string;
+}
+
+/** One request of somebody who signed in. All that a page can reach, it reaches as this person. */
+export interface Visit {
+  readonly session: Session;
+  readonly names: SpaceNames;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly form: Form;
+  ask(ask: Ask): Promise<unknown>;
+  may(act: Act): Promise<boolean>;
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** Which link of the sidebar it belongs to. */
+  readonly under: Section;
+  readonly run: (visit: Visit) => Promise<Outcome>;
+}
+
+export type Section = 'repairs' | 'capsules' | 'sandbox';
+
+export function visit(
+  kubernetes: Kubernetes,
+  about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form'>,
+): Visit {
+  const { token } = about.session;
+  const asked = new Map<string, Promise<boolean>>();
+  return {
+    ...about,
+    ask: (ask) => kubernetes.ask(token, ask),
+    may(act) {
+      const key = JSON.stringify(act);
+      const known = asked.get(key) ?? isAllowed(kubernetes, token, act);
+      asked.set(key, known);
+      return known;
+    },
+  };
+}
+
+/** A form that this session alone can send, and only to this address. */
+export function postForm({ session }: Pick<Visit, 'session'>, action: Url, content: Value): Html {
+  return html`<form method="post" action="${action}">
+<input type="hidden" name="form_token" value="${formToken(session.formKey, action.text)}">${content}</form>`;
+}
