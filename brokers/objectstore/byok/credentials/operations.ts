@@ -13,7 +13,6 @@ import {
 import type { CapsuleAuthority } from '../../principals/authority.ts';
 import {
   type Candidate,
-  clear,
   type Decision,
   type Placed,
   placeCreate,
@@ -22,9 +21,9 @@ import {
   remove,
   select,
 } from '../custody/changes.ts';
-import { type Custody, isEmpty } from '../custody/custody.ts';
-import { discard } from '../custody/discard.ts';
+import type { Custody } from '../custody/custody.ts';
 import type { Inventory, SealedSet } from '../custody/inventory.ts';
+import type { InventoryChange } from '../custody/locked.ts';
 import { findAnswer, keepAnswer, type RequestKey } from '../custody/requests.ts';
 import { readTombstone } from '../custody/rows.ts';
 import { createTrials } from './trials.ts';
@@ -60,85 +59,93 @@ export function credentialHandlers(
   const { custody, connections, capsules, now = () => new Date(), random = randomBytes } = options;
   const trial = createTrials(options.verify, options.verifications);
 
-  const lifeOf = (call: Call, capsule: string) => async (session: Session) =>
+  /** Which incarnation of the Capsule the caller may act for; in a transaction that writes, whether it still may. */
+  const authorise = async (session: Session, call: Call, capsule: string): Promise<number> =>
     (await capsules.authorise(session, call, capsule, 'apps')).life;
 
-  /** In the transaction that writes: the principal may have been retired since, and what is done is noted. */
-  const beside =
-    (
-      call: Call,
-      operation: string,
-      capsule: string,
-      outcome: string,
-      more?: (session: Session) => Promise<void>,
-    ) =>
-    async (session: Session) => {
-      await capsules.authorise(session, call, capsule, 'apps');
-      await audit(session, { ...about(call, operation, 'capsule'), capsule, outcome });
-      await more?.(session);
-    };
+  /** What is written with a change: the principal may have been retired since it began, and what is done is noted. */
+  async function note(
+    session: Session,
+    call: Call,
+    entry: { readonly operation: string; readonly capsule: string; readonly outcome: string },
+  ): Promise<void> {
+    await authorise(session, call, entry.capsule);
+    await audit(session, { ...about(call, entry.operation, 'capsule'), ...entry });
+  }
 
-  async function submit(call: Call, submission: Submission): Promise<Changed> {
-    const { operation, capsule, fields, idempotencyKey, place } = submission;
-    const life = lifeOf(call, capsule);
-    const key = (of: number): RequestKey => {
-      const request = JSON.stringify([operation, submission.request]);
-      return { capsule, life: of, idempotencyKey, request };
-    };
-    const answered = () =>
-      connections.transaction(async (session) =>
-        findAnswer(session, custody.seals(), key(await life(session))),
-      );
-    // A change of nothing: whatever the first attempt left undone is done before it is answered again.
-    const repeat = (answer: unknown) =>
-      custody.change(capsule, async (session, current) => ({
-        next: current(await life(session)),
-        answer: answer as Changed,
-      }));
-    const known = await answered();
-    if (known !== undefined) return repeat(known);
+  /** Answers as before, once whatever the first attempt left undone is done. */
+  async function repeat(call: Call, capsule: string, answer: unknown): Promise<Changed> {
+    return custody.change(capsule, async (change) => {
+      change.read(await authorise(change.session, call, capsule));
+      return answer as Changed;
+    });
+  }
 
-    const at = now().getTime();
+  function candidateOf(fields: Fields): Candidate {
     const { endpoint, region, bucket, addressing } = fields;
-    const candidate: Candidate = {
+    return {
       ...{ endpoint, region, bucket, addressing },
       formVersion: 1,
       fingerprint: custody.seals().fingerprint(fields['access-key-id']),
-      verifiedAt: at,
+      verifiedAt: now().getTime(),
     };
+  }
+
+  async function submit(call: Call, submission: Submission): Promise<Changed> {
+    const { capsule, fields, place } = submission;
+    const answered = () =>
+      connections.transaction(async (session) =>
+        findAnswer(session, custody.seals(), keyOf(submission, await authorise(session, call, capsule))),
+      );
+    const known = await answered();
+    if (known !== undefined) return repeat(call, capsule, known);
+
+    const candidate = candidateOf(fields);
     // What would be refused anyway is not tried out on somebody's server.
-    const early = place(await custody.read(capsule, life), candidate);
+    const current = await custody.read(capsule, (session) => authorise(session, call, capsule));
+    const early = place(current, candidate);
     if (early.refused !== undefined) {
-      // Its twin may have been here a moment ago, and left the very state that refuses it.
+      // The same request may have come a moment ago, and left the very state that refuses this one.
       const twin = await answered();
-      if (twin !== undefined) return repeat(twin);
+      if (twin !== undefined) return repeat(call, capsule, twin);
       allowed(early);
     }
     const check = await trial(capsule, fields);
     if (check !== undefined) throw new ServiceError('verification_failed', `candidate: ${check}`, { check });
+    return custody.change(capsule, (change) => put(call, submission, candidate, change));
+  }
 
-    return custody.change<Changed>(capsule, async (session, current) => {
-      const seals = custody.seals();
-      const of = await life(session);
-      const inventory = current(of);
-      const twin = await findAnswer(session, seals, key(of));
-      if (twin !== undefined) return { next: inventory, answer: twin as Changed };
-      const { set } = allowed(place(inventory, candidate));
-      const sealed = await seals.sealSet(inventory, set, {
-        accessKeyId: fields['access-key-id'],
-        secretAccessKey: fields['secret-access-key'],
-      });
-      const next = placed(inventory, sealed);
-      const answer = { ...recordOf(sealed, next), inventory_generation: next.generation };
-      const keep = (inside: Session) => keepAnswer(inside, seals, key(of), answer);
-      const outcome = `${set.setId} generation ${set.generation}`;
-      return { next, answer, beside: beside(call, operation, capsule, outcome, keep) };
+  /** Puts a verified candidate in its place. */
+  async function put(
+    call: Call,
+    submission: Submission,
+    candidate: Candidate,
+    change: InventoryChange,
+  ): Promise<Changed> {
+    const { operation, capsule, fields } = submission;
+    const seals = custody.seals();
+    const incarnation = await authorise(change.session, call, capsule);
+    const inventory = change.read(incarnation);
+    const key = keyOf(submission, incarnation);
+    const twin = await findAnswer(change.session, seals, key);
+    if (twin !== undefined) return twin as Changed;
+    const { set } = allowed(submission.place(inventory, candidate));
+    const sealed = await seals.sealSet(inventory, set, {
+      accessKeyId: fields['access-key-id'],
+      secretAccessKey: fields['secret-access-key'],
     });
+    const next = placed(inventory, sealed);
+    const answer = { ...recordOf(sealed, next), inventory_generation: next.generation };
+    await change.commit(next, async (session) => {
+      await note(session, call, { operation, capsule, outcome: `${set.setId} generation ${set.generation}` });
+      await keepAnswer(session, seals, key, answer);
+    });
+    return answer;
   }
 
   return {
     'capsule.credential.list': async (call, { capsule_id }) => {
-      const inventory = await custody.read(capsule_id, lifeOf(call, capsule_id));
+      const inventory = await custody.read(capsule_id, (session) => authorise(session, call, capsule_id));
       const { generation, selected } = inventory;
       const sets = inventory.sets.toSorted((a, b) => (a.name < b.name ? -1 : 1));
       return {
@@ -168,48 +175,39 @@ export function credentialHandlers(
       });
     },
     'capsule.credential.select': (call, { capsule_id, set_id, expected_inventory_generation: expected }) =>
-      custody.change(capsule_id, async (session, current) => {
-        const inventory = current(await lifeOf(call, capsule_id)(session));
+      custody.change(capsule_id, async (change) => {
+        const inventory = change.read(await authorise(change.session, call, capsule_id));
         const { next } = allowed(select(inventory, { setId: set_id, expected }));
         // What cannot be opened must not become what everything depends on.
         if (set_id !== null) await custody.reveal(inventory, set_id);
-        const answer = { selected: set_id, inventory_generation: next.generation };
-        const outcome = set_id ?? 'managed';
-        return { next, answer, beside: beside(call, 'capsule.credential.select', capsule_id, outcome) };
+        const operation = 'capsule.credential.select';
+        await change.commit(next, (session) =>
+          note(session, call, { operation, capsule: capsule_id, outcome: set_id ?? 'managed' }),
+        );
+        return { selected: set_id, inventory_generation: next.generation };
       }),
     'capsule.credential.delete': (call, { capsule_id, set_id, expected_generation: expected }) =>
-      custody.change(capsule_id, async (session, current) => {
-        const inventory = current(await lifeOf(call, capsule_id)(session));
-        const tombstone = await readTombstone(session, capsule_id, set_id);
+      custody.change(capsule_id, async (change) => {
+        const inventory = change.read(await authorise(change.session, call, capsule_id));
+        const tombstone = await readTombstone(change.session, capsule_id, set_id);
         const { next, alreadyAbsent } = allowed(remove(inventory, { setId: set_id, expected, tombstone }));
-        const answer = {
+        const operation = 'capsule.credential.delete';
+        const outcome = `${set_id} ${alreadyAbsent ? 'already absent' : 'deleted'}`;
+        await change.commit(next, (session) =>
+          note(session, call, { operation, capsule: capsule_id, outcome }),
+        );
+        return {
           deleted: set_id,
           inventory_generation: next.generation,
           ...(alreadyAbsent ? { already_absent: true as const } : {}),
         };
-        const outcome = `${set_id} ${alreadyAbsent ? 'already absent' : 'deleted'}`;
-        return { next, answer, beside: beside(call, 'capsule.credential.delete', capsule_id, outcome) };
       }),
   };
 }
 
-/** Leaves nothing of a Capsule that is being dropped in custody, in whatever state it is; may be run again. */
-export async function clearCustody(custody: Custody, capsule: string): Promise<void> {
-  try {
-    await clearBelieved(custody, capsule);
-  } catch (error) {
-    // Damage must not keep a Capsule from being dropped; a bucket that is away may, for a while.
-    const damaged = error instanceof ServiceError && error.retryAfter === undefined;
-    if (!damaged || !error.code.startsWith('custody_')) throw error;
-    await discard(custody, capsule);
-  }
-}
-
-function clearBelieved(custody: Custody, capsule: string): Promise<void> {
-  return custody.change(capsule, async (_session, current) => {
-    const inventory = current('stored');
-    return { next: isEmpty(inventory) ? inventory : clear(inventory, inventory.life), answer: undefined };
-  });
+/** The submission's own request, so that the same one is answered once; all of it in a fixed order. */
+function keyOf({ operation, capsule, idempotencyKey, request }: Submission, life: number): RequestKey {
+  return { capsule, life, idempotencyKey, request: JSON.stringify([operation, request]) };
 }
 
 function allowed<Next extends object>(decision: Decision<Next>): Next {

@@ -71,7 +71,7 @@ export type Next = { readonly next: Inventory };
 export function placed(inventory: Inventory, set: SealedSet): Inventory {
   const others = inventory.sets.filter(({ setId }) => setId !== set.setId);
   const high = Math.max(inventory.high, set.generation);
-  return { ...stepped(inventory), high, sets: bySetId([...others, set]) };
+  return { ...nextGeneration(inventory), high, sets: bySetId([...others, set]) };
 }
 
 export function select(
@@ -80,7 +80,9 @@ export function select(
 ): Decision<Next> {
   if (setId !== null && !inventory.sets.some((set) => set.setId === setId)) return { refused: 'not_found' };
   if (inventory.generation !== expected) return { refused: 'stale_generation' };
-  return { next: inventory.selected === setId ? inventory : { ...stepped(inventory), selected: setId } };
+  return {
+    next: inventory.selected === setId ? inventory : { ...nextGeneration(inventory), selected: setId },
+  };
 }
 
 /** `tombstone` is the generation at which a set of this id was deleted before. */
@@ -96,15 +98,15 @@ export function remove(
   // Else objects would silently go to another bucket.
   if (inventory.selected === setId) return { refused: 'credential_selected' };
   const sets = inventory.sets.filter((one) => one.setId !== setId);
-  return { next: { ...stepped(inventory), sets }, alreadyAbsent: false };
+  return { next: { ...nextGeneration(inventory), sets }, alreadyAbsent: false };
 }
 
 /** Nothing is left, and nothing selected: the Capsule is going, or lives anew. */
 export function clear(inventory: Inventory, life: number): Inventory {
-  return { ...stepped(inventory), life, selected: null, sets: [] };
+  return { ...nextGeneration(inventory), life, selected: null, sets: [] };
 }
 
 /** One more generation, in a revision yet to be written. */
-function stepped(inventory: Inventory): Inventory {
+function nextGeneration(inventory: Inventory): Inventory {
   return { ...inventory, generation: inventory.generation + 1 };
 }

@@ -2,8 +2,9 @@ import { ServiceError } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
 import { compare } from './anchor.ts';
-import { type Custody, isEmpty } from './custody.ts';
+import type { Custody } from './custody.ts';
 import { discard } from './discard.ts';
+import { isEmpty } from './inventory.ts';
 import { acceptRestore } from './restore.ts';
 import { readLife } from './rows.ts';
 
@@ -29,12 +30,15 @@ export async function custodyStates(custody: Custody, connections: Connections):
 
 function stateOf(custody: Custody, capsule: string): Promise<CustodyState> {
   return custody
-    .exclusively<CustodyState>(capsule, async (session, { load }) => {
-      const { stored, held } = await load();
-      const state = compare(stored, held?.anchor);
+    .exclusively<CustodyState>(capsule, async (locked) => {
+      const { stored, anchored } = await locked.load();
+      const state = compare(stored, anchored?.anchor);
       if (stored === undefined) return { capsule, state };
-      // Of another life, and not what a drop leaves.
-      if (stored.life !== (await readLife(session, capsule)) && !(isEmpty(stored) && state === 'agree'))
+      // An inventory of another incarnation is trusted only as a drop leaves it.
+      if (
+        stored.life !== (await readLife(locked.session, capsule)) &&
+        !(isEmpty(stored) && state === 'agree')
+      )
         return { capsule, state: 'rollback' };
       return { capsule, state, sets: stored.sets.length, inventory_generation: stored.generation };
     })

@@ -11,7 +11,7 @@ import { type Stage, setStage } from '../../testing/stage.ts';
 import { openManagedStore } from '../../upstream/managed.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from '../credentials/testing/byok.ts';
 import { anchorKey } from './anchor.ts';
-import { bucketAnchors } from './anchors.ts';
+import { bucketAnchors } from './anchor-store.ts';
 import { acceptCommand, custodyStates, discardCommand } from './commands.ts';
 import { writeInventory } from './rows.ts';
 import { checkRevocation } from './testing/revocation.ts';
@@ -226,8 +226,9 @@ describe('the second barriers', () => {
     await own.create('one', store.fields(), 0);
     await own.create('two', store.fields(), 1);
     const { custody, connections } = stage.broker.context;
-    const written = await custody.exclusively('revision', async (session, { load }) => {
-      const { stored } = await load();
+    const written = await custody.exclusively('revision', async (locked) => {
+      const { session } = locked;
+      const { stored } = await locked.load();
       if (stored === undefined) throw new Error('nothing stored');
       const next = custody.seals().sealInventory({ ...stored, revision: 9 });
       return [

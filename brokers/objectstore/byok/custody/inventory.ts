@@ -57,6 +57,15 @@ export function emptyInventory(capsule: string, life: number): Inventory {
   return { capsule, life, generation: 0, revision: 0, selected: null, high: 0, previous: GENESIS, sets: [] };
 }
 
+/** The next revision of what is stored. */
+export function nextRevision(stored: StoredInventory | undefined, next: Inventory): Inventory {
+  return { ...next, revision: (stored?.revision ?? 0) + 1, previous: stored?.head ?? GENESIS };
+}
+
+export function isEmpty({ sets, selected }: Inventory): boolean {
+  return sets.length === 0 && selected === null;
+}
+
 /** What the envelope of a set authenticates: whose it is, what it is, where it leads, which generation. */
 export function contextOf(
   space: string,

@@ -2,10 +2,11 @@ import { ConfigError, type Held, hold, type Logger, type Round } from '@space/br
 import { watchKeyring } from '@space/broker-kit/custody';
 import type { Connections } from '@space/broker-kit/postgres';
 import type { S3Client } from '../../upstream/types.ts';
-import { bucketAnchors, warnWithoutPreconditions } from './anchors.ts';
-import { type Alarm, type Custody, createCustody } from './custody.ts';
+import { bucketAnchors, warnWithoutPreconditions } from './anchor-store.ts';
+import { type Custody, createCustody } from './custody.ts';
 import { resealAll } from './reseal.ts';
 import { kidsInUse } from './rows.ts';
+import type { Alarm } from './trust.ts';
 
 export interface CustodyParts {
   readonly keyringPath: string;

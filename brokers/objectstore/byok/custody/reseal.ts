@@ -25,17 +25,16 @@ export async function resealAll(custody: Custody, connections: Connections, log:
 }
 
 function resealCapsule(custody: Custody, capsule: string): Promise<void> {
-  return custody.change(capsule, async (_session, current) => {
+  return custody.change(capsule, async (change) => {
     const { primary, resealSet } = custody.seals();
-    // Whatever life it is in: nothing that a caller can see changes.
-    const inventory = current('stored');
+    // In whichever incarnation it was stored: nothing that a caller can see changes.
+    const inventory = change.read('stored');
     // Another replica was here first.
     const isDone = 'headKid' in inventory && inventory.headKid === primary;
-    if (isDone && inventory.sets.every(({ envelope }) => envelope.kid === primary))
-      return { next: inventory, answer: undefined };
+    if (isDone && inventory.sets.every(({ envelope }) => envelope.kid === primary)) return;
     const sets = await Promise.all(
       inventory.sets.map((set) => (set.envelope.kid === primary ? set : resealSet(inventory, set))),
     );
-    return { next: { ...inventory, sets: bySetId(sets) }, answer: undefined };
+    await change.commit({ ...inventory, sets: bySetId(sets) });
   });
 }

@@ -2,8 +2,9 @@ import { ServiceError } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
 import { compare } from './anchor.ts';
-import type { Custody, Settled } from './custody.ts';
+import type { Custody } from './custody.ts';
 import { emptyInventory, GENESIS, type Inventory } from './inventory.ts';
+import type { Standings } from './locked.ts';
 
 /**
  * After a registry was restored from a backup: an administrator says that the restored inventory is the one to go on
@@ -11,18 +12,22 @@ import { emptyInventory, GENESIS, type Inventory } from './inventory.ts';
  * remember is stale. False when registry and anchor do not disagree.
  */
 export function acceptRestore(custody: Custody, capsule: string, traceId: string): Promise<boolean> {
-  return custody.exclusively(capsule, async (_session, { load, write }) => {
-    const settled = await load();
-    if (compare(settled.stored, settled.held?.anchor) !== 'rollback') return false;
-    const next = await continued(custody, capsule, settled);
-    await write(settled.stored, next, settled.held, (inside) => note(inside, capsule, traceId));
+  return custody.exclusively(capsule, async (locked) => {
+    const standings = await locked.load();
+    if (compare(standings.stored, standings.anchored?.anchor) !== 'rollback') return false;
+    const next = await continued(custody, capsule, standings);
+    await locked.write(next, standings, (session) => note(session, capsule, traceId));
     return true;
   });
 }
 
-async function continued(custody: Custody, capsule: string, { stored, held }: Settled): Promise<Inventory> {
+async function continued(
+  custody: Custody,
+  capsule: string,
+  { stored, anchored }: Standings,
+): Promise<Inventory> {
   const base: Inventory = stored ?? emptyInventory(capsule, 1);
-  const anchor = held?.anchor === 'unreadable' ? undefined : held?.anchor;
+  const anchor = anchored?.anchor === 'unreadable' ? undefined : anchored?.anchor;
   const generation = Math.max(base.high, anchor?.high ?? 0) + 1;
   const { resealSet } = custody.seals();
   const sets = await Promise.all(base.sets.map((set) => resealSet(base, set, { generation }))).catch(

@@ -3,11 +3,16 @@ import { parseKeyring } from '@space/broker-kit/custody';
 import type { Random } from '../../../../../testing/random.ts';
 import { type Anchor, anchorOf, readAnchor, writeAnchor } from '../anchor.ts';
 import { type Candidate, placeCreate, placed, placeRotate, remove, select } from '../changes.ts';
-import { chained } from '../custody.ts';
-import { judge } from '../examine.ts';
-import { emptyInventory, type Inventory, type SealedSet, type StoredInventory } from '../inventory.ts';
+import {
+  emptyInventory,
+  type Inventory,
+  nextRevision,
+  type SealedSet,
+  type StoredInventory,
+} from '../inventory.ts';
 import { parseInventory, type RawInventory } from '../rows.ts';
 import { type Credential, createSeals, type Seals } from '../seals.ts';
+import { judge } from '../trust.ts';
 import type { Image, Store } from './mutations.ts';
 
 /**
@@ -51,7 +56,7 @@ export function createModel(capsules: readonly string[]): Model {
   }
 
   function write(stored: StoredInventory | undefined, next: Inventory): void {
-    const sealed = seals.sealInventory(chained(stored, next));
+    const sealed = seals.sealInventory(nextRevision(stored, next));
     image.set(sealed.capsule, rawOf(sealed));
     // Registry first: between the two the registry is one ahead, and that is no alarm.
     const between = judge(seals, sealed.capsule, image.get(sealed.capsule), anchors.get(sealed.capsule));

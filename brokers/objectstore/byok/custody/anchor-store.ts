@@ -3,16 +3,17 @@ import { S3Error } from '../../upstream/errors.ts';
 import type { S3Client } from '../../upstream/types.ts';
 import { type Anchor, anchorKey, readAnchor, writeAnchor } from './anchor.ts';
 
-export interface HeldAnchor {
+/** An anchor as the bucket has it, with the entity tag that a write over it names. */
+export interface AnchorVersion {
   readonly anchor: Anchor | 'unreadable';
   readonly etag: string;
 }
 
-/** The anchors' home. Both throw `custody_unavailable` when it cannot be asked. */
+/** Where anchors are kept. Both throw `custody_unavailable` when it cannot be asked. */
 export interface Anchors {
-  read(capsule: string): Promise<HeldAnchor | undefined>;
+  read(capsule: string): Promise<AnchorVersion | undefined>;
   /** Writes over exactly this version, or where there is none; undefined when something else is there. */
-  write(capsule: string, anchor: Anchor, over: string | undefined): Promise<HeldAnchor | undefined>;
+  write(capsule: string, anchor: Anchor, over: string | undefined): Promise<AnchorVersion | undefined>;
 }
 
 const TIMEOUT_MS = 5_000;

@@ -1,0 +1,51 @@
+import { ConcurrencyLimit, ServiceError } from '@space/broker-kit';
+import type { Connections, Session } from '@space/broker-kit/postgres';
+import { lockCustody, unlockCustody } from './rows.ts';
+
+/** A change holds a connection while it waits for the bucket: some are always left for everybody else. */
+const SLOTS = { active: 2, queued: 1_000 };
+
+/** Runs work while nobody else, on any replica, changes the custody of this Capsule. */
+export type Lock = <T>(capsule: string, work: (session: Session) => Promise<T>) => Promise<T>;
+
+export function createLock(connections: Pick<Connections, 'session'>): Lock {
+  const queues = new CapsuleQueues();
+  const slots = new ConcurrencyLimit(SLOTS);
+  return (capsule, work) =>
+    queues.run(capsule, async () => {
+      const turn = await slots.run(() => connections.session((session) => locked(session, capsule, work)));
+      if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
+      return turn.value;
+    });
+}
+
+async function locked<T>(
+  session: Session,
+  capsule: string,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  await lockCustody(session, capsule);
+  try {
+    return await work(session);
+  } finally {
+    // A connection that is lost has lost its lock too.
+    await unlockCustody(session, capsule).catch(() => undefined);
+  }
+}
+
+/** Work for one Capsule runs one after the other, in order; other Capsules do not wait for it. */
+class CapsuleQueues {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  async run<T>(capsule: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(capsule) ?? Promise.resolve();
+    const mine = before.then(work, work);
+    const settled = mine.catch(() => undefined);
+    this.#last.set(capsule, settled);
+    try {
+      return await mine;
+    } finally {
+      if (this.#last.get(capsule) === settled) this.#last.delete(capsule);
+    }
+  }
+}

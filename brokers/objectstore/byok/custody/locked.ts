@@ -1,0 +1,116 @@
+import { ServiceError } from '@space/broker-kit';
+import { inTransaction, type Session } from '@space/broker-kit/postgres';
+import { anchorOf, compare } from './anchor.ts';
+import type { Anchors, AnchorVersion } from './anchor-store.ts';
+import { emptyInventory, type Inventory, nextRevision, type StoredInventory } from './inventory.ts';
+import { forgetInventory, readInventory, writeInventory } from './rows.ts';
+import type { Seals } from './seals.ts';
+import type { Trust } from './trust.ts';
+
+/** What stands of a Capsule in the registry, verified, and in the bucket. */
+export interface Standings {
+  readonly stored: StoredInventory | undefined;
+  readonly anchored: AnchorVersion | undefined;
+}
+
+/** What a write replaces: what was read, and nothing newer; or the rows, whatever they say. */
+type Replaced = Standings | { readonly overwrite: true; readonly anchored: AnchorVersion | undefined };
+
+/** Written in the same transaction as an inventory. */
+type Note = (session: Session) => Promise<void>;
+
+export interface LockedParts {
+  readonly seals: () => Seals;
+  readonly trust: Trust;
+  readonly anchors: Anchors;
+  readonly failpoint: (name: string) => void;
+}
+
+/** The inventory of one Capsule, for whoever holds the lock of its custody. */
+export class LockedInventory {
+  readonly session: Session;
+  readonly #capsule: string;
+  readonly #parts: LockedParts;
+
+  constructor(session: Session, capsule: string, parts: LockedParts) {
+    this.session = session;
+    this.#capsule = capsule;
+    this.#parts = parts;
+  }
+
+  /** Throws `custody_unavailable` for rows that are damaged; does not compare them with the anchor. */
+  async load(): Promise<Standings> {
+    const anchored = await this.readAnchor();
+    const raw = await readInventory(this.session, this.#capsule);
+    return { anchored, stored: await this.#parts.trust.verifyStored(this.#capsule, raw) };
+  }
+
+  readAnchor(): Promise<AnchorVersion | undefined> {
+    return this.#parts.anchors.read(this.#capsule);
+  }
+
+  /** The same, agreeing: anchors what a crash left between the two writes; throws `custody_rollback` for anything else. */
+  async settle(): Promise<Standings> {
+    const { stored, anchored } = await this.load();
+    const standing = compare(stored, anchored?.anchor);
+    if (standing === 'rollback')
+      throw this.#parts.trust.alarm('rollback', this.#capsule, 'registry and anchor disagree');
+    if (standing === 'agree' || stored === undefined) return { stored, anchored };
+    return { stored, anchored: await this.#anchor(stored, anchored) };
+  }
+
+  /** Writes the registry first, then the anchor, before anybody is told: a crash between leaves the registry one ahead. */
+  async write(next: Inventory, replaced: Replaced, note: Note = async () => undefined): Promise<void> {
+    const { seals, failpoint } = this.#parts;
+    const { session } = this;
+    const sealed = seals().sealInventory(next);
+    await inTransaction(session, async () => {
+      if ('overwrite' in replaced) await forgetInventory(session, this.#capsule);
+      const before = 'overwrite' in replaced ? undefined : replaced.stored;
+      if (!(await writeInventory(session, before ?? { revision: 0, sets: [] }, sealed)))
+        throw new ServiceError('stale_generation', 'the inventory changed meanwhile');
+      await note(session);
+      failpoint('custody:before-commit');
+    });
+    failpoint('custody:after-commit');
+    await this.#anchor(sealed, replaced.anchored);
+    failpoint('custody:after-anchor');
+  }
+
+  async #anchor(stored: StoredInventory, over: AnchorVersion | undefined): Promise<AnchorVersion> {
+    const written = await this.#parts.anchors.write(this.#capsule, anchorOf(stored), over?.etag);
+    if (written !== undefined) return written;
+    // Nobody may write an anchor but the holder of the lock, whose late write can only be an older one.
+    throw new ServiceError('custody_unavailable', 'the anchor changed meanwhile', { retryAfter: 1 });
+  }
+
+  /** Begins a change of an inventory whose registry and anchor agree. */
+  async beginChange(): Promise<InventoryChange> {
+    const { stored, anchored } = await this.settle();
+    const capsule = this.#capsule;
+    let read: Inventory | undefined;
+    return {
+      session: this.session,
+      read: (incarnation) => {
+        read =
+          incarnation === 'stored'
+            ? (stored ?? emptyInventory(capsule, 1))
+            : this.#parts.trust.forIncarnation(capsule, stored, incarnation);
+        return read;
+      },
+      commit: async (next, note) => {
+        if (next !== read) await this.write(nextRevision(stored, next), { stored, anchored }, note);
+        else if (note !== undefined) await inTransaction(this.session, () => note(this.session));
+      },
+    };
+  }
+}
+
+/** One change of a Capsule's inventory: it is read, its successor is made and committed. */
+export interface InventoryChange {
+  readonly session: Session;
+  /** What the Capsule has in this incarnation, or in whichever it was stored. */
+  read(incarnation: number | 'stored'): Inventory;
+  /** Writes the successor with its note. Where that is the very object which was read, only the note is written. */
+  commit(next: Inventory, note?: Note): Promise<void>;
+}

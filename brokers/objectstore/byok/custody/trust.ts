@@ -1,0 +1,86 @@
+import { type Logger, ServiceError, type Watched } from '@space/broker-kit';
+import type { Keyring } from '@space/broker-kit/custody';
+import { type Anchor, compare, type Standing } from './anchor.ts';
+import { emptyInventory, type Inventory, isEmpty, type StoredInventory } from './inventory.ts';
+import { parseInventory } from './rows.ts';
+import type { Seals } from './seals.ts';
+
+export type Alarm = 'damaged' | 'unknown_key' | 'rollback';
+
+/** What the rows of a Capsule turn out to be; `problem` says in our words why they are not trusted. */
+type Examined =
+  | { readonly stored: StoredInventory | undefined; readonly problem?: never }
+  | { readonly problem: string };
+
+/** Trusts rows that this Space sealed for this Capsule, and nothing else. Decrypts nothing. */
+function examine(seals: Seals, capsule: string, raw: unknown): Examined {
+  if (raw === undefined) return { stored: undefined };
+  const stored = parseInventory(raw);
+  if (stored === undefined) return { problem: 'rows' };
+  if (stored.capsule !== capsule) return { problem: 'another Capsule' };
+  const problem = seals.problemOf(stored);
+  return problem === undefined ? { stored } : { problem };
+}
+
+/** Everything that is asked of rows and anchor before a set of theirs is used. */
+export function judge(
+  seals: Seals,
+  capsule: string,
+  raw: unknown,
+  anchor: Anchor | 'unreadable' | undefined,
+): 'damaged' | Standing {
+  const examined = examine(seals, capsule, raw);
+  return examined.problem === undefined ? compare(examined.stored, anchor) : 'damaged';
+}
+
+export interface TrustOptions {
+  readonly seals: () => Seals;
+  readonly keyring: Pick<Watched<Keyring>, 'refresh'>;
+  readonly log: Logger;
+  /** Somebody should look: rows that nobody of ours wrote, or a registry that was set back. */
+  readonly onAlarm: (alarm: Alarm) => void;
+}
+
+/** Decides what of the registry is used; whatever is refused raises an alarm. */
+export interface Trust {
+  /** The inventory in these rows. Throws unless this Space sealed them for this Capsule. */
+  verifyStored(capsule: string, raw: unknown): Promise<StoredInventory | undefined>;
+  /**
+   * What an incarnation of a Capsule has. A drop leaves nothing in custody before the id is free for the next
+   * incarnation, so what an earlier one left is empty; anything else is of a registry that was set back or edited. It
+   * must not look like a Capsule that never selected a set, whose objects are in the Space's bucket.
+   */
+  forIncarnation(capsule: string, stored: StoredInventory | undefined, incarnation: number): Inventory;
+  /** Raises the alarm, and gives the error to throw. */
+  alarm(kind: Alarm, capsule: string, problem: string): ServiceError;
+}
+
+export function createTrust({ seals, keyring, log, onAlarm }: TrustOptions): Trust {
+  function alarm(kind: Alarm, capsule: string, problem: string): ServiceError {
+    onAlarm(kind);
+    log.error({ capsule, custody: kind, problem }, 'custody');
+    const code = kind === 'rollback' ? 'custody_rollback' : 'custody_unavailable';
+    return new ServiceError(code, `custody: ${problem}`);
+  }
+
+  return {
+    alarm,
+    verifyStored: async (capsule, raw) => {
+      let examined = examine(seals(), capsule, raw);
+      if (examined.problem === 'unknown_key') {
+        // Another replica may have seen a new key first.
+        await keyring.refresh();
+        examined = examine(seals(), capsule, raw);
+      }
+      const { problem } = examined;
+      if (problem === undefined) return examined.stored;
+      throw alarm(problem === 'unknown_key' ? 'unknown_key' : 'damaged', capsule, problem);
+    },
+    forIncarnation: (capsule, stored, incarnation) => {
+      if (stored === undefined) return emptyInventory(capsule, incarnation);
+      if (stored.life === incarnation) return stored;
+      if (stored.life < incarnation && isEmpty(stored)) return { ...stored, life: incarnation };
+      throw alarm('rollback', capsule, 'the inventory is of another life');
+    },
+  };
+}
