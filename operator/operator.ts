@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
+import { sweepOrphans } from './assistant/orphans.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
 import { fenced } from './brokers/fenced.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
-import { reconcileCapsule } from './capsule/controller.ts';
+import { reconcileCapsules } from './capsule/controller.ts';
 import { Usages } from './capsule/usages.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context, SpaceNames } from './context.ts';
@@ -215,7 +216,7 @@ export function startOperator(options: OperatorOptions): Operator {
       await lease.release();
     },
     controllers: [
-      controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsule),
+      controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsules(sweepOrphans)),
       // First, so that few Assistants are worked on twice at the start.
       controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
       controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),

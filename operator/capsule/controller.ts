@@ -1,67 +1,100 @@
-import { sweepOrphans } from '../assistant/orphans.ts';
-import {
-  type ConditionType,
-  type Finding,
-  type Findings,
-  inOrder,
-  isTrue,
-  type Reason,
-} from '../conditions.ts';
+import { type ConditionType, type Findings, inOrder, isTrue, type Reason } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { CAPSULE } from '../kinds.ts';
-import { CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
+import { CAPSULE, type Capsule } from '../kinds.ts';
+import { CAPSULE_FINALIZER } from '../names.ts';
 import { asRefused } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
 import type { Key } from '../runtime/objects.ts';
 import { together } from '../runtime/together.ts';
-import { ensureDatabase } from './database.ts';
-import { decideName, SUSPENDED, waitsFor } from './decide.ts';
+import type { Step } from '../step.ts';
+import { SUSPENDED, waitsFor } from './decide.ts';
+import { type CapsuleFacts, gatherFacts } from './facts.ts';
 import { finalizeCapsule } from './finalize.ts';
-import { USAGE_SOON_MS } from './limits.ts';
-import { ensureGuardrails, type Guardrails } from './namespace.ts';
-import { ensureObjectStore } from './objects.ts';
-import { ensurePullSecret } from './pull.ts';
 import { reportCapsule } from './status.ts';
+import { ensureDatabase } from './steps/database.ts';
+import { ensureFiles } from './steps/files.ts';
+import { USAGE_SOON_MS } from './steps/limits.ts';
+import { ensureGuardrails, type Guardrails } from './steps/namespace.ts';
+import { ensurePullSecret } from './steps/pull-secret.ts';
 
 const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
 const LOOK_AGAIN_MS = 15_000;
 /** Until the pods of one that is taken away are gone. */
 const ORPHANS_MS = 2_000;
 
-interface Step {
-  readonly finding: Finding;
-  readonly usage?: string;
-  /** A broker's failure: told in the condition, and tried again. */
-  readonly retry?: unknown;
+/** Takes away what Assistants left that are gone; answers whether there was any. */
+type SweepOrphans = (context: Context, capsule: Capsule, signal: AbortSignal) => Promise<boolean>;
+
+/** The order of a Capsule: facts, finalizer, guardrails, gate, principals, provision, status. */
+export function reconcileCapsules(sweepOrphans: SweepOrphans) {
+  return async (context: Context, key: Key, signal: AbortSignal): Promise<Result> => {
+    const capsule = context.stores.capsules.get(key);
+    if (!capsule) return {};
+    if (capsule.metadata.deletionTimestamp !== undefined) return finalizeCapsule(context, capsule, signal);
+    const facts = gatherFacts(context, capsule);
+    if (!isTrue(facts.name)) {
+      await reportCapsule(context, capsule, undefined, nothingBegun(context, facts), signal);
+      return {};
+    }
+    const guardrails = await ensureBounds(context, facts, signal);
+    const before: Findings = {
+      SandboxReady: facts.sandbox,
+      NamespaceReady: guardrails.namespace,
+      NetworkReady: guardrails.network,
+    };
+    const { database, files } = await ensureStores(context, facts, before, signal);
+    const findings = {
+      ...before,
+      DatabaseReady: database.finding,
+      ...(files ? { ObjectStoreReady: files.finding } : {}),
+    };
+    const usage = {
+      ...(database.output === undefined ? {} : { database: database.output }),
+      ...(files?.output === undefined ? {} : { storage: files.output }),
+    };
+    await reportCapsule(context, capsule, facts.namespace, findings, signal, usage);
+    const retry = guardrails.retry ?? database.retry ?? files?.retry;
+    if (retry) throw retry;
+    if (await sweepOrphans(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };
+    return { requeueAfterMs: requeueAfterMs(context, findings) };
+  };
 }
 
-/** The order of a Capsule: finalizer, guardrails, gate, principals, provision, Ready. */
-export async function reconcileCapsule(context: Context, key: Key, signal: AbortSignal): Promise<Result> {
-  const capsule = context.stores.capsules.get(key);
-  if (!capsule) return {};
-  if (capsule.metadata.deletionTimestamp !== undefined) return finalizeCapsule(context, capsule, signal);
+function nothingBegun({ objectStore }: Context, { sandbox, name }: CapsuleFacts): Findings {
+  const waiting = waitsFor('NamespaceReady');
+  return {
+    SandboxReady: sandbox,
+    NamespaceReady: name,
+    NetworkReady: waiting,
+    DatabaseReady: waiting,
+    ...(objectStore ? { ObjectStoreReady: waiting } : {}),
+  };
+}
 
-  const sandbox = context.gate();
-  const name = decideName(capsule.metadata.name);
-  if (!isTrue(name)) {
-    const waiting = waitsFor('NamespaceReady');
-    const findings = {
-      SandboxReady: sandbox,
-      NamespaceReady: name,
-      NetworkReady: waiting,
-      DatabaseReady: waiting,
-      ...(context.objectStore ? { ObjectStoreReady: waiting } : {}),
-    };
-    await reportCapsule(context, capsule, undefined, findings, signal);
-    return {};
-  }
-
+/** Finalizer, guardrails and pull Secret: they stand whatever the gate and the brokers say. */
+async function ensureBounds(context: Context, facts: CapsuleFacts, signal: AbortSignal): Promise<Guardrails> {
+  const { capsule } = facts;
   const guardrails = await addFinalizer(context.writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal).then(
     () => ensureGuardrails(context, capsule, signal),
-    nothingBegun,
+    withoutFinalizer,
   );
-  for (const kind of guardrails.restored) {
+  tellRestored(context, capsule, guardrails.restored);
+  if (!isTrue(guardrails.namespace)) return guardrails;
+  const refused = await ensurePullSecret(context, facts, signal).then(() => undefined, asRefused);
+  return refused
+    ? { ...guardrails, namespace: refused.finding, retry: guardrails.retry ?? refused.retry }
+    : guardrails;
+}
+
+/** Without its finalizer nothing of a Capsule may be made. */
+function withoutFinalizer(error: unknown): Guardrails {
+  const { finding, retry } = asRefused(error);
+  return { namespace: finding, network: waitsFor('NamespaceReady'), restored: [], retry };
+}
+
+function tellRestored(context: Context, capsule: Capsule, kinds: readonly string[]): void {
+  for (const kind of kinds) {
     const note = `Somebody had changed or deleted the ${kind} of this Capsule; it was put back.`;
     context.events.record(CAPSULE, capsule, {
       type: 'Warning',
@@ -70,60 +103,35 @@ export async function reconcileCapsule(context: Context, key: Key, signal: Abort
       note,
     });
   }
-  const pull = isTrue(guardrails.namespace)
-    ? await ensurePullSecret(context, capsule, signal).then(() => undefined, asRefused)
-    : undefined;
-  const before: Findings = {
-    SandboxReady: sandbox,
-    NamespaceReady: pull?.finding ?? guardrails.namespace,
-    NetworkReady: guardrails.network,
-  };
-  const blocked = inOrder(before).find(([, finding]) => !isTrue(finding))?.[0];
-  const { objectStore } = context;
-  /** What stands is looked after whatever else is in the way; what does not is begun only when nothing is. */
-  const step = async (condition: ConditionType, take: () => Promise<Step>): Promise<Step> => {
-    const known = capsule.status?.conditions?.some(
-      ({ type, status }) => type === condition && status === 'True',
-    );
-    if (known || (blocked === undefined && !capsule.spec.suspend)) return take().catch(asRefused);
-    return { finding: capsule.spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
-  };
-  const [database, objects] = await together([
-    step('DatabaseReady', () => ensureDatabase(context, capsule, signal)),
-    objectStore && step('ObjectStoreReady', () => ensureObjectStore(context, objectStore, capsule, signal)),
-  ]);
-
-  const findings = {
-    ...before,
-    DatabaseReady: database.finding,
-    ...(objects ? { ObjectStoreReady: objects.finding } : {}),
-  };
-  await reportCapsule(
-    context,
-    capsule,
-    capsuleNamespace(context.names.space, capsule.metadata.name),
-    findings,
-    signal,
-    {
-      ...(database.usage === undefined ? {} : { database: database.usage }),
-      ...(objects?.usage === undefined ? {} : { storage: objects.usage }),
-    },
-  );
-  const retry = guardrails.retry ?? pull?.retry ?? database.retry ?? objects?.retry;
-  if (retry) throw retry;
-  if (await sweepOrphans(context, capsule, signal)) return { requeueAfterMs: ORPHANS_MS };
-  // A foreign namespace or Secret in the way is not watched: look again soon.
-  const stuck = Object.values(findings).some(
-    ({ status, reason }) => status === 'False' && UNWATCHED.has(reason),
-  );
-  if (stuck) return { requeueAfterMs: LOOK_AGAIN_MS };
-  return {
-    requeueAfterMs: findings.DatabaseReady.reason === 'QuotaExceeded' ? USAGE_SOON_MS : context.sweepMs(),
-  };
 }
 
-/** Without its finalizer nothing of a Capsule may be made. */
-function nothingBegun(error: unknown): Guardrails {
-  const { finding, retry } = asRefused(error);
-  return { namespace: finding, network: waitsFor('NamespaceReady'), restored: [], retry };
+/** What a broker already has is reconciled whatever else is in the way; what it has not is begun only when nothing is. */
+async function ensureStores(
+  context: Context,
+  facts: CapsuleFacts,
+  before: Findings,
+  signal: AbortSignal,
+): Promise<{ readonly database: Step<string>; readonly files: Step<string> | undefined }> {
+  const { objectStore } = context;
+  const { spec } = facts.capsule;
+  const blocked = inOrder(before).find(([, finding]) => !isTrue(finding))?.[0];
+  const step = async (condition: ConditionType, take: () => Promise<Step<string>>): Promise<Step<string>> => {
+    if (facts.wereTrue.has(condition) || (blocked === undefined && !spec.suspend))
+      return take().catch(asRefused);
+    return { finding: spec.suspend ? SUSPENDED : waitsFor(blocked ?? 'spec.suspend') };
+  };
+  const [database, files] = await together([
+    step('DatabaseReady', () => ensureDatabase(context, facts, signal)),
+    objectStore && step('ObjectStoreReady', () => ensureFiles(context, objectStore, facts, signal)),
+  ]);
+  return { database, files };
+}
+
+/** A foreign namespace or Secret in the way is not watched: it is read again soon. */
+function requeueAfterMs(context: Context, findings: Findings): number {
+  const isStuck = Object.values(findings).some(
+    ({ status, reason }) => status === 'False' && UNWATCHED.has(reason),
+  );
+  if (isStuck) return LOOK_AGAIN_MS;
+  return findings.DatabaseReady?.reason === 'QuotaExceeded' ? USAGE_SOON_MS : context.sweepMs();
 }

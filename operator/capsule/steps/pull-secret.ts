@@ -1,7 +1,8 @@
-import { type Context, readSecret } from '../context.ts';
-import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
-import { capsuleNamespace, PULL_SECRET } from '../names.ts';
-import { capsuleLabels } from './guardrails.ts';
+import { type Context, readSecret } from '../../context.ts';
+import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../../kinds.ts';
+import { PULL_SECRET } from '../../names.ts';
+import type { CapsuleFacts } from '../facts.ts';
+import { capsuleLabels } from '../guardrails.ts';
 
 const TYPE = 'kubernetes.io/dockerconfigjson';
 const KEY = '.dockerconfigjson';
@@ -12,14 +13,13 @@ const KEY = '.dockerconfigjson';
  */
 export async function ensurePullSecret(
   context: Context,
-  capsule: Capsule,
+  { capsule, namespace }: CapsuleFacts,
   signal: AbortSignal,
 ): Promise<void> {
   const { names, writer } = context;
   // Where none is named there may be one of before, but not in a namespace that was made just now.
   const old = capsule.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
   if (!names.pullSecrets?.length && !old) return;
-  const namespace = capsuleNamespace(names.space, capsule.metadata.name);
   const auths: Record<string, unknown> = {};
   for (const name of names.pullSecrets ?? []) {
     const source = await readSecret(context, names.systemNamespace, name, signal);

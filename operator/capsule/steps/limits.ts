@@ -1,12 +1,12 @@
-import { BrokerError } from '../brokers/client.ts';
-import type { DatabaseLimits, DatabaseUsage } from '../brokers/database.ts';
-import { type Finding, no, yes } from '../conditions.ts';
-import type { Context } from '../context.ts';
-import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
-import { ANNOTATION } from '../names.ts';
-import { coarse, quantity, USAGE_MS } from './coarse.ts';
-import type { DatabaseStep } from './database.ts';
-import { bytesOf } from './quantity.ts';
+import { BrokerError } from '../../brokers/client.ts';
+import type { DatabaseLimits, DatabaseUsage } from '../../brokers/database.ts';
+import { type Finding, no, yes } from '../../conditions.ts';
+import type { Context } from '../../context.ts';
+import { type Capsule, SECRET, type SecretObject } from '../../kinds.ts';
+import { ANNOTATION } from '../../names.ts';
+import type { Step } from '../../step.ts';
+import { coarse, quantity, USAGE_MS } from '../coarse.ts';
+import { bytesOf } from '../quantity.ts';
 
 /** So long it is believed where a Capsule is over its quota. */
 export const USAGE_SOON_MS = 60_000;
@@ -42,7 +42,7 @@ export async function ensureLimits(
     await writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
   } else if (usages.isFresh(uid, Number.POSITIVE_INFINITY)) {
     const believedMs =
-      standing(context, capsule).finding.reason === 'QuotaExceeded' ? USAGE_SOON_MS / 2 : USAGE_MS;
+      knownUsage(context, capsule).finding.reason === 'QuotaExceeded' ? USAGE_SOON_MS / 2 : USAGE_MS;
     if (!usages.isFresh(uid, believedMs)) await ask(context, capsule, uid, signal);
   } else if (capsule.status?.usage?.database === undefined) {
     await ask(context, capsule, uid, signal);
@@ -52,12 +52,12 @@ export async function ensureLimits(
   }
 }
 
-/** What is known of its databases, as condition and status tell it. */
-export function standing(context: Context, capsule: Capsule): DatabaseStep {
+/** What is known of its databases, as the condition and the status tell it. */
+export function knownUsage(context: Context, capsule: Capsule): Step<string> {
   const usage = context.databaseUsages.last(capsule.metadata.uid ?? '');
   if (usage === undefined) return { finding: before(capsule) ?? PROVISIONED };
   const shown = coarse(usage, bytesOf(capsule.status?.usage?.database));
-  return { finding: judge(usage, shown), usage: shown };
+  return { finding: judge(usage, shown), output: shown };
 }
 
 const limitsOf = ({ spec }: Capsule): DatabaseLimits => ({

@@ -1,31 +1,26 @@
-import { newPrincipal } from '../brokers/database.ts';
-import { brokerFinding } from '../brokers/findings.ts';
-import { type Finding, isTrue } from '../conditions.ts';
-import type { Context } from '../context.ts';
-import { CAPSULE, type Capsule, SECRET } from '../kinds.ts';
-import { principalSecretName } from '../names.ts';
-import { issuedPatch, rotationAsked, rotationEvent } from '../rotation.ts';
-import { asBefore } from './decide.ts';
-import { ensureLimits, standing, tellLimits } from './limits.ts';
-import { encode, ensurePrincipal, type PrincipalKind, principalOf } from './principal.ts';
-
-export interface DatabaseStep {
-  readonly finding: Finding;
-  /** What its databases hold, as the status tells it; undefined where nobody could ask. */
-  readonly usage?: string;
-  /** A broker's failure: told in the condition, and tried again. */
-  readonly retry?: unknown;
-}
+import { newPrincipal } from '../../brokers/database.ts';
+import { brokerFinding } from '../../brokers/findings.ts';
+import { isTrue } from '../../conditions.ts';
+import type { Context } from '../../context.ts';
+import { CAPSULE, SECRET } from '../../kinds.ts';
+import { principalSecretName } from '../../names.ts';
+import { issuedPatch, rotationAsked, rotationEvent } from '../../rotation.ts';
+import type { Step } from '../../step.ts';
+import { asBefore } from '../decide.ts';
+import type { CapsuleFacts } from '../facts.ts';
+import { encode, ensurePrincipal, type PrincipalKind, principalOf } from '../principal.ts';
+import { ensureLimits, knownUsage, tellLimits } from './limits.ts';
 
 /**
  * The principal is in its Secret before any broker hears of it, so that a crash at any line keeps it; the URL that
- * `provision` answers joins it there and is never mounted.
+ * `provision` answers joins it there and is never mounted. Its output is what its databases hold, as the status tells it;
+ * nothing where nobody could ask.
  */
 export async function ensureDatabase(
   context: Context,
-  capsule: Capsule,
+  { capsule }: CapsuleFacts,
   signal: AbortSignal,
-): Promise<DatabaseStep> {
+): Promise<Step<string>> {
   const kind: PrincipalKind = {
     condition: 'DatabaseReady',
     secretName: principalSecretName(capsule.metadata.name),
@@ -40,7 +35,7 @@ export async function ensureDatabase(
   try {
     if (known && rotation === undefined) {
       await ensureLimits(context, capsule, secret, signal);
-      return standing(context, capsule);
+      return knownUsage(context, capsule);
     }
     if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
     const { name: id } = capsule.metadata;
@@ -53,7 +48,7 @@ export async function ensureDatabase(
       const event = rotationEvent(url !== known, 'No pod has either of them.', `rotate ${id}`);
       context.events.record(CAPSULE, capsule, event);
     }
-    return standing(context, capsule);
+    return knownUsage(context, capsule);
   } catch (error) {
     const { names } = context;
     const { secretName } = kind;

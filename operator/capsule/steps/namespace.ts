@@ -1,5 +1,5 @@
-import { type Finding, no, yes } from '../conditions.ts';
-import type { Context } from '../context.ts';
+import { type Finding, no, yes } from '../../conditions.ts';
+import type { Context } from '../../context.ts';
 import {
   type Capsule,
   LIMIT_RANGE,
@@ -8,15 +8,15 @@ import {
   NETWORK_POLICY,
   RESOURCE_QUOTA,
   ROLE_BINDING,
-} from '../kinds.ts';
-import { capsuleNamespace, secretsRoleName } from '../names.ts';
-import { asRefused, type Refused, told } from '../refusals.ts';
-import type { Applied, Desired } from '../runtime/apply.ts';
-import { isAlreadyExists, WriteRefusedError } from '../runtime/errors.ts';
-import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
-import type { Store } from '../runtime/store.ts';
-import { together } from '../runtime/together.ts';
-import { decideNamespace, waitsFor } from './decide.ts';
+} from '../../kinds.ts';
+import { capsuleNamespace, secretsRoleName } from '../../names.ts';
+import { asRefused, type Refused, told } from '../../refusals.ts';
+import type { Applied, Desired } from '../../runtime/apply.ts';
+import { isAlreadyExists, WriteRefusedError } from '../../runtime/errors.ts';
+import { type KubeObject, makeKey, pathOf, type Resource } from '../../runtime/objects.ts';
+import type { Store } from '../../runtime/store.ts';
+import { together } from '../../runtime/together.ts';
+import { decideNamespace, waitsFor } from '../decide.ts';
 import {
   assistantsPolicyObject,
   defaultDenyObject,
@@ -24,7 +24,7 @@ import {
   namespaceObject,
   quotaObject,
   secretsBindingObject,
-} from './guardrails.ts';
+} from '../guardrails.ts';
 
 export interface Guardrails {
   readonly namespace: Finding;

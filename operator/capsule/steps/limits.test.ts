@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { query } from '../../brokers/db/testing/postgres.ts';
-import { eventually } from '../../testing/eventually.ts';
-import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
-import { workloadSecretName } from '../names.ts';
-import { eachScene } from '../testing/scene.ts';
-import type { TestSpace } from '../testing/space.ts';
-import type { Theatre } from '../testing/stage.ts';
+import { query } from '../../../brokers/db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
+import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../../kinds.ts';
+import { workloadSecretName } from '../../names.ts';
+import { eachScene } from '../../testing/scene.ts';
+import type { TestSpace } from '../../testing/space.ts';
+import type { Theatre } from '../../testing/stage.ts';
 
 /** What a Capsule may have of the database server, on a real API server and a real PostgreSQL. */
 

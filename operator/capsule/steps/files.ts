@@ -1,23 +1,17 @@
-import { BrokerError } from '../brokers/client.ts';
-import { brokerFinding } from '../brokers/findings.ts';
-import { newCapsulePrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
-import { type Finding, isTrue, yes } from '../conditions.ts';
-import type { Context } from '../context.ts';
-import { type Capsule, SECRET } from '../kinds.ts';
-import { ANNOTATION, objectPrincipalSecretName } from '../names.ts';
-import type { Secret } from '../secret.ts';
-import { coarse, USAGE_MS } from './coarse.ts';
-import { asBefore } from './decide.ts';
-import { ensurePrincipal, type PrincipalKind, principalOf } from './principal.ts';
-import { bytesOf } from './quantity.ts';
-
-export interface ObjectStoreStep {
-  readonly finding: Finding;
-  /** What counts against its quota, as the status tells it; undefined where nobody could ask. */
-  readonly usage?: string;
-  /** A broker's failure: told in the condition, and tried again. */
-  readonly retry?: unknown;
-}
+import { BrokerError } from '../../brokers/client.ts';
+import { brokerFinding } from '../../brokers/findings.ts';
+import { newCapsulePrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
+import { isTrue, yes } from '../../conditions.ts';
+import type { Context } from '../../context.ts';
+import { type Capsule, SECRET } from '../../kinds.ts';
+import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
+import type { Secret } from '../../secret.ts';
+import type { Step } from '../../step.ts';
+import { coarse, USAGE_MS } from '../coarse.ts';
+import { asBefore } from '../decide.ts';
+import type { CapsuleFacts } from '../facts.ts';
+import { ensurePrincipal, type PrincipalKind, principalOf } from '../principal.ts';
+import { bytesOf } from '../quantity.ts';
 
 const PROVISIONED = yes('Ready', 'The Capsule is known to the object-storage broker.');
 
@@ -30,20 +24,23 @@ function kindOf(capsule: Capsule): PrincipalKind {
   };
 }
 
-/** The Capsule and its quota are known to the broker, told again when the quota changes; asked what is used at a sweep. */
-export async function ensureObjectStore(
+/**
+ * The Capsule and its quota are known to the broker, told again when the quota changes; asked what is used at a sweep. Its
+ * output is what counts against the quota, as the status tells it; nothing where nobody could ask.
+ */
+export async function ensureFiles(
   context: Context,
   broker: ObjectStoreBroker,
-  capsule: Capsule,
+  { capsule }: CapsuleFacts,
   signal: AbortSignal,
-): Promise<ObjectStoreStep> {
+): Promise<Step<string>> {
   const kind = kindOf(capsule);
   const principal = await ensurePrincipal(context, capsule, kind, signal);
   if ('refused' in principal) return { finding: principal.refused };
   const { secret } = principal;
   const quota = bytesOf(capsule.spec.quota?.storage);
   const wanted = quota === undefined ? 'default' : String(quota);
-  const told = () => ({ finding: PROVISIONED, ...shownUsage(context, capsule) });
+  const told = () => ({ finding: PROVISIONED, output: shownUsage(context, capsule) });
   if (secret.metadata.annotations?.[ANNOTATION.provisioned] === wanted) {
     if (mustAsk(context, capsule)) await askUsage(context, broker, capsule, principalOf(secret), signal);
     return told();
@@ -90,7 +87,7 @@ async function askUsage(
   }
 }
 
-function shownUsage({ objectUsages }: Context, capsule: Capsule): Pick<ObjectStoreStep, 'usage'> {
+function shownUsage({ objectUsages }: Context, capsule: Capsule): string | undefined {
   const usage = objectUsages.last(capsule.metadata.uid ?? '');
-  return usage === undefined ? {} : { usage: coarse(usage, bytesOf(capsule.status?.usage?.storage)) };
+  return usage && coarse(usage, bytesOf(capsule.status?.usage?.storage));
 }
