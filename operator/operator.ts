@@ -1,37 +1,32 @@
 import type { Logger } from 'pino';
-import { reconcileAssistant } from './assistant/controller.ts';
-import { sweepOrphans } from './assistant/orphans.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
 import { fenced } from './brokers/fenced.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
-import { reconcileCapsules } from './capsule/controller.ts';
 import { Usages } from './capsule/usages.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context, SpaceNames } from './context.ts';
+import { makeControllers, makeQueues } from './controllers.ts';
 import { egressGateways } from './egress/gateways.ts';
 import { keepInStep } from './egress/in-step.ts';
 import type { CallReplica } from './egress/replica.ts';
 import { replicasIn } from './egress/replicas.ts';
 import type { GrantKey } from './grants/sign.ts';
-import { type Account, identify } from './identity.ts';
-import type { Assistant, Capsule } from './kinds.ts';
-import { ANNOTATION, FIELD_MANAGER, leaseName } from './names.ts';
+import { type Inventory, inventoryOf } from './inventory.ts';
+import { Leadership } from './leadership.ts';
+import { ANNOTATION, FIELD_MANAGER } from './names.ts';
 import { Writer } from './runtime/apply.ts';
 import { sparingClient } from './runtime/breaker.ts';
 import type { ApiClient } from './runtime/client.ts';
-import { systemClock } from './runtime/clock.ts';
-import type { ControllerOptions, Result } from './runtime/controller.ts';
+import { type Clock, systemClock } from './runtime/clock.ts';
 import { EventRecorder } from './runtime/events.ts';
-import { fencedClient, Lease, type LeaseOptions } from './runtime/lease.ts';
+import { fencedClient, type LeaseOptions } from './runtime/lease.ts';
 import { type Manager, startManager } from './runtime/manager.ts';
 import type { RuntimeMetrics } from './runtime/metrics.ts';
-import type { Key } from './runtime/objects.ts';
-import { Queue } from './runtime/queue.ts';
 import { isLost } from './sandbox/gate.ts';
-import { connectProber, reconcileProbe } from './sandbox/prober.ts';
+import { connectProber } from './sandbox/prober.ts';
 import { Sightings } from './sandbox/sightings.ts';
 import { type Gate, watchGate } from './sandbox/watch.ts';
-import { makeStores } from './stores.ts';
+import { makeStores, type Stores } from './stores.ts';
 import { connectTriggers } from './triggers.ts';
 import { makeReflectors } from './watches.ts';
 import { keepWritten } from './written.ts';
@@ -60,67 +55,37 @@ export interface OperatorOptions {
   readonly onGate?: (finding: Finding) => void;
 }
 
-const CAPSULE_WORKERS = 8;
-const ASSISTANT_WORKERS = 16;
-const PROBE_WORKERS = 4;
-const GATEWAY_WORKERS = 4;
-/** Of them, for what a start or a sweep brings: enough to keep an API server busy, and it still answers others at once. */
-const CAPSULES_LOW = 2;
-const ASSISTANTS_LOW = 4;
-/** Longer than the longest call of a broker. */
-const RECONCILE_DEADLINE_MS = 90_000;
+/** Between two reconciles of an object that nothing has touched. */
 const SWEEP_MS = 10 * 60_000;
+
+export interface Operator extends Manager, Inventory {
+  /** What probes have shown, node by node. */
+  readonly proofs: Gate['proofs'];
+}
 
 /** Wires stores, watches, queues and controllers, and starts them. */
 export function startOperator(options: OperatorOptions): Operator {
-  const { names, log, metrics, holder } = options;
+  const { names, log, metrics } = options;
   const clock = systemClock;
-  let account: Account | undefined;
-  const lease = new Lease({
-    client: options.leaseClient ?? options.client,
+  const stores = makeStores();
+  const queues = makeQueues(clock, metrics);
+  const triggers = connectTriggers(names.namespace, stores, queues);
+  const sightings = new Sightings(() => clock.now());
+  connectProber(stores, queues.probes, sightings);
+  const inStep = keepInStep({ clock, queues });
+
+  const leadership = new Leadership({
+    ...options,
     clock,
-    namespace: names.systemNamespace,
-    name: leaseName(names.space),
-    identity: holder,
-    ...options.lease,
-    owner: () => account?.owner,
     onProblem: (error) => log.warn({ err: error }, 'the lease could not be read or written'),
   });
-  const client = sparingClient(fencedClient(options.client, lease), clock);
+  const { lease } = leadership;
   lease.lost.addEventListener('abort', () => {
     metrics.observeLead(false);
     for (const queue of Object.values(queues)) queue.close();
     options.onLost?.(lease.lost.reason);
   });
-  const stores = makeStores();
-  const queues = {
-    capsules: new Queue({
-      clock,
-      longestRetryMs: 30_000,
-      lowAtOnce: CAPSULES_LOW,
-      observer: metrics.queue('capsule'),
-    }),
-    assistants: new Queue({
-      clock,
-      longestRetryMs: 30_000,
-      lowAtOnce: ASSISTANTS_LOW,
-      observer: metrics.queue('assistant'),
-    }),
-    probes: new Queue({ clock, longestRetryMs: 30_000, observer: metrics.queue('probe') }),
-    // Nobody gets out through one that is not in step.
-    gateways: new Queue({ clock, longestRetryMs: 5_000, observer: metrics.queue('gateway') }),
-  };
-  metrics.watchQueues({
-    capsule: queues.capsules,
-    assistant: queues.assistants,
-    probe: queues.probes,
-    gateway: queues.gateways,
-  });
 
-  const triggers = connectTriggers(names.namespace, stores, queues);
-  const sightings = new Sightings(() => clock.now());
-  connectProber(stores, queues.probes, sightings);
-  const inStep = keepInStep({ clock, queues });
   const reflectors = makeReflectors({
     client: options.client,
     clock,
@@ -128,7 +93,6 @@ export function startOperator(options: OperatorOptions): Operator {
     stores,
     onProblem: (kind, error, retryInMs) =>
       log.warn({ err: error, kind, retryInMs: Math.round(retryInMs) }, 'watch failed'),
-    onHealth: () => gate.check(),
   });
   const gate = watchGate({ names, stores, reflectors, clock }, (finding) => {
     log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
@@ -136,31 +100,69 @@ export function startOperator(options: OperatorOptions): Operator {
     // What is told or begun may wait for what users do meanwhile; what must stop may not.
     triggers.everything(names.onLoss === 'stop' && isLost(finding) ? 'live' : 'low');
   });
+  for (const reflector of Object.values(reflectors.all)) reflector.onHealth(gate.check);
 
-  const events = new EventRecorder({
-    client,
-    clock,
-    controller: 'platform.space/operator',
-    instance: holder,
-    onProblem: (error) => log.warn({ err: error }, 'an Event was not recorded'),
+  const context = makeContext(options, { stores, leadership, gate, clock });
+  const manager = startManager({
+    reflectors: reflectors.all,
+    async lead(signal) {
+      log.info({ sinceStartMs: sinceStartMs() }, 'warm: the stores are filled, and the Lease is asked for');
+      await leadership.acquire(signal);
+      metrics.observeLead(true);
+    },
+    async release() {
+      await context.events.flush();
+      metrics.observeLead(false);
+      await lease.release();
+    },
+    controllers: makeControllers({ context, queues, inStep, sightings, log, metrics }),
   });
-  const writer = new Writer({
-    client,
-    fieldManager: FIELD_MANAGER,
-    digestAnnotation: ANNOTATION.applied,
-    beforeWrite: metrics.observeWrite,
-    onWritten: keepWritten(stores),
-  });
-  const context: Context = {
+  return {
+    ...manager,
+    ...inventoryOf(stores),
+    get warm() {
+      return manager.warm;
+    },
+    get ready() {
+      return manager.ready;
+    },
+    proofs: gate.proofs,
+  };
+}
+
+interface Parts {
+  readonly stores: Stores;
+  readonly leadership: Leadership;
+  readonly gate: Gate;
+  readonly clock: Clock;
+}
+
+/** What reconciles work with: every way out of the process is closed once the Lease is lost. */
+function makeContext(options: OperatorOptions, { stores, leadership, gate, clock }: Parts): Context {
+  const { names, log, metrics, holder } = options;
+  const { lease } = leadership;
+  const client = sparingClient(fencedClient(options.client, lease), clock);
+  return {
     names,
     get identity() {
-      if (!account) throw new Error('who the operator is was not asked yet');
-      return account.identity;
+      return leadership.identity;
     },
     stores,
     client,
-    writer,
-    events,
+    writer: new Writer({
+      client,
+      fieldManager: FIELD_MANAGER,
+      digestAnnotation: ANNOTATION.applied,
+      beforeWrite: metrics.observeWrite,
+      onWritten: keepWritten(stores),
+    }),
+    events: new EventRecorder({
+      client,
+      clock,
+      controller: 'platform.space/operator',
+      instance: holder,
+      onProblem: (error) => log.warn({ err: error }, 'an Event was not recorded'),
+    }),
     database: fenced(options.database, () => lease.check()),
     spaceCa: async () => options.spaceCa?.(),
     objectStore: options.objectStore && fenced(options.objectStore, () => lease.check()),
@@ -179,97 +181,7 @@ export function startOperator(options: OperatorOptions): Operator {
     objectUsages: new Usages(() => clock.now()),
     sweepMs: () => SWEEP_MS * (0.8 + 0.4 * clock.random()),
   };
-
-  const controller = (
-    name: string,
-    queue: Queue,
-    workers: number,
-    reconcile: (context: Context, key: Key, signal: AbortSignal) => Promise<Result>,
-  ): ControllerOptions => {
-    const observer = metrics.controller(name, workers);
-    return {
-      name,
-      queue,
-      workers,
-      deadlineMs: RECONCILE_DEADLINE_MS,
-      reconcile: (key, signal) => reconcile(context, key, signal),
-      onActive: observer.onActive,
-      onOutcome(key, outcome, tookMs, error) {
-        observer.onOutcome(outcome, tookMs);
-        if (error && outcome !== 'requeue')
-          log.warn({ err: error, controller: name, key, outcome }, 'reconcile failed');
-        else log.debug({ controller: name, key, outcome, tookMs: Math.round(tookMs) }, 'reconciled');
-      },
-    };
-  };
-  const manager = startManager({
-    reflectors: reflectors.all,
-    async lead(signal) {
-      log.info({ sinceStartMs: sinceStartMs() }, 'warm: the stores are filled, and the Lease is asked for');
-      account = await identify(options.client, clock, signal);
-      await lease.acquire(signal);
-      metrics.observeLead(true);
-    },
-    async release() {
-      await events.flush();
-      metrics.observeLead(false);
-      await lease.release();
-    },
-    controllers: [
-      controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsules(sweepOrphans)),
-      // First, so that few Assistants are worked on twice at the start.
-      controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
-      controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),
-      controller('probe', queues.probes, PROBE_WORKERS, (context, key, signal) =>
-        reconcileProbe(context, sightings, key, signal),
-      ),
-    ],
-  });
-  return {
-    ...manager,
-    get warm() {
-      return manager.warm;
-    },
-    get ready() {
-      return manager.ready;
-    },
-    proofs: gate.proofs,
-    *opened() {
-      for (const { kind, store } of [
-        { kind: 'Namespace', store: stores.namespaces },
-        { kind: 'Capsule', store: stores.capsules },
-        { kind: 'Assistant', store: stores.assistants },
-      ] as const)
-        for (const { metadata } of store.list())
-          if (metadata.annotations?.[ANNOTATION.open] === 'true') yield kind;
-    },
-    *verdicts() {
-      for (const capsule of stores.capsules.list()) yield verdictOf('Capsule', capsule);
-      for (const assistant of stores.assistants.list()) yield verdictOf('Assistant', assistant);
-    },
-  };
 }
 
-/** Of the process. */
+/** Milliseconds since the process started. */
 export const sinceStartMs = () => Math.round(performance.now());
-
-/** What an object's condition `Ready` says; `Unknown` where nothing was said yet. */
-interface Verdict {
-  readonly kind: 'Capsule' | 'Assistant';
-  readonly ready: string;
-  readonly reason: string;
-}
-
-export interface Operator extends Manager {
-  /** Of every Capsule and Assistant. */
-  readonly verdicts: () => Iterable<Verdict>;
-  /** Kinds of the objects that somebody has opened to others, one by one. */
-  readonly opened: () => Iterable<'Namespace' | 'Capsule' | 'Assistant'>;
-  /** What probes have shown, node by node. */
-  readonly proofs: Gate['proofs'];
-}
-
-function verdictOf(kind: Verdict['kind'], { status }: Capsule | Assistant): Verdict {
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  return { kind, ready: ready?.status ?? 'Unknown', reason: ready?.reason ?? 'Waiting' };
-}

@@ -17,7 +17,6 @@ export interface WatchOptions {
   readonly names: SpaceNames;
   readonly stores: Stores;
   readonly onProblem: (kind: string, error: unknown, retryInMs: number) => void;
-  readonly onHealth: () => void;
 }
 
 interface Selection<T> {
@@ -49,7 +48,6 @@ export function makeReflectors(options: WatchOptions) {
       ...where,
       trim: (object) => withoutManagedFields(trim(object)),
       onProblem: (error, retryInMs) => options.onProblem(resource.kind, error, retryInMs),
-      onHealth: options.onHealth,
     });
     all[resource.kind] = reflector as unknown as Reflector<KubeObject>;
     return reflector;

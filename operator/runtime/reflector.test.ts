@@ -46,15 +46,15 @@ function scripted(answers: readonly Answer[]) {
   const waits: number[] = [];
   const recovery = new Recovery();
   const ending = new AbortController();
-  const reflector: Reflector<KubeObject> = new Reflector({
+  const reflector = new Reflector<KubeObject>({
     client,
     clock,
     resource: THING,
     store,
     recovery,
     onProblem: (_, ms) => waits.push(ms),
-    onHealth: () => health.push(reflector.health),
   });
+  reflector.onHealth(() => health.push(reflector.health));
   const running = reflector.run(ending.signal);
   return {
     asked,

@@ -25,7 +25,6 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** Shared by all that ask one server. */
   readonly recovery?: Recovery;
   readonly onProblem?: (error: unknown, retryInMs: number) => void;
-  readonly onHealth?: () => void;
 }
 
 /** The server ends a watch after minutes; one that is over sooner has another cause. */
@@ -46,6 +45,7 @@ export class Reflector<T extends KubeObject> {
   readonly #recovery: Recovery;
   /** It was woken before its time and has heard nothing since: what is back for others need not be for this kind. */
   #woken = false;
+  readonly #healthListeners: (() => void)[] = [];
   #health: Health = 'unsynced';
   #version: string | undefined;
   /** The last version that the server told, which outlives a watch that has to begin anew. */
@@ -60,6 +60,11 @@ export class Reflector<T extends KubeObject> {
 
   get health(): Health {
     return this.#health;
+  }
+
+  /** Calls the listener whenever `health` has become another. */
+  onHealth(listener: () => void): void {
+    this.#healthListeners.push(listener);
   }
 
   /** Resolves when the first list is in the store. */
@@ -179,7 +184,7 @@ export class Reflector<T extends KubeObject> {
   #become(health: Health): void {
     if (this.#health === health) return;
     this.#health = health;
-    this.#options.onHealth?.();
+    for (const listener of this.#healthListeners) listener();
   }
 }
 

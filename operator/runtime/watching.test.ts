@@ -37,16 +37,16 @@ async function follow() {
   const proxy = await openFaultProxy(server);
   const store = new Store<ConfigMap>();
   const health: string[] = [];
-  const reflector: Reflector<ConfigMap> = new Reflector<ConfigMap>({
+  const reflector = new Reflector<ConfigMap>({
     client: server.clientAt(proxy.port, 'http'),
     clock: systemClock,
     resource: CONFIG_MAP,
     store,
     namespace,
     inactivityMs: 700,
-    onHealth: () => health.push(reflector.health),
   });
   const ending = new AbortController();
+  reflector.onHealth(() => health.push(reflector.health));
   const running = reflector.run(ending.signal);
   await reflector.synced;
   const path = pathOf(CONFIG_MAP, namespace);

@@ -1,0 +1,99 @@
+import type { Logger } from 'pino';
+import { reconcileAssistant } from './assistant/controller.ts';
+import { sweepOrphans } from './assistant/orphans.ts';
+import { reconcileCapsules } from './capsule/controller.ts';
+import type { Context } from './context.ts';
+import type { keepInStep } from './egress/in-step.ts';
+import type { Clock } from './runtime/clock.ts';
+import type { ControllerOptions, Result } from './runtime/controller.ts';
+import type { RuntimeMetrics } from './runtime/metrics.ts';
+import type { Key } from './runtime/objects.ts';
+import { Queue } from './runtime/queue.ts';
+import { reconcileProbe } from './sandbox/prober.ts';
+import type { Sightings } from './sandbox/sightings.ts';
+
+const CAPSULE_WORKERS = 8;
+const ASSISTANT_WORKERS = 16;
+const PROBE_WORKERS = 4;
+const GATEWAY_WORKERS = 4;
+/** Of them, for what a start or a sweep brings: enough to keep an API server busy, and it still answers others at once. */
+const CAPSULES_LOW = 2;
+const ASSISTANTS_LOW = 4;
+const LONGEST_RETRY_MS = 30_000;
+/** Nobody gets out through a replica that is not in step. */
+const LONGEST_GATEWAY_RETRY_MS = 5_000;
+/** Longer than the longest call of a broker. */
+const RECONCILE_DEADLINE_MS = 90_000;
+
+/** The keys that wait to be reconciled, a queue for each controller. */
+export interface Queues {
+  readonly capsules: Queue;
+  readonly assistants: Queue;
+  readonly probes: Queue;
+  readonly gateways: Queue;
+}
+
+export function makeQueues(clock: Clock, metrics: RuntimeMetrics): Queues {
+  const queue = (
+    name: string,
+    options: { readonly longestRetryMs?: number; readonly lowAtOnce?: number } = {},
+  ) => new Queue({ clock, longestRetryMs: LONGEST_RETRY_MS, ...options, observer: metrics.queue(name) });
+  const queues = {
+    capsules: queue('capsule', { lowAtOnce: CAPSULES_LOW }),
+    assistants: queue('assistant', { lowAtOnce: ASSISTANTS_LOW }),
+    probes: queue('probe'),
+    gateways: queue('gateway', { longestRetryMs: LONGEST_GATEWAY_RETRY_MS }),
+  };
+  metrics.watchQueues({
+    capsule: queues.capsules,
+    assistant: queues.assistants,
+    probe: queues.probes,
+    gateway: queues.gateways,
+  });
+  return queues;
+}
+
+export interface ControllersOptions {
+  readonly context: Context;
+  readonly queues: Queues;
+  readonly inStep: ReturnType<typeof keepInStep>;
+  readonly sightings: Sightings;
+  readonly log: Logger;
+  readonly metrics: RuntimeMetrics;
+}
+
+/** What is done with the keys of each queue, in the order in which the controllers start. */
+export function makeControllers(options: ControllersOptions): ControllerOptions[] {
+  const { context, queues, inStep, sightings, log, metrics } = options;
+  const controller = (
+    name: string,
+    queue: Queue,
+    workers: number,
+    reconcile: (context: Context, key: Key, signal: AbortSignal) => Promise<Result>,
+  ): ControllerOptions => {
+    const observer = metrics.controller(name, workers);
+    return {
+      name,
+      queue,
+      workers,
+      deadlineMs: RECONCILE_DEADLINE_MS,
+      reconcile: (key, signal) => reconcile(context, key, signal),
+      onActive: observer.onActive,
+      onOutcome(key, outcome, tookMs, error) {
+        observer.onOutcome(outcome, tookMs);
+        if (error && outcome !== 'requeue')
+          log.warn({ err: error, controller: name, key, outcome }, 'reconcile failed');
+        else log.debug({ controller: name, key, outcome, tookMs: Math.round(tookMs) }, 'reconciled');
+      },
+    };
+  };
+  return [
+    controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsules(sweepOrphans)),
+    // Before the Assistants, so that few of them are worked on twice at the start.
+    controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
+    controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),
+    controller('probe', queues.probes, PROBE_WORKERS, (context, key, signal) =>
+      reconcileProbe(context, sightings, key, signal),
+    ),
+  ];
+}
