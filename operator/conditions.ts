@@ -25,7 +25,7 @@ export type ConditionType =
   // going away
   | 'Finalized';
 
-/** In the order in which they are told. */
+/** What each step found, in the order in which the status has them. */
 export type Findings = Readonly<Partial<Record<ConditionType, Finding>>>;
 
 export const inOrder = (findings: Findings) => Object.entries(findings) as [ConditionType, Finding][];

@@ -62,7 +62,7 @@ export interface Context {
   readonly log: Logger;
   /** What Capsules' databases held when the broker was asked last. */
   readonly databaseUsages: Usages<DatabaseUsage>;
-  /** The same of their objects. */
+  /** What Capsules' objects took when that broker was asked last. */
   readonly objectUsages: Usages<ObjectsUsage>;
   /** Between two reconciles of an object that nothing has touched. */
   readonly sweepMs: () => number;

@@ -16,7 +16,10 @@ const CAPSULE_WORKERS = 8;
 const ASSISTANT_WORKERS = 16;
 const PROBE_WORKERS = 4;
 const GATEWAY_WORKERS = 4;
-/** Of them, for what a start or a sweep brings: enough to keep an API server busy, and it still answers others at once. */
+/**
+ * How many workers may be busy with keys of low priority, which a start or a sweep brings: enough to keep an API server
+ * busy, which still answers others at once.
+ */
 const CAPSULES_LOW = 2;
 const ASSISTANTS_LOW = 4;
 const LONGEST_RETRY_MS = 30_000;

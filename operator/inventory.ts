@@ -11,7 +11,7 @@ interface Verdict {
 
 /** What metrics count, read from the stores at each scrape. */
 export interface Inventory {
-  /** Of every Capsule and Assistant. */
+  /** One for every Capsule and Assistant. */
   readonly verdicts: () => Iterable<Verdict>;
   /** Kinds of the objects that somebody has opened to others, one by one. */
   readonly opened: () => Iterable<'Namespace' | 'Capsule' | 'Assistant'>;

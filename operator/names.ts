@@ -45,7 +45,7 @@ export const ANNOTATION = {
   node: `${GROUP}/node`,
 } as const;
 
-/** Of the object-storage broker's data listener. */
+/** The port of the object-storage broker's data listener. */
 export const OBJECT_STORE_PORT = 8081;
 
 /** `<space>-<capsule>-<8 hex>`, at most 63 bytes; the hash is over both, so that no two pairs share a name. */
@@ -60,7 +60,7 @@ export const STORED_INPUT_TYPE = `${GROUP}/stored-input`;
 
 export const principalSecretName = (capsule: string) => `capsule-${capsule}-database`;
 export const workloadSecretName = (id: string) => `${id}-database`;
-/** In a Capsule's namespace; no id's Secret has such a name. */
+/** It lies in a Capsule's namespace; no id's Secret has such a name. */
 export const PULL_SECRET = 'image-pull';
 /** The gateway's name inside a pod. */
 export const EGRESS_HOST = 'assistant-egress';
@@ -70,5 +70,5 @@ export const objectPrincipalSecretName = (capsule: string) => `capsule-${capsule
 export const workloadObjectsSecretName = (id: string) => `${id}-objectstore`;
 export const secretsRoleName = (space: string) => `${space}-capsule-secrets`;
 export const egressSecretName = (id: string) => `${id}-egress`;
-/** In the operator's namespace; neither part has a dot. */
+/** It lies in the operator's namespace; neither part has a dot. */
 export const sealedSecretName = (capsule: string, id: string) => `egress-${capsule}.${id}`;

@@ -29,7 +29,7 @@ import { type Gate, watchGate } from './sandbox/watch.ts';
 import { makeStores, type Stores } from './stores.ts';
 import { connectTriggers } from './triggers.ts';
 import { makeReflectors } from './watches.ts';
-import { keepWritten } from './written.ts';
+import { cacheWriteResults } from './write-results.ts';
 
 export interface OperatorOptions {
   readonly client: ApiClient;
@@ -154,7 +154,7 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, clock
       fieldManager: FIELD_MANAGER,
       digestAnnotation: ANNOTATION.applied,
       beforeWrite: metrics.observeWrite,
-      onWritten: keepWritten(stores),
+      onWritten: cacheWriteResults(stores),
     }),
     events: new EventRecorder({
       client,

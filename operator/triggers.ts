@@ -116,7 +116,7 @@ export function connectTriggers(
 
 const priorityOf = (change: Change<KubeObject>): Priority => (change.origin === 'list' ? 'low' : 'live');
 
-/** That of the run that is working on the key. */
+/** The priority of the run that is working on the key. */
 const runOf = (queue: Queue, key: Key): Priority => queue.running(key) ?? 'live';
 
 /** The answer to an own write that brings nothing of a user's. */

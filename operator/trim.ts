@@ -4,13 +4,13 @@ import type { KubeObject } from './runtime/objects.ts';
 
 /** What stores keep of objects: nothing that nobody reads, and nothing that the readers' types forbid. */
 
-/** Forty hundredths of an object, and nobody here reads them. */
+/** They are about 40 % of an object's bytes, and nobody here reads them. */
 export function withoutManagedFields<T extends KubeObject>(object: T): T {
   const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & { managedFields?: unknown };
   return { ...object, metadata };
 }
 
-/** One that was stored under another schema may lack anything: it must not stop the watch of all others. */
+/** A Capsule that was stored under another schema may lack any field, and must not stop the watch of all others. */
 export function wholeCapsule(capsule: Capsule): Capsule {
   return { ...capsule, spec: asObject(capsule.spec) };
 }

@@ -12,7 +12,7 @@ import { ANNOTATION, ASSISTANT_FINALIZER, LABEL } from '../names.ts';
 import { claimedId } from '../stores.ts';
 import type { Workload } from './identity.ts';
 
-/** Of those with one id, who it belongs to. */
+/** Who an id belongs to, and who asks for it. */
 export interface Claim {
   /** UID in the workload Secret, when there is one. */
   readonly registered: string | undefined;
@@ -160,7 +160,7 @@ function asksForPower({ network, integrations = {}, stored_inputs = {} }: Manife
   );
 }
 
-/** Of steps in their order, the name of the first that stands in the way of the next. */
+/** The first step, in their order, that stands in the way of the next. */
 export function firstUnmet(findings: Findings): ConditionType | undefined {
   return inOrder(findings).find(([, finding]) => finding.status !== 'True')?.[0];
 }

@@ -2,7 +2,7 @@ import { EGRESS_HOST, egressSecretName } from '../names.ts';
 
 /** What an Assistant's pods need to reach the gateway. */
 export interface EgressBinding {
-  /** Of the gateway's Service. */
+  /** The address of the gateway's Service. */
   readonly address: string;
   readonly principalDigest: string;
   readonly inputs: readonly string[];

@@ -37,16 +37,16 @@ export interface Facts extends EnteredInputs {
   readonly provisioned: boolean;
   /** Undefined in a Space without an object store. */
   readonly objects: { readonly registered: boolean } | undefined;
-  /** By which its id is claimed, with the URL of its database. */
+  /** The Secret by which its id is claimed, with the URL of its database. */
   readonly databaseSecret: SecretObject | undefined;
-  /** With its token for the object store. */
+  /** The Secret with its token for the object store. */
   readonly objectStoreSecret: SecretObject | undefined;
   /** This Assistant's own; another's under the same id is not seen. */
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
   /** Nodes of its pods that report handlers, and not the one that they need. */
   readonly without: ReadonlySet<string>;
-  /** Of the Services that its pods reach. */
+  /** Addresses of the Services that its pods reach. */
   readonly addresses: Readonly<Record<'postgres' | 'objectstore' | 'egress', string | undefined>>;
 }
 
@@ -187,7 +187,7 @@ export async function readWorkloadSecret(
   return readSecret(context, namespace, name, signal);
 }
 
-/** Of the service that Assistants reach under the name of its component. */
+/** The address of the Service that Assistants reach under the name of its component. */
 function addressOf({ names, stores }: Context, component: string): string | undefined {
   const service = stores.services
     .by('component', component)

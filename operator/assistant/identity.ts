@@ -56,7 +56,7 @@ export function workloadLabels({ names, assistant, manifest }: Identity): Record
   };
 }
 
-/** Of an object in the Capsule's namespace: an ownerReference cannot name an Assistant in another namespace. */
+/** Metadata of an object in the Capsule's namespace: an ownerReference cannot name an Assistant in another namespace. */
 export function workloadMetadata(workload: Identity, name: string) {
   return {
     name,

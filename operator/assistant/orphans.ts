@@ -16,7 +16,7 @@ import { takeAway } from './finalize.ts';
 /** Few enough that manifests of a megabyte each are no burden. */
 const PAGE = 50;
 
-/** What bears the marks of an Assistant that the store does not know, one object for each. */
+/** An object with the labels and annotations of an Assistant that the store does not know, one for each. */
 interface Suspect {
   readonly id: string;
   readonly uid: string;

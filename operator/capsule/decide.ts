@@ -85,7 +85,7 @@ export function decidePrincipal(capsule: Capsule, secret: SecretObject | undefin
   return { act: 'keep' };
 }
 
-/** Of a step that is not taken yet, the step that it waits for. */
+/** A step is not taken yet, and says which one it waits for. */
 export const waitsFor = (what: ConditionType | 'spec.suspend'): Finding =>
   unknown('Waiting', `Waits for ${what}.`);
 

@@ -8,7 +8,7 @@ import type { Desired } from '../runtime/apply.ts';
 const DEFAULT_LIMITS = { cpu: '1', memory: '512Mi' };
 /** The most of one container in a Capsule whose quota does not say it. */
 const MOST = { cpu: '8', memory: '16Gi' };
-/** Of a pod that says nothing of resources: the container's and its attester's, in thousandths of a core and MiB. */
+/** What a pod without resources of its own is counted with, container and attester, in thousandths of a core and MiB. */
 const DEFAULT_POD = { milliCpu: 1_010, mebibytes: 528 };
 const DEFAULT_REQUESTS = { cpu: '25m', memory: '64Mi' };
 const DEFAULT_PODS = 100;

@@ -55,7 +55,7 @@ export interface Gateways {
     value: Secret,
     signal: AbortSignal,
   ): Promise<string>;
-  /** Of which start a replica is, and whether it knows that it was told of every Assistant. @throws ReplicaError */
+  /** The start of the replica's process, and whether it knows that it was told of every Assistant. @throws ReplicaError */
   stateOf(replica: Replica, signal: AbortSignal): Promise<ReplicaState>;
   /** Tells this very start that it was told of every Assistant. @throws ReplicaError */
   markInStep(replica: Replica, instance: string, signal: AbortSignal): Promise<void>;
@@ -89,7 +89,7 @@ const NOTHING = { reentry: [], resealed: {} };
 export function egressGateways(replicas: () => readonly Replica[], call: CallReplica): Gateways {
   /** By the replica's start, then by Assistant: what it has, as a digest, and what it said to that. */
   const told = new Map<string, Map<string, Told>>();
-  /** The same of what it said at all. */
+  /** By the same keys: whether the replica took, or refused for good, what it was last told. */
   const heard = new Map<string, Map<string, boolean>>();
   const of = <T>(all: Map<string, Map<string, T>>, key: string) => {
     const known = all.get(key) ?? new Map<string, T>();

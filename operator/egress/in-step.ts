@@ -38,7 +38,7 @@ interface InStepOptions {
 export function keepInStep({ clock, queues: { assistants, gateways } }: InStepOptions) {
   const starts = new Map<Replica['key'], Start>();
 
-  /** Of the pod of a replica. */
+  /** Its keys are those of the replicas' pods. */
   const reconcile: Reconcile = async (context, key, signal) => {
     const { stores, names } = context;
     const pod = stores.pods.get(key);

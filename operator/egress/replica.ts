@@ -6,7 +6,7 @@ import type { Secret } from '../secret.ts';
 
 /** One running copy of the gateway. */
 export interface Replica {
-  /** Of the start of its process: after another start it has forgotten everything. */
+  /** It names one start of its process: after another start a replica has forgotten everything. */
   readonly key: string;
   readonly address: string;
   /** Whether callers are sent to it, so that it must acknowledge. */

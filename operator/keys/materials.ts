@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { grantKeyId } from '@space/manifests';
 
-/** In which of the Space's namespaces: the operator's, or that of the services. */
+/** The namespace that it lies in: the operator's, or that of the services. */
 export type Place = 'system' | 'services';
 
 export type Fields = Readonly<Record<string, string>>;

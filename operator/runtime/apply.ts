@@ -181,7 +181,7 @@ export class Writer {
 
   #written(resource: Resource, object: KubeObject): void {
     const { deletionTimestamp, finalizers = [] } = object.metadata;
-    // With its last finalizer a dying object is gone, whatever the answer shows.
+    // A deleted object is gone when its last finalizer is, whatever the answer shows.
     if (deletionTimestamp !== undefined && finalizers.length === 0) return;
     this.#options.onWritten?.(resource, object);
   }
@@ -224,7 +224,7 @@ function withoutValues({ said, reason }: ApiError): string {
   return `${who ?? 'it'} refused it (${reason || 'no reason'})`;
 }
 
-/** Of the object that a path leads to, or to whose subresource. */
+/** The name of the object that a path, or the path of a subresource, leads to. */
 const nameIn = (path: string): string => {
   const parts = path.split('/');
   return decodeURIComponent((parts.at(-1) === 'status' ? parts.at(-2) : parts.at(-1)) ?? '');

@@ -28,7 +28,7 @@ export interface Happening {
   readonly note: string;
 }
 
-/** The same happening of the same object goes on as a series until it was not seen for so long. */
+/** What happens again to one object belongs to one series until it was not seen for so long. */
 const SERIES_MS = 10 * 60_000;
 /** How often a series that goes on says so. */
 const REPEAT_MS = 60_000;

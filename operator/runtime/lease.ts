@@ -35,7 +35,7 @@ export interface LeaseOptions {
   readonly clock: Clock;
   readonly namespace: string;
   readonly name: string;
-  /** Of this process, and of no other that ever was. */
+  /** It names this process, and no other that ever was. */
   readonly identity: string;
   /** Who waits lets a lease be that was not renewed for so long. */
   readonly durationMs?: number;
@@ -47,7 +47,7 @@ export interface LeaseOptions {
   /** Whether a holder cannot write any more, so that nobody need wait for the end of its lease. */
   readonly isGone?: (holder: string, signal: AbortSignal) => Promise<boolean>;
   readonly onProblem?: (error: unknown) => void;
-  /** With what a new lease goes: when nobody is left who could hold it, nobody is left to delete it either. */
+  /** The object that a new Lease is deleted with: when nobody is left to hold it, nobody is left to delete it either. */
   readonly owner?: () => OwnerReference | undefined;
 }
 
@@ -73,7 +73,7 @@ export class Lease {
   #heldUntil = Number.NEGATIVE_INFINITY;
   /** The lease as last seen in other hands, and since when it is just so. */
   #seen: { readonly version: string; readonly at: number } | undefined;
-  /** Of whom it was asked already whether it is gone. */
+  /** The holder of whom it was asked already whether it is gone. */
   #met: string | undefined;
   #renewing: Promise<void> = Promise.resolve();
   #cancelGiveUp = () => {};
@@ -160,7 +160,7 @@ export class Lease {
 
   async #gone(holder: string, unrenewedMs: number, signal: AbortSignal): Promise<boolean> {
     const { isGone, renewMs } = this.#options;
-    // When it is first met, which is how a restarted process finds its own last life; then only if it misses a renewal.
+    // When it is first met, which is how a restarted process finds its own last incarnation; then only if it misses a renewal.
     if (!isGone || (this.#met === holder && unrenewedMs <= 1.5 * renewMs)) return false;
     const gone = await isGone(holder, signal);
     this.#met = holder;
@@ -235,7 +235,7 @@ export class Lease {
     }
   }
 
-  /** With the version that was seen, so that of two who write at once one is refused. */
+  /** It carries the version that was seen, so that of two who write at once one is refused. */
   #write(method: 'POST' | 'PUT', over: LeaseObject | undefined, spec: LeaseObject['spec']) {
     const { client, namespace, name, owner } = this.#options;
     const made = owner?.();

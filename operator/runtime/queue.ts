@@ -61,7 +61,7 @@ export class Queue {
     return Math.max(0, ...[...this.#processing.values()].map(({ since }) => this.#clock.now() - since));
   }
 
-  /** With what priority a key is worked on; undefined when it is not. */
+  /** The priority with which a key is worked on; undefined when it is not. */
   running(key: Key): Priority | undefined {
     return this.#processing.get(key)?.priority;
   }

@@ -2,7 +2,7 @@ import { type Key, type KubeObject, keyOf } from './objects.ts';
 
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
-/** Whence a change is known: from the first list or a later one, from the watch, or from the answer to an own write. */
+/** What a change is known from: a list, the watch, or the answer to a write of this process. */
 type Origin = 'list' | 'watch' | 'own';
 
 /** What listeners hear: the object before, the object now (absent when deleted), and what brought it. */
@@ -13,8 +13,8 @@ export interface Change<T> {
   readonly origin: Origin;
 }
 
-/** Answers are late by milliseconds; a thousand deletions are more than that. */
-const MOST_GRAVES = 1000;
+/** Answers to writes are late by milliseconds, in which fewer objects than these are deleted. */
+const MOST_TOMBSTONES = 1000;
 
 /** The last known state of one kind, by key and by index. Readers get the objects themselves and never change them. */
 export class Store<T extends KubeObject> {
@@ -23,7 +23,7 @@ export class Store<T extends KubeObject> {
   readonly #indexes = new Map<string, Map<string, Set<Key>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   /** The versions at which objects went, so that an answer that comes late does not bring one back. */
-  readonly #graves = new Map<Key, bigint>();
+  readonly #tombstones = new Map<Key, bigint>();
 
   constructor(indexers: Indexers<T> = {}) {
     this.#indexers = indexers;
@@ -61,7 +61,7 @@ export class Store<T extends KubeObject> {
     const before = this.#objects.get(key);
     // Answers to our own writes come here too, and may be ahead of the watch.
     if (before && !isNewer(object, before)) return;
-    if ((this.#graves.get(key) ?? -1n) >= versionOf(object)) return;
+    if ((this.#tombstones.get(key) ?? -1n) >= versionOf(object)) return;
     this.#change(key, before, object, origin);
   }
 
@@ -73,7 +73,7 @@ export class Store<T extends KubeObject> {
   /** `last` is the object as it went, when the server told. */
   delete(key: Key, last?: T, origin: Origin = 'watch'): void {
     const before = this.#objects.get(key);
-    if (last) this.#bury(key, versionOf(last));
+    if (last) this.#addTombstone(key, versionOf(last));
     if (before) this.#change(key, before, undefined, origin);
   }
 
@@ -84,7 +84,7 @@ export class Store<T extends KubeObject> {
   replace(objects: readonly T[], { restored = false } = {}): void {
     const listed = new Set(objects.map(keyOf));
     for (const key of [...this.#objects.keys()]) if (!listed.has(key)) this.delete(key, undefined, 'list');
-    if (restored) this.#graves.clear();
+    if (restored) this.#tombstones.clear();
     for (const object of objects) {
       const key = keyOf(object);
       const before = this.#objects.get(key);
@@ -94,11 +94,11 @@ export class Store<T extends KubeObject> {
     }
   }
 
-  #bury(key: Key, version: bigint): void {
-    this.#graves.delete(key);
-    this.#graves.set(key, version);
-    const [oldest] = this.#graves.keys();
-    if (this.#graves.size > MOST_GRAVES && oldest !== undefined) this.#graves.delete(oldest);
+  #addTombstone(key: Key, version: bigint): void {
+    this.#tombstones.delete(key);
+    this.#tombstones.set(key, version);
+    const [oldest] = this.#tombstones.keys();
+    if (this.#tombstones.size > MOST_TOMBSTONES && oldest !== undefined) this.#tombstones.delete(oldest);
   }
 
   #put(key: Key, before: T | undefined, now: T | undefined): void {
@@ -125,7 +125,7 @@ export class Store<T extends KubeObject> {
   }
 }
 
-/** Of one object's versions, later ones are greater numbers (KEP-5504); a new life has a new UID. */
+/** Later versions of an object are greater numbers (KEP-5504); another incarnation of its name has another UID. */
 function isNewer(object: KubeObject, than: KubeObject): boolean {
   return object.metadata.uid !== than.metadata.uid || versionOf(object) > versionOf(than);
 }

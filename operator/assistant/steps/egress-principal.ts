@@ -22,7 +22,7 @@ export async function ensurePrincipal(
   const known = found?.data?.['EGRESS_TOKEN'];
   if (found && known !== undefined && found.metadata.annotations?.[ANNOTATION.owner] === uid)
     return sha256(Buffer.from(known, 'base64').toString());
-  // Of an earlier Assistant with this id, whose principal this one must not have.
+  // It belongs to an earlier Assistant with this id, whose principal this one must not have.
   if (found) await context.writer.remove(SECRET, found, signal);
   const principal = `spc_egr_${randomBytes(32).toString('base64url')}`;
   const proxy = `http://egr:${principal}@${EGRESS_HOST}:${EGRESS_PROXY_PORT}`;

@@ -36,7 +36,7 @@ export async function ensureFiles(
   const readKey = context.grantKey;
   const registered = isRegistered(found, metadata.uid);
   if (registered && !readKey) {
-    // Of a time when the Space granted any.
+    // The grant is of a time when the Space had a key to sign any.
     await withdrawGrant(context, { secret: found, pods }, signal);
     return { finding: REGISTERED, output: { tokenDigest: digestOf(found), granted: false } };
   }

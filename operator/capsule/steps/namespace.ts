@@ -99,7 +99,7 @@ async function ensureNamespace(
     case 'refuse':
       return { finding: verdict.finding, applied: 'unchanged' };
     case 'keep': {
-      // With the UID in it, an apply cannot touch a namespace of another life.
+      // With the UID in it, an apply cannot touch another namespace of that name.
       const uid = live?.metadata.uid;
       const wish = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
       return { finding: ready, applied: await writer.apply(NAMESPACE, wish, live, signal) };

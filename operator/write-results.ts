@@ -5,7 +5,7 @@ import type { Stores } from './stores.ts';
 import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';
 
 /** Puts what the server answered to a write into the store of its kind, ahead of the watch. Secrets have none. */
-export function keepWritten(stores: Stores): (resource: Resource, object: KubeObject) => void {
+export function cacheWriteResults(stores: Stores): (resource: Resource, object: KubeObject) => void {
   const keep = <T extends KubeObject>(store: Store<T>, trim = (object: T) => object) => {
     return (object: KubeObject) => store.set(withoutManagedFields(trim(object as T)), 'own');
   };
