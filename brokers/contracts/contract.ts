@@ -46,8 +46,14 @@ export interface Contract {
 }
 
 export type OperationName<C extends Contract> = keyof C['operations'] & string;
-export type RequestOf<C extends Contract, Name extends OperationName<C>> = z.infer<
-  C['operations'][Name]['request']
+/** What nobody changes once it is said. */
+type Said<T> = T extends readonly (infer E)[]
+  ? readonly Said<E>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: Said<T[Key]> }
+    : T;
+export type RequestOf<C extends Contract, Name extends OperationName<C>> = Said<
+  z.infer<C['operations'][Name]['request']>
 >;
 export type AnswerOf<C extends Contract, Name extends OperationName<C>> = z.infer<
   C['operations'][Name]['response']

@@ -175,6 +175,7 @@ export const EGRESS = {
 
 type Requests = { readonly [Name in keyof typeof EGRESS.operations]: RequestOf<typeof EGRESS, Name> };
 export type PolicyPut = Requests['policy.put'];
+export type InputSeal = Requests['input.seal'];
 export type PolicyNarrow = Requests['policy.narrow'];
 /** Whom a message is about. */
 export type About = Requests['policy.remove'];

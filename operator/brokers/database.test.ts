@@ -2,11 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
+import { BrokerError } from '@space/contracts/client';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { Secret } from '../secret.ts';
-import { BrokerError } from './client.ts';
 import { type DatabaseBroker, databaseBroker, newPrincipal } from './database.ts';
 import { brokerFinding, principalFinding } from './findings.ts';
 
@@ -61,13 +61,15 @@ const failure = async (promise: Promise<unknown>) => {
 
 test('each operation is sent with the credential of its authority', async () => {
   const answers: Record<string, unknown> = {
-    provision: { database_url: 'postgresql://a', created: true, trace_id },
-    create: { database_url: 'postgresql://b', created: true, trace_id },
-    drop: { dropped: ['x'], trace_id },
-    finalize: { finalized: true, trace_id },
+    '/v1/capsules/provision': { database_url: 'postgresql://a', created: true, trace_id },
+    '/v1/capsules/apps/create': { database_url: 'postgresql://b', created: true, trace_id },
+    '/v1/capsules/apps/drop': { dropped: 'x', trace_id },
+    // A newer broker may say more.
+    '/v1/capsules/drop': { dropped: ['x'], took_ms: 7, trace_id },
+    '/v1/capsules/finalize': { finalized: true, trace_id },
   };
   const { broker, told, calls } = await brokerThat((request, response) =>
-    json(200, answers[request.url?.split('/').at(-1) ?? ''])(request, response),
+    json(200, answers[request.url ?? ''])(request, response),
   );
   expect((await broker.provision('home', principal, signal())).reveal()).toBe('postgresql://a');
   expect((await broker.createApp('home', 'ledger', principal, signal())).reveal()).toBe('postgresql://b');

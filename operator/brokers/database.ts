@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
+import { type BrokerOptions, brokerClient } from '@space/contracts/client';
+import { DATABASE } from '@space/contracts/database';
 import { Secret } from '../secret.ts';
-import { type BrokerOptions, brokerClient } from './client.ts';
 
 /** The database broker as its wire has it. */
 export interface DatabaseBroker {
@@ -31,18 +31,6 @@ export interface DatabaseBrokerOptions extends Omit<BrokerOptions, 'broker'> {
   readonly provisionerToken: () => Promise<Secret>;
 }
 
-const Provisioned = z.object({ database_url: z.string().min(1), created: z.boolean(), trace_id: z.string() });
-const Dropped = z.object({ dropped: z.union([z.string(), z.array(z.string())]), trace_id: z.string() });
-const Finalized = z.object({ finalized: z.boolean(), trace_id: z.string() });
-
-const Limited = z.object({
-  database_bytes: z.number().int(),
-  connections: z.number().int(),
-  used_bytes: z.number().int(),
-  standing: z.enum(['ok', 'near', 'full', 'closed']),
-  trace_id: z.string(),
-});
-
 const BROKER = { name: 'database broker', deployment: 'db-broker' };
 /** A drop waits for a checkpoint of the whole server. */
 const DROP_MS = 60_000;
@@ -52,76 +40,40 @@ export function newPrincipal(): Secret {
 }
 
 export function databaseBroker({ provisionerToken, ...options }: DatabaseBrokerOptions): DatabaseBroker {
-  const post = brokerClient({ ...options, broker: BROKER });
+  const call = brokerClient(DATABASE, { ...options, broker: BROKER });
   return {
     async provision(capsule_id, principal, signal) {
-      const { database_url } = await post({
-        operation: 'capsule.provision',
-        path: '/v1/capsules/provision',
-        answer: Provisioned,
+      const request = { capsule_id, principal_token: principal.reveal() };
+      const { database_url } = await call('capsule.provision', request, {
         token: await provisionerToken(),
-        body: { capsule_id, principal_token: principal.reveal() },
         signal,
       });
       return new Secret(database_url);
     },
     async createApp(capsule_id, app_id, token, signal) {
-      const { database_url } = await post({
-        operation: 'capsule.app.create',
-        path: '/v1/capsules/apps/create',
-        answer: Provisioned,
-        token,
-        body: { capsule_id, app_id },
-        signal,
-      });
+      const { database_url } = await call('capsule.app.create', { capsule_id, app_id }, { token, signal });
       return new Secret(database_url);
     },
     async dropApp(capsule_id, app_id, token, signal) {
-      await post({
-        operation: 'capsule.app.drop',
-        path: '/v1/capsules/apps/drop',
-        answer: Dropped,
-        token,
-        body: { capsule_id, app_id },
-        signal,
-        timeoutMs: DROP_MS,
-      });
+      await call('capsule.app.drop', { capsule_id, app_id }, { token, signal, timeoutMs: DROP_MS });
     },
     async drop(capsule_id, token, signal) {
-      await post({
-        operation: 'capsule.drop',
-        path: '/v1/capsules/drop',
-        answer: Dropped,
-        token,
-        body: { capsule_id },
-        signal,
-        timeoutMs: DROP_MS,
-      });
+      await call('capsule.drop', { capsule_id }, { token, signal, timeoutMs: DROP_MS });
     },
     async limits(capsule_id, { bytes, connections }, signal) {
-      const { used_bytes, database_bytes, standing } = await post({
-        operation: 'capsule.limits',
-        path: '/v1/capsules/limits',
-        answer: Limited,
+      const request = {
+        capsule_id,
+        ...(bytes === undefined ? {} : { database_bytes: bytes }),
+        ...(connections === undefined ? {} : { connections }),
+      };
+      const { used_bytes, database_bytes, standing } = await call('capsule.limits', request, {
         token: await provisionerToken(),
-        body: {
-          capsule_id,
-          ...(bytes === undefined ? {} : { database_bytes: bytes }),
-          ...(connections === undefined ? {} : { connections }),
-        },
         signal,
       });
       return { usedBytes: used_bytes, limitBytes: database_bytes, standing };
     },
     async finalize(capsule_id, signal) {
-      await post({
-        operation: 'capsule.finalize',
-        path: '/v1/capsules/finalize',
-        answer: Finalized,
-        token: await provisionerToken(),
-        body: { capsule_id },
-        signal,
-      });
+      await call('capsule.finalize', { capsule_id }, { token: await provisionerToken(), signal });
     },
   };
 }

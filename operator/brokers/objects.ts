@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { z } from 'zod';
+import { type BrokerOptions, brokerClient } from '@space/contracts/client';
+import { OBJECT_STORE } from '@space/contracts/objectstore';
 import type { Selection } from '../grants/mint.ts';
 import { Secret } from '../secret.ts';
-import { type BrokerOptions, brokerClient } from './client.ts';
 
 /** The object-storage broker's control listener as its wire has it: principals and what is selected, never an object. */
 export interface ObjectStoreBroker {
@@ -40,22 +40,6 @@ export interface ObjectStoreBrokerOptions extends Omit<BrokerOptions, 'broker'> 
   readonly provisionerToken: () => Promise<Secret>;
 }
 
-const Created = z.object({ created: z.boolean(), trace_id: z.string() });
-const Dropped = z.object({ dropped: z.union([z.string(), z.array(z.string())]), trace_id: z.string() });
-const Finalized = z.object({ finalized: z.boolean(), trace_id: z.string() });
-
-const Used = z.object({
-  used_bytes: z.number().int(),
-  quota_bytes: z.number().int(),
-  open_uploads: z.number().int(),
-  trace_id: z.string(),
-});
-
-const Inventory = z.object({
-  selected: z.string().nullable(),
-  sets: z.array(z.object({ set_id: z.string(), generation: z.number().int() })),
-});
-
 const BROKER = { name: 'object-storage broker', deployment: 'objectstore-broker' };
 /** A drop deletes every object; one that takes longer is taken up again where it was. */
 const DROP_MS = 60_000;
@@ -69,84 +53,35 @@ export function objectStoreBroker({
   provisionerToken,
   ...options
 }: ObjectStoreBrokerOptions): ObjectStoreBroker {
-  const post = brokerClient({ ...options, broker: BROKER });
+  const call = brokerClient(OBJECT_STORE, { ...options, broker: BROKER });
   return {
     async provision(capsule_id, principal, quotaBytes, signal) {
       const quota = quotaBytes === undefined ? {} : { quota_bytes: quotaBytes };
-      await post({
-        operation: 'capsule.provision',
-        path: '/v1/capsules/provision',
-        answer: Created,
-        token: await provisionerToken(),
-        body: { capsule_id, principal_token: principal.reveal(), ...quota },
-        signal,
-      });
+      const request = { capsule_id, principal_token: principal.reveal(), ...quota };
+      await call('capsule.provision', request, { token: await provisionerToken(), signal });
     },
-    async createApp(capsule_id, app_id, principal, workload, signal) {
-      await post({
-        operation: 'capsule.app.create',
-        path: '/v1/capsules/apps/create',
-        answer: Created,
-        token: principal,
-        body: { capsule_id, app_id, principal_token: workload.reveal() },
-        signal,
-      });
+    async createApp(capsule_id, app_id, token, workload, signal) {
+      const request = { capsule_id, app_id, principal_token: workload.reveal() };
+      await call('capsule.app.create', request, { token, signal });
     },
-    async dropApp(capsule_id, app_id, principal, signal) {
-      await post({
-        operation: 'capsule.app.drop',
-        path: '/v1/capsules/apps/drop',
-        answer: Dropped,
-        token: principal,
-        body: { capsule_id, app_id },
-        signal,
-        timeoutMs: DROP_MS,
-      });
+    async dropApp(capsule_id, app_id, token, signal) {
+      await call('capsule.app.drop', { capsule_id, app_id }, { token, signal, timeoutMs: DROP_MS });
     },
-    async selection(capsule_id, principal, signal) {
-      const { selected, sets } = await post({
-        operation: 'capsule.credential.list',
-        path: '/v1/capsules/credentials/list',
-        answer: Inventory,
-        token: principal,
-        body: { capsule_id },
-        signal,
-      });
+    async selection(capsule_id, token, signal) {
+      const { selected, sets } = await call('capsule.credential.list', { capsule_id }, { token, signal });
       const set = sets.find(({ set_id }) => set_id === selected);
       if (selected !== null && set === undefined) throw new Error('a set is selected that is not there');
       return set && { setId: set.set_id, generation: set.generation };
     },
-    async usage(capsule_id, principal, signal) {
-      const { used_bytes, quota_bytes } = await post({
-        operation: 'capsule.usage',
-        path: '/v1/capsules/usage',
-        answer: Used,
-        token: principal,
-        body: { capsule_id },
-        signal,
-      });
+    async usage(capsule_id, token, signal) {
+      const { used_bytes, quota_bytes } = await call('capsule.usage', { capsule_id }, { token, signal });
       return { usedBytes: used_bytes, limitBytes: quota_bytes };
     },
-    async drop(capsule_id, principal, signal) {
-      await post({
-        operation: 'capsule.drop',
-        path: '/v1/capsules/drop',
-        answer: Dropped,
-        token: principal,
-        body: { capsule_id },
-        signal,
-        timeoutMs: DROP_MS,
-      });
+    async drop(capsule_id, token, signal) {
+      await call('capsule.drop', { capsule_id }, { token, signal, timeoutMs: DROP_MS });
     },
     async finalize(capsule_id, signal) {
-      await post({
-        operation: 'capsule.finalize',
-        path: '/v1/capsules/finalize',
-        answer: Finalized,
-        token: await provisionerToken(),
-        body: { capsule_id },
-        signal,
-      });
+      await call('capsule.finalize', { capsule_id }, { token: await provisionerToken(), signal });
     },
   };
 }

@@ -1,4 +1,4 @@
-import { BrokerError } from '../brokers/client.ts';
+import { BrokerError } from '@space/contracts/client';
 import type { DatabaseBroker } from '../brokers/database.ts';
 import { brokerFinding } from '../brokers/findings.ts';
 import type { Finding } from '../conditions.ts';

@@ -1,34 +1,8 @@
+import type { About, InputSeal, PolicyNarrow, PolicyPut } from '@space/contracts/egress';
 import { canonicalJson, type Definition } from '@space/manifests';
-import { z } from 'zod';
 import { sha256 } from '../runtime/digest.ts';
 import type { Secret } from '../secret.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
-
-/** Whom a message to the gateway is about, as its wire has it. */
-export interface About {
-  readonly capsule_id: string;
-  readonly app_id: string;
-  readonly assistant_uid: string;
-}
-
-/** An Assistant's whole policy, as the gateway's wire has it. */
-interface PolicyPut extends About {
-  readonly generation: number;
-  readonly revision: string;
-  readonly principals: readonly string[];
-  readonly addresses: readonly string[];
-  readonly allowed_hosts: readonly string[];
-  readonly stored_inputs: Readonly<
-    Record<string, { readonly definition: Definition; readonly envelope: string }>
-  >;
-}
-
-interface PolicyNarrow extends About {
-  readonly generation: number;
-  readonly allowed_hosts: readonly string[];
-  /** Digests of the definitions that may stay. */
-  readonly stored_inputs: Readonly<Record<string, string>>;
-}
 
 /** What became of a policy: all replicas that callers are sent to have it, or not yet. */
 export interface Acknowledged {
@@ -41,9 +15,16 @@ export interface Acknowledged {
   readonly problem?: unknown;
 }
 
+/** A policy with definitions as manifests have them: whether there is such a signing profile, the gateway judges. */
+type Put = Omit<PolicyPut, 'stored_inputs'> & {
+  readonly stored_inputs: Readonly<
+    Record<string, { readonly definition: Definition; readonly envelope: string }>
+  >;
+};
+
 /** All replicas of the egress gateway as one. What a replica has acknowledged it is not told again. */
 export interface Gateways {
-  put(put: PolicyPut, signal: AbortSignal): Promise<Acknowledged>;
+  put(put: Put, signal: AbortSignal): Promise<Acknowledged>;
   narrow(narrow: PolicyNarrow, signal: AbortSignal): Promise<Acknowledged>;
   /** For good: the Assistant is going. */
   remove(about: About, signal: AbortSignal): Promise<Acknowledged>;
@@ -70,16 +51,6 @@ interface ReplicaState {
   /** Random for each start. */
   readonly instance: string;
 }
-
-const Put = z.object({
-  revision: z.string(),
-  reentry: z.array(z.string()),
-  resealed: z.record(z.string(), z.string()),
-});
-const Done = z.object({ instance: z.string() });
-const Suspended = z.object({ suspended: z.array(z.string()) });
-const State = z.object({ in_step: z.boolean(), instance: z.string() });
-const Sealed = z.object({ envelope: z.string().min(1) });
 
 /** What a replica would say again however often it is asked: the fault is the one Assistant's. */
 const REFUSALS = new Set(['conflict', 'invalid_request', 'stale_generation', 'too_large']);
@@ -144,7 +115,7 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
         put,
         sha256(canonicalJson(put)),
         async (replica) => {
-          const answer = await call(replica, 'policy.put', '/v1/policies/put', put, Put, signal);
+          const answer = await call(replica, 'policy.put', put as PolicyPut, signal);
           if (answer.revision !== put.revision) throw new ReplicaError('another revision');
           return answer;
         },
@@ -154,7 +125,7 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
       tellAll(
         narrow,
         `narrow ${sha256(canonicalJson(narrow))}`,
-        (replica) => call(replica, 'policy.narrow', '/v1/policies/narrow', narrow, Done, signal),
+        (replica) => call(replica, 'policy.narrow', narrow, signal),
         () => NOTHING,
       ),
     async remove({ capsule_id, app_id, assistant_uid }, signal) {
@@ -162,7 +133,7 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
       const outcome = await tellAll(
         about,
         `remove ${assistant_uid}`,
-        (replica) => call(replica, 'policy.remove', '/v1/policies/remove', about, Done, signal),
+        (replica) => call(replica, 'policy.remove', about, signal),
         () => NOTHING,
       );
       // Nobody will ask about it any more; another of its name is told everything anew.
@@ -173,7 +144,7 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
       const about = { capsule_id, app_id, assistant_uid };
       const answers = await Promise.all(
         replicas().map((replica) =>
-          call(replica, 'input.suspended', '/v1/inputs/suspended', about, Suspended, signal).then(
+          call(replica, 'input.suspended', about, signal).then(
             ({ suspended }) => suspended,
             // One that cannot be asked now is asked the next time.
             () => [],
@@ -185,16 +156,15 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
     async seal(about, value, signal) {
       const [replica] = replicas().toSorted((a, b) => Number(b.serving) - Number(a.serving));
       if (!replica) throw new ReplicaError('nothing: there is none');
-      const body = { ...about, value: value.reveal() };
-      return (await call(replica, 'input.seal', '/v1/inputs/seal', body, Sealed, signal)).envelope;
+      const body = { ...about, value: value.reveal() } as InputSeal;
+      return (await call(replica, 'input.seal', body, signal)).envelope;
     },
     async stateOf(replica, signal) {
-      const path = '/v1/replicas/state';
-      const { in_step, instance } = await call(replica, 'replica.state', path, {}, State, signal);
+      const { in_step, instance } = await call(replica, 'replica.state', {}, signal);
       return { inStep: in_step, instance };
     },
     async markInStep(replica, instance, signal) {
-      await call(replica, 'replica.in_step', '/v1/replicas/in-step', { instance }, Done, signal);
+      await call(replica, 'replica.in_step', { instance }, signal);
     },
     heard: ({ key }, about) => heard.get(key)?.get(tenantOf(about)),
     forget({ key }) {

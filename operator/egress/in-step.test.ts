@@ -35,21 +35,21 @@ let replicas: Map<string, { instance: string; inStep: boolean; told: string[] } 
 let calls: string[];
 let hung: PromiseWithResolvers<void>;
 
-const callReplica: CallReplica = async ({ address }, operation, _path, body, answer) => {
+const callReplica: CallReplica = async ({ address }, operation, body) => {
   calls.push(operation);
   const replica = replicas.get(address);
   if (!replica) throw new ReplicaError('nothing');
   const { instance } = replica;
-  if (operation === 'replica.state') return answer.parse({ in_step: replica.inStep, instance });
+  if (operation === 'replica.state') return { in_step: replica.inStep, instance } as never;
   if (operation === 'replica.in_step') {
     if ((body as typeof replica).instance !== instance) throw new ReplicaError('conflict');
     replica.inStep = true;
-    return answer.parse({ instance });
+    return { instance } as never;
   }
   const { app_id, revision } = body as { app_id: string; revision: string };
   if (fates.get(app_id) === 'is-refused') throw new ReplicaError('invalid_request');
   replica.told.push(app_id);
-  return answer.parse({ revision, reentry: [], resealed: {}, instance });
+  return { revision, reentry: [], resealed: {}, instance } as never;
 };
 
 beforeEach(() => {

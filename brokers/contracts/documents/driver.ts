@@ -9,3 +9,15 @@ export function listedOperations(contract: Contract) {
     return [{ name, method: 'POST' as const, path, authority, ...fields }];
   });
 }
+
+const LINE_WIDTH = 110;
+
+/** JSON for people, who know the service by these very bytes: a list of names is one line where there is room for it. */
+export function printed(value: unknown): string {
+  const expanded = /^( *)("[a-z_]+": )\[\n((?: *"[^"\n]*",?\n)+) *\](,?)$/gm;
+  const text = JSON.stringify(value, null, 2).replace(expanded, (whole, indent, key, items, comma) => {
+    const line = `${indent}${key}[${items.trim().replaceAll(/\n\s*/g, ' ')}]${comma}`;
+    return line.length > LINE_WIDTH ? whole : line;
+  });
+  return `${text}\n`;
+}

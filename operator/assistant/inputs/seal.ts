@@ -1,7 +1,7 @@
+import type { About } from '@space/contracts/egress';
 import { type Definition, definitionDigest, valueFault } from '@space/manifests';
 import { type Finding, no, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
-import type { About } from '../../egress/gateways.ts';
 import { ASSISTANT } from '../../kinds.ts';
 import type { Workload } from '../identity.ts';
 import { decideInput } from './decide.ts';

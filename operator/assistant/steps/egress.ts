@@ -1,8 +1,9 @@
+import type { About } from '@space/contracts/egress';
 import { canonicalJson, definitionDigest } from '@space/manifests';
 import { type Finding, isTrue, no, yes } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
 import type { EgressPolicy } from '../../egress/compile.ts';
-import type { About, Acknowledged } from '../../egress/gateways.ts';
+import type { Acknowledged } from '../../egress/gateways.ts';
 import { ReplicaError } from '../../egress/replica.ts';
 import { type Assistant, type Pod, SECRET } from '../../kinds.ts';
 import { ANNOTATION, capsuleNamespace, egressSecretName, sealedSecretName } from '../../names.ts';

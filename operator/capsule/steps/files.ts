@@ -1,4 +1,4 @@
-import { BrokerError } from '../../brokers/client.ts';
+import { BrokerError } from '@space/contracts/client';
 import { brokerFinding } from '../../brokers/findings.ts';
 import { newCapsulePrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
 import { isTrue, yes } from '../../conditions.ts';

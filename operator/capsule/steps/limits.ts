@@ -1,4 +1,4 @@
-import { BrokerError } from '../../brokers/client.ts';
+import { BrokerError } from '@space/contracts/client';
 import type { DatabaseLimits, DatabaseUsage } from '../../brokers/database.ts';
 import { type Finding, no, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';

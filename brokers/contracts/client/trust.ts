@@ -1,13 +1,23 @@
 import { Agent, type Dispatcher } from 'undici';
 
+/** Whom a client believes. */
+export interface Trust {
+  /** The only authority whose certificates are believed, PEM. */
+  readonly readCa: () => Promise<string>;
+  /** The name that the certificate must be for, where it is not the host that is called. */
+  readonly name?: string;
+}
+
 /** How calls connect: the authority's text is read for each, so that an exchanged file is taken at the next one. */
-export function trusting(readCa: () => Promise<string>): () => Promise<Dispatcher> {
-  let known: { readonly ca: string; readonly agent: Agent } | undefined;
+export function connecting(trust: Trust | undefined, connectMs: number): () => Promise<Dispatcher> {
+  let known: { readonly ca: string | undefined; readonly agent: Agent } | undefined;
   return async () => {
-    const ca = await readCa();
-    if (known?.ca === ca) return known.agent;
+    const ca = await trust?.readCa();
+    if (known && known.ca === ca) return known.agent;
     const before = known?.agent;
-    known = { ca, agent: new Agent({ connect: { ca, minVersion: 'TLSv1.3' } }) };
+    const servername = trust?.name === undefined ? {} : { servername: trust.name };
+    const tls = ca === undefined ? {} : { ca, ...servername, minVersion: 'TLSv1.3' as const };
+    known = { ca, agent: new Agent({ connect: { ...tls, timeout: connectMs } }) };
     // Calls that are under way end on the connections that they have.
     void before?.close();
     return known.agent;
