@@ -1,20 +1,26 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, loadavg } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { testFiles } from './scripts/imports/programs.ts';
 
-/** They keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
-const BUSY = 'brokers/db/operations/*.test.ts';
+/** A test that starts a program, itself or by what it imports, is an integration test; so nothing need say which it is. */
+const { start, startNone } = testFiles(import.meta.dirname);
+const SUITES = 'e2e/suites/';
+const outsideSuites = (files: readonly string[]) => files.filter((file) => !file.startsWith(SUITES));
+
+/** What 10 s of a quiet machine are on this one, which may have other things to do for each of its processors. */
+const UNIT_MS = 10_000 * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
 
 /** The suite about what all the others brought about is the last. */
 class RightsLast extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLast = ({ moduleId }: TestSpecification) => moduleId.endsWith('e2e/suites/rights.test.ts');
+    const isLast = ({ moduleId }: TestSpecification) => moduleId.endsWith(`${SUITES}rights.test.ts`);
     const sorted = await super.sort(files);
     return [...sorted.filter((file) => !isLast(file)), ...sorted.filter(isLast)];
   }
 }
 
-/** `npm test` runs all projects, `unit` first; `e2e` brings up a cluster for its suites. */
+/** `npm test` runs all projects, in the order of what is quickest to know. */
 export default defineConfig({
   test: {
     // Half as many again as cores: at any time some tests wait for a server or a clock.
@@ -24,26 +30,25 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{manifests,operator,brokers,console,e2e,bench,scripts}/**/*.test.ts'],
-          exclude: ['**/node_modules/**', 'e2e/suites/**', BUSY],
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
+          include: outsideSuites(startNone),
+          testTimeout: UNIT_MS,
+          hookTimeout: UNIT_MS,
         },
       },
       {
         test: {
-          name: 'beside',
-          include: [BUSY],
+          name: 'integration',
+          include: outsideSuites(start),
+          globalSetup: 'testing/setup.ts',
           testTimeout: 300_000,
           hookTimeout: 300_000,
-          fileParallelism: false,
         },
       },
       {
         test: {
           name: 'e2e',
-          include: ['e2e/suites/**/*.test.ts'],
-          globalSetup: 'e2e/suites/setup.ts',
+          include: [`${SUITES}**/*.test.ts`],
+          globalSetup: `${SUITES}setup.ts`,
           // A Space is brought up in a hook, on a machine that may have twenty things to do for each of its processors.
           testTimeout: 900_000,
           hookTimeout: 900_000,

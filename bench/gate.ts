@@ -4,14 +4,13 @@
  * runs in this process; a stand-in plays the kubelet, so the time of a node is not in the figures.
  */
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { findTool } from '../e2e/cluster/tools.ts';
 import { sandboxPolicies } from '../e2e/space/policies.ts';
 import * as kinds from '../operator/kinds.ts';
 import { ApiError } from '../operator/runtime/errors.ts';
 import { type KubeObject, pathOf, type Resource } from '../operator/runtime/objects.ts';
 import type { TestSpace } from '../operator/testing/space.ts';
 import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
-import { testPrograms } from '../scripts/programs.ts';
 import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
@@ -28,7 +27,6 @@ type Conditioned = KubeObject & {
 };
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
   const theatre = await openTheatre();
   try {
     return await measure(theatre, await theatre.space(), quick ? SIZES.quick : SIZES.full);
@@ -127,7 +125,7 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
 /** The chart's admission policies, and a Capsule's namespace to try them in with the pod that an operator makes. */
 async function guard({ server: { client } }: Theatre, space: TestSpace) {
   const { runtimeClass, attesterImage, space: name } = space.names;
-  const helm = join(process.env['SPACE_TEST_BIN'] ?? '', 'helm');
+  const helm = await findTool('helm', '.space/bench');
   const settings = { 'sandbox.runtimeClass': runtimeClass, 'sandbox.attester.image': attesterImage };
   const namespace = await space.settled();
   const deployment = await space.get<kinds.Deployment>(kinds.DEPLOYMENT, 'ledger', namespace);

@@ -2,7 +2,7 @@
  * How long a Space is without an operator that works: from the signal to a leader until its warm standby leads, and from
  * the start of a process until it leads where nobody does. Processes of the bundle that the image runs, a real API server.
  */
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   type OperatorProcess,
@@ -11,7 +11,6 @@ import {
 } from '../operator/testing/process.ts';
 import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
 import { bundle } from '../scripts/bundle.ts';
-import { testPrograms } from '../scripts/programs.ts';
 import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
@@ -19,7 +18,6 @@ const ROUNDS = { quick: 1, full: 10 };
 const PROGRAM = resolve(import.meta.dirname, '../dist/operator/main.mjs');
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  process.env['SPACE_TEST_BIN'] ??= await testPrograms(join('.space', 'bench', 'bin'));
   await bundle('operator');
   const theatre = await openTheatre();
   try {

@@ -7,7 +7,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { KubeConfig } from '@kubernetes/client-node';
 import { type FaultProxy, openFaultProxy } from '../operator/testing/fault-proxy.ts';
 import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
-import { testPrograms } from '../scripts/programs.ts';
 import { eventually } from '../testing/eventually.ts';
 import { operatorProgram } from './operator/process.ts';
 import { assemble, type Crowd } from './outage/crowd.ts';
@@ -34,7 +33,6 @@ interface Options {
 }
 
 export async function run({ quick, only }: Options): Promise<Report> {
-  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
   const { short, long } = quick ? SECONDS.quick : SECONDS.full;
   const theatre = await openTheatre();
   const proxy = await openFaultProxy(theatre.server);

@@ -4,7 +4,6 @@
  * for the one probe of the sandbox; the chart's admission policies are not installed. `--capsules N` for another number of
  * them, with five Assistants each, `--rest SECONDS` for a longer rest. `SPACE_BENCH_NODE_ARGS` reaches the operator's Node, as for `--cpu-prof`.
  */
-import { testPrograms } from '../scripts/programs.ts';
 import type { Report } from './report.ts';
 import { judge, rounded } from './scale/judge.ts';
 import { inTheatre } from './scale/measure.ts';
@@ -21,7 +20,6 @@ interface Options {
 }
 
 export async function run({ quick, capsules, rest }: Options): Promise<Report> {
-  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
   const sized = (count: number) => ({ capsules: count, assistants: count * ASSISTANTS_EACH });
   const whole = sized(capsules ?? (quick ? CAPSULES.quick : CAPSULES.full));
   const half = sized(Math.ceil(whole.capsules / 2));

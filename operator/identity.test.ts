@@ -1,10 +1,10 @@
 import { KubeConfig } from '@kubernetes/client-node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ApiServer, startApiServer } from '../testing/api-server.ts';
 import { identify } from './identity.ts';
 import { apiClient } from './runtime/client.ts';
 import { systemClock } from './runtime/clock.ts';
 import { connect } from './runtime/connection.ts';
-import { type ApiServer, startApiServer } from './testing/api-server.ts';
 
 const NEVER = new AbortController().signal;
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';

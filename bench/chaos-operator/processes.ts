@@ -5,14 +5,12 @@ import { setStageOn } from '../../brokers/objectstore/testing/stage.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { IMAGE } from '../../operator/testing/space.ts';
 import { openTheatre } from '../../operator/testing/stage.ts';
-import { testPrograms } from '../../scripts/programs.ts';
 import { assemble } from './cast.ts';
 import { tenants } from './tenant.ts';
 import type { World } from './world.ts';
 
 /** A Space of processes on this machine, which ends with them. */
 export async function openProcesses(): Promise<World> {
-  process.env['SPACE_TEST_BIN'] ??= await testPrograms('.space/bench/bin');
   // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
   const theatre = await openTheatre({ settings: { synchronous_commit: 'on' } });
   try {

@@ -1,9 +1,9 @@
 import { Secret } from '../../brokers/kit/index.ts';
 import { BUCKET } from '../../brokers/objectstore/testing/broker.ts';
-import type { S3Server } from '../../brokers/objectstore/testing/s3.ts';
 import { createS3Client } from '../../brokers/objectstore/upstream/client.ts';
 import { createPool } from '../../brokers/objectstore/upstream/managed.ts';
 import { createSigner, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
+import type { S3Server } from '../../testing/s3.ts';
 import { headOf } from './acts.ts';
 import { HOSTILE, type Straight } from './scene.ts';
 

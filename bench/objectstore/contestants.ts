@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { newToken, Secret } from '../../brokers/kit/index.ts';
 import { BUCKET, client, mountFiles } from '../../brokers/objectstore/testing/broker.ts';
-import { startS3Server } from '../../brokers/objectstore/testing/s3.ts';
 import { createSigner, EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
 import { ensureBuilt } from '../../e2e/cluster/builds/go.ts';
 import { built } from '../../e2e/cluster/tools.ts';
 import { bundle } from '../../scripts/bundle.ts';
 import { freePort } from '../../testing/ports.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
+import { startS3Server } from '../../testing/s3.ts';
 import { podCommand } from '../installed/image.ts';
 import { type Program, startProgram, watchProcess } from './program.ts';
 

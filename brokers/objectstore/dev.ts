@@ -15,10 +15,10 @@ import type { Fields } from '@space/contracts/objectstore';
 import pino from 'pino';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../testing/postgres/server.ts';
+import { type S3Server, startS3Server } from '../../testing/s3.ts';
 import { type Broker, startBroker } from './broker.ts';
 import { readConfig } from './config.ts';
 import { BUCKET, DRIVER_DIRECTORY, type Mounts, mountFiles } from './testing/broker.ts';
-import { type S3Server, startS3Server } from './testing/s3.ts';
 
 const BYOK_BUCKET = 'byok';
 const BYOK_HOST = 's3.byok.example';

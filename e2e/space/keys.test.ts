@@ -12,7 +12,7 @@ import { parseGrantKey } from '../../operator/grants/sign.ts';
 import { type Cluster, clusterOf } from '../../operator/keys/cluster.ts';
 import { keepKeys } from '../../operator/keys/keep.ts';
 import { type KeysOptions, keysOptions } from '../../operator/keys/options.ts';
-import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish, type KubeObject } from './kube.ts';

@@ -12,7 +12,7 @@ import { keepKeys } from '../../operator/keys/keep.ts';
 import { clearOut, copyOut } from '../../operator/keys/move.ts';
 import { keysOptions } from '../../operator/keys/options.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
-import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
 import { finish, type KubeObject } from './kube.ts';

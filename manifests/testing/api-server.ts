@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { ApiError } from '../../operator/runtime/errors.ts';
-import { type ApiServer, startApiServer } from '../../operator/testing/api-server.ts';
+import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { eventually } from '../../testing/eventually.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

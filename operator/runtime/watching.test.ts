@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { eventually } from '../../testing/eventually.ts';
-import { type ApiServer, startApiServer } from '../testing/api-server.ts';
 import { type FaultProxy, openFaultProxy } from '../testing/fault-proxy.ts';
 import { systemClock } from './clock.ts';
 import { type KubeObject, pathOf, type Resource } from './objects.ts';

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { type Stage, setStage } from '../../brokers/db/testing/postgres.ts';
+import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import type { EmbeddedOptions } from '../../testing/postgres/server.ts';
-import { type ApiServer, startApiServer } from './api-server.ts';
 import { prepareCluster } from './prepare.ts';
 import { makeSpace, type TestSpace } from './space.ts';
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { fileCircles, folderCircles } from './circles.ts';
 import { judge } from './known.ts';
+import { startingPrograms } from './programs.ts';
 import { type Import, importsOf } from './read.ts';
 import { forbidden, roomsOf } from './rooms.ts';
 
@@ -28,7 +29,7 @@ const EXPORTED = new Map([['@space/kit/custody', 'kit/custody/index.ts']]);
 const graph = (...edges: readonly string[]): Import[] =>
   edges.map((edge) => {
     const [file = '', target = ''] = edge.split(' > ');
-    return { file, line: 1, target };
+    return { file, line: 1, target, isType: false };
   });
 
 test.each([
@@ -41,7 +42,7 @@ test.each([
   ["import rules from '../../rules/a.json' with { type: 'json' };", 'rules/a.json', 1],
   ["import { custody } from '@space/kit/custody';", 'kit/custody/index.ts', 1],
 ])('%s is an import of one of our files', (text, target, line) => {
-  expect(importsOf('kit/net/a.ts', text, EXPORTED)).toEqual([{ file: 'kit/net/a.ts', line, target }]);
+  expect(importsOf('kit/net/a.ts', text, EXPORTED)).toMatchObject([{ file: 'kit/net/a.ts', line, target }]);
 });
 
 test('packages of others, and text in a file, are no import', () => {
@@ -125,4 +126,17 @@ test('a known circle is named; what is gone asks for a smaller figure', () => {
       'brokers/db: scripts/imports/known.ts says 3 folders: make it 2',
     ],
   });
+});
+
+test('a test starts programs when it does so itself, or something that it imports by value', () => {
+  const sources = new Map([
+    ['a/server.ts', "import { spawn } from 'node:child_process';\nimport './a.ts';"],
+    ['a/a.ts', "import './server.ts';"],
+    ['a/itself.test.ts', "import { execFile, spawn } from 'node:child_process';"],
+    ['a/through.test.ts', "import { a } from './a.ts';"],
+    ['a/type.test.ts', "import type { Server } from './server.ts';"],
+    ['a/text.test.ts', "// starts no 'node:child_process'"],
+  ]);
+  const starting = [...startingPrograms(sources, EXPORTED)].filter((file) => file.endsWith('.test.ts'));
+  expect(starting.sort()).toEqual(['a/itself.test.ts', 'a/through.test.ts']);
 });

@@ -6,6 +6,8 @@ export interface Import {
   readonly file: string;
   readonly line: number;
   readonly target: string;
+  /** Gone before it runs: `import type`. */
+  readonly isType: boolean;
 }
 
 /** What a workspace's name stands for: the file of each thing that it exports, by what is written to import it. */
@@ -24,7 +26,7 @@ export function importsOf(file: string, text: string, exported: Exported): Impor
     const target = wanted.startsWith('.') ? posix.join(posix.dirname(file), wanted) : exported.get(wanted);
     if (target === undefined) continue;
     const line = text.slice(0, match.index + whole.length).split('\n').length;
-    imports.push({ file, line, target });
+    imports.push({ file, line, target, isType: /^(import|export) type\b/.test(whole) });
   }
   return imports;
 }

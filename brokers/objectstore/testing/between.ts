@@ -1,6 +1,6 @@
 import { request as ask, createServer, type IncomingMessage, type Server } from 'node:http';
 import { portOf } from '@space/broker-kit';
-import type { S3Server } from './s3.ts';
+import type { S3Server } from '../../../testing/s3.ts';
 
 /** What becomes of an answer of the S3 server on its way to the broker. */
 export type Fate = 'pass' | 'lost' | { readonly status: number; readonly code: string };

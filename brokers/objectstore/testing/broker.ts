@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, newToken } from '@space/broker-kit';
+import type { S3Server } from '../../../testing/s3.ts';
 import { type Broker, startBroker } from '../broker.ts';
 import { readConfig } from '../config.ts';
-import type { S3Server } from './s3.ts';
 
 export const DRIVER_DIRECTORY = join(import.meta.dirname, '../../../manifests/driver');
 export const BUCKET = 'space';

@@ -1,4 +1,5 @@
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
+import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { intoDatabase, query } from '../../db/testing/postgres.ts';
 import {
   BUCKET,
@@ -8,7 +9,6 @@ import {
   type TestBroker,
   type TestBrokerOptions,
 } from './broker.ts';
-import { type S3Server, startS3Server } from './s3.ts';
 
 /** A real PostgreSQL, a real S3 server and a broker on them, for one test file. */
 export interface Stage {

@@ -5,7 +5,7 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { type ApiServer, startApiServer } from '../../../operator/testing/api-server.ts';
+import { type ApiServer, startApiServer } from '../../../testing/api-server.ts';
 import { findTool } from '../../cluster/tools.ts';
 import { CHART, SOME_IMAGES, someImage } from '../chart.ts';
 import { finish, type KubeObject } from '../kube.ts';

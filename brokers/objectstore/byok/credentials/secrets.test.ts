@@ -16,10 +16,10 @@ import { createInterface } from 'node:readline';
 import { digestOf, newToken, Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../../testing/postgres/server.ts';
+import { type S3Server, startS3Server } from '../../../../testing/s3.ts';
 import { intoDatabase, query, until } from '../../../db/testing/postgres.ts';
 import { assistant } from '../../testing/assistant.ts';
 import { BUCKET, client, type Mounts, mountFiles } from '../../testing/broker.ts';
-import { type S3Server, startS3Server } from '../../testing/s3.ts';
 import { claimsFor, type Issuer, newIssuer } from '../grants/testing/issuer.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Fields } from '@space/contracts/objectstore';
 import { makeAuthority } from '../../../../../testing/certificates.ts';
+import { type S3Server, startS3Server } from '../../../../../testing/s3.ts';
 import type { Client, Reply } from '../../../testing/broker.ts';
-import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 
 /** A Capsule's own S3 server: TLS, by a name that only the broker under test is told, with an authority of its own. */
 export interface OwnStore {

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { built } from '../../../e2e/cluster/tools.ts';
-import { freePort } from '../../../testing/ports.ts';
+import { built } from '../e2e/cluster/tools.ts';
+import { freePort } from './ports.ts';
 
 /** A real S3 server (versitygw over a directory) on loopback. */
 export interface S3Server {

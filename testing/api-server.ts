@@ -2,12 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
-import { eventually } from '../../testing/eventually.ts';
-import { freePort } from '../../testing/ports.ts';
-import { type ApiClient, apiClient } from '../runtime/client.ts';
-import { connect } from '../runtime/connection.ts';
+import { built } from '../e2e/cluster/tools.ts';
+import { type ApiClient, apiClient } from '../operator/runtime/client.ts';
+import { connect } from '../operator/runtime/connection.ts';
+import { eventually } from './eventually.ts';
+import { freePort } from './ports.ts';
 
 /** A real kube-apiserver on a real etcd, on loopback, with nothing else of a cluster. */
 export interface ApiServer {
@@ -30,22 +31,9 @@ export interface ApiServer {
 const HOST = '127.0.0.1';
 const START_MS = 90_000;
 
-/** Where etcd and kube-apiserver are: what `e2e/cluster` builds, named by `SPACE_TEST_BIN`. */
-function program(name: string): string {
-  const directory = process.env['SPACE_TEST_BIN'];
-  if (directory === undefined) {
-    throw new Error(
-      'SPACE_TEST_BIN does not say where etcd and kube-apiserver are; npm test builds them and sets it',
-    );
-  }
-  const path = resolve(directory, name);
-  if (!existsSync(path)) throw new Error(`${path} does not exist; npm test builds it`);
-  return path;
-}
-
 export async function startApiServer(): Promise<ApiServer> {
-  const programs = { etcd: program('etcd'), server: program('kube-apiserver') };
   const directory = mkdtempSync(join(tmpdir(), 'space-api-server-'));
+  const programs = await built('kubernetes', join(directory, 'build.log'));
   const token = randomBytes(16).toString('hex');
   const key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const file = (name: string, text: string) => {
@@ -57,12 +45,17 @@ export async function startApiServer(): Promise<ApiServer> {
   const verifying = file('sa.pub', key.publicKey.export({ type: 'spki', format: 'pem' }).toString());
   const [clientPort, peerPort, port] = [await freePort(), await freePort(), await freePort()];
   const log = openSync(join(directory, 'log'), 'a');
-  const run = (command: string, args: readonly string[]): ChildProcess =>
-    spawn(command, args, { stdio: ['ignore', log, log], cwd: directory });
+  const run = (command: string, argv0: string, args: readonly string[]): ChildProcess =>
+    spawn(join(programs, command), args, {
+      // The combined program is what it is called.
+      argv0,
+      stdio: ['ignore', log, log],
+      cwd: directory,
+    });
 
   const etcdUrl = `http://${HOST}:${clientPort}`;
   const peerUrl = `http://${HOST}:${peerPort}`;
-  const etcd = run(programs.etcd, [
+  const etcd = run('etcd', 'etcd', [
     `--data-dir=${directory}/etcd`,
     '--unsafe-no-fsync',
     '--log-level=error',
@@ -73,7 +66,7 @@ export async function startApiServer(): Promise<ApiServer> {
     `--initial-cluster=default=${peerUrl}`,
   ]);
   const startServer = () =>
-    run(programs.server, [
+    run('kubernetes', 'kube-apiserver', [
       `--etcd-servers=${etcdUrl}`,
       `--secure-port=${port}`,
       `--bind-address=${HOST}`,
