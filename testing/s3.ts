@@ -121,7 +121,7 @@ async function untilAnswers(endpoint: string, child: ChildProcess, log: string):
       await (await fetch(endpoint)).arrayBuffer();
       return;
     } catch (cause) {
-      // Of a certificate that this process does not know: it answers.
+      // An error of a certificate that this process does not know: the server answers.
       if (cause instanceof Error && isTls(cause.cause)) return;
       if (child.exitCode !== null || Date.now() > deadline)
         throw new Error(`the S3 server did not start: ${readFileSync(log, 'utf8').slice(-2_000)}`, { cause });

@@ -33,9 +33,9 @@ export function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
     }),
     'capsule.usage': (call, { capsule_id }) =>
       context.connections.transaction(async (session) => {
-        const { place } = await context.capsules.authorise(session, call, capsule_id, 'apps');
+        const { prefix } = await context.capsules.authorise(session, call, capsule_id, 'apps');
         const { quotaBytes } = await storeOf(session, capsule_id);
-        return usageOf(session, place, quotaBytes ?? context.defaultQuotaBytes);
+        return usageOf(session, prefix, quotaBytes ?? context.defaultQuotaBytes);
       }),
   });
 }

@@ -29,8 +29,8 @@ import type { Context } from './context.ts';
 import { openDataPlane } from './data-plane.ts';
 import { loadDriver } from './driver.ts';
 import { openContext } from './open.ts';
+import { sweepDeadPrefixes } from './upkeep/dead-prefixes.ts';
 import { finishPending } from './upkeep/pending.ts';
-import { sweepDeadPlaces } from './upkeep/places.ts';
 
 /** Verifications wait for somebody else's server and have a limit of their own; so many places are left beside them. */
 const MUTATIONS = { active: 32 + MOST_TRIALS, queued: 256 };
@@ -56,7 +56,7 @@ export interface Broker {
 
 export interface BrokerOptions {
   readonly config: Config;
-  /** Of the driver documents. */
+  /** Where the driver documents lie. */
   readonly driverDirectory: string;
   readonly log: Logger;
   readonly failpoint?: (name: string) => void;
@@ -179,7 +179,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 
     const rounds = [
       finishPending(context, ABANDONED_SECONDS),
-      sweepDeadPlaces(context),
+      sweepDeadPrefixes(context),
       ...data.rounds,
       context.epochs.round,
       reseal,

@@ -24,7 +24,7 @@ export interface OpenOptions {
   readonly connections: Connections;
   /** The Space's bucket. */
   readonly s3: S3Client;
-  /** The same, over connections of its own. */
+  /** The Space's bucket, over connections of the upkeep's own. */
   readonly upkeep: S3Client;
   readonly shares: Shares;
   readonly counts: Pick<BrokerMetrics, 'slowEnded'>;
@@ -94,15 +94,15 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
   const cursors = createSeal(keys, 'cursor');
 
   const plane = createDataPlane({
-    protocols: (gate) => ({
+    protocols: (admission) => ({
       json: createJsonProtocol({
-        gate,
+        admission,
         tenants,
         store,
         cursors,
-        usage: async ({ place, quotaBytes }) => {
-          const back = await shares.records.take(place);
-          return usageOf(connections.lookup, place, quotaBytes).finally(back);
+        usage: async ({ capsulePrefix, quotaBytes }) => {
+          const back = await shares.records.take(capsulePrefix);
+          return usageOf(connections.lookup, capsulePrefix, quotaBytes).finally(back);
         },
         s3Credentials: ({ digest }) => {
           const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
@@ -112,7 +112,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
         },
       }),
       s3: createS3Protocol({
-        gate,
+        admission,
         tenants,
         store,
         cursors,
@@ -123,7 +123,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     }),
     tenants,
     limits: options.limits,
-    places: shares.places,
+    slots: shares.slots,
     documents: shares.documents,
     turns: shares.turns,
     passing: shares.passing,

@@ -11,8 +11,8 @@ export interface BrokerMetrics {
   readonly shareRefusals: Counter<'resource' | 'reason'>;
   readonly slowEnded: Counter<'reason'>;
   readonly documentSeconds: Counter;
-  /** Shows how many places of a resource are held, and how many wait. */
-  readonly watchPlaces: (resource: string, places: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
+  /** Shows how many slots of a resource are held, and how many wait. */
+  readonly watchSlots: (resource: string, slots: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -39,7 +39,7 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     },
   });
   return {
-    watchPlaces: (resource, places) => void watched.set(resource, places),
+    watchSlots: (resource, slots) => void watched.set(resource, slots),
     shareRefusals: new Counter({
       name: 'space_objectstore_share_refusals_total',
       help: 'Requests that were turned away because a Capsule had its share, or because all places were taken.',

@@ -14,7 +14,7 @@ import { abortUnder } from './objects/abandoned-uploads.ts';
 import { createCapsuleAuthority } from './principals/authority.ts';
 import { createBindings } from './principals/bindings.ts';
 import { createEpochs } from './principals/epochs.ts';
-import { placeNames } from './principals/names.ts';
+import { createPrefixNames } from './principals/prefix-names.ts';
 import { createSweep } from './principals/sweep.ts';
 import { leasesLapse } from './principals/tenants.ts';
 import { bindUnbound } from './principals/unbound.ts';
@@ -61,14 +61,14 @@ export async function openContext(
     held,
   );
   const bindings = createBindings(nameKey, config.SPACE_NAME);
-  const places = placeNames(nameKey, config.SPACE_NAME);
+  const prefixNames = createPrefixNames(nameKey, config.SPACE_NAME);
   const epochs = createEpochs({
     connections,
     s3: managed.s3,
     space: config.SPACE_NAME,
     log,
     onRollback: () => metrics.custodyAlarms.inc({ alarm: 'registry_rollback' }),
-    bindAll: (bound) => bindUnbound({ connections, bindings, places, log }, bound),
+    bindAll: (bound) => bindUnbound({ connections, bindings, prefixNames, log }, bound),
   });
   const onForged = (capsule: string, app?: string) => {
     metrics.custodyAlarms.inc({ alarm: 'forged_principal' });
@@ -79,14 +79,14 @@ export async function openContext(
   const context: Context = {
     connections,
     space: config.SPACE_NAME,
-    places,
+    prefixNames,
     bindings,
-    capsules: createCapsuleAuthority({ lookup: connections.lookup, bindings, places, onForged }),
+    capsules: createCapsuleAuthority({ lookup: connections.lookup, bindings, prefixNames, onForged }),
     onForged,
     epochs,
     sweep: createSweep({
       s3: managed.upkeep,
-      abortUploads: (place) => abortUnder(connections, managed.upkeep, place),
+      abortUploads: (prefix) => abortUnder(connections, managed.upkeep, prefix),
     }),
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
     custody,

@@ -22,7 +22,7 @@ export interface Exchange {
   code: ErrorCode | 'ok';
   error: unknown;
   tenant: Tenant | undefined;
-  /** A body that is bigger than an answer's worth of waiting is under way. */
+  /** Gives back the slot that the request has among all; undefined until it has one. */
   release: (() => void) | undefined;
 }
 

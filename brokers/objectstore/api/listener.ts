@@ -16,11 +16,11 @@ import type { InTurn } from '../upstream/sinks.ts';
 import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
 import { createPace, DEFAULTS, type PaceOptions, type Slow } from './slow-callers.ts';
 
-/** What both protocols ask of the plane. */
-export interface Gate {
+/** Lets requests in for both protocols, and watches what they move. */
+export interface Admission {
   /**
    * Lets an exchange in, or throws: the one refusal for nobody, `rate_limited` for too many or too much at once,
-   * `unavailable` when it has waited for a place among all and there was none. Called exactly once, before anything of
+   * `unavailable` when it has waited for a slot and none was free. Called exactly once, before anything of
    * the request but its credential was looked at.
    */
   admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant>;
@@ -44,7 +44,7 @@ interface Document {
 }
 
 export interface PlaneOptions {
-  readonly protocols: (gate: Gate) => { readonly json: Protocol; readonly s3: Protocol };
+  readonly protocols: (admission: Admission) => { readonly json: Protocol; readonly s3: Protocol };
   readonly tenants: Tenants;
   readonly limits: {
     readonly caller: { readonly perSecond: number; readonly burst: number };
@@ -52,12 +52,12 @@ export interface PlaneOptions {
     /** Requests of one Capsule at the same time. */
     readonly streams: number;
   };
-  /** Of requests at the same time: one holds at most one connection to the Space's bucket. */
-  readonly places: SharedPlaces;
-  /** Of large documents. */
+  /** Slots for requests at the same time: each holds at most one connection to the Space's bucket. */
+  readonly slots: SharedPlaces;
+  /** Slots for large documents that come in. */
   readonly documents: SharedPlaces;
   readonly turns: Turns;
-  /** For bodies of answers. */
+  /** Turns of the processor for bodies of answers. */
   readonly passing: Turns;
   readonly onSlow?: (why: Slow) => void;
   readonly pace?: Partial<PaceOptions>;
@@ -81,29 +81,29 @@ const DOCUMENT_MS = 60_000;
 
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
 export function createDataPlane(options: PlaneOptions): DataPlane {
-  const { log, metrics, limits, tenants, places, documents, turns, passing } = options;
-  const pace = createPace(options.pace, { waiting: () => places.waiting });
+  const { log, metrics, limits, tenants, slots, documents, turns, passing } = options;
+  const pace = createPace(options.pace, { waiting: () => slots.waiting });
   const callerLimit = new RateLimit(limits.caller);
   const failureLimit = new RateLimit(limits.refusals);
   let draining = false;
 
   const { signOfLifeMs } = { ...DEFAULTS, ...options.pace };
-  const gate: Gate = { admit, callOf, document, transfer, signOfLifeMs };
-  const { json, s3 } = options.protocols(gate);
+  const admission: Admission = { admit, callOf, document, transfer, signOfLifeMs };
+  const { json, s3 } = options.protocols(admission);
 
   async function admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant> {
     const wait =
       tenant === undefined
         ? failureLimit.take(exchange.request.socket.remoteAddress ?? '')
-        : callerLimit.take(tenant.place);
+        : callerLimit.take(tenant.capsulePrefix);
     if (wait !== undefined) throw new ServiceError('rate_limited', 'too many requests', { retryAfter: wait });
     if (tenant === undefined) throw refusal();
     exchange.tenant = tenant;
-    // Gone while we looked it up: nothing would ever give its place among the streams back.
+    // Gone while we looked it up: nothing would ever give its slot back.
     if (exchange.abort.signal.aborted) throw new ServiceError('invalid_request', 'caller gone');
-    if (places.heldBy(tenant.place) >= limits.streams)
+    if (slots.heldBy(tenant.capsulePrefix) >= limits.streams)
       throw new ServiceError('rate_limited', 'too many requests at once', { retryAfter: 1 });
-    const release = await places.take(tenant.place, exchange.abort.signal);
+    const release = await slots.take(tenant.capsulePrefix, exchange.abort.signal);
     if (exchange.abort.signal.aborted) {
       release();
       throw new ServiceError('invalid_request', 'caller gone');
@@ -117,17 +117,17 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
       tenant,
       signal: exchange.abort.signal,
       grant,
-      inTurn: (act) => turns.run(tenant.place, act),
+      inTurn: (act) => turns.run(tenant.capsulePrefix, act),
       passing: {
-        isShared: () => places.isShared,
-        inTurn: (act) => passing.run(tenant.place, act),
+        isShared: () => slots.isShared,
+        inTurn: (act) => passing.run(tenant.capsulePrefix, act),
       },
       isElsewhere: () => exchange.release?.(),
     };
   }
 
   async function document(exchange: Exchange, bytes: number): Promise<Document> {
-    const key = exchange.tenant?.place ?? '';
+    const key = exchange.tenant?.capsulePrefix ?? '';
     const { signal } = exchange.abort;
     const back: GiveBack = bytes > SMALL_DOCUMENT ? await documents.take(key, signal) : () => undefined;
     const late = setTimeout(
@@ -156,7 +156,7 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
       },
       isPressed: () =>
         tenant !== undefined &&
-        places.heldBy(tenant.place) > (places.leastOfWaiting ?? Number.POSITIVE_INFINITY),
+        slots.heldBy(tenant.capsulePrefix) > (slots.leastOfWaiting ?? Number.POSITIVE_INFINITY),
       // Its principal may have been retired since it was let in.
       onRecheck: () => {
         if (tenant === undefined) return;

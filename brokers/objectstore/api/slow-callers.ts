@@ -26,7 +26,7 @@ export interface PaceOptions {
   /** A caller who moves fewer than `leastBytes` in this time is let go. */
   readonly windowMs: number;
   readonly leastBytes: number;
-  /** The same while others wait, for as many transfers in a tick as wait. */
+  /** The limits while others wait; as many transfers end in a tick as callers wait. */
   readonly pressedWindowMs: number;
   readonly pressedLeastBytes: number;
   /** How often a caller who waits for a long piece of work is told that it goes on, where its protocol can say that. */
@@ -50,7 +50,7 @@ interface Watched extends Transfer, Indexed {
   bytes: number;
   since: number;
   checkedAt: number;
-  /** The same as the first two, for the window under pressure. */
+  /** What `bytes` and `since` are for the plain window, for the one while others wait. */
   pressedBytes: number;
   pressedSince: number;
 }

@@ -2,7 +2,7 @@ import { type Logger, SharedPlaces } from '@space/broker-kit';
 import type { Registry } from '../quota/rows.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
-import { isPlaced } from './prefix.ts';
+import { isUnderPrefix } from './prefix.ts';
 import { createUploads, type OpenUpload, UPLOAD_COLUMNS, type Upload, type Uploads } from './uploads.ts';
 
 const PAGE = 100;
@@ -68,14 +68,14 @@ export async function abortForgotten(
   } while (last !== undefined);
 }
 
-/** Aborts every open upload under a place, as its objects are deleted. May be stopped and run again. */
-export async function abortUnder(registry: Registry, client: S3Client, place: string): Promise<void> {
+/** Aborts every open upload under a prefix, as its objects are deleted. May be stopped and run again. */
+export async function abortUnder(registry: Registry, client: S3Client, prefix: string): Promise<void> {
   const uploads = ending(registry);
   for (;;) {
     const rows = await registry.lookup.run<OpenUpload>(
       'find uploads under place',
       `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload WHERE starts_with(room, $1) LIMIT ${PAGE}`,
-      [place],
+      [prefix],
     );
     if (rows.length === 0) return;
     for (const upload of rows) await giveUp(client, uploads, upload);
@@ -99,7 +99,7 @@ export interface StrayOptions {
 
 /**
  * Aborts uploads of the Space's bucket that no row tells of: a broker that died between the upstream's answer and its row
- * leaves such a one. Only old ones, since a young one may get its row in a moment, and only in places of this Space.
+ * leaves such a one. Only old ones, since a young one may get its row in a moment, and only under prefixes of this Space.
  */
 export async function abortStrays(
   registry: Registry,
@@ -111,7 +111,9 @@ export async function abortStrays(
   let after: string | undefined;
   do {
     const page = await client.listUploads({ prefix: 'c/', after, limit: LISTED }, { signal: stopping });
-    const old = page.uploads.filter(({ key, initiated }) => isPlaced(key) && initiated.getTime() < before);
+    const old = page.uploads.filter(
+      ({ key, initiated }) => isUnderPrefix(key) && initiated.getTime() < before,
+    );
     const strays = old.length === 0 ? new Set<string>() : await straysOf(registry, old);
     for (const { key, id } of old) {
       if (!strays.has(id)) continue;
@@ -125,7 +127,7 @@ export async function abortStrays(
   } while (after !== undefined && !stopping.aborted);
 }
 
-/** Which of them lie in places of this registry, without a row of theirs: another Space may be in the same bucket. */
+/** Which of them lie under prefixes of this registry, without a row of theirs: another Space may be in the same bucket. */
 async function straysOf(
   registry: Registry,
   uploads: readonly { readonly key: string; readonly id: string }[],

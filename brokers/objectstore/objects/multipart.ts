@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ServiceError } from '@space/broker-kit';
-import type { Hold } from '../quota/allowance.ts';
+import type { Reservation } from '../quota/capsule-block.ts';
 import { entriesOf } from '../quota/charge.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
@@ -41,9 +41,12 @@ export class NoSuchUpload extends ServiceError {
 /** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
 export function createMultipart(client: S3Client, uploads: Uploads, writer: Writer): Multipart {
   async function uploadAt({ tenant }: Call, { bucket, id, key }: UploadAt): Promise<OpenUpload> {
-    const room = tenant.room[bucket];
-    const upload = await uploads.find(room, id);
-    if (upload === undefined || (key !== undefined && upload.key !== physicalKey(tenant.room, bucket, key)))
+    const bucketPrefix = tenant.prefixes[bucket];
+    const upload = await uploads.find(bucketPrefix, id);
+    if (
+      upload === undefined ||
+      (key !== undefined && upload.key !== physicalKey(tenant.prefixes, bucket, key))
+    )
       throw new NoSuchUpload();
     return upload;
   }
@@ -68,14 +71,14 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
         return { etag: before };
       });
     await uploads.close(upload, false);
-    return { key: logicalKey(call.tenant.room, at.bucket, upload.key) ?? '', etag };
+    return { key: logicalKey(call.tenant.prefixes, at.bucket, upload.key) ?? '', etag };
   }
 
   /** One without a row is over: completed, where its object is there, and else given up. */
   async function finishedBefore(call: Call, at: UploadAt, parts: Completing[0]): Promise<Completed> {
     const { bucket, key } = at;
     if (key === undefined) throw new NoSuchUpload();
-    uploads.demand?.(call.tenant.room[bucket], physical(call, { bucket, key }));
+    uploads.demand?.(call.tenant.prefixes[bucket], physical(call, { bucket, key }));
     const etag = await completedBefore(client, physical(call, { bucket, key }), parts, call.signal);
     if (etag === undefined) throw new NoSuchUpload();
     return { key, etag };
@@ -84,39 +87,39 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
   /** A part of which nobody knows whether it is stored counts too, until the upload is over and a while longer. */
   const intoRow =
     (upload: OpenUpload) =>
-    async (hold: Hold, bytes: number, doubted: number | undefined): Promise<void> => {
+    async (reservation: Reservation, bytes: number, doubted: number | undefined): Promise<void> => {
       // Counted twice for a moment, rather than not at all.
       await uploads.addBytes(upload, bytes, doubted !== undefined);
-      await hold.move();
+      await reservation.move();
     };
 
   return {
-    createUpload: async (call, place, headers) => {
+    createUpload: async (call, ref, headers) => {
       const { tenant } = call;
-      if (isMarker(place.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
-      const key = physical(call, place);
-      const room = tenant.room[place.bucket];
-      await uploads.admit(tenant.place);
+      if (isMarker(ref.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
+      const key = physical(call, ref);
+      const bucketPrefix = tenant.prefixes[ref.bucket];
+      await uploads.admit(tenant.capsulePrefix);
       const begun = { upstreamId: '', id: '' };
       await writer.write(
         call,
-        { bytes: 0, entries: entriesOf(place.key) + UPLOAD_ENTRIES },
+        { bytes: 0, entries: entriesOf(ref.key) + UPLOAD_ENTRIES },
         async () => {
           // Not the caller's signal: what was begun is to have a row, whoever hangs up.
           begun.upstreamId = await client.createUpload(key, { headers });
         },
         () => true,
-        async (hold, bytes, doubted) => {
-          if (doubted !== undefined) return hold.doubt(STRAY_SECONDS);
+        async (reservation, bytes, doubted) => {
+          if (doubted !== undefined) return reservation.doubt(STRAY_SECONDS);
           const { upstreamId } = begun;
           begun.id = await uploads
-            .open({ place: tenant.place, room, key, upstreamId, bytes })
+            .open({ capsulePrefix: tenant.capsulePrefix, bucketPrefix, key, upstreamId, bytes })
             .catch(async (error: unknown) => {
               // Nobody will ever know its id.
               await client.abortUpload(key, upstreamId).catch(() => undefined);
               throw error;
             });
-          await hold.move();
+          await reservation.move();
         },
       );
       return begun.id;
@@ -153,7 +156,7 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     },
     listParts: async (call, at, page) => {
       const upload = await uploadAt(call, at);
-      const key = logicalKey(call.tenant.room, at.bucket, upload.key) ?? '';
+      const key = logicalKey(call.tenant.prefixes, at.bucket, upload.key) ?? '';
       return {
         key,
         ...(await client.listParts(upload.key, upload.upstreamId, page, {
@@ -180,10 +183,10 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     },
     abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(call, at)),
     listUploads: async ({ tenant, signal }, bucket, { prefix, afterKey, ...page }) => {
-      const room = tenant.room[bucket];
-      const within = { ...page, prefix: `${room}${prefix}`, afterKey: `${room}${afterKey}` };
-      const rows = await uploads.list(room, within, { place: tenant.place, signal });
-      return rows.map(({ key, id, createdAt }) => ({ key: key.slice(room.length), id, createdAt }));
+      const bucketPrefix = tenant.prefixes[bucket];
+      const within = { ...page, prefix: `${bucketPrefix}${prefix}`, afterKey: `${bucketPrefix}${afterKey}` };
+      const rows = await uploads.list(bucketPrefix, within, { capsulePrefix: tenant.capsulePrefix, signal });
+      return rows.map(({ key, id, createdAt }) => ({ key: key.slice(bucketPrefix.length), id, createdAt }));
     },
   };
 }

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encode, encodePath } from '../upstream/sigv4.ts';
 import { decodePath, decodeQueryValue, MAX_KEY_BYTES, parseKey, parsePrefix } from './object-key.ts';
-import { type Bucket, logicalKey, physicalKey, roomOf } from './prefix.ts';
+import { type Bucket, logicalKey, physicalKey, prefixesOf } from './prefix.ts';
 
 const place = (digit: string) => `c/${digit.repeat(40)}/`;
-const room = (capsule: string, app: string) =>
-  roomOf(`${place(capsule)}a/${app.repeat(40)}/`, `${place(capsule)}s/`);
+const prefixes = (capsule: string, app: string) =>
+  prefixesOf(`${place(capsule)}a/${app.repeat(40)}/`, `${place(capsule)}s/`);
 
 describe('a key', () => {
   test.each([
@@ -117,15 +117,15 @@ test('no key leaves its room, whatever reads it', () => {
     fc.property(fc.array(segment, { maxLength: 6 }), bucket, (segments, where) => {
       const key = parseKey(segments.join('/'));
       if (key === undefined) return;
-      const mine = room('1', '2');
+      const mine = prefixes('1', '2');
       const physical = physicalKey(mine, where, key);
       // A reader of URLs normalises dots and backslashes, also escaped ones; one of files climbs.
       const url = new URL(`https://s3.example.net/space/${encodePath(physical)}`);
       expect(decodeURIComponent(url.pathname)).toBe(`/space/${physical}`);
       expect(physical.startsWith(mine[where])).toBe(true);
       expect(logicalKey(mine, where, physical)).toBe(key);
-      expect(logicalKey(room('1', '3'), 'data', physical)).toBeUndefined();
-      expect(logicalKey(room('2', '2'), where, physical)).toBeUndefined();
+      expect(logicalKey(prefixes('1', '3'), 'data', physical)).toBeUndefined();
+      expect(logicalKey(prefixes('2', '2'), where, physical)).toBeUndefined();
     }),
     { numRuns: 5_000 },
   );
@@ -137,6 +137,6 @@ test('a prefix may end within a segment, and may not climb', () => {
 });
 
 test('a room is made of places that we made', () => {
-  expect(() => roomOf(`${place('1')}a/2/`, `${place('1')}s/`)).toThrow();
-  expect(() => roomOf('', `${place('1')}s/`)).toThrow();
+  expect(() => prefixesOf(`${place('1')}a/2/`, `${place('1')}s/`)).toThrow();
+  expect(() => prefixesOf('', `${place('1')}s/`)).toThrow();
 });

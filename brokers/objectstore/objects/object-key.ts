@@ -33,7 +33,7 @@ export function isMarker(key: ObjectKey): boolean {
   return key.endsWith('/');
 }
 
-/** The same rules, but the last segment may be unfinished or absent. */
+/** A prefix has the rules of a key, but its last segment may be unfinished or absent. */
 export function parsePrefix(text: string): KeyPrefix | undefined {
   if (!isCleanText(text)) return undefined;
   const segments = text.split('/');

@@ -6,7 +6,7 @@ import type { Headers, S3Client } from '../upstream/types.ts';
 import { createMultipart } from './multipart.ts';
 import { UPSTREAM_METADATA as METADATA, objectHeaders } from './object-headers.ts';
 import { isMarker, type ObjectKey } from './object-key.ts';
-import { logicalKey, type Place, physicalOf as physical, physicalKey, physicalPrefix } from './prefix.ts';
+import { logicalKey, type ObjectRef, physicalOf as physical, physicalKey, physicalPrefix } from './prefix.ts';
 import type { Call, Copied, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
 import { createWriter, sendable, type WriterOptions } from './writer.ts';
@@ -16,17 +16,17 @@ interface StoreOptions extends WriterOptions {
   readonly ending?: Ending;
 }
 
-/** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked within the tenant's room. */
+/** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked under the tenant's prefixes. */
 export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
   const writer = createWriter(client, options);
   const { ending } = options;
 
   /** A marker is charged as the folder that it makes, which may be there without it. */
-  const ends = <T>(call: Call, at: Place, act: () => Promise<T>): Promise<T> =>
+  const ends = <T>(call: Call, at: ObjectRef, act: () => Promise<T>): Promise<T> =>
     ending === undefined || isMarker(at.key) ? act() : ending(call, physical(call, at), act);
 
   /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
-  async function copyMarker(call: Call, from: Place, to: Place, headers: Headers): Promise<Copied> {
+  async function copyMarker(call: Call, from: ObjectRef, to: ObjectRef, headers: Headers): Promise<Copied> {
     const { 'x-amz-metadata-directive': directive, ...given } = headers;
     const { signal } = call;
     const kept = async () =>
@@ -45,59 +45,59 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
 
   return {
     ...createMultipart(client, uploads, writer),
-    put: async (call, place, body, headers) => {
-      checkMarker(place.key, body.length);
+    put: async (call, ref, body, headers) => {
+      checkMarker(ref.key, body.length);
       return writer.write(
         call,
-        { bytes: body.length, entries: entriesOf(place.key) },
+        { bytes: body.length, entries: entriesOf(ref.key) },
         () =>
-          ends(call, place, async () =>
-            client.put(physical(call, place), await sendable(body), { headers, signal: call.signal }),
+          ends(call, ref, async () =>
+            client.put(physical(call, ref), await sendable(body), { headers, signal: call.signal }),
           ),
         () => body.stream.readableEnded,
       );
     },
-    get: (call, place, headers, into) =>
+    get: (call, ref, headers, into) =>
       client.get(
-        physical(call, place),
-        { headers, part: place.part, signal: call.signal, passing: call.passing },
+        physical(call, ref),
+        { headers, part: ref.part, signal: call.signal, passing: call.passing },
         into,
       ),
-    head: (call, place, headers) =>
-      client.head(physical(call, place), { headers, part: place.part, signal: call.signal }),
-    delete: async (call, place, etag) => {
-      const key = physical(call, place);
+    head: (call, ref, headers) =>
+      client.head(physical(call, ref), { headers, part: ref.part, signal: call.signal }),
+    delete: async (call, ref, etag) => {
+      const key = physical(call, ref);
       const { signal } = call;
       const headers: Headers = etag === undefined ? {} : { 'if-match': etag };
       // Not every S3 server knows conditional deletes; one that ignores the condition must not delete another object.
       if (etag !== undefined) await client.head(key, { headers, signal });
-      await ends(call, place, () => client.delete(key, { headers, signal })).catch(markerGone);
+      await ends(call, ref, () => client.delete(key, { headers, signal })).catch(markerGone);
     },
     deleteMany: async (call, bucket, keys) => {
-      const { room } = call.tenant;
+      const { prefixes } = call.tenant;
       const failed = await client.deleteMany(
-        keys.map((key) => physicalKey(room, bucket, key)),
+        keys.map((key) => physicalKey(prefixes, bucket, key)),
         { signal: call.signal, inTurn: call.inTurn },
       );
       const left = failed.filter(({ code }) => code !== NO_MARKER);
-      return new Set(left.map(({ key }) => logicalKey(room, bucket, key) ?? ''));
+      return new Set(left.map(({ key }) => logicalKey(prefixes, bucket, key) ?? ''));
     },
     list: async (call, bucket, { prefix, delimiter, token, after, limit }) => {
-      const { room } = call.tenant;
+      const { prefixes } = call.tenant;
       const page = await client.list(
         {
-          prefix: physicalPrefix(room, bucket, prefix),
+          prefix: physicalPrefix(prefixes, bucket, prefix),
           delimiter,
           token,
-          after: after === undefined ? undefined : physicalPrefix(room, bucket, after),
+          after: after === undefined ? undefined : physicalPrefix(prefixes, bucket, after),
           limit,
         },
         { signal: call.signal, inTurn: call.inTurn },
       );
-      const own = (key: string) => logicalKey(room, bucket, key) ?? [];
+      const own = (key: string) => logicalKey(prefixes, bucket, key) ?? [];
       return {
         objects: page.objects.flatMap((object) => {
-          const key = logicalKey(room, bucket, object.key);
+          const key = logicalKey(prefixes, bucket, object.key);
           return key === undefined ? [] : [{ ...object, key }];
         }),
         prefixes: page.prefixes.flatMap(own),

@@ -4,17 +4,18 @@ import type { Head, Passing } from '../upstream/relay.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import type { Headers, ListedObject, Part } from '../upstream/types.ts';
 import type { KeyPrefix, ObjectKey } from './object-key.ts';
-import type { Bucket, Place, Room } from './prefix.ts';
+import type { Bucket, BucketPrefixes, ObjectRef } from './prefix.ts';
 
 /** An Assistant that proved itself, and what is its own. */
 export interface Tenant {
   readonly capsule: string;
   readonly app: string;
-  /** The Capsule's place: what quota and streams are counted under. */
-  readonly place: string;
-  readonly room: Room;
+  /** What keys of the Capsule's objects begin with: quota and requests are counted under it. */
+  readonly capsulePrefix: string;
+  /** What keys of the objects in its buckets begin with. */
+  readonly prefixes: BucketPrefixes;
   readonly quotaBytes: number;
-  /** Of its principal. */
+  /** The digest of its principal. */
   readonly digest: TokenDigest;
 }
 
@@ -24,20 +25,20 @@ export interface Call {
   readonly signal: AbortSignal;
   /** The text that came as a grant; nobody has looked at it yet. */
   readonly grant?: string | undefined;
-  /** Its turns, for the documents that are read and written for it. */
+  /** Runs work for documents of this caller in its turn. */
   readonly inTurn: InTurn;
-  /** For the bodies that are passed on to it. */
+  /** How bodies of answers are passed on to this caller. */
   readonly passing: Passing;
-  /** Its objects are not in the Space's bucket: gives back the place among those who wait for that. */
+  /** Its objects are not in the Space's bucket: gives its slot back to those who wait for that. */
   readonly isElsewhere?: () => void;
 }
 
 /** What is read: the object, or one of the parts that it was uploaded in. */
-export interface Read extends Place {
+export interface Read extends ObjectRef {
   readonly part?: number;
 }
 
-export interface CopySource extends Place {
+export interface CopySource extends ObjectRef {
   /** Conditions (`if-match` …) on the object that is copied. */
   readonly conditions?: Headers;
 }
@@ -63,11 +64,11 @@ export interface IncomingBody {
 export const MAX_KEYS = 1_000;
 
 export interface ObjectStore {
-  put(call: Call, place: Place, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
-  get(call: Call, place: Read, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
-  head(call: Call, place: Read, headers: Headers): Promise<Head>;
+  put(call: Call, ref: ObjectRef, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
+  get(call: Call, ref: Read, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
+  head(call: Call, ref: Read, headers: Headers): Promise<Head>;
   /** With an `etag` only the object that has it. */
-  delete(call: Call, place: Place, etag?: string): Promise<void>;
+  delete(call: Call, ref: ObjectRef, etag?: string): Promise<void>;
   /** Answers the keys that could not be deleted. */
   deleteMany(call: Call, bucket: Bucket, keys: readonly ObjectKey[]): Promise<ReadonlySet<string>>;
   list(
@@ -81,8 +82,8 @@ export interface ObjectStore {
       readonly limit: number;
     },
   ): Promise<ObjectPage>;
-  copy(call: Call, from: CopySource, to: Place, headers: Headers): Promise<Copied>;
-  createUpload(call: Call, place: Place, headers: Headers): Promise<string>;
+  copy(call: Call, from: CopySource, to: ObjectRef, headers: Headers): Promise<Copied>;
+  createUpload(call: Call, ref: ObjectRef, headers: Headers): Promise<string>;
   putPart(
     call: Call,
     at: UploadPart,

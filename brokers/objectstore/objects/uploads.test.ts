@@ -211,7 +211,7 @@ test('of one Capsule one list of uploads is read from the registry at a time, an
     uploads.list(
       place,
       { prefix: '', afterKey: '', afterId: '', limit: 1 },
-      { place, signal: new AbortController().signal },
+      { capsulePrefix: place, signal: new AbortController().signal },
     );
   const greedy = Array.from({ length: 8 }, () => list('greedy'));
   const quiet = list('quiet');

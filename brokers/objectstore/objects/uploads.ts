@@ -7,10 +7,10 @@ import { addDoubt, addWritten, lockUsage, type Registry } from '../quota/rows.ts
 /** An open multipart upload. Its id is ours and random; the upstream's never leaves. */
 export interface Upload {
   readonly id: string;
-  /** The Capsule's place. */
-  readonly place: string;
-  /** The place of the bucket that it is for, and so who may use it. */
-  readonly room: string;
+  /** What the keys of all the Capsule's objects begin with. */
+  readonly capsulePrefix: string;
+  /** What the keys in the bucket that it is for begin with, which says who may use it. */
+  readonly bucketPrefix: string;
   /** Physical. */
   readonly key: string;
   readonly upstreamId: string;
@@ -23,28 +23,28 @@ export interface OpenUpload extends Upload {
 }
 
 export const UPLOAD_COLUMNS =
-  'id, place, room, key, upstream_id AS "upstreamId", credential_set AS "credentialSet", created_at AS "createdAt"';
+  'id, place AS "capsulePrefix", room AS "bucketPrefix", key, upstream_id AS "upstreamId", credential_set AS "credentialSet", created_at AS "createdAt"';
 const ID = /^[0-9a-f]{32}$/;
 
 /** The rows of open uploads. */
 export interface Uploads {
   open(upload: Omit<Upload, 'id' | 'credentialSet'> & { readonly bytes: number }): Promise<string>;
   /** Throws `quota_exceeded` when the Capsule has as many open as it may; to be asked before one is begun. */
-  admit(place: string): Promise<void>;
-  /** Undefined unless the room has such an upload, in this bucket. */
-  find(room: string, id: string): Promise<OpenUpload | undefined>;
+  admit(capsulePrefix: string): Promise<void>;
+  /** Undefined unless the bucket has such an upload. */
+  find(bucketPrefix: string, id: string): Promise<OpenUpload | undefined>;
   /** Throws where an upload of this key is not the caller's to make; without it, every one is. */
-  readonly demand?: (room: string, key: string) => void;
+  readonly demand?: (bucketPrefix: string, key: string) => void;
   list(
-    room: string,
+    bucketPrefix: string,
     page: {
       readonly prefix: string;
       readonly afterKey: string;
       readonly afterId: string;
       readonly limit: number;
     },
-    /** Whose turn it takes. */
-    who: { readonly place: string; readonly signal: AbortSignal },
+    /** The Capsule that is charged for the look-up. */
+    who: { readonly capsulePrefix: string; readonly signal: AbortSignal },
   ): Promise<readonly OpenUpload[]>;
   /** Counts a part, stored or (`doubted`) perhaps. */
   addBytes(upload: Upload, bytes: number, doubted: boolean): Promise<void>;
@@ -54,11 +54,11 @@ export interface Uploads {
 
 export interface UploadsOptions {
   readonly registry: Registry;
-  /** A Capsule's at one time. */
+  /** How many a Capsule may have open. */
   readonly most: number;
-  /** Those of one credential set, or of the Space-managed credential. */
+  /** The credential set whose uploads these are; null for the Space-managed credential. */
   readonly credentialSet?: string | null;
-  /** Of lists at one time. */
+  /** Slots for lists of uploads. */
   readonly records: Pick<SharedPlaces, 'take'>;
   readonly onRefused?: () => void;
 }
@@ -66,12 +66,12 @@ export interface UploadsOptions {
 export function createUploads(options: UploadsOptions): Uploads {
   const { registry, most, records, credentialSet = null, onRefused = () => undefined } = options;
 
-  async function expectRoom(session: Session, place: string): Promise<void> {
+  async function expectUploadSlot(session: Session, capsulePrefix: string): Promise<void> {
     const [row] = await session.run<{ taken: boolean }>(
       'count open uploads',
       `SELECT count(*) >= $2::bigint AS taken FROM (
          SELECT FROM broker.object_upload WHERE place = $1 LIMIT $2::bigint) AS open`,
-      [place, most],
+      [capsulePrefix, most],
     );
     if (row?.taken !== true) return;
     onRefused();
@@ -79,33 +79,33 @@ export function createUploads(options: UploadsOptions): Uploads {
   }
 
   return {
-    admit: (place) => expectRoom(registry.lookup, place),
-    open: async ({ place, room, key, upstreamId, bytes }) => {
+    admit: (capsulePrefix) => expectUploadSlot(registry.lookup, capsulePrefix),
+    open: async ({ capsulePrefix, bucketPrefix, key, upstreamId, bytes }) => {
       const id = randomBytes(16).toString('hex');
       await registry.transaction(async (session) => {
-        await lockUsage(session, place);
-        await expectRoom(session, place);
+        await lockUsage(session, capsulePrefix);
+        await expectUploadSlot(session, capsulePrefix);
         await session.run(
           'insert upload',
           `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, credential_set, bytes)
            VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-          [id, place, room, key, upstreamId, credentialSet, bytes],
+          [id, capsulePrefix, bucketPrefix, key, upstreamId, credentialSet, bytes],
         );
       });
       return id;
     },
-    find: async (room, id) => {
+    find: async (bucketPrefix, id) => {
       if (!ID.test(id)) return undefined;
       const [row] = await registry.lookup.run<OpenUpload>(
         'find upload',
         `SELECT ${UPLOAD_COLUMNS} FROM broker.object_upload 
          WHERE id = $1 AND room = $2 AND credential_set IS NOT DISTINCT FROM $3`,
-        [id, room, credentialSet],
+        [id, bucketPrefix, credentialSet],
       );
       return row;
     },
-    list: async (room, { prefix, afterKey, afterId, limit }, { place, signal }) => {
-      const back = await records.take(place, signal);
+    list: async (bucketPrefix, { prefix, afterKey, afterId, limit }, { capsulePrefix, signal }) => {
+      const back = await records.take(capsulePrefix, signal);
       try {
         return await registry.lookup.run<OpenUpload>(
           'list uploads',
@@ -113,15 +113,15 @@ export function createUploads(options: UploadsOptions): Uploads {
            WHERE room = $1 AND starts_with(key, $2) AND (key COLLATE "C", id COLLATE "C") > ($3, $4)
              AND credential_set IS NOT DISTINCT FROM $6
            ORDER BY key COLLATE "C", id COLLATE "C" LIMIT $5`,
-          [room, prefix, afterKey, afterId, limit, credentialSet],
+          [bucketPrefix, prefix, afterKey, afterId, limit, credentialSet],
         );
       } finally {
         back();
       }
     },
-    addBytes: ({ id, place }, bytes, doubted) =>
+    addBytes: ({ id, capsulePrefix }, bytes, doubted) =>
       registry.transaction(async (session) => {
-        await lockUsage(session, place);
+        await lockUsage(session, capsulePrefix);
         const rows = await session.run(
           'add part',
           `UPDATE broker.object_upload SET bytes = bytes + $2, doubted = doubted + $3 WHERE id = $1 RETURNING 1`,
@@ -129,12 +129,12 @@ export function createUploads(options: UploadsOptions): Uploads {
         );
         if (rows.length === 1) return;
         // Completed or aborted by another request meanwhile.
-        if (doubted) await addDoubt(session, place, bytes, UNANSWERED_SECONDS);
-        else await addWritten(session, place, bytes);
+        if (doubted) await addDoubt(session, capsulePrefix, bytes, UNANSWERED_SECONDS);
+        else await addWritten(session, capsulePrefix, bytes);
       }),
-    close: ({ id, place }, freed) =>
+    close: ({ id, capsulePrefix }, freed) =>
       registry.transaction(async (session) => {
-        await lockUsage(session, place);
+        await lockUsage(session, capsulePrefix);
         const [row] = await session.run<{ bytes: number; doubted: number }>(
           'delete upload',
           `DELETE FROM broker.object_upload WHERE id = $1
@@ -143,9 +143,9 @@ export function createUploads(options: UploadsOptions): Uploads {
         );
         if (row === undefined) return;
         const known = row.bytes - row.doubted;
-        if (!freed && known > 0) await addWritten(session, place, known);
+        if (!freed && known > 0) await addWritten(session, capsulePrefix, known);
         // The server may still be storing these, in parts or in the object.
-        if (row.doubted > 0) await addDoubt(session, place, row.doubted, UNANSWERED_SECONDS);
+        if (row.doubted > 0) await addDoubt(session, capsulePrefix, row.doubted, UNANSWERED_SECONDS);
       }),
   };
 }

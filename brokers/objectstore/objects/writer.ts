@@ -1,5 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
-import { type Hold, type Quota, UNANSWERED_SECONDS } from '../quota/allowance.ts';
+import { type Quota, UNANSWERED_SECONDS } from '../quota/allowance.ts';
+import type { Reservation } from '../quota/capsule-block.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { type PhysicalKey, physicalOf } from './prefix.ts';
@@ -20,7 +21,7 @@ export interface Writer {
     /** Had the body gone out whole? */
     sent: () => boolean,
     /** Where it counts from now on; `doubted` when nobody knows whether it is stored. */
-    stored?: (hold: Hold, charged: number, doubted: number | undefined) => Promise<void>,
+    stored?: (reservation: Reservation, charged: number, doubted: number | undefined) => Promise<void>,
   ): Promise<T>;
   /** What may be copied: the object as it is now, and no other that takes its name in between. */
   sourceOf(call: Call, from: CopySource): Promise<Source>;
@@ -48,19 +49,19 @@ export function createWriter(client: S3Client, { quota, entryBytes }: WriterOpti
     write: async ({ tenant, signal }, { bytes, entries }, act, sent, stored = settle) => {
       if (bytes > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
       const charged = bytes + entries * entryBytes;
-      const hold = await quota.reserve(tenant, charged);
+      const reservation = await quota.reserve(tenant, charged);
       let result: Awaited<ReturnType<typeof act>>;
       try {
         result = await act();
       } catch (error) {
-        // Of ours, unless it is why the request was aborted: nothing was asked of the server.
+        // The refusal is ours, unless it is why the request was aborted: nothing was asked of the server.
         const refused = error instanceof ServiceError && !signal.aborted;
         const doubted = refused || !sent() ? undefined : doubtOf(error);
-        if (doubted === undefined) hold.release();
-        else await counted(hold, () => stored(hold, charged, doubted), doubted);
+        if (doubted === undefined) reservation.release();
+        else await counted(reservation, () => stored(reservation, charged, doubted), doubted);
         throw error;
       }
-      await counted(hold, () => stored(hold, charged, undefined), UNANSWERED_SECONDS);
+      await counted(reservation, () => stored(reservation, charged, undefined), UNANSWERED_SECONDS);
       return result;
     },
     sourceOf: async (call, from) => {
@@ -85,18 +86,22 @@ export async function sendable(body: IncomingBody): Promise<Buffer | IncomingBod
 }
 
 /** The registry may be away just now: then the bytes stay where they count at least for a while. */
-async function counted(hold: Hold, count: () => Promise<void>, doubted: number): Promise<void> {
+async function counted(reservation: Reservation, count: () => Promise<void>, doubted: number): Promise<void> {
   try {
     await count();
   } catch (error) {
-    hold.doubt(doubted);
+    reservation.doubt(doubted);
     throw error;
   }
 }
 
-async function settle(hold: Hold, _charged: number, doubted: number | undefined): Promise<void> {
-  if (doubted === undefined) hold.settle();
-  else hold.doubt(doubted);
+async function settle(
+  reservation: Reservation,
+  _charged: number,
+  doubted: number | undefined,
+): Promise<void> {
+  if (doubted === undefined) reservation.settle();
+  else reservation.doubt(doubted);
 }
 
 /**

@@ -2,13 +2,13 @@ import { refusal, ServiceError, type TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { authorisedCapsule, type Call } from '@space/broker-kit/principals';
 import type { Bindings } from './bindings.ts';
-import type { PlaceNames } from './names.ts';
+import type { PrefixNames } from './prefix-names.ts';
 import { findCapsule, putCapsuleMac, storeOf } from './rows.ts';
 
 interface Authorised {
   readonly life: number;
   readonly state: 'active' | 'dropping';
-  readonly place: string;
+  readonly prefix: string;
 }
 
 /** Who may act as a Capsule: whoever has the principal that this broker registered, and no other row of the registry. */
@@ -24,41 +24,41 @@ export interface CapsuleAuthority {
 interface AuthorityParts {
   readonly lookup: Session;
   readonly bindings: Pick<Bindings, 'capsule'>;
-  readonly places: Pick<PlaceNames, 'capsule'>;
-  /** Of a row that this broker did not write. */
+  readonly prefixNames: Pick<PrefixNames, 'capsule'>;
+  /** Called for a row that this broker did not write. */
   readonly onForged: (capsule: string) => void;
 }
 
 export function createCapsuleAuthority({
   lookup,
   bindings,
-  places,
+  prefixNames,
   onForged,
 }: AuthorityParts): CapsuleAuthority {
   return {
     find: async (digest) => {
       const row = await findCapsule(lookup, digest);
       if (row === undefined) return undefined;
-      const { capsule, life, place, mac } = row;
-      if (bindings.capsule.holds({ capsule, life, place, principal: digest }, mac)) return { capsule };
+      const { capsule, life, prefix, mac } = row;
+      if (bindings.capsule.holds({ capsule, life, prefix, principal: digest }, mac)) return { capsule };
       onForged(capsule);
       return undefined;
     },
     authorise: async (session, call, capsule, operation) => {
       const { life, state } = await authorisedCapsule(session, call, capsule, operation);
       const { principal } = call;
-      const { place, mac } = await storeOf(session, capsule);
-      if (principal !== undefined && bindings.capsule.holds({ capsule, life, place, principal }, mac))
-        return { life, state, place };
+      const { prefix, mac } = await storeOf(session, capsule);
+      if (principal !== undefined && bindings.capsule.holds({ capsule, life, prefix, principal }, mac))
+        return { life, state, prefix };
       onForged(capsule);
       throw refusal();
     },
     bind: async (session, capsule, principal) => {
-      const { life, place } = await storeOf(session, capsule);
+      const { life, prefix } = await storeOf(session, capsule);
       // What was edited is not made good by binding it.
-      if (places.capsule(capsule, life) !== place)
+      if (prefixNames.capsule(capsule, life) !== prefix)
         throw new ServiceError('conflict', 'the place of the Capsule is not the one that names give');
-      await putCapsuleMac(session, capsule, bindings.capsule.mac({ capsule, life, place, principal }));
+      await putCapsuleMac(session, capsule, bindings.capsule.mac({ capsule, life, prefix, principal }));
     },
   };
 }

@@ -1,23 +1,23 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { lengthPrefixed, type Secret, type TokenDigest } from '@space/broker-kit';
 
-/** Whose principal has authority over which place. */
+/** Whose principal has authority over which prefix. */
 export interface CapsuleBinding {
   readonly capsule: string;
   readonly life: number;
-  readonly place: string;
+  readonly prefix: string;
   readonly principal: TokenDigest | Buffer;
 }
 
-/** Whose principal leads to which place. */
+/** Whose principal leads to which prefix. */
 export interface WorkloadBinding {
   readonly capsule: string;
   readonly app: string;
   readonly life: number;
   readonly generation: number;
-  /** The Capsule's place, which what its Assistants share is in. */
-  readonly within: string;
-  readonly place: string;
+  /** The Capsule's prefix, which what its Assistants share is in. */
+  readonly capsulePrefix: string;
+  readonly prefix: string;
   readonly principal: TokenDigest | Buffer;
 }
 
@@ -27,7 +27,7 @@ interface Binding<Bound> {
 }
 
 /**
- * Says by a MAC in each row that this Space gave the place to the principal: who can write to the registry can act as no
+ * Says by a MAC in each row that this Space gave the prefix to the principal: who can write to the registry can act as no
  * Capsule and gives nobody another's files by an edit. Each kind has a key, derived from the one that places are named by.
  */
 export interface Bindings {
@@ -52,18 +52,21 @@ export function createBindings(secret: Secret<Buffer>, space: string): Bindings 
     };
   };
   return {
-    capsule: binding('space-object-capsule-binding/v1', ({ capsule, life, place }) => [
+    capsule: binding('space-object-capsule-binding/v1', ({ capsule, life, prefix }) => [
       capsule,
       String(life),
-      place,
+      prefix,
     ]),
-    workload: binding('space-object-binding/v1', ({ capsule, app, life, generation, within, place }) => [
-      capsule,
-      app,
-      String(life),
-      String(generation),
-      within,
-      place,
-    ]),
+    workload: binding(
+      'space-object-binding/v1',
+      ({ capsule, app, life, generation, capsulePrefix, prefix }) => [
+        capsule,
+        app,
+        String(life),
+        String(generation),
+        capsulePrefix,
+        prefix,
+      ],
+    ),
   };
 }

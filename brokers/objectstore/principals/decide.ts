@@ -4,11 +4,11 @@ type WorkloadState = 'ready' | 'dropping' | 'dropped';
 
 export interface WorkloadRow {
   readonly state: WorkloadState;
-  /** Of its Capsule, in which it was last made. */
+  /** The life of its Capsule in which it was last made. */
   readonly life: number;
   /** Never restarts: a tombstone keeps the last one. */
   readonly generation: number;
-  readonly place: string;
+  readonly prefix: string;
   /** Digest of the principal; null unless the workload is ready. */
   readonly principal: Buffer | null;
 }

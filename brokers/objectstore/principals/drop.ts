@@ -27,7 +27,7 @@ export async function dropWorkload(
   workload: Workload,
 ): Promise<{ readonly alreadyAbsent: boolean }> {
   const entry = { ...about(call, 'capsule.app.drop', 'capsule'), ...workload };
-  const { place, alreadyAbsent } = await context.connections.transaction(async (session) => {
+  const { prefix, alreadyAbsent } = await context.connections.transaction(async (session) => {
     const { life } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
     const row = await lockWorkload(session, workload);
     const decision = decideDrop(row, life);
@@ -35,31 +35,31 @@ export async function dropWorkload(
       throw new ServiceError('not_found', 'never created');
     if (decision === 'cut') await markDropping(session, workload);
     await audit(session, { ...entry, outcome: decision });
-    return { place: row.place, alreadyAbsent: decision === 'already absent' };
+    return { prefix: row.prefix, alreadyAbsent: decision === 'already absent' };
   });
   context.failpoint('drop:after-cut');
   await context.epochs.anchor();
   if (alreadyAbsent) return { alreadyAbsent };
   await context.leasesLapse();
-  await finishDrop(context, entry, workload, place);
+  await finishDrop(context, entry, workload, prefix);
   return { alreadyAbsent };
 }
 
 /**
- * Deletes the objects and leaves the tombstone. Safe to run twice, and side by side: the place belongs to one
+ * Deletes the objects and leaves the tombstone. Safe to run twice, and side by side: the prefix belongs to one
  * generation, so it can never meet a newer workload's objects.
  */
 export async function finishDrop(
   context: PrincipalsContext,
   entry: Undecided,
   workload: Workload,
-  place: string,
+  prefix: string,
 ): Promise<void> {
-  await context.sweep(place);
+  await context.sweep(prefix);
   context.failpoint('drop:after-sweep');
   await context.connections.transaction(async (session) => {
     const row = await lockWorkload(session, workload);
-    if (row?.state !== 'dropping' || row.place !== place) return;
+    if (row?.state !== 'dropping' || row.prefix !== prefix) return;
     await markDropped(session, workload);
     await audit(session, { ...entry, outcome: 'dropped' });
     context.failpoint('drop:before-commit');
@@ -73,19 +73,19 @@ export async function dropCapsule(
   capsule: string,
 ): Promise<string[]> {
   const entry = { ...about(call, 'capsule.drop', 'capsule'), capsule };
-  const { life, place } = await context.connections.transaction(async (session) => {
-    const { state, life, place } = await context.capsules.authorise(session, call, capsule, 'drop');
+  const { life, prefix } = await context.connections.transaction(async (session) => {
+    const { state, life, prefix } = await context.capsules.authorise(session, call, capsule, 'drop');
     if (state === 'active') {
-      await markCapsuleDropping(session, capsule, place);
+      await markCapsuleDropping(session, capsule, prefix);
       await moveCapsule(session, capsule, 'active', 'dropping');
     }
     await audit(session, { ...entry, outcome: state === 'active' ? 'cut' : 'resume' });
-    return { life, place };
+    return { life, prefix };
   });
   context.failpoint('capsule-drop:after-cut');
   await context.epochs.anchor();
   await context.leasesLapse();
-  await context.sweep(place);
+  await context.sweep(prefix);
   context.failpoint('capsule-drop:after-sweep');
   await context.clearCustody(capsule);
   context.failpoint('capsule-drop:after-custody');

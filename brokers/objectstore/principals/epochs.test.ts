@@ -92,10 +92,10 @@ describe('a row that somebody edited', () => {
 
   it('without a MAC leads nowhere once those of the version before were bound', async () => {
     const mine = await workload('mine');
-    const { connections, bindings, places } = stage.broker.context;
+    const { connections, bindings, prefixNames } = stage.broker.context;
     const { s3, close } = await openManagedStore(readConfig(stage.mounts.environment), silent);
     let now = 0;
-    const bindAll = (bound: Bound) => bindUnbound({ connections, bindings, places, log: silent }, bound);
+    const bindAll = (bound: Bound) => bindUnbound({ connections, bindings, prefixNames, log: silent }, bound);
     const epochs = createEpochs({
       ...{ connections, s3, space: 'test', log: silent, bindAll },
       onRollback: () => undefined,

@@ -14,7 +14,7 @@ export interface Epochs {
   anchor(): Promise<void>;
   /** Throws `custody_rollback` for an epoch behind what is known; `custody_unavailable` where nothing can be known. */
   expect(epoch: number): Promise<void>;
-  /** The same for the registry as it is now. */
+  /** Throws when the registry as it is now was set back. */
   expectCurrent(): Promise<void>;
   /** Goes on beyond what either side knows, in the transaction that has made that right. */
   goBeyond(session: Session): Promise<void>;
@@ -32,7 +32,7 @@ export interface EpochOptions {
   readonly now?: () => number;
 }
 
-/** Of which kinds all rows of versions that did not bind them are bound; one that is not was not written by us. */
+/** The kinds whose rows are all bound by now; a row of such a kind that is not bound was not written by us. */
 export interface Bound {
   readonly workloads: boolean;
   readonly capsules: boolean;
@@ -41,7 +41,7 @@ export interface Bound {
 interface Known {
   readonly epoch: number;
   readonly bound: Bound;
-  /** Of the bucket's object; undefined when there is none. */
+  /** The entity tag of the bucket's object; undefined when there is none. */
   readonly etag: string | undefined;
 }
 

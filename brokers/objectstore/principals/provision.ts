@@ -31,8 +31,10 @@ export function provisionCapsule(
   return unlessTaken(
     context.connections.transaction(async (session) => {
       const { life, begun } = await registerCapsule(session, capsule, principal);
-      const place = begun ? context.places.capsule(capsule, life) : (await storeOf(session, capsule)).place;
-      await putStore(session, capsule, { life, place, quotaBytes: quotaBytes ?? null });
+      const prefix = begun
+        ? context.prefixNames.capsule(capsule, life)
+        : (await storeOf(session, capsule)).prefix;
+      await putStore(session, capsule, { life, prefix, quotaBytes: quotaBytes ?? null });
       // Again, too: who provisions proved that this is the principal.
       await context.capsules.bind(session, capsule, principal);
       const outcome = begun ? 'created' : 'existing';
@@ -55,8 +57,14 @@ export async function createWorkload(
 ): Promise<boolean> {
   const created = await unlessTaken(
     context.connections.transaction(async (session) => {
-      const { life, place } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
-      const outcome = await ensureWorkload(context, session, workload, { life, within: place }, principal);
+      const { life, prefix } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
+      const outcome = await ensureWorkload(
+        context,
+        session,
+        workload,
+        { life, capsulePrefix: prefix },
+        principal,
+      );
       await audit(session, { ...about(call, 'capsule.app.create', 'capsule'), ...workload, outcome });
       context.failpoint('create:before-commit');
       return outcome === 'created';
@@ -73,7 +81,7 @@ async function ensureWorkload(
   context: PrincipalsContext,
   session: Session,
   workload: Workload,
-  { life, within }: { readonly life: number; readonly within: string },
+  { life, capsulePrefix }: { readonly life: number; readonly capsulePrefix: string },
   principal: TokenDigest,
 ): Promise<'created' | 'existing' | 'replaced'> {
   for (;;) {
@@ -86,20 +94,34 @@ async function ensureWorkload(
     if (decision.kind === 'replace') {
       if (row === undefined || former === undefined) throw new Error('a ready workload has no principal');
       await retirePrincipal(session, workload.capsule, former);
-      const { generation, place } = row;
+      const { generation, prefix } = row;
       // A place that was edited is not made good by binding it.
-      if (place !== context.places.workload(within, workload.app, generation)) {
+      if (prefix !== context.prefixNames.workload(capsulePrefix, workload.app, generation)) {
         context.onForged(workload.capsule, workload.app);
         throw refusal();
       }
-      const mac = context.bindings.workload.mac({ ...workload, life, generation, within, place, principal });
+      const mac = context.bindings.workload.mac({
+        ...workload,
+        life,
+        generation,
+        capsulePrefix,
+        prefix,
+        principal,
+      });
       await replaceWorkloadPrincipal(session, workload, former, { principal, mac });
       return 'replaced';
     }
     const { generation } = decision;
-    const place = context.places.workload(within, workload.app, generation);
-    const mac = context.bindings.workload.mac({ ...workload, life, generation, within, place, principal });
-    const registration = { life, generation, place, principal, mac };
+    const prefix = context.prefixNames.workload(capsulePrefix, workload.app, generation);
+    const mac = context.bindings.workload.mac({
+      ...workload,
+      life,
+      generation,
+      capsulePrefix,
+      prefix,
+      principal,
+    });
+    const registration = { life, generation, prefix, principal, mac };
     if (row !== undefined) {
       await reviveWorkload(session, workload, registration);
       return 'created';

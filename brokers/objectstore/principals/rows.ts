@@ -15,7 +15,7 @@ export interface Workload {
 export async function putStore(
   session: Session,
   capsule: string,
-  to: { life: number; place: string; quotaBytes: number | null },
+  to: { life: number; prefix: string; quotaBytes: number | null },
 ): Promise<void> {
   await session.run(
     'put store',
@@ -24,13 +24,13 @@ export async function putStore(
        quota_bytes = excluded.quota_bytes
      WHERE (store.life, store.place, store.quota_bytes) IS DISTINCT FROM
        (excluded.life, excluded.place, excluded.quota_bytes)`,
-    [capsule, to.life, to.place, to.quotaBytes],
+    [capsule, to.life, to.prefix, to.quotaBytes],
   );
 }
 
 interface Store {
   readonly life: number;
-  readonly place: string;
+  readonly prefix: string;
   /** Null as quota is the broker's default. */
   readonly quotaBytes: number | null;
   /** Over the Capsule's principal, life and place. */
@@ -40,7 +40,7 @@ interface Store {
 export async function storeOf(session: Session, capsule: string): Promise<Store> {
   const [row] = await session.run<Store & { [column: string]: unknown }>(
     'read store',
-    'SELECT life, place, quota_bytes::float8 AS "quotaBytes", mac FROM broker.store WHERE capsule_id = $1',
+    'SELECT life, place AS prefix, quota_bytes::float8 AS "quotaBytes", mac FROM broker.store WHERE capsule_id = $1',
     [capsule],
   );
   if (row === undefined) throw new Error('a Capsule has no store');
@@ -54,7 +54,7 @@ export async function findCapsule(
 ): Promise<(Omit<Store, 'quotaBytes'> & { readonly capsule: string }) | undefined> {
   const [row] = await session.run<Omit<Store, 'quotaBytes'> & { readonly capsule: string }>(
     'find principal',
-    `SELECT c.capsule_id AS capsule, c.life, s.place, s.mac
+    `SELECT c.capsule_id AS capsule, c.life, s.place AS prefix, s.mac
      FROM broker.capsule c JOIN broker.store s ON s.capsule_id = c.capsule_id
      WHERE c.principal = $1`,
     [digest],
@@ -71,7 +71,7 @@ export async function putCapsuleMac(session: Session, capsule: string, mac: Buff
   expectOne(rows);
 }
 
-const COLUMNS = 'state, life, generation, place, principal';
+const COLUMNS = 'state, life, generation, place AS prefix, principal';
 
 export async function lockWorkload(
   session: Session,
@@ -88,7 +88,7 @@ export async function lockWorkload(
 export interface Registration {
   readonly life: number;
   readonly generation: number;
-  readonly place: string;
+  readonly prefix: string;
   readonly principal: TokenDigest;
   /** Over all of it and whose it is. */
   readonly mac: Buffer;
@@ -104,7 +104,7 @@ export async function insertWorkload(
     'insert workload',
     `INSERT INTO broker.workload (capsule_id, app_id, state, life, generation, place, principal, mac)
      VALUES ($1, $2, 'ready', $3, $4, $5, $6, $7) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
-    [capsule, app, to.life, to.generation, to.place, to.principal, to.mac],
+    [capsule, app, to.life, to.generation, to.prefix, to.principal, to.mac],
   );
   return rows.length === 1;
 }
@@ -120,7 +120,7 @@ export async function reviveWorkload(
     `UPDATE broker.workload SET state = 'ready', life = $3, generation = $4, place = $5, principal = $6, mac = $7,
        dropped_with_capsule = false, changed_at = clock_timestamp()
      WHERE capsule_id = $1 AND app_id = $2 AND state = 'dropped' AND generation = $4 - 1 RETURNING 1`,
-    [capsule, app, to.life, to.generation, to.place, to.principal, to.mac],
+    [capsule, app, to.life, to.generation, to.prefix, to.principal, to.mac],
   );
   expectOne(rows);
 }
@@ -141,7 +141,7 @@ export async function replaceWorkloadPrincipal(
   expectOne(rows);
 }
 
-/** Access ends here: the principal is retired and the place is dead. */
+/** Access ends here: the principal is retired and the prefix is dead. */
 export async function markDropping(session: Session, { capsule, app }: Workload): Promise<void> {
   await session.run(
     'retire workload principal',
@@ -150,14 +150,14 @@ export async function markDropping(session: Session, { capsule, app }: Workload)
      ON CONFLICT DO NOTHING`,
     [capsule, app],
   );
-  const rows = await session.run<{ place: string }>(
+  const rows = await session.run<{ prefix: string }>(
     'mark workload dropping',
     `UPDATE broker.workload SET state = 'dropping', principal = NULL, changed_at = clock_timestamp()
-     WHERE capsule_id = $1 AND app_id = $2 AND state = 'ready' RETURNING place`,
+     WHERE capsule_id = $1 AND app_id = $2 AND state = 'ready' RETURNING place AS prefix`,
     [capsule, app],
   );
   expectOne(rows);
-  await noteDeadPlace(session, rows[0]?.place ?? '');
+  await noteDeadPrefix(session, rows[0]?.prefix ?? '');
 }
 
 export async function markDropped(session: Session, { capsule, app }: Workload): Promise<void> {
@@ -170,8 +170,8 @@ export async function markDropped(session: Session, { capsule, app }: Workload):
   expectOne(rows);
 }
 
-/** The same for all that the Capsule still has, and for the Capsule's own place. */
-export async function markCapsuleDropping(session: Session, capsule: string, place: string): Promise<void> {
+/** Ends access to all that the Capsule still has, and notes its own prefix as dead. */
+export async function markCapsuleDropping(session: Session, capsule: string, prefix: string): Promise<void> {
   await session.run(
     'retire workload principals',
     `INSERT INTO broker.retired_principal (principal, capsule_id)
@@ -186,7 +186,7 @@ export async function markCapsuleDropping(session: Session, capsule: string, pla
      WHERE capsule_id = $1 AND state <> 'dropped'`,
     [capsule],
   );
-  await noteDeadPlace(session, place);
+  await noteDeadPrefix(session, prefix);
 }
 
 export async function markAllDropped(session: Session, capsule: string): Promise<void> {
@@ -209,10 +209,10 @@ export async function droppedWithCapsule(session: Session, capsule: string, life
   return rows.map(({ app }) => app);
 }
 
-async function noteDeadPlace(session: Session, place: string): Promise<void> {
+async function noteDeadPrefix(session: Session, prefix: string): Promise<void> {
   await session.run(
     'note dead place',
     'INSERT INTO broker.dead_place (place) VALUES ($1) ON CONFLICT DO NOTHING',
-    [place],
+    [prefix],
   );
 }

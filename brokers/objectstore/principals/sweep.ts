@@ -4,36 +4,36 @@ import type { S3Client } from '../upstream/types.ts';
 
 export interface SweepParts {
   readonly s3: Pick<S3Client, 'list' | 'deleteMany'>;
-  /** Gives up the unfinished uploads under a place. */
-  readonly abortUploads: (place: string) => Promise<void>;
+  /** Gives up the unfinished uploads under a prefix. */
+  readonly abortUploads: (prefix: string) => Promise<void>;
 }
 
 /** As many as one deletion may name. */
 const PAGE = 1_000;
-const PLACE = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
+const PREFIX = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
 
 /**
- * Deletes every object and unfinished upload under a place, from the front until nothing is left: it may be stopped
+ * Deletes every object and unfinished upload under a prefix, from the front until nothing is left: it may be stopped
  * and run again, and what several run side by side is deleted once. Throws `unavailable` while the store is away.
  */
 export function createSweep({ s3, abortUploads }: SweepParts) {
-  async function deletePage(place: string, signal: AbortSignal | undefined): Promise<boolean> {
-    const { objects } = await s3.list({ prefix: place, limit: PAGE }, { signal });
+  async function deletePage(prefix: string, signal: AbortSignal | undefined): Promise<boolean> {
+    const { objects } = await s3.list({ prefix, limit: PAGE }, { signal });
     if (objects.length === 0) return false;
     const keys = objects.map(({ key }) => key);
-    if (!keys.every((key) => key.startsWith(place)))
+    if (!keys.every((key) => key.startsWith(prefix)))
       throw new Error('the store lists what was not asked for');
     const left = await s3.deleteMany(keys, { signal });
     if (left.length > 0) throw unavailable('the store keeps objects that were deleted');
     return true;
   }
 
-  return async (place: string, stopping?: AbortSignal): Promise<void> => {
+  return async (prefix: string, stopping?: AbortSignal): Promise<void> => {
     // A damaged row must not empty the bucket.
-    if (!PLACE.test(place)) throw new Error('not a place of ours');
+    if (!PREFIX.test(prefix)) throw new Error('not a place of ours');
     try {
-      await abortUploads(place);
-      while (await deletePage(place, stopping)) stopping?.throwIfAborted();
+      await abortUploads(prefix);
+      while (await deletePage(prefix, stopping)) stopping?.throwIfAborted();
     } catch (error) {
       throw error instanceof S3Error ? unavailable('the store is away', error) : error;
     }

@@ -37,8 +37,8 @@ test('many who ask at once are answered by few statements, each with what is its
     Array.from({ length: 90 }, (_, i) => tenants.byDigest(digestOf(new Secret(tokens[i % 3] ?? '')))),
   );
   expect(found.map((tenant) => tenant?.app)).toEqual(Array.from({ length: 90 }, (_, i) => apps[i % 3]));
-  expect(new Set(found.map((tenant) => tenant?.room.data)).size).toBe(3);
-  expect(new Set(found.map((tenant) => tenant?.room.shared)).size).toBe(1);
+  expect(new Set(found.map((tenant) => tenant?.prefixes.data)).size).toBe(3);
+  expect(new Set(found.map((tenant) => tenant?.prefixes.shared)).size).toBe(1);
   expect(found[0]?.quotaBytes).toBe(1_000);
   expect(asked.length).toBeLessThanOrEqual(2);
 });

@@ -1,6 +1,6 @@
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
-import { roomOf } from '../objects/prefix.ts';
+import { prefixesOf } from '../objects/prefix.ts';
 import type { Tenant } from '../objects/types.ts';
 import type { Bindings } from './bindings.ts';
 import type { Epochs } from './epochs.ts';
@@ -34,7 +34,7 @@ export const HANDLE_BYTES = 16;
 interface TenantRow {
   readonly capsule: string;
   readonly app: string;
-  readonly place: string;
+  readonly capsulePrefix: string;
   readonly data: string;
   readonly quota: number | null;
   readonly digest: Buffer;
@@ -49,13 +49,13 @@ export interface Evidence {
   readonly bindings: Pick<Bindings, 'workload'>;
   /** Throws when the registry was set back. */
   readonly epochs: Pick<Epochs, 'expect'>;
-  /** Of a row that this broker did not write. */
+  /** Called for a row that this broker did not write. */
   readonly onForged: (capsule: string, app: string) => void;
 }
 
-/** Those whose principals begin with a handle: by the index of principals, whatever the planner expects of a table. */
+/** Finds workloads whose principals begin with a handle: by the index of principals, whatever the planner expects of a table. */
 const among = (handle: string, highest: string) => `
-  SELECT w.capsule_id AS capsule, w.app_id AS app, s.place, w.place AS data, s.quota_bytes::float8 AS quota,
+  SELECT w.capsule_id AS capsule, w.app_id AS app, s.place AS "capsulePrefix", w.place AS data, s.quota_bytes::float8 AS quota,
          w.principal AS digest, w.life, w.generation, w.mac, (SELECT number::float8 FROM broker.epoch) AS epoch
   FROM broker.workload AS w
   JOIN broker.store AS s ON s.capsule_id = w.capsule_id AND s.life = w.life
@@ -71,7 +71,7 @@ const HIGHEST = Buffer.alloc(32 - HANDLE_BYTES, 0xff);
 /** Everybody whose request the sockets had by now has asked. */
 const turnEnds = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-/** Those whose lease has lapsed are forgotten when there are more. */
+/** Leases that have lapsed are forgotten when there are more. */
 const MOST_LEASES = 1_000;
 
 /**
@@ -100,8 +100,8 @@ export function createTenants(
     const found = new Map<string, Tenant>();
     for (const row of rows) {
       await epochs.expect(row.epoch);
-      const { capsule, app, life, generation, place: within, data: place, digest: principal, mac } = row;
-      if (bindings.workload.holds({ capsule, app, life, generation, within, place, principal }, mac))
+      const { capsule, app, life, generation, capsulePrefix, data: prefix, digest: principal, mac } = row;
+      if (bindings.workload.holds({ capsule, app, life, generation, capsulePrefix, prefix, principal }, mac))
         found.set(handleOf(principal), tenantOf(row, defaultQuota));
       else onForged(capsule, app);
     }
@@ -145,8 +145,8 @@ function tenantOf(row: TenantRow, defaultQuota: number): Tenant {
   return {
     capsule: row.capsule,
     app: row.app,
-    place: row.place,
-    room: roomOf(row.data, `${row.place}s/`),
+    capsulePrefix: row.capsulePrefix,
+    prefixes: prefixesOf(row.data, `${row.capsulePrefix}s/`),
     quotaBytes: row.quota ?? defaultQuota,
     digest: row.digest,
   };

@@ -2,19 +2,19 @@ import type { Logger } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 import type { Bindings, CapsuleBinding, WorkloadBinding } from './bindings.ts';
 import type { Bound } from './epochs.ts';
-import type { PlaceNames } from './names.ts';
+import type { PrefixNames } from './prefix-names.ts';
 import { putCapsuleMac } from './rows.ts';
 
 interface UnboundParts {
   readonly connections: Pick<Connections, 'transaction'>;
   readonly bindings: Bindings;
-  readonly places: PlaceNames;
+  readonly prefixNames: PrefixNames;
   readonly log: Logger;
 }
 
-/** Rows of a version that did not bind their kind. One whose place the names do not give is left as it is, and so closed. */
+/** Rows of a version that did not bind their kind. One whose prefix the names do not give is left as it is, and so closed. */
 export function bindUnbound(
-  { connections, bindings, places, log }: UnboundParts,
+  { connections, bindings, prefixNames, log }: UnboundParts,
   bound: Bound,
 ): Promise<void> {
   return connections.transaction(async (session) => {
@@ -25,13 +25,13 @@ export function bindUnbound(
   async function bindCapsules(session: Session): Promise<void> {
     const rows = await session.run<{ [column: string]: unknown } & CapsuleBinding>(
       'find unbound capsules',
-      `SELECT c.capsule_id AS capsule, c.life, s.place, c.principal
+      `SELECT c.capsule_id AS capsule, c.life, s.place AS prefix, c.principal
        FROM broker.capsule c JOIN broker.store s ON s.capsule_id = c.capsule_id AND s.life = c.life
        WHERE c.principal IS NOT NULL AND s.mac IS NULL FOR UPDATE`,
     );
     for (const row of rows) {
-      const { capsule, life, place } = row;
-      if (places.capsule(capsule, life) !== place)
+      const { capsule, life, prefix } = row;
+      if (prefixNames.capsule(capsule, life) !== prefix)
         log.error({ capsule }, 'a Capsule whose place the names do not give');
       else await putCapsuleMac(session, capsule, bindings.capsule.mac(row));
     }
@@ -40,14 +40,16 @@ export function bindUnbound(
   async function bindWorkloads(session: Session): Promise<void> {
     const rows = await session.run<{ [column: string]: unknown } & WorkloadBinding>(
       'find unbound workloads',
-      `SELECT w.capsule_id AS capsule, w.app_id AS app, w.life, w.generation, s.place AS within, w.place, w.principal
+      `SELECT w.capsule_id AS capsule, w.app_id AS app, w.life, w.generation, s.place AS "capsulePrefix", w.place AS prefix,
+              w.principal
        FROM broker.workload w JOIN broker.store s ON s.capsule_id = w.capsule_id AND s.life = w.life
        WHERE w.state = 'ready' AND w.mac IS NULL FOR UPDATE OF w`,
     );
     for (const row of rows) {
-      const { capsule, app, life, generation, within, place } = row;
+      const { capsule, app, life, generation, capsulePrefix, prefix } = row;
       const named =
-        places.capsule(capsule, life) === within && places.workload(within, app, generation) === place;
+        prefixNames.capsule(capsule, life) === capsulePrefix &&
+        prefixNames.workload(capsulePrefix, app, generation) === prefix;
       if (!named) log.error({ capsule, app }, 'a workload whose place the names do not give');
       else
         await session.run(

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../db/testing/postgres.ts';
 import { parseKey } from '../objects/object-key.ts';
-import { physicalKey, roomOf } from '../objects/prefix.ts';
+import { physicalKey, prefixesOf } from '../objects/prefix.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
 import { type Between, startBetween } from '../testing/between.ts';
 import type { TestBroker } from '../testing/broker.ts';
@@ -60,13 +60,13 @@ async function credits(): Promise<{
   return row;
 }
 
-const room = 'a count cannot run, and there is';
+const noRoom = 'a count cannot run, and there is';
 
 test('what is deleted or overwritten at the limit makes room at once, though nothing can be counted', async () => {
   const one = await newAssistant(broker, { quota: MIB });
   expect(await put(one, 'a', 400 * KIB)).toBe('ok');
   expect(await put(one, 'b', 400 * KIB)).toBe('ok');
-  expect(await put(one, 'c', 400 * KIB), room).not.toBe('ok');
+  expect(await put(one, 'c', 400 * KIB), noRoom).not.toBe('ok');
   expect(await remove(one, 'b')).toBe(200);
   expect(await put(one, 'c', 400 * KIB)).toBe('ok');
   expect(await remove(one, 'a')).toBe(200);
@@ -82,7 +82,7 @@ test('however many delete an object at the same time, it gives its bytes back on
   await Promise.all(Array.from({ length: 40 }, () => remove(one, 'a')));
   expect(await credits()).toEqual({ credited: 300 * KIB + ENTRY, objects: 1, rows: 1 });
   expect(await put(one, 'd', 300 * KIB)).toBe('ok');
-  expect(await put(one, 'e', 300 * KIB), room).not.toBe('ok');
+  expect(await put(one, 'e', 300 * KIB), noRoom).not.toBe('ok');
 });
 
 test('two replicas that delete an object at the same time credit it once', async () => {
@@ -138,7 +138,7 @@ test('a broker that is killed between the deletion and the credit loses the cred
   between.fate = noLists;
   expect(await remove(one, 'a')).toBe(200);
   expect(await credits()).toMatchObject({ credited: 0, rows: 0 });
-  expect(await put(one, 'c', 450 * KIB), room).not.toBe('ok');
+  expect(await put(one, 'c', 450 * KIB), noRoom).not.toBe('ok');
   between.fate = () => 'pass';
   await until(async () => (await put(one, 'c', 450 * KIB)) === 'ok', 'a count');
   between.fate = noLists;
@@ -176,8 +176,8 @@ test('whatever is written, ended and counted at the same time, never does less c
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 30, maxLength: 60 }), async (steps) => {
       runs += 1;
-      const place = `c/${runs.toString(16).padStart(40, 'e')}/`;
-      const room = roomOf(`${place}a/${'1'.repeat(40)}/`, `${place}s/`);
+      const capsulePrefix = `c/${runs.toString(16).padStart(40, 'e')}/`;
+      const prefixes = prefixesOf(`${capsulePrefix}a/${'1'.repeat(40)}/`, `${capsulePrefix}s/`);
       const stored = new Map<string, { readonly bytes: number; readonly version: number }>();
       const ending = createEnding({
         registry: connections,
@@ -194,7 +194,7 @@ test('whatever is written, ended and counted at the same time, never does less c
           },
         },
       });
-      await connections.transaction((session) => lockUsage(session, place));
+      await connections.transaction((session) => lockUsage(session, capsulePrefix));
       const under = <T>(work: Parameters<typeof connections.transaction<T>>[0]) =>
         connections.transaction<T>(work);
       const enders: Ender[] = [];
@@ -204,12 +204,15 @@ test('whatever is written, ended and counted at the same time, never does less c
       const sum = () => [...stored.values()].reduce((all, { bytes }) => all + bytes, 0);
       for (const one of steps) {
         if (one.kind === 'write') {
-          await under((session) => addWritten(session, place, one.bytes));
-          stored.set(physicalKey(room, 'data', parseKey(one.key)!), { bytes: one.bytes, version: ++version });
+          await under((session) => addWritten(session, capsulePrefix, one.bytes));
+          stored.set(physicalKey(prefixes, 'data', parseKey(one.key)!), {
+            bytes: one.bytes,
+            version: ++version,
+          });
         } else if (one.kind === 'look') {
-          const key = physicalKey(room, 'data', parseKey(one.key)!);
+          const key = physicalKey(prefixes, 'data', parseKey(one.key)!);
           const [looked, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-          const who = { tenant: { place, quotaBytes: 1 }, signal: new AbortController().signal };
+          const who = { tenant: { capsulePrefix, quotaBytes: 1 }, signal: new AbortController().signal };
           const end = ending(who, key, () => {
             looked.resolve();
             return done.promise;
@@ -228,15 +231,15 @@ test('whatever is written, ended and counted at the same time, never does less c
           ender.done.resolve();
           await ender.end;
         } else if (count === undefined) {
-          count = await under((session) => beginCount(session, place));
+          count = await under((session) => beginCount(session, capsulePrefix));
         } else if (listed === undefined) {
           listed = sum();
         } else {
           const [begun, found] = [count, listed];
-          await under((session) => finishCount(session, place, begun, found));
+          await under((session) => finishCount(session, capsulePrefix, begun, found));
           [count, listed] = [undefined, undefined];
         }
-        expect(await usedBytes(connections.lookup, place)).toBeGreaterThanOrEqual(sum());
+        expect(await usedBytes(connections.lookup, capsulePrefix)).toBeGreaterThanOrEqual(sum());
       }
       for (const { done, end } of enders) {
         done.resolve();

@@ -21,7 +21,7 @@ export interface CreditOptions {
   readonly log: Logger;
 }
 
-/** Of one Capsule between two counts: each is a row, so that none is credited twice. The next count finds the others. */
+/** Objects of one Capsule that are credited between two counts: each is a row, so that none is credited twice. The next count finds the others. */
 const MOST_CREDITED = 10_000;
 
 /**
@@ -32,17 +32,18 @@ const MOST_CREDITED = 10_000;
  * away, loses the credit until the next count.
  */
 export function createEnding({ registry, client, quota, entryBytes, log }: CreditOptions): Ending {
-  async function isShortNow({ place, quotaBytes }: Capsule): Promise<boolean> {
+  async function isShortNow({ capsulePrefix, quotaBytes }: Capsule): Promise<boolean> {
     return (
-      quota.isShort(place) ?? isShort(quotaBytes, quotaBytes - (await usedBytes(registry.lookup, place)))
+      quota.isShort(capsulePrefix) ??
+      isShort(quotaBytes, quotaBytes - (await usedBytes(registry.lookup, capsulePrefix)))
     );
   }
 
-  async function countNumberOf(place: string): Promise<number | undefined> {
+  async function countNumberOf(capsulePrefix: string): Promise<number | undefined> {
     const [row] = await registry.lookup.run<{ number: number }>(
       'read count number',
       'SELECT count_number AS number FROM broker.object_usage WHERE place = $1',
-      [place],
+      [capsulePrefix],
     );
     return row?.number;
   }
@@ -52,7 +53,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
     try {
       if (!(await isShortNow(capsule))) return undefined;
       // First: the object is there after this count, and whatever ends later voids the credit.
-      const countNumber = await countNumberOf(capsule.place);
+      const countNumber = await countNumberOf(capsule.capsulePrefix);
       if (countNumber === undefined) return undefined;
       const { headers } = await client.head(key, { signal });
       const object = identityOf(key, headers);
@@ -71,7 +72,7 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
     const result = await act();
     if (looked === undefined) return result;
     await registry
-      .transaction((session) => credit(session, tenant.place, looked))
+      .transaction((session) => credit(session, tenant.capsulePrefix, looked))
       .catch((error: unknown) => log.warn({ err: error }, 'what has ended counts until the next count'));
     return result;
   };
@@ -97,10 +98,10 @@ function identityOf(key: string, headers: Headers): Buffer | undefined {
 
 async function credit(
   session: Session,
-  place: string,
+  capsulePrefix: string,
   { countNumber, object, bytes }: Looked,
 ): Promise<void> {
-  const usage = await lockUsage(session, place);
+  const usage = await lockUsage(session, capsulePrefix);
   if (usage.countNumber !== countNumber) return;
   await session.run(
     'credit object',
@@ -115,6 +116,6 @@ async function credit(
          credited_objects = 1 + CASE WHEN credited_in = count_number THEN credited_objects ELSE 0 END,
          credited_in = count_number
      WHERE place = $1 AND EXISTS (SELECT FROM first)`,
-    [place, object, bytes, MOST_CREDITED],
+    [capsulePrefix, object, bytes, MOST_CREDITED],
   );
 }

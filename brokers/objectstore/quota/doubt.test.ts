@@ -42,9 +42,14 @@ function bytesIn(directory: string): number {
 const bytesOnDisk = () => bytesIn(join(stage.s3.directory, BUCKET));
 
 /** All that counts against the quota of the Capsule that was made last. */
-async function used(): Promise<{ place: string; bytes: number; doubt: number; uploads: number }> {
-  const [row] = await stage.registry<{ place: string; bytes: number; doubt: number; uploads: number }>(
-    `SELECT place, (counted + written)::float8
+async function used(): Promise<{ capsulePrefix: string; bytes: number; doubt: number; uploads: number }> {
+  const [row] = await stage.registry<{
+    capsulePrefix: string;
+    bytes: number;
+    doubt: number;
+    uploads: number;
+  }>(
+    `SELECT place AS "capsulePrefix", (counted + written)::float8
        + coalesce((SELECT sum(bytes) FROM broker.object_block b WHERE b.place = u.place), 0)::float8 AS bytes,
        coalesce((SELECT sum(bytes) FROM broker.object_doubt d WHERE d.place = u.place), 0)::float8 AS doubt,
        coalesce((SELECT sum(bytes) FROM broker.object_upload o WHERE o.place = u.place), 0)::float8 AS uploads
@@ -55,10 +60,10 @@ async function used(): Promise<{ place: string; bytes: number; doubt: number; up
   return row;
 }
 
-const ageDoubt = (place: string) =>
+const ageDoubt = (capsulePrefix: string) =>
   stage.registry(
     "UPDATE broker.object_doubt SET certain_at = certain_at - interval '3 hours' WHERE place = $1",
-    [place],
+    [capsulePrefix],
   );
 
 /** Copies of a part whose caller hangs up once the server has the part, until one is refused; answers their number. */
@@ -126,10 +131,10 @@ test('a write without an answer counts until a count has looked that began when 
   // Nothing is there, but the write may arrive yet: a count that looks now proves nothing.
   expect(await full()).toBe('quota_exceeded');
   await broker.round('quota');
-  const { place, doubt } = await used();
+  const { capsulePrefix, doubt } = await used();
   expect(doubt).toBeGreaterThan(2 * MIB);
   expect(await full()).toBe('quota_exceeded');
-  await ageDoubt(place);
+  await ageDoubt(capsulePrefix);
   await until(async () => (await full()) === undefined, 'the doubt to end');
   expect((await used()).doubt).toBe(0);
 });
@@ -154,14 +159,14 @@ test('a part that was stored when its broker was killed is found before its doub
   await doomed.kill();
   expect(await asked).toBe('killed');
   between.fate = () => 'pass';
-  const { place } = await used();
+  const { capsulePrefix } = await used();
   await stage.registry(
     "UPDATE broker.object_block SET renewed_at = now() - interval '6 minutes' WHERE place = $1 AND bytes > 5e6",
-    [place],
+    [capsulePrefix],
   );
   await stage.broker.round('quota');
   expect((await used()).doubt).toBeGreaterThanOrEqual(5 * MIB);
-  await ageDoubt(place);
+  await ageDoubt(capsulePrefix);
   // What makes a replica count; it learns of the part, and there is still no room.
   expect((await one.put('more', Buffer.alloc(5 * MIB))).json.error.code).toBe('quota_exceeded');
   const after = await used();

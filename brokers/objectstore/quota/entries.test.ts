@@ -68,9 +68,9 @@ it('a count never finds more entries than the writes were charged, and none too 
   const key = fc.array(segment, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('/'));
   fc.assert(
     fc.property(fc.uniqueArray(key, { maxLength: 40 }), fc.boolean(), (keys, own) => {
-      const room = `c/${'0'.repeat(40)}/${own ? `a/${'1'.repeat(40)}/` : 's/'}`;
+      const prefix = `c/${'0'.repeat(40)}/${own ? `a/${'1'.repeat(40)}/` : 's/'}`;
       const count = createEntryCount();
-      const listed = keys.map((one) => `${room}${one}`).toSorted();
+      const listed = keys.map((one) => `${prefix}${one}`).toSorted();
       const counted = listed.reduce((sum, one) => sum + count(one), 0);
       const folders = new Set(
         keys.flatMap((one) => one.split('/').map((_, i, all) => `${all.slice(0, i).join('/')}/`)),

@@ -15,7 +15,7 @@ const PAGE = 1_000;
 export async function missingParts(
   registry: Registry,
   client: Pick<S3Client, 'listParts'>,
-  place: string,
+  capsulePrefix: string,
   entryBytes: number,
 ): Promise<readonly Missing[]> {
   // Read first: a part that comes in between is listed and counted both, rather than neither.
@@ -23,7 +23,7 @@ export async function missingParts(
     'find uploads of place',
     `SELECT id, key, upstream_id AS upstream, bytes::float8 AS bytes FROM broker.object_upload
      WHERE place = $1 AND credential_set IS NULL`,
-    [place],
+    [capsulePrefix],
   );
   const missing: Missing[] = [];
   for (const { id, key, upstream, bytes } of rows) {
@@ -36,7 +36,7 @@ export async function missingParts(
 /** Under `lockUsage`. */
 export async function addMissing(
   session: Session,
-  place: string,
+  capsulePrefix: string,
   missing: readonly Missing[],
 ): Promise<void> {
   for (const { id, bytes } of missing) {
@@ -46,7 +46,7 @@ export async function addMissing(
       [id, bytes],
     );
     // Completed meanwhile.
-    if (rows.length === 0) await addWritten(session, place, bytes);
+    if (rows.length === 0) await addWritten(session, capsulePrefix, bytes);
   }
 }
 

@@ -5,22 +5,23 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../db/testing/postgres.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
-import { createQuota, type Hold, type Quota } from './allowance.ts';
+import { createQuota, type Quota } from './allowance.ts';
+import type { Reservation } from './capsule-block.ts';
 import { addDoubt, beginCount, changeBlock, finishCount, lockUsage } from './rows.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
 let stage: Stage;
-let places = 0;
+let prefixes = 0;
 beforeAll(async () => {
   stage = await setStage();
 });
 afterAll(() => stage?.close());
 
-const newPlace = () => {
-  places += 1;
-  return `c/${places.toString(16).padStart(40, '0')}/`;
+const newPrefix = () => {
+  prefixes += 1;
+  return `c/${prefixes.toString(16).padStart(40, '0')}/`;
 };
 
 const silent = createLogger({ service: 'test', level: 'silent' });
@@ -33,12 +34,12 @@ const start = (options: { now?: () => number; recount?: () => Promise<boolean> }
   });
 
 /** What the registry says of a place: all that counts, and the part that replicas hold. */
-async function sums(place: string): Promise<{ readonly used: number; readonly blocks: number }> {
+async function sums(capsulePrefix: string): Promise<{ readonly used: number; readonly blocks: number }> {
   const [row] = await stage.registry<{ used: number; blocks: number; doubt: number }>(
     `SELECT coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)::float8 AS used,
             coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)::float8 AS blocks,
             coalesce((SELECT sum(bytes) FROM broker.object_doubt WHERE place = $1), 0)::float8 AS doubt`,
-    [place],
+    [capsulePrefix],
   );
   const { used = 0, blocks = 0, doubt = 0 } = row ?? {};
   return { used: used + blocks + doubt, blocks };
@@ -60,15 +61,16 @@ test('whatever two replicas write, it is never more than the quota, and all of i
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-      const place = newPlace();
+      const capsulePrefix = newPrefix();
       const quotaBytes = MIB;
       const replicas = [start(), start()];
-      const holds: { readonly who: Quota | undefined; readonly hold: Hold; readonly bytes: number }[] = [];
+      const holds: { readonly who: Quota | undefined; readonly hold: Reservation; readonly bytes: number }[] =
+        [];
       let stored = 0;
       for (const one of steps) {
         if (one.kind === 'reserve') {
           const who = replicas[one.who];
-          const hold = await who?.reserve({ place, quotaBytes }, one.bytes).catch(() => undefined);
+          const hold = await who?.reserve({ capsulePrefix, quotaBytes }, one.bytes).catch(() => undefined);
           if (hold !== undefined) holds.push({ who, hold, bytes: one.bytes });
         } else if (one.kind === 'tick') {
           await replicas[one.who]?.tick();
@@ -87,14 +89,14 @@ test('whatever two replicas write, it is never more than the quota, and all of i
           }
         }
         const inFlight = holds.reduce((sum, { bytes }) => sum + bytes, 0);
-        const { used } = await sums(place);
+        const { used } = await sums(capsulePrefix);
         expect(used).toBeLessThanOrEqual(quotaBytes);
         expect(used).toBeGreaterThanOrEqual(stored + inFlight);
       }
       const crashed = steps.some(({ kind }) => kind === 'crash');
       for (const { hold } of holds) hold.release();
       for (const replica of replicas) await replica.close();
-      const end = await sums(place);
+      const end = await sums(capsulePrefix);
       if (!crashed) expect(end).toEqual({ used: stored, blocks: 0 });
     }),
     { numRuns: 25 },
@@ -102,22 +104,22 @@ test('whatever two replicas write, it is never more than the quota, and all of i
 });
 
 test('of many at once only so many get in as fit', async () => {
-  const place = newPlace();
+  const capsulePrefix = newPrefix();
   const replicas = [start(), start()];
   const writes = Array.from({ length: 64 }, (_, i) =>
-    replicas[i % 2]?.reserve({ place, quotaBytes: MIB }, 100 * KIB),
+    replicas[i % 2]?.reserve({ capsulePrefix, quotaBytes: MIB }, 100 * KIB),
   );
   const outcomes = await Promise.allSettled(writes);
   const got = outcomes.filter(({ status }) => status === 'fulfilled').length;
   expect(got).toBeGreaterThan(0);
   expect(got * 100 * KIB).toBeLessThanOrEqual(MIB);
-  expect((await sums(place)).used).toBeLessThanOrEqual(MIB);
+  expect((await sums(capsulePrefix)).used).toBeLessThanOrEqual(MIB);
 });
 
 test('who finds the bytes that another has just taken has them, and the other has not', async () => {
   const { connections } = stage.broker.context;
-  const capsule = { place: newPlace(), quotaBytes: 100 };
-  const thieves: Promise<Hold>[] = [];
+  const capsule = { capsulePrefix: newPrefix(), quotaBytes: 100 };
+  const thieves: Promise<Reservation>[] = [];
   const quota = createQuota({
     log: silent,
     recount: async () => false,
@@ -149,79 +151,79 @@ describe('the rows', () => {
     stage.broker.context.connections.transaction(work);
 
   test('a block gives no more than is in it', async () => {
-    const place = newPlace();
-    await inRows((session) => lockUsage(session, place));
-    await inRows((session) => changeBlock(session, place, 'one', 100));
-    expect(await inRows((session) => changeBlock(session, place, 'one', -101))).toBe(false);
-    expect(await sums(place)).toEqual({ used: 100, blocks: 100 });
-    expect(await inRows((session) => changeBlock(session, place, 'one', -100))).toBe(true);
-    expect((await sums(place)).blocks).toBe(0);
+    const capsulePrefix = newPrefix();
+    await inRows((session) => lockUsage(session, capsulePrefix));
+    await inRows((session) => changeBlock(session, capsulePrefix, 'one', 100));
+    expect(await inRows((session) => changeBlock(session, capsulePrefix, 'one', -101))).toBe(false);
+    expect(await sums(capsulePrefix)).toEqual({ used: 100, blocks: 100 });
+    expect(await inRows((session) => changeBlock(session, capsulePrefix, 'one', -100))).toBe(true);
+    expect((await sums(capsulePrefix)).blocks).toBe(0);
   });
 
   test('of two counts that run at once the one that ends last changes nothing', async () => {
-    const place = newPlace();
+    const capsulePrefix = newPrefix();
     const [first, second] = [
-      await inRows((session) => beginCount(session, place)),
-      await inRows((session) => beginCount(session, place)),
+      await inRows((session) => beginCount(session, capsulePrefix)),
+      await inRows((session) => beginCount(session, capsulePrefix)),
     ];
-    expect(await inRows((session) => finishCount(session, place, first, 500))).toBe(true);
-    expect(await inRows((session) => finishCount(session, place, second, 100))).toBe(false);
-    expect((await sums(place)).used).toBe(500);
+    expect(await inRows((session) => finishCount(session, capsulePrefix, first, 500))).toBe(true);
+    expect(await inRows((session) => finishCount(session, capsulePrefix, second, 100))).toBe(false);
+    expect((await sums(capsulePrefix)).used).toBe(500);
   });
 
   test('a count ends no doubt that began, or was still one, when it began', async () => {
-    const place = newPlace();
-    await inRows((session) => lockUsage(session, place));
-    await inRows((session) => addDoubt(session, place, 70, 0));
-    const begun = await inRows((session) => beginCount(session, place));
+    const capsulePrefix = newPrefix();
+    await inRows((session) => lockUsage(session, capsulePrefix));
+    await inRows((session) => addDoubt(session, capsulePrefix, 70, 0));
+    const begun = await inRows((session) => beginCount(session, capsulePrefix));
     expect(begun.certain).toBe(false);
     await stage.registry('UPDATE broker.object_doubt SET certain_at = clock_timestamp() WHERE place = $1', [
-      place,
+      capsulePrefix,
     ]);
-    expect(await inRows((session) => finishCount(session, place, begun, 0))).toBe(true);
-    expect((await sums(place)).used).toBe(70);
-    const later = await inRows((session) => beginCount(session, place));
+    expect(await inRows((session) => finishCount(session, capsulePrefix, begun, 0))).toBe(true);
+    expect((await sums(capsulePrefix)).used).toBe(70);
+    const later = await inRows((session) => beginCount(session, capsulePrefix));
     expect(later.certain).toBe(true);
-    expect(await inRows((session) => finishCount(session, place, later, 0))).toBe(true);
-    expect((await sums(place)).used).toBe(0);
+    expect(await inRows((session) => finishCount(session, capsulePrefix, later, 0))).toBe(true);
+    expect((await sums(capsulePrefix)).used).toBe(0);
   });
 });
 
 test('what a dead replica held is in doubt, and its late news change nothing', async () => {
-  const place = newPlace();
+  const capsulePrefix = newPrefix();
   let now = 0;
   const dead = start({ now: () => now });
-  const hold = await dead.reserve({ place, quotaBytes: MIB }, 100 * KIB);
-  const before = await sums(place);
+  const hold = await dead.reserve({ capsulePrefix, quotaBytes: MIB }, 100 * KIB);
+  const before = await sums(capsulePrefix);
   expect(before.blocks).toBeGreaterThan(100 * KIB);
   await stage.registry(
     "UPDATE broker.object_block SET renewed_at = now() - interval '6 minutes' WHERE place = $1",
-    [place],
+    [capsulePrefix],
   );
   await start().tick();
-  expect(await sums(place)).toEqual({ used: before.used, blocks: 0 });
+  expect(await sums(capsulePrefix)).toEqual({ used: before.used, blocks: 0 });
   hold.settle();
   now += 10_000;
   await dead.tick();
   await dead.close();
-  expect(await sums(place)).toEqual({ used: before.used, blocks: 0 });
+  expect(await sums(capsulePrefix)).toEqual({ used: before.used, blocks: 0 });
 });
 
 test('a replica that could not renew for long begins anew, before others bury it', async () => {
-  const place = newPlace();
+  const capsulePrefix = newPrefix();
   let now = 0;
   const one = start({ now: () => now });
-  const first = await one.reserve({ place, quotaBytes: MIB }, KIB);
+  const first = await one.reserve({ capsulePrefix, quotaBytes: MIB }, KIB);
   const [block] = await stage.registry<{ replica: string }>(
     'SELECT replica FROM broker.object_block WHERE place = $1',
-    [place],
+    [capsulePrefix],
   );
   now += 130_000;
   await one.tick();
-  const second = await one.reserve({ place, quotaBytes: MIB }, KIB);
+  const second = await one.reserve({ capsulePrefix, quotaBytes: MIB }, KIB);
   const replicas = await stage.registry<{ replica: string }>(
     'SELECT replica FROM broker.object_block WHERE place = $1',
-    [place],
+    [capsulePrefix],
   );
   expect(replicas.filter(({ replica }) => replica !== block?.replica)).toHaveLength(1);
   first.settle();

@@ -10,7 +10,7 @@ const PAGE = 1_000;
 /** A count may take this share of the time: whoever deletes and writes at his limit waits little, but not for free. */
 const SHARE = 20;
 const LEAST_GAP_MS = 1_000;
-/** Of different Capsules at one time; more wait. */
+/** Counts of different Capsules at one time; more wait. */
 const COUNTS = { active: 4, queued: 1_000 };
 
 export interface RecountOptions {
@@ -29,38 +29,38 @@ export function createRecount(options: RecountOptions) {
   const { registry, client, entryBytes, now = () => performance.now() } = options;
   const running = new Map<string, Promise<boolean>>();
   const nextAt = new Map<string, number>();
-  const places = new ConcurrencyLimit(COUNTS);
+  const slots = new ConcurrencyLimit(COUNTS);
 
   /** What is deleted while the count runs may still be counted; never is anything stored left out. */
-  async function count({ place }: Capsule, flush: () => Promise<void>): Promise<boolean> {
+  async function count({ capsulePrefix }: Capsule, flush: () => Promise<void>): Promise<boolean> {
     await flush();
-    const begun = await registry.transaction((session) => beginCount(session, place));
+    const begun = await registry.transaction((session) => beginCount(session, capsulePrefix));
     // What was in doubt may be a part of an upload: before the doubt ends, its row must count it.
-    const missing = begun.certain ? await missingParts(registry, client, place, entryBytes) : [];
-    const listed = await chargeUnder(client, place, entryBytes);
+    const missing = begun.certain ? await missingParts(registry, client, capsulePrefix, entryBytes) : [];
+    const listed = await chargeUnder(client, capsulePrefix, entryBytes);
     return registry.transaction(async (session) => {
-      await lockUsage(session, place);
-      if (!(await finishCount(session, place, begun, listed))) return false;
-      await addMissing(session, place, missing);
+      await lockUsage(session, capsulePrefix);
+      if (!(await finishCount(session, capsulePrefix, begun, listed))) return false;
+      await addMissing(session, capsulePrefix, missing);
       return true;
     });
   }
 
   return async (capsule: Capsule, flush: () => Promise<void>): Promise<boolean> => {
-    const { place } = capsule;
-    const current = running.get(place);
+    const { capsulePrefix } = capsule;
+    const current = running.get(capsulePrefix);
     if (current !== undefined) return current;
-    if (now() < (nextAt.get(place) ?? 0)) return false;
+    if (now() < (nextAt.get(capsulePrefix) ?? 0)) return false;
     const begun = now();
-    const run = places
+    const run = slots
       .run(() => count(capsule, flush))
       .then((turn) => turn?.value ?? false)
       .finally(() => {
-        running.delete(place);
-        nextAt.set(place, now() + Math.max(LEAST_GAP_MS, SHARE * (now() - begun)));
+        running.delete(capsulePrefix);
+        nextAt.set(capsulePrefix, now() + Math.max(LEAST_GAP_MS, SHARE * (now() - begun)));
         if (nextAt.size > 10_000) nextAt.clear();
       });
-    running.set(place, run);
+    running.set(capsulePrefix, run);
     return run;
   };
 }

@@ -12,24 +12,24 @@ export type Registry = Pick<Connections, 'lookup' | 'transaction'>;
 /** Locks the Capsule's usage, so that whoever follows sees sums that hold. */
 export async function lockUsage(
   session: Session,
-  place: string,
+  capsulePrefix: string,
 ): Promise<{ readonly written: number; readonly countNumber: number }> {
   await session.run(
     'insert usage',
     'INSERT INTO broker.object_usage (place) VALUES ($1) ON CONFLICT DO NOTHING',
-    [place],
+    [capsulePrefix],
   );
   const [row] = await session.run<{ written: number; count_number: number }>(
     'lock usage',
     'SELECT written::float8 AS written, count_number FROM broker.object_usage WHERE place = $1 FOR UPDATE',
-    [place],
+    [capsulePrefix],
   );
   if (row === undefined) throw new Error('usage row vanished');
   return { written: row.written, countNumber: row.count_number };
 }
 
 /** Bytes that count against the quota now. Exact only under `lockUsage`. */
-export async function usedBytes(session: Session, place: string): Promise<number> {
+export async function usedBytes(session: Session, capsulePrefix: string): Promise<number> {
   const [row] = await session.run<{ used: number }>(
     'sum usage',
     `SELECT greatest(0,
@@ -39,7 +39,7 @@ export async function usedBytes(session: Session, place: string): Promise<number
        + coalesce((SELECT sum(bytes) FROM broker.object_doubt WHERE place = $1), 0)
        + coalesce((SELECT sum(bytes) FROM broker.object_upload WHERE place = $1), 0)
      )::float8 AS used`,
-    [place],
+    [capsulePrefix],
   );
   return row?.used ?? 0;
 }
@@ -52,7 +52,7 @@ export function isShort(quotaBytes: number, left: number, bytes = 0): boolean {
 /** Adds to the replica's block, or takes from it; false when the block is no longer there to take from. */
 export async function changeBlock(
   session: Session,
-  place: string,
+  capsulePrefix: string,
   replica: string,
   bytes: number,
 ): Promise<boolean> {
@@ -61,21 +61,21 @@ export async function changeBlock(
       'grow block',
       `INSERT INTO broker.object_block (place, replica, bytes) VALUES ($1, $2, $3)
        ON CONFLICT (place, replica) DO UPDATE SET bytes = broker.object_block.bytes + $3, renewed_at = clock_timestamp()`,
-      [place, replica, bytes],
+      [capsulePrefix, replica, bytes],
     );
     return true;
   }
   const rows = await session.run(
     'shrink block',
     'UPDATE broker.object_block SET bytes = bytes + $3 WHERE place = $1 AND replica = $2 AND bytes + $3 >= 0 RETURNING 1',
-    [place, replica, bytes],
+    [capsulePrefix, replica, bytes],
   );
   return rows.length === 1;
 }
 
-export async function addWritten(session: Session, place: string, bytes: number): Promise<void> {
+export async function addWritten(session: Session, capsulePrefix: string, bytes: number): Promise<void> {
   await session.run('add written', 'UPDATE broker.object_usage SET written = written + $2 WHERE place = $1', [
-    place,
+    capsulePrefix,
     bytes,
   ]);
 }
@@ -83,7 +83,7 @@ export async function addWritten(session: Session, place: string, bytes: number)
 /** By the minute when it will be certain, so that however many writes are in doubt, there are few rows. */
 export async function addDoubt(
   session: Session,
-  place: string,
+  capsulePrefix: string,
   bytes: number,
   seconds: number,
 ): Promise<void> {
@@ -92,18 +92,18 @@ export async function addDoubt(
     `INSERT INTO broker.object_doubt (place, certain_at, bytes)
      VALUES ($1, date_trunc('minute', clock_timestamp() + make_interval(secs => $3 + 60)), $2)
      ON CONFLICT (place, certain_at) DO UPDATE SET bytes = broker.object_doubt.bytes + $2`,
-    [place, bytes, seconds],
+    [capsulePrefix, bytes, seconds],
   );
 }
 
 /** Places of the Capsules whose blocks of this replica are still there, now renewed. */
 export async function renewBlocks(session: Session, replica: string): Promise<ReadonlySet<string>> {
-  const rows = await session.run<{ place: string }>(
+  const rows = await session.run<{ capsulePrefix: string }>(
     'renew blocks',
-    'UPDATE broker.object_block SET renewed_at = clock_timestamp() WHERE replica = $1 RETURNING place',
+    'UPDATE broker.object_block SET renewed_at = clock_timestamp() WHERE replica = $1 RETURNING place AS "capsulePrefix"',
     [replica],
   );
-  return new Set(rows.map((row) => row.place));
+  return new Set(rows.map((row) => row.capsulePrefix));
 }
 
 /** What replicas that died held is in doubt: what they were sending may be stored yet. */
@@ -136,13 +136,13 @@ export interface Count {
 }
 
 /** What is as it is before a listing begins. Under `lockUsage`. */
-export async function beginCount(session: Session, place: string): Promise<Count> {
-  const { written, countNumber } = await lockUsage(session, place);
+export async function beginCount(session: Session, capsulePrefix: string): Promise<Count> {
+  const { written, countNumber } = await lockUsage(session, capsulePrefix);
   const [row] = await session.run<{ at: Date; certain: boolean }>(
     'begin count',
     `SELECT clock_timestamp() AS at, EXISTS (
        SELECT FROM broker.object_doubt WHERE place = $1 AND certain_at <= clock_timestamp()) AS certain`,
-    [place],
+    [capsulePrefix],
   );
   if (row === undefined) throw new Error('no clock');
   return { written, countNumber, ...row };
@@ -151,7 +151,7 @@ export async function beginCount(session: Session, place: string): Promise<Count
 /** Takes over a finished listing, unless another count was finished since it began. */
 export async function finishCount(
   session: Session,
-  place: string,
+  capsulePrefix: string,
   begun: Count,
   listed: number,
 ): Promise<boolean> {
@@ -160,17 +160,17 @@ export async function finishCount(
     `UPDATE broker.object_usage
      SET counted = $4, written = written - $2, count_number = count_number + 1, counted_at = clock_timestamp()
      WHERE place = $1 AND count_number = $3 RETURNING 1`,
-    [place, begun.written, begun.countNumber, listed],
+    [capsulePrefix, begun.written, begun.countNumber, listed],
   );
   if (rows.length !== 1) return false;
-  // Of counts that are over; their sum went with them.
+  // Credits of counts that are over; their sum went with the counts.
   await session.run(
     'end credits',
     'DELETE FROM broker.object_credit WHERE place = $1 AND count_number <= $2',
-    [place, begun.countNumber],
+    [capsulePrefix, begun.countNumber],
   );
   await session.run('end doubt', 'DELETE FROM broker.object_doubt WHERE place = $1 AND certain_at <= $2', [
-    place,
+    capsulePrefix,
     begun.at,
   ]);
   return true;
@@ -183,12 +183,12 @@ export interface Usage {
   readonly open_uploads: number;
 }
 
-export async function usageOf(session: Session, place: string, quotaBytes: number): Promise<Usage> {
-  const used = await usedBytes(session, place);
+export async function usageOf(session: Session, capsulePrefix: string, quotaBytes: number): Promise<Usage> {
+  const used = await usedBytes(session, capsulePrefix);
   const [row] = await session.run<{ uploads: number }>(
     'count uploads',
     'SELECT count(*)::float8 AS uploads FROM broker.object_upload WHERE place = $1',
-    [place],
+    [capsulePrefix],
   );
   return { used_bytes: used, quota_bytes: quotaBytes, open_uploads: row?.uploads ?? 0 };
 }

@@ -1,11 +1,11 @@
 import { SharedPlaces, type ShareRefusal, Turns } from '@space/broker-kit';
 import type { Counter } from 'prom-client';
 
-/** What Capsules share in this process, and how much of it one of them may have. Keys are the Capsules' places. */
+/** What Capsules share in this process, and how much of it one of them may have. A Capsule is named by its prefix. */
 export interface Shares {
   /** Requests at one time; each holds at most one connection to the Space's bucket, so nobody waits for one. */
-  readonly places: SharedPlaces;
-  /** The same, of requests for buckets of Capsules' own. */
+  readonly slots: SharedPlaces;
+  /** Requests at one time for buckets of Capsules' own. */
   readonly elsewhere: SharedPlaces;
   /** Documents over 16 KiB that come in. */
   readonly documents: SharedPlaces;
@@ -13,17 +13,17 @@ export interface Shares {
   readonly lists: SharedPlaces;
   /** Look-ups in the registry of many rows: those who are let in by it have other connections left. */
   readonly records: SharedPlaces;
-  /** Of the processor, for documents in both directions. */
+  /** Turns of the processor, for documents in both directions. */
   readonly turns: Turns;
-  /** Of the processor, for passing on the bodies of answers: as much as nobody else wants. */
+  /** Turns of the processor, for passing on the bodies of answers: as much as nobody else wants. */
   readonly passing: Turns;
 }
 
-/** Whoever comes takes at most a fifth of what is free. */
+/** A Capsule may hold a quarter of what is free beside what it holds, which is a fifth of both together. */
 const OF_FREE = 1 / 4;
 /** In progress, a document takes some MiB at most. */
 const DOCUMENTS = { total: 32, perKey: 2, queued: 512, queuedPerKey: 64 };
-/** Of the four connections for look-ups. */
+/** How many of the four connections for look-ups serve such lists. */
 const RECORDS = { total: 2, perKey: 1, queued: 512, queuedPerKey: 64 };
 /** After so much time with bodies of answers, everything else comes first: a request has several such rounds to wait for. */
 const PASSING_MS = 0.5;
@@ -42,7 +42,7 @@ interface ShareMetrics {
   readonly shareRefusals: Counter<'resource' | 'reason'>;
   readonly documentSeconds: Counter;
   /** Shows how many slots of a resource are held, and how many wait. */
-  readonly watchPlaces: (resource: string, places: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
+  readonly watchSlots: (resource: string, slots: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
 }
 
 export function createShares(config: ShareSettings, metrics: ShareMetrics): Shares {
@@ -55,18 +55,18 @@ export function createShares(config: ShareSettings, metrics: ShareMetrics): Shar
     queued: 4 * total,
     waitMs,
   };
-  const placesOf = (resource: string, options: ConstructorParameters<typeof SharedPlaces>[0]) => {
+  const slotsOf = (resource: string, options: ConstructorParameters<typeof SharedPlaces>[0]) => {
     const refused = (reason: ShareRefusal) => metrics.shareRefusals.inc({ resource, reason });
-    const places = new SharedPlaces(options, refused);
-    metrics.watchPlaces(resource, places);
-    return places;
+    const slots = new SharedPlaces(options, refused);
+    metrics.watchSlots(resource, slots);
+    return slots;
   };
   return {
-    places: placesOf('objects', requests),
-    elsewhere: placesOf('own-buckets', requests),
-    documents: placesOf('documents', { ...DOCUMENTS, waitMs }),
-    lists: placesOf('own-lists', { ...DOCUMENTS, waitMs }),
-    records: placesOf('records', { ...RECORDS, waitMs }),
+    slots: slotsOf('objects', requests),
+    elsewhere: slotsOf('own-buckets', requests),
+    documents: slotsOf('documents', { ...DOCUMENTS, waitMs }),
+    lists: slotsOf('own-lists', { ...DOCUMENTS, waitMs }),
+    records: slotsOf('records', { ...RECORDS, waitMs }),
     passing: new Turns({ sliceMs: PASSING_MS }),
     turns: new Turns({
       perSecondMs: config.DOCUMENT_MS_PER_SECOND,

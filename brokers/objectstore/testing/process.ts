@@ -14,7 +14,7 @@ export interface BrokerProcess {
   kill(): Promise<void>;
 }
 
-/** Of Node, as in the image. */
+/** Flags of Node, as in the image. */
 const FLAGS = ['--min-semi-space-size=8', '--max-semi-space-size=8', '--no-parallel-scavenge'];
 
 /** Starts `child.ts`; `FAILPOINT` and `FAILPOINT_HIT` in the environment say where it kills itself. */

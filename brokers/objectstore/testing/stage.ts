@@ -40,7 +40,7 @@ export async function setStage(options: TestBrokerOptions = {}): Promise<Stage> 
   }
 }
 
-/** The same on a PostgreSQL that somebody else has and ends. */
+/** Sets the stage on a PostgreSQL that somebody else has and ends. */
 export async function setStageOn(server: EmbeddedServer, options: TestBrokerOptions = {}): Promise<Stage> {
   const s3 = await startS3Server();
   try {

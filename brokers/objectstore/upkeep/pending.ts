@@ -12,6 +12,6 @@ export function finishPending(
     table: 'workload',
     nameColumn: 'place',
     idleSeconds,
-    finish: (entry, place) => finishDrop(context, entry, entry, place),
+    finish: (entry, prefix) => finishDrop(context, entry, entry, prefix),
   });
 }

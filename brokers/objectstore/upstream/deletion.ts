@@ -10,7 +10,7 @@ interface Batches {
   readonly bytes: number;
 }
 
-/** Of one request to the server, whose documents are kept as a whole. */
+/** What one request to the server names at most: its documents are kept as a whole. */
 const BATCH: Batches = { keys: 100, bytes: 64 * 1024 };
 
 /** Deletion of many objects, a batch after the other. What fails half-way is asked for again as a whole. */

@@ -6,11 +6,11 @@ import { textOf, type XmlNode } from './xml.ts';
 
 /** Answers that are documents, and what they have in common. */
 
-/** Of a document without items. */
+/** The most bytes of a document without items. */
 const FIELDS_LIMIT = 64 * 1024;
-/** Of an item in a document: a key of 1,024 bytes, each of them escaped, and what else is told of it. */
+/** The most bytes of an item: a key of 1,024 bytes, each of them escaped, and what else is told of it. */
 const ITEM_LIMIT = 7 * 1024;
-/** Of a whole list. A page that is longer is asked for again in halves; at 1 KiB an item it never is. */
+/** The most bytes of a whole list. A page that is longer is asked for again in halves; at 1 KiB an item it never is. */
 const LISTING_LIMIT = 2 * 1024 * 1024;
 
 /** A document of a few fields. */

@@ -42,7 +42,7 @@ export interface Transport {
   stream(ask: Ask, into: (head: Head) => Writable): Promise<Head>;
 }
 
-/** Of answers that say nothing but their head. */
+/** The most bytes of an answer that says nothing but its head. */
 const SMALL_LIMIT = 64 * 1024;
 const ERROR_LIMIT = 16 * 1024;
 

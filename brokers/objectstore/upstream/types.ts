@@ -110,7 +110,7 @@ export interface S3Client {
     options?: Options,
   ): Promise<{ readonly etag: string }>;
   abortUpload(key: string, upload: string, options?: Options): Promise<void>;
-  /** Those of keys behind `after`; where a page ends among several of one key, the rest of them is left out. */
+  /** Uploads of keys behind `after`; where a page ends among several of one key, the rest of them is left out. */
   listUploads(
     page: { readonly prefix: string; readonly after?: string | undefined; readonly limit: number },
     options?: Options,

@@ -27,11 +27,11 @@ export interface XmlShape {
 
 /** Fields of one element, and further elements beside the items. */
 const MOST_FIELDS = 32;
-/** Of a text: keys and tokens are shorter. */
+/** The longest text of an element: keys and tokens are shorter. */
 const MOST_TEXT = 4_096;
-/** Of an element; they say nothing here but what its prefixes stand for. */
+/** Attributes of an element; they say nothing here but what its prefixes stand for. */
 const MOST_ATTRIBUTES = 16;
-/** Of whatever has no end yet: the parser keeps all of it, and looks at it once more when it ends. Of comments, too. */
+/** The longest tag, attribute or comment: the parser keeps all of it, and looks at it once more when it ends. */
 const MOST_TOKEN = 64 * 1024;
 /** Levels that are passed over at most. */
 const MOST_DEPTH = 8;
@@ -217,7 +217,7 @@ export function xmlDocument(name: string, content: readonly XmlElement[]): strin
   return documentOf(name, elementsOf(content));
 }
 
-/** The same, with what `elementsOf` made of its content. */
+/** A whole document around what `elementsOf` made of its content. */
 export function documentOf(name: string, elements: string): string {
   return `<?xml version="1.0" encoding="UTF-8"?>\n<${name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${elements}</${name}>`;
 }

@@ -188,7 +188,7 @@ const QUERY: Readonly<Record<string, object>> = {
 const HEADERS: Readonly<Record<string, object>> = {
   Range: { type: 'string', pattern: '^bytes=([0-9]{1,18}-[0-9]{0,18}|-[0-9]{1,18})$' },
 };
-/** Of all others. */
+/** What all other operations may answer. */
 const HEADER = { type: 'string', pattern: '^[\\x20-\\x7e]{0,1024}$' };
 
 /** OpenAPI 3.1 of the object routes, made from what parses their requests. */

@@ -34,7 +34,7 @@ import {
   receivedHeaders,
   writeConditions,
 } from '../headers.ts';
-import type { Gate } from '../listener.ts';
+import type { Admission } from '../listener.ts';
 import { detach } from '../request-body.ts';
 import { bucketOf, keyOf, type Matched, matchRoute, type Operation, queryOf } from './routes.ts';
 import { type BodyOf, COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './schemas.ts';
@@ -48,11 +48,11 @@ const LARGE_BODY = 1024 * 1024;
 const NOBODY = digestOf(newToken('osw'));
 
 export interface JsonOptions {
-  readonly gate: Gate;
+  readonly admission: Admission;
   readonly tenants: Tenants;
   readonly store: ObjectStore;
   readonly cursors: Seal;
-  /** Of the tenant's Capsule. */
+  /** What the tenant's Capsule uses of its quota. */
   readonly usage: (tenant: Tenant) => Promise<Usage>;
   /** The S3 keys of a tenant, as the container credential providers of the AWS SDKs read them. */
   readonly s3Credentials: (tenant: Tenant) => Readonly<Record<string, string>>;
@@ -70,7 +70,7 @@ type Handler = (admitted: Admitted) => Promise<void>;
 
 /** The routes of `docs/wire/objectstore-data.md`. */
 export function createJsonProtocol(options: JsonOptions): Protocol {
-  const { gate, tenants, store, cursors, usage, s3Credentials } = options;
+  const { admission, tenants, store, cursors, usage, s3Credentials } = options;
   const handlers: Readonly<Record<Exclude<Operation, 'healthz'>, Handler>> = {
     'quota.usage': async (one) => {
       noBody(one);
@@ -82,31 +82,31 @@ export function createJsonProtocol(options: JsonOptions): Protocol {
     },
     'object.put': async (one) => {
       const headers = { ...objectHeaders(one.headers, METADATA), ...writeConditions(one.headers) };
-      const place = placeOf(one);
+      const ref = refOf(one);
       const body = incomingBody(one);
-      gate.transfer(one.exchange);
-      const { etag } = await store.put(one.call, place, body, headers);
+      admission.transfer(one.exchange);
+      const { etag } = await store.put(one.call, ref, body, headers);
       answer(one, { etag, size: body.length });
     },
     'object.get': async (one) => {
       noBody(one);
       const conditions = readConditions(one.headers);
-      const place = placeOf(one);
-      gate.transfer(one.exchange);
-      await store.get(one.call, place, conditions, (head) =>
+      const ref = refOf(one);
+      admission.transfer(one.exchange);
+      await store.get(one.call, ref, conditions, (head) =>
         writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)),
       );
     },
     'object.head': async (one) => {
       noBody(one);
-      const head = await store.head(one.call, placeOf(one), readConditions(one.headers));
+      const head = await store.head(one.call, refOf(one), readConditions(one.headers));
       writeHead(one.exchange, head.status, answerHeaders(head.headers, METADATA)).end();
     },
     'object.delete': async (one) => {
       noBody(one);
-      const place = placeOf(one);
-      await store.delete(one.call, place, deleteCondition(one.headers));
-      answer(one, { deleted: place.key });
+      const ref = refOf(one);
+      await store.delete(one.call, ref, deleteCondition(one.headers));
+      answer(one, { deleted: ref.key });
     },
     'object.list': async (one) => {
       noBody(one);
@@ -116,7 +116,7 @@ export function createJsonProtocol(options: JsonOptions): Protocol {
       if (delimiter !== undefined && delimiter !== '/')
         throw new ServiceError('invalid_request', 'delimiter');
       const limit = numberOf(one.query.get('limit'), MAX_KEYS, 1, MAX_KEYS);
-      const owner = [one.call.tenant.room[bucket], prefix, delimiter ?? ''];
+      const owner = [one.call.tenant.prefixes[bucket], prefix, delimiter ?? ''];
       const token = openCursor(owner, one.query.get('cursor'));
       const page = await store.list(one.call, bucket, { prefix, delimiter, token, limit });
       const cursor = page.next === undefined ? {} : { cursor: cursors.seal(owner, page.next) };
@@ -138,7 +138,7 @@ export function createJsonProtocol(options: JsonOptions): Protocol {
       const at = { bucket: bucketOf(bucket), id, number: numberOf(number, 0, 1, 10_000) };
       const headers = writeConditions(one.headers);
       const body = incomingBody(one);
-      gate.transfer(one.exchange);
+      admission.transfer(one.exchange);
       const { etag } = await store.putPart(one.call, at, body, headers);
       answer(one, { etag, number: at.number, size: body.length });
     },
@@ -193,12 +193,12 @@ export function createJsonProtocol(options: JsonOptions): Protocol {
       });
       exchange.operation = matched.operation;
       if (matched.operation === 'healthz') return writeJson(exchange, 200, '{"status":"ok"}');
-      const tenant = await gate.admit(exchange, await tenantOf(request, matched.operation, tenants));
+      const tenant = await admission.admit(exchange, await tenantOf(request, matched.operation, tenants));
       const headers = receivedHeaders(request.rawHeaders);
       for (const name of headers.keys())
         if (name.startsWith('x-amz-'))
           throw new ServiceError('invalid_request', 'a header of another protocol');
-      const call = gate.callOf(exchange, tenant, headers.get(GRANT));
+      const call = admission.callOf(exchange, tenant, headers.get(GRANT));
       const query = queryOf(exchange.query, matched.parameters);
       await handlers[matched.operation]({ ...matched, exchange, call, headers, query });
     },
@@ -213,7 +213,7 @@ export function createJsonProtocol(options: JsonOptions): Protocol {
     const { request } = exchange;
     checkBodyHead(request, limit);
     const announced = request.headers['content-length'];
-    const { done, inTurn } = await gate.document(
+    const { done, inTurn } = await admission.document(
       exchange,
       announced === undefined ? limit : Number(announced),
     );
@@ -247,7 +247,7 @@ function bareOrBearer({ rawHeaders }: IncomingMessage): Secret<string> | undefin
   return bearerToken(bearer, 'osw');
 }
 
-function placeOf({ parts: [bucket, key] }: Admitted) {
+function refOf({ parts: [bucket, key] }: Admitted) {
   return { bucket: bucketOf(bucket), key: keyOf(key) };
 }
 

@@ -38,7 +38,7 @@ export interface BodyOf<Schema extends z.ZodType> {
   readonly list?: { readonly name: string; readonly element: z.ZodType } | undefined;
 }
 
-/** Of an object of ours; what knows fewer names is refused by its schema. */
+/** Members of an object; a schema that knows fewer names refuses the others. */
 const MOST_MEMBERS = 16;
 
 export const CREATE_UPLOAD = {
@@ -53,7 +53,7 @@ export const CREATE_UPLOAD = {
       .record(z.string().meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$' }), header)
       .optional(),
   }),
-  // Of metadata: 2 KiB hold no more names than this.
+  // 2 KiB of metadata hold no more names than this.
   limits: { elements: 1, members: 2_048 },
 };
 

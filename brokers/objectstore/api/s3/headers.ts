@@ -74,7 +74,7 @@ export function checkS3Headers(headers: Received): void {
   }
 }
 
-/** Of a read, in S3's names. */
+/** The object that a copy reads, by the headers that name it. */
 export function sourceOf(headers: Received): CopySource {
   const text = headers.get('x-amz-copy-source') ?? '';
   const [, rawBucket = '', rawKey = ''] = /^\/?([^/?]+)\/([^?]+)$/.exec(text) ?? [];

@@ -36,7 +36,7 @@ export async function listObjectsV2(
 ): Promise<string> {
   if (query.get('list-type') !== '2') throw new ServiceError('invalid_request', 'list-type');
   const { prefix, delimiter, limit, written, echoed } = listing(bucket, query, 'max-keys');
-  const owner = [call.tenant.room[bucket], prefix, delimiter ?? ''];
+  const owner = [call.tenant.prefixes[bucket], prefix, delimiter ?? ''];
   const given = query.get('continuation-token');
   const token = given === undefined ? undefined : cursors.open(owner, given);
   if (given !== undefined && token === undefined)

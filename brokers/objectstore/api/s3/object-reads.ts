@@ -7,7 +7,7 @@ import type { Headers } from '../../upstream/types.ts';
 import type { XmlElement } from '../../upstream/xml.ts';
 import { numberOf, writeHead } from '../exchange.ts';
 import { answerHeaders, readConditions } from '../headers.ts';
-import type { Gate } from '../listener.ts';
+import type { Admission } from '../listener.ts';
 import { type Admitted, answer, type Handlers, METADATA } from './request.ts';
 import { bucketOf, keyOf, OVERRIDES } from './routes.ts';
 
@@ -21,13 +21,13 @@ const PARTS_COUNT = 'x-amz-mp-parts-count';
 const TOLD = [...CHECKSUMS.map((name) => `x-amz-checksum-${name}`), CHECKSUM_TYPE, PARTS_COUNT];
 
 /** What is asked about one object. */
-export function readHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
+export function readHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     GetObject: async (one) => {
       const asked = readOf(one);
       const conditions = conditionsOf(one);
       const overrides = overridesOf(one);
-      gate.transfer(one.exchange);
+      admission.transfer(one.exchange);
       await store.get(one.call, asked, conditions, (head) => describe(one, head, overrides));
     },
     HeadObject: async (one) => {

@@ -12,7 +12,7 @@ import {
 } from '../../upstream/xml.ts';
 import { writeHead } from '../exchange.ts';
 import { deleteCondition, writeConditions } from '../headers.ts';
-import type { Gate } from '../listener.ts';
+import type { Admission } from '../listener.ts';
 import { notImplemented } from './errors.ts';
 import { sourceOf } from './headers.ts';
 import {
@@ -30,16 +30,16 @@ import { bucketOf, keyOf } from './routes.ts';
 type Name = 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
 
 /** Objects that come and go whole. */
-export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
+export function objectHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     PutObject: async (one) => {
       const body = bodyOf(one);
       // What was verified here is not asked of the upstream again.
       const { 'content-md5': _verified, ...conditions } = writeConditions(one.headers);
       const headers = { ...ownHeaders(one.headers), ...conditions };
-      const place = { bucket: bucketOf(one), key: keyOf(one) };
-      gate.transfer(one.exchange);
-      const { etag } = await store.put(one.call, place, body, headers);
+      const ref = { bucket: bucketOf(one), key: keyOf(one) };
+      admission.transfer(one.exchange);
+      const { etag } = await store.put(one.call, ref, body, headers);
       writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
     },
     CopyObject: async (one) => {
@@ -51,16 +51,16 @@ export function objectHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const headers = { 'x-amz-metadata-directive': directive, ...(replace ? ownHeaders(one.headers) : {}) };
       const to = { bucket: bucketOf(one), key: keyOf(one) };
       const work = store.copy(one.call, sourceOf(one.headers), to, headers);
-      await answerAlive(gate, one, 'CopyObjectResult', work.then(copied));
+      await answerAlive(admission, one, 'CopyObjectResult', work.then(copied));
     },
     DeleteObject: async (one) => {
-      const place = { bucket: bucketOf(one), key: keyOf(one) };
-      await store.delete(one.call, place, deleteCondition(one.headers));
+      const ref = { bucket: bucketOf(one), key: keyOf(one) };
+      await store.delete(one.call, ref, deleteCondition(one.headers));
       writeHead(one.exchange, 204, {}).end();
     },
     DeleteObjects: async (one) => {
       const bucket = bucketOf(one);
-      const node = await document(gate, one, DELETE, MIB);
+      const node = await document(admission, one, DELETE, MIB);
       const { inTurn } = one.call;
       const asked = await mapInTurns(childrenOf(node, 'Object'), askedOf, inTurn);
       if (asked.length < 1) throw malformed();

@@ -4,7 +4,7 @@ import type { Tenants } from '../../principals/tenants.ts';
 import type { DataKeys, Seal } from '../cursors.ts';
 import { type Exchange, type Protocol, writeHead } from '../exchange.ts';
 import { type Received, receivedHeaders } from '../headers.ts';
-import type { Gate } from '../listener.ts';
+import type { Admission } from '../listener.ts';
 import { handleOf, secretsOf } from './access-keys.ts';
 import { aclHandlers } from './acls.ts';
 import { bucketHandlers } from './buckets.ts';
@@ -29,7 +29,7 @@ import { uploadHandlers } from './uploads.ts';
 const NOBODY = Buffer.alloc(32);
 
 export interface FrontOptions {
-  readonly gate: Gate;
+  readonly admission: Admission;
   readonly tenants: Tenants;
   readonly store: ObjectStore;
   readonly cursors: Seal;
@@ -41,13 +41,13 @@ export interface FrontOptions {
 
 /** S3 for unmodified clients: the same store under S3's names, path-style, with the buckets `data` and `shared`. */
 export function createS3Protocol(options: FrontOptions): Protocol {
-  const { gate, tenants, store, cursors, keys, presignedSeconds, now } = options;
+  const { admission, tenants, store, cursors, keys, presignedSeconds, now } = options;
   const handlers: Handlers<S3Operation> = {
     ...bucketHandlers(store, cursors),
-    ...objectHandlers(store, gate),
-    ...readHandlers(store, gate),
+    ...objectHandlers(store, admission),
+    ...readHandlers(store, admission),
     ...aclHandlers(store),
-    ...uploadHandlers(store, gate),
+    ...uploadHandlers(store, admission),
   };
 
   /** Who signed the request, and whether in time; the same work for everybody who is turned away. */
@@ -68,9 +68,9 @@ export function createS3Protocol(options: FrontOptions): Protocol {
   /** Lets in who signed in time. Who did not is refused as anybody, but told why. */
   async function admit(exchange: Exchange, who: Signer | undefined): Promise<Caller> {
     if (who !== undefined && typeof who.verified !== 'string')
-      return { ...who, verified: who.verified, tenant: await gate.admit(exchange, who.tenant) };
+      return { ...who, verified: who.verified, tenant: await admission.admit(exchange, who.tenant) };
     try {
-      await gate.admit(exchange, undefined);
+      await admission.admit(exchange, undefined);
     } catch (error) {
       if (who === undefined || !(error instanceof ServiceError) || error.code !== 'forbidden') throw error;
       throw untimelyError(who.verified as Untimely, presignedSeconds);
@@ -89,7 +89,7 @@ export function createS3Protocol(options: FrontOptions): Protocol {
         throw notImplemented('this operation by a presigned URL');
       // The bucket is there, whatever it was to be made like.
       if (match.operation !== 'CreateBucket') checkS3Headers(headers);
-      const call = gate.callOf(exchange, tenant, grantOf(headers));
+      const call = admission.callOf(exchange, tenant, grantOf(headers));
       await handlers[match.operation]({ ...match, exchange, call, headers, verified });
     },
     refuse: (exchange, error) => {

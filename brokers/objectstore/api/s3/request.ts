@@ -12,7 +12,7 @@ import {
 } from '../../upstream/xml.ts';
 import { type Exchange, writeHead } from '../exchange.ts';
 import type { Received } from '../headers.ts';
-import type { Gate } from '../listener.ts';
+import type { Admission } from '../listener.ts';
 import { type FrontBody, frontBody } from './body.ts';
 import { FrontError } from './errors.ts';
 import type { S3Match, S3Operation } from './routes.ts';
@@ -53,10 +53,15 @@ export function ownHeaders(headers: Received): Record<string, string> {
 }
 
 /** The XML of a request's body, of at most `limit` bytes; read as it comes, and no further than it is what it must be. */
-export async function document(gate: Gate, one: Admitted, shape: XmlShape, limit: number): Promise<XmlNode> {
+export async function document(
+  admission: Admission,
+  one: Admitted,
+  shape: XmlShape,
+  limit: number,
+): Promise<XmlNode> {
   const body = bodyOf(one);
   if (body.length > limit) throw new ServiceError('too_large', 'body over the limit');
-  const { done, inTurn } = await gate.document(one.exchange, body.length);
+  const { done, inTurn } = await admission.document(one.exchange, body.length);
   const reader = new XmlReader(shape);
   try {
     for await (const chunk of body.stream as AsyncIterable<Buffer>) await readSlices(chunk, reader, inTurn);
@@ -86,7 +91,7 @@ export function answer(one: Admitted, root: string, content: readonly XmlElement
  * it goes on, and then with its result or an error.
  */
 export async function answerAlive(
-  { signOfLifeMs }: Gate,
+  { signOfLifeMs }: Admission,
   one: Admitted,
   root: string,
   work: Promise<readonly XmlElement[]>,
@@ -114,7 +119,7 @@ export function copied({ etag, modified }: { readonly etag: string; readonly mod
 
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
-/** Of a document whose beginning was sent before. */
+/** The rest of a document whose declaration was sent before. */
 export function withoutDeclaration(document: string): string {
   return document.startsWith(DECLARATION) ? document.slice(DECLARATION.length) : document;
 }

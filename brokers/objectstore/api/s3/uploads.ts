@@ -6,7 +6,7 @@ import { S3Error } from '../../upstream/errors.ts';
 import { childrenOf, textOf, type XmlNode, type XmlShape } from '../../upstream/xml.ts';
 import { numberOf, writeHead } from '../exchange.ts';
 import { writeConditions } from '../headers.ts';
-import type { Gate } from '../listener.ts';
+import type { Admission } from '../listener.ts';
 import { FrontError } from './errors.ts';
 import { sourceOf } from './headers.ts';
 import {
@@ -39,21 +39,21 @@ const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
 const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
 
 /** Objects that come in parts. */
-export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
+export function uploadHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     CreateMultipartUpload: async (one) => {
-      const place = { bucket: bucketOf(one), key: keyOf(one) };
-      const id = await store.createUpload(one.call, place, ownHeaders(one.headers));
+      const ref = { bucket: bucketOf(one), key: keyOf(one) };
+      const id = await store.createUpload(one.call, ref, ownHeaders(one.headers));
       answer(one, 'InitiateMultipartUploadResult', [
-        ['Bucket', place.bucket],
-        ['Key', place.key],
+        ['Bucket', ref.bucket],
+        ['Key', ref.key],
         ['UploadId', id],
       ]);
     },
     UploadPart: async (one) => {
       const body = bodyOf(one);
       const at = uploadPartOf(one);
-      gate.transfer(one.exchange);
+      admission.transfer(one.exchange);
       const { etag } = await store.putPart(one.call, at, body, {});
       writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
     },
@@ -64,7 +64,7 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
       const headers = range === undefined ? {} : { 'x-amz-copy-source-range': range };
       const source = sourceOf(one.headers);
       const work = store.copyPart(one.call, uploadPartOf(one), source, headers);
-      await answerAlive(gate, one, 'CopyPartResult', work.then(copied));
+      await answerAlive(admission, one, 'CopyPartResult', work.then(copied));
     },
     ListParts: async (one) => {
       const after = numberOf(one.query.get('part-number-marker'), 0, 0, 10_000);
@@ -95,7 +95,7 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
     },
     CompleteMultipartUpload: async (one) => {
       const at = uploadOf(one);
-      const parts = partsOf(await document(gate, one, COMPLETE, COMPLETE_BYTES));
+      const parts = partsOf(await document(admission, one, COMPLETE, COMPLETE_BYTES));
       const { 'content-md5': _checked, ...conditions } = writeConditions(one.headers);
       const headers = { ...conditions, ...sizeOf(one) };
       const work = store.completeUpload(one.call, at, parts, headers).catch(judgeSize);
@@ -105,7 +105,7 @@ export function uploadHandlers(store: ObjectStore, gate: Gate): Handlers<Name> {
         ['Key', key] as const,
         ['ETag', etag] as const,
       ]);
-      await answerAlive(gate, one, 'CompleteMultipartUploadResult', told);
+      await answerAlive(admission, one, 'CompleteMultipartUploadResult', told);
     },
     AbortMultipartUpload: async (one) => {
       await store.abortUpload(one.call, uploadOf(one));

@@ -49,7 +49,7 @@ export class LockedInventory {
     return this.#parts.anchors.read(this.#capsule);
   }
 
-  /** The same, agreeing: anchors what a crash left between the two writes; throws `custody_rollback` for anything else. */
+  /** Loads both until they agree: anchors what a crash left between the two writes; throws `custody_rollback` for anything else. */
   async settle(): Promise<Standings> {
     const { stored, anchored } = await this.load();
     const standing = compare(stored, anchored?.anchor);

@@ -11,7 +11,7 @@ import type { Alarm } from './trust.ts';
 export interface CustodyParts {
   readonly keyringPath: string;
   readonly connections: Connections;
-  /** Of the Space's own bucket. */
+  /** The Space's own bucket. */
   readonly s3: Pick<S3Client, 'read' | 'put'>;
   readonly space: string;
   readonly log: Logger;

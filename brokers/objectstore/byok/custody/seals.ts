@@ -26,7 +26,7 @@ export interface Seals {
   sealSet(owner: Owner, set: CredentialSet, credential: Credential): Promise<SealedSet>;
   /** Throws an EnvelopeError for anything but what was sealed. */
   openSet(owner: Owner, set: SealedSet): Promise<Credential>;
-  /** The same set under the primary key, after `change`. */
+  /** Seals the set again under the primary key, with `change`. */
   resealSet(owner: Owner, set: SealedSet, change?: Partial<CredentialSet>): Promise<SealedSet>;
   sealInventory(inventory: Inventory): StoredInventory;
   /** Why the stored inventory is not one that this Space wrote; undefined when it is. Decrypts nothing. */

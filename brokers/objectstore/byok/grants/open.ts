@@ -121,17 +121,17 @@ async function lifeOf(session: Session, { digest }: Tenant): Promise<number> {
 }
 
 /** An upload is known by its id, and what it is for is asked of its row: its key must be granted too. */
-function allowed(uploads: Uploads, claims: GrantClaims, { room }: Tenant): Uploads {
-  const demandOf = (place: string, key: string) => {
-    const bucket = place === room.shared ? 'shared' : 'data';
-    demand(claims, { operation: 'object.put', bucket, path: key.slice(place.length) });
+function allowed(uploads: Uploads, claims: GrantClaims, { prefixes }: Tenant): Uploads {
+  const demandOf = (bucketPrefix: string, key: string) => {
+    const bucket = bucketPrefix === prefixes.shared ? 'shared' : 'data';
+    demand(claims, { operation: 'object.put', bucket, path: key.slice(bucketPrefix.length) });
   };
   return {
     ...uploads,
     demand: demandOf,
-    find: async (place, id) => {
-      const upload = await uploads.find(place, id);
-      if (upload !== undefined) demandOf(place, upload.key);
+    find: async (bucketPrefix, id) => {
+      const upload = await uploads.find(bucketPrefix, id);
+      if (upload !== undefined) demandOf(bucketPrefix, upload.key);
       return upload;
     },
     addBytes: async () => undefined,

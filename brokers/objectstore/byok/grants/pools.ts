@@ -10,7 +10,7 @@ export interface Pools {
 
 /** More than these are begun anew for whoever has not asked for longest; what is under way on them ends first. */
 const MOST_POOLS = 256;
-/** The same as all requests of a Capsule at one time. */
+/** Connections of one pool: as many as a Capsule may have requests at one time. */
 const CONNECTIONS = 64;
 
 export function createPools(reach: Reach): Pools {

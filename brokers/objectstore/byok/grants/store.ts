@@ -27,7 +27,7 @@ export function createGrantedStore(
     if (granted === undefined) return act(managed);
     for (const need of needs) demand(granted.claims, need);
     call.isElsewhere?.();
-    const back = await elsewhere.take(call.tenant.place, call.signal);
+    const back = await elsewhere.take(call.tenant.capsulePrefix, call.signal);
     try {
       return await act(granted.store);
     } finally {
@@ -43,7 +43,7 @@ export function createGrantedStore(
   ): Promise<T> {
     return run(call, needs, async (store) => {
       if (store === managed) return act(store, call);
-      const back = await lists.take(call.tenant.place, call.signal);
+      const back = await lists.take(call.tenant.capsulePrefix, call.signal);
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(new S3Error('timeout', 0, 'ListTimeout')), LIST_MS);
       try {
@@ -60,14 +60,14 @@ export function createGrantedStore(
   ): Need => ({ operation, bucket, path: key });
 
   return {
-    put: (call, place, body, headers) =>
-      run(call, [to('object.put', place)], (store) => store.put(call, place, body, headers)),
-    get: (call, place, headers, into) =>
-      run(call, [to('object.get', place)], (store) => store.get(call, place, headers, into)),
-    head: (call, place, headers) =>
-      run(call, [to('object.head', place)], (store) => store.head(call, place, headers)),
-    delete: (call, place, etag) =>
-      run(call, [to('object.delete', place)], (store) => store.delete(call, place, etag)),
+    put: (call, ref, body, headers) =>
+      run(call, [to('object.put', ref)], (store) => store.put(call, ref, body, headers)),
+    get: (call, ref, headers, into) =>
+      run(call, [to('object.get', ref)], (store) => store.get(call, ref, headers, into)),
+    head: (call, ref, headers) =>
+      run(call, [to('object.head', ref)], (store) => store.head(call, ref, headers)),
+    delete: (call, ref, etag) =>
+      run(call, [to('object.delete', ref)], (store) => store.delete(call, ref, etag)),
     deleteMany: (call, bucket, keys) =>
       runList(
         call,
@@ -82,8 +82,8 @@ export function createGrantedStore(
       run(call, [to('object.get', from), to('object.put', target)], (store) =>
         store.copy(call, from, target, headers),
       ),
-    createUpload: (call, place, headers) =>
-      run(call, [to('object.put', place)], (store) => store.createUpload(call, place, headers)),
+    createUpload: (call, ref, headers) =>
+      run(call, [to('object.put', ref)], (store) => store.createUpload(call, ref, headers)),
     // What an upload is for is in its row: the store asks for that where it finds it.
     putPart: (call, at, body, headers) => run(call, [], (store) => store.putPart(call, at, body, headers)),
     copyPart: (call, at, from, headers) =>

@@ -71,7 +71,7 @@ export function sendSigned(base: string, keys: S3Keys, said: Said): Promise<Answ
 
 export interface Presigning extends Omit<Said, 'body' | 'unsigned'> {
   readonly expires?: number;
-  /** Of another day than it is signed at. */
+  /** The scope of another day than the request is signed at. */
   readonly day?: string;
   /** Parameters that are there a second time. */
   readonly again?: Readonly<Record<string, string>>;

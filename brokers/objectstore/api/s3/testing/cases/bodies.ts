@@ -3,7 +3,7 @@ import { bytes, type Case, get, gives, head, holds, MIB, put, refused, remove, s
 
 const md5 = (content: Buffer) => createHash('md5').update(content).digest();
 
-/** Of `123456789`, by the catalogues of checksums. */
+/** Checksums of `123456789`, by the catalogues of checksums. */
 const RIGHT = {
   ChecksumCRC32: Buffer.from('cbf43926', 'hex').toString('base64'),
   ChecksumCRC32C: Buffer.from('e3069283', 'hex').toString('base64'),
@@ -149,7 +149,7 @@ export const BODIES: readonly Case[] = [
   },
 ];
 
-/** Of the right length, and not the checksum of anything in the table. */
+/** A text of the right length, and not the checksum of anything in the table. */
 function wrong(name: string): string {
   const size = { ChecksumCRC64NVME: 8, ChecksumSHA1: 20, ChecksumSHA256: 32, ContentMD5: 16 }[name] ?? 4;
   return Buffer.alloc(size).toString('base64');

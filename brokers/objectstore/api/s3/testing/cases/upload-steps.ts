@@ -2,7 +2,7 @@ import { at, type Json, MIB, type Outcome, on, type Params, type Step, step } fr
 
 /** The calls of an upload in parts; its id and the tags of its parts are kept under `id` and `partN`. */
 
-/** Of every part but the last. */
+/** The bytes of every part but the last. */
 export const LEAST = 5 * MIB;
 export const begin = (key: string, params: Params = {}): Step =>
   step('CreateMultipartUpload', { Key: at(key), ...params }, { keep: { id: 'UploadId' } });

@@ -3,32 +3,32 @@ import type { PrincipalsContext } from '../principals/context.ts';
 
 /** The longest that a write which was let in may still be under way; after it nothing can arrive any more. */
 const LATE_WRITES = '1 day';
-const PLACES_A_ROUND = 100;
+const PREFIXES_A_ROUND = 100;
 
-/** Sweeps dead places again, every hour for a day: a write that was under way at the drop may have come later. */
-export function sweepDeadPlaces(context: Pick<PrincipalsContext, 'connections' | 'sweep'>): Round {
+/** Sweeps dead prefixes again, every hour for a day: a write that was under way at the drop may have come later. */
+export function sweepDeadPrefixes(context: Pick<PrincipalsContext, 'connections' | 'sweep'>): Round {
   return {
     name: 'dead places',
     gapMs: 60_000,
     run: async (signal) => {
       const due = await context.connections.session((session) =>
-        session.run<{ place: string; last: boolean }>(
+        session.run<{ prefix: string; last: boolean }>(
           'find dead places',
-          `SELECT place, dead_at < clock_timestamp() - $1::interval AS last FROM broker.dead_place
+          `SELECT place AS prefix, dead_at < clock_timestamp() - $1::interval AS last FROM broker.dead_place
            WHERE coalesce(swept_at, dead_at) < clock_timestamp() - interval '1 hour' ORDER BY dead_at LIMIT $2`,
-          [LATE_WRITES, PLACES_A_ROUND],
+          [LATE_WRITES, PREFIXES_A_ROUND],
         ),
       );
-      for (const { place, last } of due) {
+      for (const { prefix, last } of due) {
         if (signal.aborted) return;
-        await context.sweep(place, signal);
+        await context.sweep(prefix, signal);
         await context.connections.session((session) =>
           last
-            ? session.run('forget dead place', 'DELETE FROM broker.dead_place WHERE place = $1', [place])
+            ? session.run('forget dead place', 'DELETE FROM broker.dead_place WHERE place = $1', [prefix])
             : session.run(
                 'note sweep',
                 'UPDATE broker.dead_place SET swept_at = clock_timestamp() WHERE place = $1',
-                [place],
+                [prefix],
               ),
         );
       }
