@@ -31,6 +31,8 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: outsideSuites(startNone),
+          // They leave nothing behind, so files share a process and what it has loaded.
+          isolate: false,
           testTimeout: UNIT_MS,
           hookTimeout: UNIT_MS,
         },

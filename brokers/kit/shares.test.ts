@@ -30,7 +30,13 @@ describe('places that are shared', () => {
     const places = new SharedPlaces({ total: 3, perKey: 2, queued: 300, queuedPerKey: 200, waitMs: 60_000 });
     const held = [await places.take('greedy'), await places.take('greedy'), await places.take('other')];
     const order: string[] = [];
-    const line = Array.from({ length: 100 }, () => places.take('greedy').then(() => order.push('greedy')));
+    const over = new AbortController();
+    const line = Array.from({ length: 100 }, () =>
+      places.take('greedy', over.signal).then(
+        () => order.push('greedy'),
+        () => undefined,
+      ),
+    );
     const quiet = places.take('quiet').then(() => order.push('quiet'));
     held[0]?.();
     await settled();
@@ -38,7 +44,8 @@ describe('places that are shared', () => {
     await quiet;
     expect(order).toEqual(['greedy', 'quiet']);
     expect(places.waiting).toBe(99);
-    expect(line).toHaveLength(100);
+    over.abort();
+    expect(await Promise.all(line)).toHaveLength(100);
   });
 
   it('whoever finds the queue full, or waits too long, hears of it with a time to come back', async () => {
