@@ -15,7 +15,13 @@ const { port, count, path } = settings;
 export const schema = z
   .object({
     SPACE_NAME: settings.space,
-    LISTEN_HOST: z.string().min(1).default('0.0.0.0').describe('Address that all listeners are bound to.'),
+    LISTEN_HOST: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Address that all listeners are bound to; every address, IPv6 and IPv4, where it is not set.',
+      ),
     LISTEN_PORT: port(8080).describe('Port of the control listener; 0 takes a free one.'),
     METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 takes a free one.'),
     TLS_CERT_FILE: z

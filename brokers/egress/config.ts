@@ -53,7 +53,13 @@ const notShared = (of: Shared) => ({
 export const schema = z
   .object({
     SPACE_NAME: settings.space,
-    LISTEN_HOST: z.string().min(1).default('0.0.0.0').describe('Address that all listeners are bound to.'),
+    LISTEN_HOST: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Address that all listeners are bound to; every address, IPv6 and IPv4, where it is not set.',
+      ),
     DATA_PORT: settings
       .port(3128)
       .describe('Port of the data listener, for Assistants: CONNECT and stored inputs; 0 takes a free one.'),

@@ -21,7 +21,7 @@ import { Strangers } from './policies/strangers.ts';
 const ANSWERS_MS = 1;
 
 export interface GatewayOptions {
-  readonly host: string;
+  readonly host: string | undefined;
   readonly port: number;
   readonly custody: Custody;
   readonly resolve: Resolve;

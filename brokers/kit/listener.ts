@@ -52,7 +52,8 @@ interface ListenLimits {
 export interface ListenOptions {
   /** What the metrics call it. */
   readonly name: 'control' | 'data';
-  readonly host: string;
+  /** Every address, IPv6 and IPv4, where it is undefined. */
+  readonly host: string | undefined;
   readonly port: number;
   readonly tls?: TlsMaterial | undefined;
   readonly limits?: ListenLimits;

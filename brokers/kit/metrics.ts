@@ -46,7 +46,7 @@ export function createMetrics(): ServiceMetrics {
 /** Serves `/metrics` on a port of its own, which a NetworkPolicy opens to monitoring alone. */
 export async function serveMetrics(
   registry: Registry,
-  address: { host: string; port: number },
+  address: { host: string | undefined; port: number },
 ): Promise<Server> {
   const server = createServer((request, response) => {
     if (request.method !== 'GET' || request.url !== '/metrics') {

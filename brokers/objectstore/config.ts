@@ -22,7 +22,13 @@ const words = (text: string) =>
 export const schema = z
   .object({
     SPACE_NAME: settings.space,
-    LISTEN_HOST: z.string().min(1).default('0.0.0.0').describe('Address that all listeners are bound to.'),
+    LISTEN_HOST: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Address that all listeners are bound to; every address, IPv6 and IPv4, where it is not set.',
+      ),
     LISTEN_PORT: port(8080).describe(
       'Port of the control listener, for operator and console; 0 takes a free one.',
     ),

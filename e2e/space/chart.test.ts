@@ -173,8 +173,15 @@ describe('the chart', () => {
         expect.objectContaining({ topologyKey: 'kubernetes.io/hostname', labelSelector: labels }),
       ]);
     }
+    // Without being told, the release has two of each.
+    expect(
+      ofKind('PodDisruptionBudget')
+        .map(({ metadata }) => metadata.name)
+        .toSorted(),
+    ).toEqual(Object.values(parts).toSorted());
     // Of one alone it would hold up every drain of its node.
-    expect(ofKind('PodDisruptionBudget')).toEqual([]);
+    const single = await render(...Object.keys(parts).flatMap((part) => ['--set', `${part}.replicas=1`]));
+    expect(single.filter(({ kind }) => kind === 'PodDisruptionBudget')).toEqual([]);
   });
 
   it('gives the rights that docs/rights.md lists', async () => {

@@ -14,6 +14,9 @@ export interface Release {
   readonly namespace: string;
 }
 
+/** On one node a second replica of each part has nothing to survive. */
+const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress'].map((part) => `${part}.replicas=1`);
+
 /** Installs or upgrades the release when chart or values differ from what is installed, and waits for its pods. */
 export async function installRelease(
   cluster: Cluster,
@@ -32,7 +35,7 @@ export async function installRelease(
     (value) => `${value}=${value === 's3.image' ? s3 : referenceOf(references, value)}`,
   );
   // A node knows what was built for it by tags alone, and the S3 server's image is taken by one everywhere.
-  const values = [...images, 'image.allowTags=true'];
+  const values = [...images, 'image.allowTags=true', ...SINGLE];
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);
   const places = [`${space}-services`, `${space}-system`];

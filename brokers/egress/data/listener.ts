@@ -17,7 +17,7 @@ export interface DataListener {
 
 /** The one listener for callers: CONNECT and stored inputs. */
 export async function listenForCallers(options: {
-  readonly host: string;
+  readonly host: string | undefined;
   readonly port: number;
   readonly headMs: number;
   readonly shares: ConnectionShares;
