@@ -10,7 +10,6 @@ import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
-import { loadDriverDocument } from './driver.ts';
 import { client, DRIVER_PATH, mountFiles, startTestBroker } from './testing/broker.ts';
 import { connect, query, type Stage, setStage, sqlstate, until } from './testing/postgres.ts';
 
@@ -83,10 +82,13 @@ describe('start-up refuses to listen', () => {
     ],
     ['of another version', readFileSync(DRIVER_PATH, 'utf8').replace('"spec": 1', '"spec": 2')],
     ['that names another route', readFileSync(DRIVER_PATH, 'utf8').replace('apps/drop', 'apps/remove')],
-  ])('with a driver document that is %s', (_, text) => {
-    const path = join(stage.mounts.directory, 'driver.json');
-    writeFileSync(path, text);
-    expect(() => loadDriverDocument(path)).toThrow(/driver document/);
+  ])('with a driver document that is %s', async (_, text) => {
+    const driverPath = join(stage.mounts.directory, 'driver.json');
+    writeFileSync(driverPath, text);
+    // Another broker has the port: whoever listened before reading the document would say so instead.
+    const environment = { LISTEN_PORT: String(stage.broker.port) };
+    const attempt = startTestBroker(stage.mounts, { environment, driverPath });
+    await expect(attempt).rejects.toThrow(/driver document/);
   });
 
   it('and names a bad setting without quoting it', async () => {

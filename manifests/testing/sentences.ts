@@ -414,7 +414,7 @@ for (const value of ['', chars(257)]) {
 
 // Help URL
 const HELP = `${INPUT}/help_url`;
-const url = (length: number) => `https://a.org/${chars(length - 14)}`;
+const url = (length: number, host = 'a.org') => `https://${host}/${chars(length - host.length - 9)}`;
 each('Help URLs', HELP, [
   'https://a.org/x',
   'https://a.b.c.org/x/y',
@@ -508,9 +508,12 @@ for (const [name, allowed] of Object.entries(hosts)) {
       ]);
   }
 }
-none('a link is a Help URL', 'help-url', `${LINKS}/site`, ['http://a.org/x', 'https://a.org/', 'x']);
-keeps('a link of 256 characters', [`${LINKS}/site`, url(256)]);
-none('not of 257', 'length', `${LINKS}/site`, [url(257), '']);
+for (const [name, [host = '']] of Object.entries({ site: ['a.org'], ...hosts })) {
+  const link = `${LINKS}/${name}`;
+  none(`${name} is a Help URL`, 'help-url', link, [`http://${host}/x`, `https://${host}/`, 'x']);
+  keeps(`${name} of 256 characters`, [link, url(256, host)]);
+  none(`${name} not of 257`, 'length', link, [url(257, host), '']);
+}
 
 /** Every sentence of part A and of its Limits, kept and broken. */
 export const SENTENCES: readonly Sentence[] = table;

@@ -2,8 +2,8 @@ import type { DatabaseBroker } from '../brokers/database.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import type { ApiClient } from '../runtime/client.ts';
 
-/** What an operator does from its start to its end, which may be brought about right after a given act. */
-export interface OperatorRun {
+/** Counts what an operator does to the world, and may let it die right after a given act. */
+export interface Lifeline {
   /** Writes and broker calls that took effect, Events aside. */
   readonly acts: readonly string[];
   readonly dead: boolean;
@@ -15,7 +15,7 @@ export interface OperatorRun {
  * An operator that ends after its `dieAfter`-th act as by kill -9: the act has taken effect, its answer is never
  * seen, and nothing is heard or done any more.
  */
-export function killableRun(
+export function lifeline(
   client: ApiClient,
   database: DatabaseBroker,
   dieAfter = Number.POSITIVE_INFINITY,
@@ -38,7 +38,7 @@ export function killableRun(
     return answer;
   }
 
-  const killableClient: ApiClient = {
+  const mortalClient: ApiClient = {
     async call(request) {
       alive();
       const silent =
@@ -57,7 +57,7 @@ export function killableRun(
       })();
     },
   };
-  const killableDatabase: DatabaseBroker = {
+  const mortalDatabase: DatabaseBroker = {
     provision: (...args) => act('provision', () => database.provision(...args)),
     createApp: (...args) => act('createApp', () => database.createApp(...args)),
     dropApp: (...args) => act('dropApp', () => database.dropApp(...args)),
@@ -65,7 +65,7 @@ export function killableRun(
     finalize: (...args) => act('finalize', () => database.finalize(...args)),
     limits: (...args) => act('limits', () => database.limits(...args)),
   };
-  const killableObjectStore: ObjectStoreBroker | undefined = objectStore && {
+  const mortalObjectStore: ObjectStoreBroker | undefined = objectStore && {
     provision: (...args) => act('objects provision', () => objectStore.provision(...args)),
     createApp: (...args) => act('objects createApp', () => objectStore.createApp(...args)),
     dropApp: (...args) => act('objects dropApp', () => objectStore.dropApp(...args)),
@@ -80,7 +80,7 @@ export function killableRun(
     drop: (...args) => act('objects drop', () => objectStore.drop(...args)),
     finalize: (...args) => act('objects finalize', () => objectStore.finalize(...args)),
   };
-  const run: OperatorRun = {
+  const life: Lifeline = {
     acts,
     get dead() {
       return dead;
@@ -89,5 +89,5 @@ export function killableRun(
       last = acts.length + more;
     },
   };
-  return { client: killableClient, database: killableDatabase, objectStore: killableObjectStore, run };
+  return { client: mortalClient, database: mortalDatabase, objectStore: mortalObjectStore, life };
 }

@@ -105,16 +105,20 @@ export interface TestBroker extends Broker {
 
 export async function startTestBroker(
   mounts: Mounts,
-  options: { environment?: Record<string, string>; failpoint?: (name: string) => void } = {},
+  options: {
+    environment?: Record<string, string>;
+    driverPath?: string;
+    failpoint?: (name: string) => void;
+  } = {},
 ): Promise<TestBroker> {
   const lines: string[] = [];
   const config = readConfig({ ...mounts.environment, ...options.environment });
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLogger({ service: 'db-broker', level: config.LOG_LEVEL, destination });
-  const { failpoint } = options;
+  const { failpoint, driverPath = DRIVER_PATH } = options;
   const broker = await startBroker({
     config,
-    driverPath: DRIVER_PATH,
+    driverPath,
     log,
     ...(failpoint ? { failpoint } : {}),
   });

@@ -351,3 +351,44 @@ describe('an upstream that fails', () => {
     expect(await failure(one.read('key', 1_000))).toBe('answered 0 AnswerTooLarge');
   });
 });
+
+describe('a server that never answers', () => {
+  /** So long a copy or a completion may take here; the limit of other requests is 30 s. */
+  const SOON = 300;
+  let silent: Server;
+  let silentPool: Pool;
+  let patient: S3Client;
+
+  beforeAll(async () => {
+    silent = createServer((socket) => void socket.on('error', () => undefined).resume());
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const there = { ...target, origin: `http://127.0.0.1:${portOf(silent)}` };
+    silentPool = createPool(there, { connections: 4 });
+    patient = createS3Client(there, silentPool, undefined, SOON);
+  });
+  afterAll(async () => {
+    await silentPool?.destroy();
+    silent?.close();
+  });
+
+  test.each<readonly [string, () => Promise<unknown>]>([
+    ['a copy', () => patient.copy('from', 'to')],
+    ['a copy of a part', () => patient.copyPart('from', { key: 'to', upload: 'id', number: 1 })],
+    ['a completion', () => patient.completeUpload('to', 'id', [{ number: 1, etag: '"e"' }])],
+  ])('%s is waited for as long as copies may take', async (_, act) => {
+    expect(await failure(act())).toMatch(/^timeout/);
+  });
+
+  test('other requests have a limit of their own', async () => {
+    const ended = new AbortController();
+    let over = false;
+    const asked = failure(patient.head('key', { signal: ended.signal })).then(() => {
+      over = true;
+    });
+    // A copy that is begun after it ends before it.
+    await failure(patient.copy('from', 'to'));
+    expect(over).toBe(false);
+    ended.abort();
+    await asked;
+  });
+});
