@@ -1,9 +1,10 @@
 import { hkdfSync } from 'node:crypto';
 import { type Logger, type Round, Secret, type ServiceMetrics } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
+import { type AdmissionOptions, createAdmission } from './api/admission.ts';
 import { createSeal, type DataKeys } from './api/cursors.ts';
 import { createJsonProtocol } from './api/json/protocol.ts';
-import { createDataPlane, type DataPlane, type PlaneOptions } from './api/listener.ts';
+import { createDataPlane, type DataPlane } from './api/listener.ts';
 import { SESSION_TOKEN, s3Keys } from './api/s3/access-keys.ts';
 import { createS3Protocol } from './api/s3/protocol.ts';
 import type { OpenGranted } from './byok/grants/open.ts';
@@ -41,8 +42,8 @@ export interface OpenOptions {
   readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp'>;
   /** Undefined where every object is in the Space's bucket. */
   readonly grants: OpenGranted | undefined;
-  readonly limits: PlaneOptions['limits'];
-  readonly pace?: PlaneOptions['pace'];
+  readonly limits: AdmissionOptions['limits'];
+  readonly pace?: AdmissionOptions['pace'];
   readonly log: Logger;
   readonly metrics: ServiceMetrics;
   readonly now?: () => Date;
@@ -93,34 +94,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
   const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
   const cursors = createSeal(keys, 'cursor');
 
-  const plane = createDataPlane({
-    protocols: (admission) => ({
-      json: createJsonProtocol({
-        admission,
-        tenants,
-        store,
-        cursors,
-        usage: async ({ capsulePrefix, quotaBytes }) => {
-          const back = await shares.records.take(capsulePrefix);
-          return usageOf(connections.lookup, capsulePrefix, quotaBytes).finally(back);
-        },
-        s3Credentials: ({ digest }) => {
-          const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
-          const Expiration = new Date(now().getTime() + CREDENTIALS_MS).toISOString();
-          const secret = secretAccessKey.reveal();
-          return { AccessKeyId: accessKeyId, SecretAccessKey: secret, Token: SESSION_TOKEN, Expiration };
-        },
-      }),
-      s3: createS3Protocol({
-        admission,
-        tenants,
-        store,
-        cursors,
-        keys,
-        presignedSeconds: options.presignedSeconds,
-        now,
-      }),
-    }),
+  const admission = createAdmission({
     tenants,
     limits: options.limits,
     slots: shares.slots,
@@ -129,9 +103,26 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
     passing: shares.passing,
     onSlow: (reason) => options.counts.slowEnded.inc({ reason }),
     ...(options.pace === undefined ? {} : { pace: options.pace }),
-    log,
-    metrics: options.metrics,
   });
+  const json = createJsonProtocol({
+    admission,
+    tenants,
+    store,
+    cursors,
+    usage: async ({ capsulePrefix, quotaBytes }) => {
+      const back = await shares.records.take(capsulePrefix);
+      return usageOf(connections.lookup, capsulePrefix, quotaBytes).finally(back);
+    },
+    s3Credentials: ({ digest }) => {
+      const { accessKeyId, secretAccessKey } = s3Keys(keys, digest);
+      const Expiration = new Date(now().getTime() + CREDENTIALS_MS).toISOString();
+      const secret = secretAccessKey.reveal();
+      return { AccessKeyId: accessKeyId, SecretAccessKey: secret, Token: SESSION_TOKEN, Expiration };
+    },
+  });
+  const { presignedSeconds } = options;
+  const s3Api = createS3Protocol({ admission, tenants, store, cursors, keys, presignedSeconds, now });
+  const plane = createDataPlane({ json, s3: s3Api, admission, log, metrics: options.metrics });
 
   return {
     ...plane,

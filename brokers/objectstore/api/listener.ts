@@ -1,69 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import {
-  type GiveBack,
-  type Logger,
-  RateLimit,
-  refusal,
-  ServiceError,
-  type ServiceMetrics,
-  type SharedPlaces,
-  type Turns,
-} from '@space/broker-kit';
-import type { Call, Tenant } from '../objects/types.ts';
-import type { Tenants } from '../principals/tenants.ts';
+import { type Logger, ServiceError, type ServiceMetrics } from '@space/broker-kit';
 import { toServiceError } from '../upstream/errors.ts';
-import type { InTurn } from '../upstream/sinks.ts';
+import type { OpenAdmission } from './admission.ts';
 import { beginExchange, type Exchange, type Protocol } from './exchange.ts';
-import { createPace, DEFAULTS, type PaceOptions, type Slow } from './slow-callers.ts';
-
-/** Lets requests in for both protocols, and watches what they move. */
-export interface Admission {
-  /**
-   * Lets an exchange in, or throws: the one refusal for nobody, `rate_limited` for too many or too much at once,
-   * `unavailable` when it has waited for a slot and none was free. Called exactly once, before anything of
-   * the request but its credential was looked at.
-   */
-  admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant>;
-  /** What the store is told of who asks. */
-  callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): Call;
-  /**
-   * Lets a body be read that is one document of at most so many bytes; in few at once where they are large, and within
-   * a time. Until `done`, which has to be called.
-   */
-  document(exchange: Exchange, bytes: number): Promise<Document>;
-  readonly signOfLifeMs: number;
-  /** Watches a body in either direction until the exchange ends; the caller's wait for 100 ends here. */
-  transfer(exchange: Exchange): void;
-}
-
-/** A document that is being read. */
-interface Document {
-  /** Every piece of work for it. */
-  readonly inTurn: InTurn;
-  readonly done: () => void;
-}
-
-export interface PlaneOptions {
-  readonly protocols: (admission: Admission) => { readonly json: Protocol; readonly s3: Protocol };
-  readonly tenants: Tenants;
-  readonly limits: {
-    readonly caller: { readonly perSecond: number; readonly burst: number };
-    readonly refusals: { readonly perSecond: number; readonly burst: number };
-    /** Requests of one Capsule at the same time. */
-    readonly streams: number;
-  };
-  /** Slots for requests at the same time: each holds at most one connection to the Space's bucket. */
-  readonly slots: SharedPlaces;
-  /** Slots for large documents that come in. */
-  readonly documents: SharedPlaces;
-  readonly turns: Turns;
-  /** Turns of the processor for bodies of answers. */
-  readonly passing: Turns;
-  readonly onSlow?: (why: Slow) => void;
-  readonly pace?: Partial<PaceOptions>;
-  readonly log: Logger;
-  readonly metrics: ServiceMetrics;
-}
 
 export interface DataPlane {
   readonly listener: (request: IncomingMessage, response: ServerResponse) => void;
@@ -72,109 +11,19 @@ export interface DataPlane {
   close(): void;
 }
 
+export interface ListenerOptions {
+  readonly json: Protocol;
+  readonly s3: Protocol;
+  readonly admission: Pick<OpenAdmission, 'afterRefusals' | 'close'>;
+  readonly log: Logger;
+  readonly metrics: ServiceMetrics;
+}
+
 /** How long a caller whose request was refused may go on sending before the connection is cut. */
 const LINGER_MS = 2_000;
-/** Larger documents are few at once. */
-const SMALL_DOCUMENT = 16 * 1024;
-/** How long a document may take to come in. */
-const DOCUMENT_MS = 60_000;
-
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
-export function createDataPlane(options: PlaneOptions): DataPlane {
-  const { log, metrics, limits, tenants, slots, documents, turns, passing } = options;
-  const pace = createPace(options.pace, { waiting: () => slots.waiting });
-  const callerLimit = new RateLimit(limits.caller);
-  const failureLimit = new RateLimit(limits.refusals);
+export function createDataPlane({ json, s3, admission, log, metrics }: ListenerOptions): DataPlane {
   let draining = false;
-
-  const { signOfLifeMs } = { ...DEFAULTS, ...options.pace };
-  const admission: Admission = { admit, callOf, document, transfer, signOfLifeMs };
-  const { json, s3 } = options.protocols(admission);
-
-  async function admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant> {
-    const wait =
-      tenant === undefined
-        ? failureLimit.take(exchange.request.socket.remoteAddress ?? '')
-        : callerLimit.take(tenant.capsulePrefix);
-    if (wait !== undefined) throw new ServiceError('rate_limited', 'too many requests', { retryAfter: wait });
-    if (tenant === undefined) throw refusal();
-    exchange.tenant = tenant;
-    // Gone while we looked it up: nothing would ever give its slot back.
-    if (exchange.abort.signal.aborted) throw new ServiceError('invalid_request', 'caller gone');
-    if (slots.heldBy(tenant.capsulePrefix) >= limits.streams)
-      throw new ServiceError('rate_limited', 'too many requests at once', { retryAfter: 1 });
-    const release = await slots.take(tenant.capsulePrefix, exchange.abort.signal);
-    if (exchange.abort.signal.aborted) {
-      release();
-      throw new ServiceError('invalid_request', 'caller gone');
-    }
-    exchange.release = release;
-    return tenant;
-  }
-
-  function callOf(exchange: Exchange, tenant: Tenant, grant: string | undefined): Call {
-    return {
-      tenant,
-      signal: exchange.abort.signal,
-      grant,
-      inTurn: (act) => turns.run(tenant.capsulePrefix, act),
-      passing: {
-        isShared: () => slots.isShared,
-        inTurn: (act) => passing.run(tenant.capsulePrefix, act),
-      },
-      isElsewhere: () => exchange.release?.(),
-    };
-  }
-
-  async function document(exchange: Exchange, bytes: number): Promise<Document> {
-    const key = exchange.tenant?.capsulePrefix ?? '';
-    const { signal } = exchange.abort;
-    const back: GiveBack = bytes > SMALL_DOCUMENT ? await documents.take(key, signal) : () => undefined;
-    const late = setTimeout(
-      () => end(exchange, new ServiceError('invalid_request', 'too slow')),
-      DOCUMENT_MS,
-    );
-    const done = () => {
-      clearTimeout(late);
-      back();
-    };
-    exchange.response.once('close', done);
-    transfer(exchange);
-    return { inTurn: (act) => turns.run(key, act), done };
-  }
-
-  function transfer(exchange: Exchange): void {
-    const { request, response, tenant } = exchange;
-    if (request.headers.expect?.toLowerCase() === '100-continue' && !request.complete)
-      response.writeContinue();
-    const stop = pace.watch({
-      request,
-      response,
-      onSlow: (why) => {
-        options.onSlow?.(why);
-        end(exchange, new ServiceError('invalid_request', `too slow: ${why}`));
-      },
-      isPressed: () =>
-        tenant !== undefined &&
-        slots.heldBy(tenant.capsulePrefix) > (slots.leastOfWaiting ?? Number.POSITIVE_INFINITY),
-      // Its principal may have been retired since it was let in.
-      onRecheck: () => {
-        if (tenant === undefined) return;
-        tenants.byDigest(tenant.digest).then(
-          (still) => still ?? end(exchange, refusal()),
-          // The registry is away: whoever was let in is not thrown out for that.
-          () => undefined,
-        );
-      },
-    });
-    response.once('close', stop);
-  }
-
-  /** Ends a transfer from our side: by an answer if there is none yet, else by cutting it. */
-  function end(exchange: Exchange, error: ServiceError): void {
-    exchange.abort.abort(error);
-    if (exchange.response.headersSent) exchange.response.destroy();
-  }
 
   function fail(exchange: Exchange, protocol: Protocol, thrown: unknown): void {
     const { request, response, abort } = exchange;
@@ -233,7 +82,7 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     const spent =
       exchange.path === '/healthz'
         ? undefined
-        : failureLimit.wait(exchange.request.socket.remoteAddress ?? '');
+        : admission.afterRefusals(exchange.request.socket.remoteAddress ?? '');
     if (spent !== undefined)
       throw new ServiceError('rate_limited', 'too many refusals', { retryAfter: spent });
     await protocol.serve(exchange);
@@ -262,6 +111,6 @@ export function createDataPlane(options: PlaneOptions): DataPlane {
     drain: () => {
       draining = true;
     },
-    close: () => pace.close(),
+    close: () => admission.close(),
   };
 }

@@ -24,6 +24,7 @@ import {
 import { MAX_PUT_BYTES } from '../../objects/writer.ts';
 import type { Tenants } from '../../principals/tenants.ts';
 import type { Usage } from '../../quota/rows.ts';
+import type { Admission } from '../admission.ts';
 import type { Seal } from '../cursors.ts';
 import { type Exchange, numberOf, type Protocol, writeHead, writeJson } from '../exchange.ts';
 import {
@@ -34,7 +35,6 @@ import {
   receivedHeaders,
   writeConditions,
 } from '../headers.ts';
-import type { Admission } from '../listener.ts';
 import { detach } from '../request-body.ts';
 import { bucketOf, keyOf, type Matched, matchRoute, type Operation, queryOf } from './routes.ts';
 import { type BodyOf, COMPLETE_UPLOAD, COPY, CREATE_UPLOAD, DELETE_MANY, parseBody } from './schemas.ts';

@@ -5,9 +5,9 @@ import type { ObjectStore, Read } from '../../objects/types.ts';
 import type { Head } from '../../upstream/relay.ts';
 import type { Headers } from '../../upstream/types.ts';
 import type { XmlElement } from '../../upstream/xml.ts';
+import type { Admission } from '../admission.ts';
 import { numberOf, writeHead } from '../exchange.ts';
 import { answerHeaders, readConditions } from '../headers.ts';
-import type { Admission } from '../listener.ts';
 import { type Admitted, answer, type Handlers, METADATA } from './request.ts';
 import { bucketOf, keyOf, OVERRIDES } from './routes.ts';
 

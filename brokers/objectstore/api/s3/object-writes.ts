@@ -10,9 +10,9 @@ import {
   type XmlNode,
   type XmlShape,
 } from '../../upstream/xml.ts';
+import type { Admission } from '../admission.ts';
 import { writeHead } from '../exchange.ts';
 import { deleteCondition, writeConditions } from '../headers.ts';
-import type { Admission } from '../listener.ts';
 import { notImplemented } from './errors.ts';
 import { sourceOf } from './headers.ts';
 import {

@@ -1,10 +1,10 @@
 import { ServiceError } from '@space/broker-kit';
 import type { ObjectStore, Tenant } from '../../objects/types.ts';
 import type { Tenants } from '../../principals/tenants.ts';
+import type { Admission } from '../admission.ts';
 import type { DataKeys, Seal } from '../cursors.ts';
 import { type Exchange, type Protocol, writeHead } from '../exchange.ts';
 import { type Received, receivedHeaders } from '../headers.ts';
-import type { Admission } from '../listener.ts';
 import { handleOf, secretsOf } from './access-keys.ts';
 import { aclHandlers } from './acls.ts';
 import { bucketHandlers } from './buckets.ts';

@@ -10,9 +10,9 @@ import {
   type XmlShape,
   xmlDocument,
 } from '../../upstream/xml.ts';
+import type { Admission } from '../admission.ts';
 import { type Exchange, writeHead } from '../exchange.ts';
 import type { Received } from '../headers.ts';
-import type { Admission } from '../listener.ts';
 import { type FrontBody, frontBody } from './body.ts';
 import { FrontError } from './errors.ts';
 import type { S3Match, S3Operation } from './routes.ts';

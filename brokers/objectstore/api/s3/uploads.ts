@@ -4,9 +4,9 @@ import type { Bucket } from '../../objects/prefix.ts';
 import { MAX_KEYS, type ObjectStore } from '../../objects/types.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import { childrenOf, textOf, type XmlNode, type XmlShape } from '../../upstream/xml.ts';
+import type { Admission } from '../admission.ts';
 import { numberOf, writeHead } from '../exchange.ts';
 import { writeConditions } from '../headers.ts';
-import type { Admission } from '../listener.ts';
 import { FrontError } from './errors.ts';
 import { sourceOf } from './headers.ts';
 import {
