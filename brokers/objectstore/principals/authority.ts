@@ -6,7 +6,7 @@ import type { PrefixNames } from './prefix-names.ts';
 import { findCapsule, putCapsuleMac, storeOf } from './rows.ts';
 
 interface Authorised {
-  readonly life: number;
+  readonly incarnation: number;
   readonly state: 'active' | 'dropping';
   readonly prefix: string;
 }
@@ -39,26 +39,31 @@ export function createCapsuleAuthority({
     find: async (digest) => {
       const row = await findCapsule(lookup, digest);
       if (row === undefined) return undefined;
-      const { capsule, life, prefix, mac } = row;
-      if (bindings.capsule.holds({ capsule, life, prefix, principal: digest }, mac)) return { capsule };
+      const { capsule, incarnation, prefix, mac } = row;
+      if (bindings.capsule.holds({ capsule, incarnation, prefix, principal: digest }, mac))
+        return { capsule };
       onForged(capsule);
       return undefined;
     },
     authorise: async (session, call, capsule, operation) => {
-      const { life, state } = await authorisedCapsule(session, call, capsule, operation);
+      const { life: incarnation, state } = await authorisedCapsule(session, call, capsule, operation);
       const { principal } = call;
       const { prefix, mac } = await storeOf(session, capsule);
-      if (principal !== undefined && bindings.capsule.holds({ capsule, life, prefix, principal }, mac))
-        return { life, state, prefix };
+      if (principal !== undefined && bindings.capsule.holds({ capsule, incarnation, prefix, principal }, mac))
+        return { incarnation, state, prefix };
       onForged(capsule);
       throw refusal();
     },
     bind: async (session, capsule, principal) => {
-      const { life, prefix } = await storeOf(session, capsule);
+      const { incarnation, prefix } = await storeOf(session, capsule);
       // What was edited is not made good by binding it.
-      if (prefixNames.capsule(capsule, life) !== prefix)
+      if (prefixNames.capsule(capsule, incarnation) !== prefix)
         throw new ServiceError('conflict', 'the place of the Capsule is not the one that names give');
-      await putCapsuleMac(session, capsule, bindings.capsule.mac({ capsule, life, prefix, principal }));
+      await putCapsuleMac(
+        session,
+        capsule,
+        bindings.capsule.mac({ capsule, incarnation, prefix, principal }),
+      );
     },
   };
 }

@@ -4,7 +4,7 @@ import { lengthPrefixed, type Secret, type TokenDigest } from '@space/broker-kit
 /** Whose principal has authority over which prefix. */
 export interface CapsuleBinding {
   readonly capsule: string;
-  readonly life: number;
+  readonly incarnation: number;
   readonly prefix: string;
   readonly principal: TokenDigest | Buffer;
 }
@@ -13,7 +13,7 @@ export interface CapsuleBinding {
 export interface WorkloadBinding {
   readonly capsule: string;
   readonly app: string;
-  readonly life: number;
+  readonly incarnation: number;
   readonly generation: number;
   /** The Capsule's prefix, which what its Assistants share is in. */
   readonly capsulePrefix: string;
@@ -52,17 +52,17 @@ export function createBindings(secret: Secret<Buffer>, space: string): Bindings 
     };
   };
   return {
-    capsule: binding('space-object-capsule-binding/v1', ({ capsule, life, prefix }) => [
+    capsule: binding('space-object-capsule-binding/v1', ({ capsule, incarnation, prefix }) => [
       capsule,
-      String(life),
+      String(incarnation),
       prefix,
     ]),
     workload: binding(
       'space-object-binding/v1',
-      ({ capsule, app, life, generation, capsulePrefix, prefix }) => [
+      ({ capsule, app, incarnation, generation, capsulePrefix, prefix }) => [
         capsule,
         app,
-        String(life),
+        String(incarnation),
         String(generation),
         capsulePrefix,
         prefix,

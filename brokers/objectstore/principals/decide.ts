@@ -4,8 +4,8 @@ type WorkloadState = 'ready' | 'dropping' | 'dropped';
 
 export interface WorkloadRow {
   readonly state: WorkloadState;
-  /** The life of its Capsule in which it was last made. */
-  readonly life: number;
+  /** The incarnation of its Capsule in which it was last made. */
+  readonly incarnation: number;
   /** Never restarts: a tombstone keeps the last one. */
   readonly generation: number;
   readonly prefix: string;
@@ -29,9 +29,10 @@ export function decideCreate(row: WorkloadRow | undefined, samePrincipal: boolea
 
 export type DropDecision = 'cut' | 'resume' | 'already absent' | 'never created';
 
-/** A tombstone proves a drop of the life that asks, and of no earlier one. */
-export function decideDrop(row: WorkloadRow | undefined, life: number): DropDecision {
-  if (row === undefined || (row.state === 'dropped' && row.life !== life)) return 'never created';
+/** A tombstone proves a drop of the incarnation that asks, and of no earlier one. */
+export function decideDrop(row: WorkloadRow | undefined, incarnation: number): DropDecision {
+  if (row === undefined || (row.state === 'dropped' && row.incarnation !== incarnation))
+    return 'never created';
   if (row.state === 'dropped') return 'already absent';
   return row.state === 'dropping' ? 'resume' : 'cut';
 }

@@ -28,9 +28,9 @@ export async function dropWorkload(
 ): Promise<{ readonly alreadyAbsent: boolean }> {
   const entry = { ...about(call, 'capsule.app.drop', 'capsule'), ...workload };
   const { prefix, alreadyAbsent } = await context.connections.transaction(async (session) => {
-    const { life } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
+    const { incarnation } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
     const row = await lockWorkload(session, workload);
-    const decision = decideDrop(row, life);
+    const decision = decideDrop(row, incarnation);
     if (row === undefined || decision === 'never created')
       throw new ServiceError('not_found', 'never created');
     if (decision === 'cut') await markDropping(session, workload);
@@ -73,14 +73,14 @@ export async function dropCapsule(
   capsule: string,
 ): Promise<string[]> {
   const entry = { ...about(call, 'capsule.drop', 'capsule'), capsule };
-  const { life, prefix } = await context.connections.transaction(async (session) => {
-    const { state, life, prefix } = await context.capsules.authorise(session, call, capsule, 'drop');
+  const { incarnation, prefix } = await context.connections.transaction(async (session) => {
+    const { state, incarnation, prefix } = await context.capsules.authorise(session, call, capsule, 'drop');
     if (state === 'active') {
       await markCapsuleDropping(session, capsule, prefix);
       await moveCapsule(session, capsule, 'active', 'dropping');
     }
     await audit(session, { ...entry, outcome: state === 'active' ? 'cut' : 'resume' });
-    return { life, prefix };
+    return { incarnation, prefix };
   });
   context.failpoint('capsule-drop:after-cut');
   await context.epochs.anchor();
@@ -91,9 +91,9 @@ export async function dropCapsule(
   context.failpoint('capsule-drop:after-custody');
   const dropped = await context.connections.transaction(async (session) => {
     // Unless another caller retired it meanwhile and the id lives again: then there is nothing here to mark.
-    if (await retireCapsule(session, entry, life)) await markAllDropped(session, capsule);
+    if (await retireCapsule(session, entry, incarnation)) await markAllDropped(session, capsule);
     context.failpoint('capsule-drop:before-commit');
-    return droppedWithCapsule(session, capsule, life);
+    return droppedWithCapsule(session, capsule, incarnation);
   });
   await context.epochs.anchor();
   return dropped;

@@ -30,11 +30,11 @@ export function provisionCapsule(
 ): Promise<boolean> {
   return unlessTaken(
     context.connections.transaction(async (session) => {
-      const { life, begun } = await registerCapsule(session, capsule, principal);
+      const { life: incarnation, begun } = await registerCapsule(session, capsule, principal);
       const prefix = begun
-        ? context.prefixNames.capsule(capsule, life)
+        ? context.prefixNames.capsule(capsule, incarnation)
         : (await storeOf(session, capsule)).prefix;
-      await putStore(session, capsule, { life, prefix, quotaBytes: quotaBytes ?? null });
+      await putStore(session, capsule, { incarnation, prefix, quotaBytes: quotaBytes ?? null });
       // Again, too: who provisions proved that this is the principal.
       await context.capsules.bind(session, capsule, principal);
       const outcome = begun ? 'created' : 'existing';
@@ -57,12 +57,17 @@ export async function createWorkload(
 ): Promise<boolean> {
   const created = await unlessTaken(
     context.connections.transaction(async (session) => {
-      const { life, prefix } = await context.capsules.authorise(session, call, workload.capsule, 'apps');
+      const { incarnation, prefix } = await context.capsules.authorise(
+        session,
+        call,
+        workload.capsule,
+        'apps',
+      );
       const outcome = await ensureWorkload(
         context,
         session,
         workload,
-        { life, capsulePrefix: prefix },
+        { incarnation, capsulePrefix: prefix },
         principal,
       );
       await audit(session, { ...about(call, 'capsule.app.create', 'capsule'), ...workload, outcome });
@@ -81,7 +86,7 @@ async function ensureWorkload(
   context: PrincipalsContext,
   session: Session,
   workload: Workload,
-  { life, capsulePrefix }: { readonly life: number; readonly capsulePrefix: string },
+  { incarnation, capsulePrefix }: { readonly incarnation: number; readonly capsulePrefix: string },
   principal: TokenDigest,
 ): Promise<'created' | 'existing' | 'replaced'> {
   for (;;) {
@@ -102,7 +107,7 @@ async function ensureWorkload(
       }
       const mac = context.bindings.workload.mac({
         ...workload,
-        life,
+        incarnation,
         generation,
         capsulePrefix,
         prefix,
@@ -115,13 +120,13 @@ async function ensureWorkload(
     const prefix = context.prefixNames.workload(capsulePrefix, workload.app, generation);
     const mac = context.bindings.workload.mac({
       ...workload,
-      life,
+      incarnation,
       generation,
       capsulePrefix,
       prefix,
       principal,
     });
-    const registration = { life, generation, prefix, principal, mac };
+    const registration = { incarnation, generation, prefix, principal, mac };
     if (row !== undefined) {
       await reviveWorkload(session, workload, registration);
       return 'created';

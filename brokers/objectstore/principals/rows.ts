@@ -11,11 +11,11 @@ export interface Workload {
   readonly app: string;
 }
 
-/** The store of the Capsule's present life; made at its first provision. Null as quota is the broker's default. */
+/** The store of the Capsule's present incarnation; made at its first provision. Null as quota is the broker's default. */
 export async function putStore(
   session: Session,
   capsule: string,
-  to: { life: number; prefix: string; quotaBytes: number | null },
+  to: { incarnation: number; prefix: string; quotaBytes: number | null },
 ): Promise<void> {
   await session.run(
     'put store',
@@ -24,23 +24,23 @@ export async function putStore(
        quota_bytes = excluded.quota_bytes
      WHERE (store.life, store.place, store.quota_bytes) IS DISTINCT FROM
        (excluded.life, excluded.place, excluded.quota_bytes)`,
-    [capsule, to.life, to.prefix, to.quotaBytes],
+    [capsule, to.incarnation, to.prefix, to.quotaBytes],
   );
 }
 
 interface Store {
-  readonly life: number;
+  readonly incarnation: number;
   readonly prefix: string;
   /** Null as quota is the broker's default. */
   readonly quotaBytes: number | null;
-  /** Over the Capsule's principal, life and place. */
+  /** Over the Capsule's principal, incarnation and place. */
   readonly mac: Buffer | null;
 }
 
 export async function storeOf(session: Session, capsule: string): Promise<Store> {
   const [row] = await session.run<Store & { [column: string]: unknown }>(
     'read store',
-    'SELECT life, place AS prefix, quota_bytes::float8 AS "quotaBytes", mac FROM broker.store WHERE capsule_id = $1',
+    'SELECT life AS incarnation, place AS prefix, quota_bytes::float8 AS "quotaBytes", mac FROM broker.store WHERE capsule_id = $1',
     [capsule],
   );
   if (row === undefined) throw new Error('a Capsule has no store');
@@ -54,7 +54,7 @@ export async function findCapsule(
 ): Promise<(Omit<Store, 'quotaBytes'> & { readonly capsule: string }) | undefined> {
   const [row] = await session.run<Omit<Store, 'quotaBytes'> & { readonly capsule: string }>(
     'find principal',
-    `SELECT c.capsule_id AS capsule, c.life, s.place AS prefix, s.mac
+    `SELECT c.capsule_id AS capsule, c.life AS incarnation, s.place AS prefix, s.mac
      FROM broker.capsule c JOIN broker.store s ON s.capsule_id = c.capsule_id
      WHERE c.principal = $1`,
     [digest],
@@ -71,7 +71,7 @@ export async function putCapsuleMac(session: Session, capsule: string, mac: Buff
   expectOne(rows);
 }
 
-const COLUMNS = 'state, life, generation, place AS prefix, principal';
+const COLUMNS = 'state, life AS incarnation, generation, place AS prefix, principal';
 
 export async function lockWorkload(
   session: Session,
@@ -86,7 +86,7 @@ export async function lockWorkload(
 }
 
 export interface Registration {
-  readonly life: number;
+  readonly incarnation: number;
   readonly generation: number;
   readonly prefix: string;
   readonly principal: TokenDigest;
@@ -104,7 +104,7 @@ export async function insertWorkload(
     'insert workload',
     `INSERT INTO broker.workload (capsule_id, app_id, state, life, generation, place, principal, mac)
      VALUES ($1, $2, 'ready', $3, $4, $5, $6, $7) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
-    [capsule, app, to.life, to.generation, to.prefix, to.principal, to.mac],
+    [capsule, app, to.incarnation, to.generation, to.prefix, to.principal, to.mac],
   );
   return rows.length === 1;
 }
@@ -120,7 +120,7 @@ export async function reviveWorkload(
     `UPDATE broker.workload SET state = 'ready', life = $3, generation = $4, place = $5, principal = $6, mac = $7,
        dropped_with_capsule = false, changed_at = clock_timestamp()
      WHERE capsule_id = $1 AND app_id = $2 AND state = 'dropped' AND generation = $4 - 1 RETURNING 1`,
-    [capsule, app, to.life, to.generation, to.prefix, to.principal, to.mac],
+    [capsule, app, to.incarnation, to.generation, to.prefix, to.principal, to.mac],
   );
   expectOne(rows);
 }
@@ -198,13 +198,17 @@ export async function markAllDropped(session: Session, capsule: string): Promise
   );
 }
 
-/** The workloads that the drop of this life of the Capsule has dropped, over all its attempts, sorted. */
-export async function droppedWithCapsule(session: Session, capsule: string, life: number): Promise<string[]> {
+/** The workloads that the drop of this incarnation of the Capsule has dropped, over all its attempts, sorted. */
+export async function droppedWithCapsule(
+  session: Session,
+  capsule: string,
+  incarnation: number,
+): Promise<string[]> {
   const rows = await session.run<{ app: string }>(
     'list dropped workloads',
     `SELECT app_id AS app FROM broker.workload
      WHERE capsule_id = $1 AND life = $2 AND dropped_with_capsule AND state = 'dropped' ORDER BY app_id COLLATE "C"`,
-    [capsule, life],
+    [capsule, incarnation],
   );
   return rows.map(({ app }) => app);
 }

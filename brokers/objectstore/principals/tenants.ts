@@ -38,7 +38,7 @@ interface TenantRow {
   readonly data: string;
   readonly quota: number | null;
   readonly digest: Buffer;
-  readonly life: number;
+  readonly incarnation: number;
   readonly generation: number;
   readonly mac: Buffer | null;
   readonly epoch: number;
@@ -56,7 +56,7 @@ export interface Evidence {
 /** Finds workloads whose principals begin with a handle: by the index of principals, whatever the planner expects of a table. */
 const among = (handle: string, highest: string) => `
   SELECT w.capsule_id AS capsule, w.app_id AS app, s.place AS "capsulePrefix", w.place AS data, s.quota_bytes::float8 AS quota,
-         w.principal AS digest, w.life, w.generation, w.mac, (SELECT number::float8 FROM broker.epoch) AS epoch
+         w.principal AS digest, w.life AS incarnation, w.generation, w.mac, (SELECT number::float8 FROM broker.epoch) AS epoch
   FROM broker.workload AS w
   JOIN broker.store AS s ON s.capsule_id = w.capsule_id AND s.life = w.life
   JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id
@@ -100,8 +100,22 @@ export function createTenants(
     const found = new Map<string, Tenant>();
     for (const row of rows) {
       await epochs.expect(row.epoch);
-      const { capsule, app, life, generation, capsulePrefix, data: prefix, digest: principal, mac } = row;
-      if (bindings.workload.holds({ capsule, app, life, generation, capsulePrefix, prefix, principal }, mac))
+      const {
+        capsule,
+        app,
+        incarnation,
+        generation,
+        capsulePrefix,
+        data: prefix,
+        digest: principal,
+        mac,
+      } = row;
+      if (
+        bindings.workload.holds(
+          { capsule, app, incarnation, generation, capsulePrefix, prefix, principal },
+          mac,
+        )
+      )
         found.set(handleOf(principal), tenantOf(row, defaultQuota));
       else onForged(capsule, app);
     }

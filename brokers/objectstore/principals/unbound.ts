@@ -25,13 +25,13 @@ export function bindUnbound(
   async function bindCapsules(session: Session): Promise<void> {
     const rows = await session.run<{ [column: string]: unknown } & CapsuleBinding>(
       'find unbound capsules',
-      `SELECT c.capsule_id AS capsule, c.life, s.place AS prefix, c.principal
+      `SELECT c.capsule_id AS capsule, c.life AS incarnation, s.place AS prefix, c.principal
        FROM broker.capsule c JOIN broker.store s ON s.capsule_id = c.capsule_id AND s.life = c.life
        WHERE c.principal IS NOT NULL AND s.mac IS NULL FOR UPDATE`,
     );
     for (const row of rows) {
-      const { capsule, life, prefix } = row;
-      if (prefixNames.capsule(capsule, life) !== prefix)
+      const { capsule, incarnation, prefix } = row;
+      if (prefixNames.capsule(capsule, incarnation) !== prefix)
         log.error({ capsule }, 'a Capsule whose place the names do not give');
       else await putCapsuleMac(session, capsule, bindings.capsule.mac(row));
     }
@@ -40,15 +40,15 @@ export function bindUnbound(
   async function bindWorkloads(session: Session): Promise<void> {
     const rows = await session.run<{ [column: string]: unknown } & WorkloadBinding>(
       'find unbound workloads',
-      `SELECT w.capsule_id AS capsule, w.app_id AS app, w.life, w.generation, s.place AS "capsulePrefix", w.place AS prefix,
+      `SELECT w.capsule_id AS capsule, w.app_id AS app, w.life AS incarnation, w.generation, s.place AS "capsulePrefix", w.place AS prefix,
               w.principal
        FROM broker.workload w JOIN broker.store s ON s.capsule_id = w.capsule_id AND s.life = w.life
        WHERE w.state = 'ready' AND w.mac IS NULL FOR UPDATE OF w`,
     );
     for (const row of rows) {
-      const { capsule, app, life, generation, capsulePrefix, prefix } = row;
+      const { capsule, app, incarnation, generation, capsulePrefix, prefix } = row;
       const named =
-        prefixNames.capsule(capsule, life) === capsulePrefix &&
+        prefixNames.capsule(capsule, incarnation) === capsulePrefix &&
         prefixNames.workload(capsulePrefix, app, generation) === prefix;
       if (!named) log.error({ capsule, app }, 'a workload whose place the names do not give');
       else

@@ -14,7 +14,7 @@ export interface Quota {
 }
 
 export interface Capsule {
-  /** What the keys of all its objects begin with in its present life. */
+  /** What the keys of all its objects begin with in its present incarnation. */
   readonly capsulePrefix: string;
   readonly quotaBytes: number;
 }

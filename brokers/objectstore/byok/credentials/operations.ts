@@ -61,7 +61,7 @@ export function credentialHandlers(
 
   /** Which incarnation of the Capsule the caller may act for; in a transaction that writes, whether it still may. */
   const authorise = async (session: Session, call: Call, capsule: string): Promise<number> =>
-    (await capsules.authorise(session, call, capsule, 'apps')).life;
+    (await capsules.authorise(session, call, capsule, 'apps')).incarnation;
 
   /** What is written with a change: the principal may have been retired since it began, and what is done is noted. */
   async function note(
@@ -206,8 +206,8 @@ export function credentialHandlers(
 }
 
 /** The submission's own request, so that the same one is answered once; all of it in a fixed order. */
-function keyOf({ operation, capsule, idempotencyKey, request }: Submission, life: number): RequestKey {
-  return { capsule, life, idempotencyKey, request: JSON.stringify([operation, request]) };
+function keyOf({ operation, capsule, idempotencyKey, request }: Submission, incarnation: number): RequestKey {
+  return { capsule, incarnation, idempotencyKey, request: JSON.stringify([operation, request]) };
 }
 
 function allowed<Next extends object>(decision: Decision<Next>): Next {

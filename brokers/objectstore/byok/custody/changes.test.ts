@@ -83,7 +83,7 @@ it('whatever is asked in whatever order: what was expected was there, and no num
           }
         } else {
           for (const { setId, generation } of before.sets) tombstones.set(setId, generation);
-          inventory = clear(before, before.life + 1);
+          inventory = clear(before, before.incarnation + 1);
         }
 
         // Only a change of nothing keeps the number.

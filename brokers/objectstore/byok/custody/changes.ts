@@ -102,8 +102,8 @@ export function remove(
 }
 
 /** Nothing is left, and nothing selected: the Capsule is going, or lives anew. */
-export function clear(inventory: Inventory, life: number): Inventory {
-  return { ...nextGeneration(inventory), life, selected: null, sets: [] };
+export function clear(inventory: Inventory, incarnation: number): Inventory {
+  return { ...nextGeneration(inventory), incarnation, selected: null, sets: [] };
 }
 
 /** One more generation, in a revision yet to be written. */

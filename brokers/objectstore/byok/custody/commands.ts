@@ -6,7 +6,7 @@ import type { Custody } from './custody.ts';
 import { discard } from './discard.ts';
 import { isEmpty } from './inventory.ts';
 import { acceptRestore } from './restore.ts';
-import { readLife } from './rows.ts';
+import { readIncarnation } from './rows.ts';
 
 export interface CustodyState {
   readonly capsule: string;
@@ -36,7 +36,7 @@ function stateOf(custody: Custody, capsule: string): Promise<CustodyState> {
       if (stored === undefined) return { capsule, state };
       // An inventory of another incarnation is trusted only as a drop leaves it.
       if (
-        stored.life !== (await readLife(locked.session, capsule)) &&
+        stored.incarnation !== (await readIncarnation(locked.session, capsule)) &&
         !(isEmpty(stored) && state === 'agree')
       )
         return { capsule, state: 'rollback' };

@@ -3,7 +3,7 @@ import type { Session } from '@space/broker-kit/postgres';
 import { clear } from './changes.ts';
 import type { Custody } from './custody.ts';
 import { emptyInventory, GENESIS, isEmpty } from './inventory.ts';
-import { readLife, readNumbers } from './rows.ts';
+import { readIncarnation, readNumbers } from './rows.ts';
 
 /** Leaves nothing of a Capsule that is being dropped in custody, in whatever state it is; may be run again. */
 export async function clearCustody(custody: Custody, capsule: string): Promise<void> {
@@ -20,7 +20,7 @@ export async function clearCustody(custody: Custody, capsule: string): Promise<v
 function clearTrusted(custody: Custody, capsule: string): Promise<void> {
   return custody.change(capsule, async (change) => {
     const inventory = change.read('stored');
-    if (!isEmpty(inventory)) await change.commit(clear(inventory, inventory.life));
+    if (!isEmpty(inventory)) await change.commit(clear(inventory, inventory.incarnation));
   });
 }
 
@@ -42,7 +42,7 @@ export function discard(
     const beyond = (key: 'revision' | 'generation' | 'high') =>
       Math.max(rows?.[key] ?? 0, anchor?.[key] ?? 0) + 1;
     const next = {
-      ...emptyInventory(capsule, await readLife(session, capsule)),
+      ...emptyInventory(capsule, await readIncarnation(session, capsule)),
       revision: beyond('revision'),
       generation: beyond('generation'),
       high: beyond('high'),

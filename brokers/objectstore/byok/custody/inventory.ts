@@ -30,7 +30,7 @@ export interface SealedSet extends CredentialSet {
 /** What a Capsule has in custody. */
 export interface Inventory {
   readonly capsule: string;
-  readonly life: number;
+  readonly incarnation: number;
   /** `inventory_generation`: one more with everything that a caller can see. */
   readonly generation: number;
   /** One more with every write. */
@@ -53,8 +53,17 @@ export interface StoredInventory extends Inventory {
 
 export const GENESIS = '0'.repeat(64);
 
-export function emptyInventory(capsule: string, life: number): Inventory {
-  return { capsule, life, generation: 0, revision: 0, selected: null, high: 0, previous: GENESIS, sets: [] };
+export function emptyInventory(capsule: string, incarnation: number): Inventory {
+  return {
+    capsule,
+    incarnation,
+    generation: 0,
+    revision: 0,
+    selected: null,
+    high: 0,
+    previous: GENESIS,
+    sets: [],
+  };
 }
 
 /** The next revision of what is stored. */
@@ -69,14 +78,14 @@ export function isEmpty({ sets, selected }: Inventory): boolean {
 /** What the envelope of a set authenticates: whose it is, what it is, where it leads, which generation. */
 export function contextOf(
   space: string,
-  { capsule, life }: Pick<Inventory, 'capsule' | 'life'>,
+  { capsule, incarnation }: Pick<Inventory, 'capsule' | 'incarnation'>,
   set: CredentialSet,
 ) {
   return {
     protocol: 'platform.objectstore/v1',
     space,
     capsule,
-    life,
+    life: incarnation,
     set_id: set.setId,
     name: set.name,
     form_version: set.formVersion,
@@ -98,7 +107,7 @@ export function headParts(space: string, inventory: Inventory): string[] {
     'head/v1',
     space,
     inventory.capsule,
-    String(inventory.life),
+    String(inventory.incarnation),
     String(inventory.generation),
     String(inventory.revision),
     inventory.selected === null ? 'managed' : `set ${inventory.selected}`,

@@ -6,7 +6,7 @@ import type { Seals } from './seals.ts';
 
 export interface RequestKey {
   readonly capsule: string;
-  readonly life: number;
+  readonly incarnation: number;
   readonly idempotencyKey: string;
   /** The whole request in a fixed spelling, values included; only its MAC is stored. */
   readonly request: string;
@@ -25,7 +25,7 @@ export async function findAnswer(session: Session, seals: Seals, key: RequestKey
     'find credential request',
     `SELECT kid, request, answer, mac FROM broker.credential_request
      WHERE capsule_id = $1 AND life = $2 AND idempotency_key = $3`,
-    [key.capsule, key.life, key.idempotencyKey],
+    [key.capsule, key.incarnation, key.idempotencyKey],
   );
   if (row === undefined) return undefined;
   const mac = seals.mac(row.kid, 'answer', answerParts(key, row));
@@ -54,7 +54,7 @@ export async function keepAnswer(
      VALUES ($1, $2, $3, $4, $5, $6, $7)`,
     [
       key.capsule,
-      key.life,
+      key.incarnation,
       key.idempotencyKey,
       kid,
       kept.request,
@@ -71,10 +71,10 @@ export async function forgetAnswers(session: Session): Promise<void> {
   );
 }
 
-function requestParts({ capsule, life, idempotencyKey, request }: RequestKey): string[] {
-  return [capsule, String(life), idempotencyKey, request];
+function requestParts({ capsule, incarnation, idempotencyKey, request }: RequestKey): string[] {
+  return [capsule, String(incarnation), idempotencyKey, request];
 }
 
-function answerParts({ capsule, life, idempotencyKey }: RequestKey, row: Omit<Row, 'mac'>): string[] {
-  return [capsule, String(life), idempotencyKey, row.kid, row.request, row.answer];
+function answerParts({ capsule, incarnation, idempotencyKey }: RequestKey, row: Omit<Row, 'mac'>): string[] {
+  return [capsule, String(incarnation), idempotencyKey, row.kid, row.request, row.answer];
 }

@@ -56,11 +56,11 @@ export async function readInventory(session: Session, capsule: string): Promise<
 export function parseInventory(raw: unknown): StoredInventory | undefined {
   const { data } = storedInventory.safeParse(raw);
   if (data === undefined) return undefined;
-  const { life, generation, revision, selected, high, previous, head } = data;
+  const { life: incarnation, generation, revision, selected, high, previous, head } = data;
   const sets = bySetId(data.sets.map(parseSet));
   return {
     capsule: data.capsule_id,
-    life,
+    incarnation,
     generation,
     revision,
     selected,
@@ -96,7 +96,7 @@ export async function writeInventory(
 ): Promise<boolean> {
   const values = [
     to.capsule,
-    to.life,
+    to.incarnation,
     to.generation,
     to.revision,
     to.selected,
@@ -193,13 +193,13 @@ export async function forgetInventory(session: Session, capsule: string): Promis
 }
 
 /** The life that the Capsule is in, by the registry of Capsules. */
-export async function readLife(session: Session, capsule: string): Promise<number> {
-  const [row] = await session.run<{ life: number }>(
+export async function readIncarnation(session: Session, capsule: string): Promise<number> {
+  const [row] = await session.run<{ incarnation: number }>(
     'read life',
-    'SELECT life FROM broker.capsule WHERE capsule_id = $1',
+    'SELECT life AS incarnation FROM broker.capsule WHERE capsule_id = $1',
     [capsule],
   );
-  return row?.life ?? 1;
+  return row?.incarnation ?? 1;
 }
 
 /** What the rows count, believed or not; a number that cannot be one of ours counts as nothing. */

@@ -15,7 +15,7 @@ export interface Credential {
   readonly secretAccessKey: string;
 }
 
-type Owner = Pick<Inventory, 'capsule' | 'life'>;
+type Owner = Pick<Inventory, 'capsule' | 'incarnation'>;
 
 const PURPOSE = 'objectstore.credential';
 

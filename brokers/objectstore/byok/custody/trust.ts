@@ -78,8 +78,8 @@ export function createTrust({ seals, keyring, log, onAlarm }: TrustOptions): Tru
     },
     forIncarnation: (capsule, stored, incarnation) => {
       if (stored === undefined) return emptyInventory(capsule, incarnation);
-      if (stored.life === incarnation) return stored;
-      if (stored.life < incarnation && isEmpty(stored)) return { ...stored, life: incarnation };
+      if (stored.incarnation === incarnation) return stored;
+      if (stored.incarnation < incarnation && isEmpty(stored)) return { ...stored, incarnation };
       throw alarm('rollback', capsule, 'the inventory is of another life');
     },
   };

@@ -40,8 +40,8 @@ const UNCOUNTED: WriterOptions = {
   },
 };
 
-const LIFE = `
-  SELECT c.life FROM broker.workload AS w JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id AND c.life = w.life
+const INCARNATION = `
+  SELECT c.life AS incarnation FROM broker.workload AS w JOIN broker.capsule AS c ON c.capsule_id = w.capsule_id AND c.life = w.life
   WHERE w.principal = $1 AND w.state = 'ready' AND c.state = 'active'`;
 
 /** The settings, as in the environment. */
@@ -103,7 +103,7 @@ export async function openGrants(
       grant === undefined
         ? undefined
         : await verifyGrant(grant, { keys: keys.current(), bearer: { space, ...tenant }, now: now() });
-    const inventory = await custody.read(tenant.capsule, (session) => lifeOf(session, tenant));
+    const inventory = await custody.read(tenant.capsule, (session) => incarnationOf(session, tenant));
     if (inventory.selected === null) {
       if (claims !== undefined) throw staleGrant('no set is selected any more');
       return undefined;
@@ -113,11 +113,11 @@ export async function openGrants(
   };
 }
 
-async function lifeOf(session: Session, { digest }: Tenant): Promise<number> {
-  const [row] = await session.run<{ life: number }>('read life of workload', LIFE, [digest]);
+async function incarnationOf(session: Session, { digest }: Tenant): Promise<number> {
+  const [row] = await session.run<{ incarnation: number }>('read life of workload', INCARNATION, [digest]);
   // Retired since the request was let in.
   if (row === undefined) throw refusal();
-  return row.life;
+  return row.incarnation;
 }
 
 /** An upload is known by its id, and what it is for is asked of its row: its key must be granted too. */

@@ -159,10 +159,10 @@ function candidate(random: Random): Candidate {
 
 /** Rows as the database would tell them. */
 function rawOf(stored: StoredInventory): RawInventory {
-  const { capsule, life, generation, revision, selected, high, previous, headKid, head } = stored;
+  const { capsule, incarnation, generation, revision, selected, high, previous, headKid, head } = stored;
   return {
     capsule_id: capsule,
-    ...{ life, generation, revision, selected, high, previous, head },
+    ...{ life: incarnation, generation, revision, selected, high, previous, head },
     head_kid: headKid,
     sets: stored.sets.map((set) => ({
       set_id: set.setId,
