@@ -13,10 +13,10 @@ import { largestManifest, sampleManifest } from './testing/samples.ts';
 import { SENTENCES } from './testing/sentences.ts';
 
 /** Another seed each day: a run can be repeated, and the runs of a year see other manifests. */
-/** `MANIFEST_CASES=5000` goes further. */
-const CASES = Number(process.env['MANIFEST_CASES'] ?? 1_000);
 const SEED = Number(process.env['SEED'] ?? Math.floor(Date.now() / 86_400_000));
 const AT_ONCE = 8;
+/** `MANIFEST_CASES=5000` goes further. */
+const CASES = Number(process.env['MANIFEST_CASES'] ?? 1_000);
 
 const ajv = new Ajv2020({ strict: false }).compile(manifestSchema());
 const assistant = (spec: unknown) => resource('Assistant', spec);

@@ -18,7 +18,6 @@ export function generatedFiles(): readonly { readonly path: string; readonly tex
     const file = `${kind.plural}.yaml`;
     const crd = yaml([definition(kind)]);
     return [
-      { path: `crds/${file}`, text: crd },
       { path: `charts/space/crds/${file}`, text: crd },
       { path: `charts/space/templates/generated/${file}`, text: yaml(policyTemplate(kind)) },
     ];
