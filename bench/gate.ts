@@ -8,9 +8,9 @@ import { findTool } from '../e2e/cluster/tools.ts';
 import { sandboxPolicies } from '../e2e/space/policies.ts';
 import * as kinds from '../operator/kinds.ts';
 import { ApiError } from '../operator/runtime/errors.ts';
-import { type KubeObject, pathOf, type Resource } from '../operator/runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../operator/runtime/kube-object.ts';
 import type { TestSpace } from '../operator/testing/space.ts';
-import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from './report.ts';
 
@@ -27,16 +27,20 @@ type Conditioned = KubeObject & {
 };
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
-  const theatre = await openTheatre();
+  const environment = await openTestEnvironment();
   try {
-    return await measure(theatre, await theatre.space(), quick ? SIZES.quick : SIZES.full);
+    return await measure(environment, await environment.space(), quick ? SIZES.quick : SIZES.full);
   } finally {
-    await theatre.close();
+    await environment.close();
   }
 }
 
-async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)['quick']): Promise<Report> {
-  const { client } = theatre.server;
+async function measure(
+  environment: TestEnvironment,
+  space: TestSpace,
+  size: (typeof SIZES)['quick'],
+): Promise<Report> {
+  const { client } = environment.server;
   const { namespace, runtimeClass: name, handler } = space.names;
   const seen = new Moments();
   await space.start({ onGate: ({ status }) => seen.note(`gate ${status}`) });
@@ -53,12 +57,12 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
     told.set(`${kind}/${metadata.name}`, sandbox);
     if (told.size === all && new Set(told.values()).size === 1) seen.note(`all ${sandbox}`);
   };
-  const admission = await guard(theatre, space);
+  const admission = await guard(environment, space);
   const ending = new AbortController();
   const watches = [
-    watch(theatre, kinds.CAPSULE, namespace, ending.signal, ({ object }) => tell(object)),
-    watch(theatre, kinds.ASSISTANT, namespace, ending.signal, ({ object }) => tell(object)),
-    watch(theatre, kinds.RUNTIME_CLASS, undefined, ending.signal, ({ type, object }) => {
+    watch(environment, kinds.CAPSULE, namespace, ending.signal, ({ object }) => tell(object)),
+    watch(environment, kinds.ASSISTANT, namespace, ending.signal, ({ object }) => tell(object)),
+    watch(environment, kinds.RUNTIME_CLASS, undefined, ending.signal, ({ type, object }) => {
       if (object.metadata.name === name) seen.note(`class ${type}`);
     }),
   ];
@@ -123,7 +127,7 @@ async function measure(theatre: Theatre, space: TestSpace, size: (typeof SIZES)[
 }
 
 /** The chart's admission policies, and a Capsule's namespace to try them in with the pod that an operator makes. */
-async function guard({ server: { client } }: Theatre, space: TestSpace) {
+async function guard({ server: { client } }: TestEnvironment, space: TestSpace) {
   const { runtimeClass, attesterImage, space: name } = space.names;
   const helm = await findTool('helm', '.space/bench');
   const settings = { 'sandbox.runtimeClass': runtimeClass, 'sandbox.attester.image': attesterImage };
@@ -168,7 +172,7 @@ interface WatchEvent {
 }
 
 async function watch(
-  { server }: Theatre,
+  { server }: TestEnvironment,
   resource: Resource,
   namespace: string | undefined,
   signal: AbortSignal,

@@ -9,7 +9,7 @@ import {
   type OperatorProcesses,
   operatorProcesses,
 } from '../operator/testing/process.ts';
-import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { bundle } from '../scripts/bundle.ts';
 import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from './report.ts';
@@ -19,16 +19,16 @@ const PROGRAM = resolve(import.meta.dirname, '../dist/operator/main.mjs');
 
 export async function run({ quick }: { readonly quick: boolean }): Promise<Report> {
   await bundle('operator');
-  const theatre = await openTheatre();
+  const environment = await openTestEnvironment();
   try {
-    return await measure(theatre, quick ? ROUNDS.quick : ROUNDS.full);
+    return await measure(environment, quick ? ROUNDS.quick : ROUNDS.full);
   } finally {
-    await theatre.close();
+    await environment.close();
   }
 }
 
-async function measure(theatre: Theatre, rounds: number): Promise<Report> {
-  const operators = await operatorProcesses(theatre, await theatre.space(), PROGRAM);
+async function measure(environment: TestEnvironment, rounds: number): Promise<Report> {
+  const operators = await operatorProcesses(environment, await environment.space(), PROGRAM);
   const samples = {
     starts: [] as number[],
     planned: [] as number[],

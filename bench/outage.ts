@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { KubeConfig } from '@kubernetes/client-node';
 import { type FaultProxy, openFaultProxy } from '../operator/testing/fault-proxy.ts';
-import { openTheatre, type Theatre } from '../operator/testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { eventually } from '../testing/eventually.ts';
 import { operatorProgram } from './operator/process.ts';
 import { assemble, type Crowd } from './outage/crowd.ts';
@@ -34,8 +34,8 @@ interface Options {
 
 export async function run({ quick, only }: Options): Promise<Report> {
   const { short, long } = quick ? SECONDS.quick : SECONDS.full;
-  const theatre = await openTheatre();
-  const proxy = await openFaultProxy(theatre.server);
+  const environment = await openTestEnvironment();
+  const proxy = await openFaultProxy(environment.server);
   try {
     const pass = () => proxy.fault(() => undefined);
     const outages: readonly Outage[] = [
@@ -44,8 +44,8 @@ export async function run({ quick, only }: Options): Promise<Report> {
         what: 'the API server is killed',
         seconds: short,
         usersAct: false,
-        begin: () => theatre.server.kill(),
-        end: () => theatre.server.restart(),
+        begin: () => environment.server.kill(),
+        end: () => environment.server.restart(),
       },
       {
         name: 'cut',
@@ -72,20 +72,24 @@ export async function run({ quick, only }: Options): Promise<Report> {
     ];
     const wanted = outages.filter(({ name }) => only?.includes(name) !== false);
     if (wanted.length === 0) throw new Error(`--only: ${outages.map(({ name }) => name).join(', ')}`);
-    return await measure(theatre, proxy, wanted);
+    return await measure(environment, proxy, wanted);
   } finally {
     await proxy.close();
-    await theatre.close();
+    await environment.close();
   }
 }
 
-async function measure(theatre: Theatre, proxy: FaultProxy, outages: readonly Outage[]): Promise<Report> {
-  const space = await theatre.space();
+async function measure(
+  environment: TestEnvironment,
+  proxy: FaultProxy,
+  outages: readonly Outage[],
+): Promise<Report> {
+  const space = await environment.space();
   const program = await operatorProgram({
     names: space.names,
-    kubeconfig: byWayOf(proxy.port, theatre.server.kubeconfig),
-    dbBrokerUrl: theatre.stage.broker.url,
-    dbProvisionerToken: theatre.stage.mounts.provisioner,
+    kubeconfig: byWayOf(proxy.port, environment.server.kubeconfig),
+    dbBrokerUrl: environment.stage.broker.url,
+    dbProvisionerToken: environment.stage.mounts.provisioner,
   });
   const keeper = keep(program);
   try {

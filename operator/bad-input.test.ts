@@ -6,26 +6,26 @@ import * as kinds from './kinds.ts';
 import { LABEL, principalSecretName } from './names.ts';
 import { underAnySchema } from './testing/definitions.ts';
 import { type FaultProxy, openFaultProxy } from './testing/fault-proxy.ts';
+import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
-import { eachScene } from './testing/scene.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, POD, SECRET } = kinds;
 const READY = 'True Ready';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let before: string[];
 
-eachScene((scene) => {
-  ({ theatre, space, home, before } = scene);
+eachFixture((fixture) => {
+  ({ environment, space, home, before } = fixture);
 });
 
 describe('a broker', () => {
   let proxy: FaultProxy;
   beforeEach(async () => {
-    proxy = await openFaultProxy(theatre.stage.broker);
+    proxy = await openFaultProxy(environment.stage.broker);
     await space.start({ brokerUrl: `http://127.0.0.1:${proxy.port}` });
     return () => proxy.close();
   });
@@ -52,7 +52,7 @@ describe('a broker', () => {
       expect(JSON.stringify([space.logs, await space.list(ASSISTANT)])).not.toContain('Bad Gateway');
       proxy.fault(() => undefined);
       await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-      expect((await theatre.databases()).length - before.length).toBe(4);
+      expect((await environment.databases()).length - before.length).toBe(4);
 
       post('/v1/capsules/drop', body, status);
       await space.delete(CAPSULE, home);
@@ -67,7 +67,7 @@ describe('a broker', () => {
         proxy.fault(() => undefined);
         await space.goes(CAPSULE, home);
       }
-      expect(await theatre.databases()).toEqual(before);
+      expect(await environment.databases()).toEqual(before);
     },
   );
 
@@ -87,13 +87,13 @@ describe('a broker', () => {
     proxy.fault(() => undefined);
     await space.becomes(ASSISTANT, 'second', 'Ready', READY);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
 describe('an object that an older schema stored', () => {
   const stored = (plural: string, path: string, body: object) => {
-    const { client } = theatre.server;
+    const { client } = environment.server;
     return underAnySchema(client, plural, () => client.call({ method: 'POST', path, body }));
   };
 
@@ -126,7 +126,7 @@ describe('an object that an older schema stored', () => {
     expect(await space.get(DEPLOYMENT, 'strange', space.namespaceOf(home))).toBeUndefined();
     for (const name of ['no-spec', 'old', 'strange', 'greedy']) await space.removed(ASSISTANT, name);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
@@ -142,12 +142,12 @@ describe('a finalizer that was removed by hand', () => {
     await space.goes(CAPSULE, home);
     await space.start();
     await space.becomes(ASSISTANT, 'ledger', 'CapsuleReady', 'False CapsuleNotFound');
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     const principal = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
 
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', 'False NamespaceConflict');
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     const after = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
     expect(after?.metadata.resourceVersion).toBe(principal?.metadata.resourceVersion);
     expect((await space.get(NAMESPACE, namespace))?.metadata.deletionTimestamp).toBeUndefined();
@@ -164,17 +164,17 @@ describe('a finalizer that was removed by hand', () => {
       for (const { metadata } of await space.list(kind, namespace))
         await space.delete(kind, metadata.name, namespace);
     await space.start();
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await space.assistant('next', { capsule: home, manifest: manifest('ledger') });
     await space.becomes(ASSISTANT, 'next', 'Accepted', 'False DuplicateIdentifier');
     expect(await space.message(ASSISTANT, 'next', 'Accepted')).toContain('Label Secret "ledger-database"');
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     const labels = { [LABEL.retained]: 'true' };
     await space.patch(SECRET, 'ledger-database', { metadata: { labels } }, namespace);
     await space.becomes(ASSISTANT, 'next', 'DatabaseReady', READY);
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
@@ -182,7 +182,7 @@ describe('a principal whose Secret was deleted', () => {
   beforeEach(() => space.start());
   const administrator = (input: string, ...args: string[]) =>
     new Promise<string>((resolve, reject) => {
-      const env = { PATH: process.env['PATH'], ...theatre.stage.mounts.environment };
+      const env = { PATH: process.env['PATH'], ...environment.stage.mounts.environment };
       const program = join(import.meta.dirname, '../brokers/db/admin.ts');
       const child = execFile(process.execPath, [program, ...args], { env }, (error, out) =>
         error ? reject(error) : resolve(out),
@@ -198,7 +198,7 @@ describe('a principal whose Secret was deleted', () => {
 
   test('is told with the administrator’s command, which mends it with all data', async () => {
     const namespace = await space.settled();
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await lose();
     const said = await space.message(CAPSULE, home, 'Ready');
     expect(said).toContain(`get secret ${principalSecretName(home)} -o jsonpath`);
@@ -210,7 +210,7 @@ describe('a principal whose Secret was deleted', () => {
     await space.delete(ASSISTANT, 'ledger');
     await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerRefused');
     expect(await space.message(ASSISTANT, 'ledger', 'Finalized')).toContain(command);
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
 
     const secret = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
     const principal = Buffer.from(secret?.data?.['principal'] ?? '', 'base64').toString();
@@ -220,7 +220,7 @@ describe('a principal whose Secret was deleted', () => {
     expect(JSON.stringify([space.logs, await space.list(CAPSULE)])).not.toContain(principal);
     expect(space.logs.filter((line) => line.includes('reconcile failed')).length).toBeLessThan(40);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('is put back from a backup, and goes on', async () => {
@@ -231,6 +231,6 @@ describe('a principal whose Secret was deleted', () => {
     await space.patch(SECRET, principalSecretName(home), { data: { principal: data?.['principal'] } });
     await space.becomes(CAPSULE, home, 'Ready', READY);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });

@@ -11,7 +11,7 @@ import type { Writer } from './runtime/apply.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { isNotFound } from './runtime/errors.ts';
 import type { EventRecorder } from './runtime/events.ts';
-import { pathOf } from './runtime/objects.ts';
+import { pathOf } from './runtime/kube-object.ts';
 import type { Stores } from './stores.ts';
 
 /** Who the operator is to the API server: the subject of the RoleBindings that it makes for itself. */

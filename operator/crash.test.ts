@@ -2,17 +2,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import type { TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, NAMESPACE, POD, SECRET } = kinds;
-let theatre: Theatre;
+let environment: TestEnvironment;
 let before: string[];
 
 beforeAll(async () => {
-  theatre = await openTheatre();
-  before = await theatre.databases();
+  environment = await openTestEnvironment();
+  before = await environment.databases();
 });
-afterAll(() => theatre?.close());
+afterAll(() => environment?.close());
 
 /** More acts than any life here has: what is beyond is tried and found never to be reached. */
 const MOST_ACTS = 60;
@@ -36,12 +36,12 @@ test('kill -9 after any write or broker call of a life or a death leaves nothing
   await Promise.all([lane(), lane(), lane(), lane()]);
   expect(acts.life).toBeGreaterThan(18);
   expect(acts.death).toBeGreaterThan(8);
-  expect(await theatre.databases()).toEqual(before);
+  expect(await environment.databases()).toEqual(before);
 }, 180_000);
 
 /** One life and one death, each with an operator that dies after its nth act and with another that takes over. */
 async function lifeAndDeath(dieAfter: number): Promise<{ life: boolean; death: boolean }> {
-  const space = await theatre.space();
+  const space = await environment.space();
   const capsule = `crash-${dieAfter}`;
   const when = `after dying after act ${dieAfter}`;
   await space.start({ dieAfter });
@@ -55,7 +55,7 @@ async function lifeAndDeath(dieAfter: number): Promise<{ life: boolean; death: b
   expect(await inventory(space, capsule), when).toEqual(ONE_OF_EACH);
   await counted(space, capsule);
 
-  space.life.arm(dieAfter);
+  space.run.arm(dieAfter);
   await space.delete(CAPSULE, capsule);
   const death = await deadOr(space, async () => (await space.get(CAPSULE, capsule)) === undefined);
   await space.start();
@@ -75,8 +75,8 @@ async function counted(space: TestSpace, capsule: string): Promise<void> {
 
 /** Waits for the operator's death, or its goal, and ends it; says whether it died. */
 async function deadOr(space: TestSpace, goal: () => Promise<boolean>): Promise<boolean> {
-  await eventually(async () => space.life.dead || (await goal()), { what: 'its death, or its goal' });
-  const { dead } = space.life;
+  await eventually(async () => space.run.dead || (await goal()), { what: 'its death, or its goal' });
+  const { dead } = space.run;
   await space.stop();
   return dead;
 }

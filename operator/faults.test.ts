@@ -5,21 +5,21 @@ import { principalSecretName } from './names.ts';
 import { systemClock } from './runtime/clock.ts';
 import { Reflector } from './runtime/reflector.ts';
 import { Store } from './runtime/store.ts';
+import { eachFixture } from './testing/fixture.ts';
 import { openLine } from './testing/line.ts';
 import { manifest } from './testing/manifest.ts';
-import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, NETWORK_POLICY, POD, SECRET } = kinds;
 const READY = 'True Ready';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let before: string[];
 
-eachScene(async (scene) => {
-  ({ theatre, space, home, before } = scene);
+eachFixture(async (fixture) => {
+  ({ environment, space, home, before } = fixture);
   await space.start();
 });
 
@@ -45,7 +45,7 @@ describe('at rest', () => {
     await eventually(() => space.logs.filter((line) => line.includes('"reconciled"')).length > 4, {
       what: 'everything was looked at again',
     });
-    expect(space.life.acts).toEqual([]);
+    expect(space.run.acts).toEqual([]);
     await space.removed(CAPSULE, home);
   });
 
@@ -86,24 +86,24 @@ describe('at rest', () => {
 describe('an API server', () => {
   test('that crashes is followed again from where it was, and misses nothing', async () => {
     await space.settled();
-    await theatre.server.kill();
+    await environment.server.kill();
     await eventually(() => space.logs.some((line) => line.includes('watch failed')), {
       what: 'the loss is noticed',
     });
-    await theatre.server.restart();
+    await environment.server.restart();
     await space.assistant('second', { capsule: home, manifest: manifest('second') });
     await space.becomes(ASSISTANT, 'second', 'Ready', READY);
     await space.becomes(CAPSULE, home, 'Ready', READY);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('on a line that is cut and held at random is followed without a miss, and without a hot loop', async () => {
-    const line = await openLine(theatre.server.url);
+    const line = await openLine(environment.server.url);
     const store = new Store<kinds.ConfigMap>();
     const { namespace } = space.names;
     const reflector = new Reflector<kinds.ConfigMap>({
-      client: theatre.server.clientAt(line.port),
+      client: environment.server.clientAt(line.port),
       clock: systemClock,
       resource: CONFIG_MAP,
       store,
@@ -112,7 +112,7 @@ describe('an API server', () => {
     });
     const ending = new AbortController();
     const running = reflector.run(ending.signal);
-    const { client } = theatre.server;
+    const { client } = environment.server;
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (let i = 0; i < 120; i++) {
       const name = `c${i % 12}`;
@@ -151,7 +151,7 @@ describe('an API server', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await space.urlOf('ledger')).toBe(url);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
@@ -191,12 +191,12 @@ describe('the gate', () => {
     const namespace = space.namespaceOf(home);
     await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
     await runtimeClass('runsc');
   });
 
   async function runtimeClass(handler: string) {
-    await theatre.server.client.call({
+    await environment.server.client.call({
       method: 'POST',
       path: '/apis/node.k8s.io/v1/runtimeclasses',
       body: { metadata: { name: space.names.runtimeClass }, handler },
@@ -222,7 +222,7 @@ describe('a broker', () => {
     await space.stop();
     await space.start();
     await space.goes(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
@@ -235,7 +235,7 @@ test('no secret is in a log, an Event or a status', async () => {
   const told = JSON.stringify([
     space.logs,
     await space.list(ASSISTANT),
-    await theatre.server.client.call({ method: 'GET', path: '/apis/events.k8s.io/v1/events' }),
+    await environment.server.client.call({ method: 'GET', path: '/apis/events.k8s.io/v1/events' }),
   ]);
   for (const secret of secrets) {
     expect(secret.length).toBeGreaterThan(20);

@@ -2,20 +2,20 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CAPSULE } from './kinds.ts';
 import { type OperatorProcess, type OperatorProcesses, operatorProcesses } from './testing/process.ts';
 import type { TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from './testing/test-environment.ts';
 
 /** What `operator.ts` leaves a lease at: who could not renew it for so long gives up. */
 const GIVE_UP_MS = 10_000;
 
-let theatre: Theatre;
+let environment: TestEnvironment;
 beforeAll(async () => {
-  theatre = await openTheatre();
+  environment = await openTestEnvironment();
 });
-afterAll(() => theatre?.close());
+afterAll(() => environment?.close());
 
 /** Two processes of the operator's program: one leads, the other is warm. */
 async function twoOf(space: TestSpace) {
-  const operators = await operatorProcesses(theatre, space);
+  const operators = await operatorProcesses(environment, space);
   const first = await operators.start();
   await first.said('leading');
   const second = await operators.start();
@@ -28,7 +28,7 @@ async function holds(operators: OperatorProcesses, { pod }: OperatorProcess): Pr
 }
 
 test.concurrent('a leader that is told to end lets go, and the other works on', async () => {
-  const space = await theatre.space();
+  const space = await environment.space();
   const { operators, first, second } = await twoOf(space);
   try {
     await space.capsule(space.home);
@@ -48,7 +48,7 @@ test.concurrent('a leader that is told to end lets go, and the other works on', 
 });
 
 test.concurrent('a leader that was killed is waited for as long as it might have written', async () => {
-  const space = await theatre.space();
+  const space = await environment.space();
   const { operators, first, second } = await twoOf(space);
   try {
     first.signal('SIGKILL');
@@ -67,7 +67,7 @@ test.concurrent('a leader that was killed is waited for as long as it might have
 });
 
 test.concurrent('a leader that was killed and whose pod is gone is not waited for', async () => {
-  const space = await theatre.space();
+  const space = await environment.space();
   const { operators, first, second } = await twoOf(space);
   try {
     first.signal('SIGKILL');

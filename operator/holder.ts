@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { POD } from './kinds.ts';
 import type { ApiClient } from './runtime/client.ts';
-import { type KubeObject, pathOf } from './runtime/objects.ts';
+import { type KubeObject, pathOf } from './runtime/kube-object.ts';
 
 const SEPARATOR = '_';
 

@@ -11,7 +11,7 @@ import type {
 } from '@kubernetes/client-node';
 import type { AssistantSpec, AssistantStatus, CapsuleSpec, CapsuleStatus } from '@space/manifests';
 import { GROUP } from './names.ts';
-import type { KubeObject, Resource } from './runtime/objects.ts';
+import type { KubeObject, Resource } from './runtime/kube-object.ts';
 
 const core = (plural: string, kind: string, namespaced = true): Resource => ({
   group: '',

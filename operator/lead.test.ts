@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
 import * as kinds from './kinds.ts';
+import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
-import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE } = kinds;
 const READY = 'True Ready';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let before: string[];
 
-eachScene((scene) => {
-  ({ theatre, space, before } = scene);
+eachFixture((fixture) => {
+  ({ environment, space, before } = fixture);
 });
 
 test('of two operators one works; the other writes nothing, and goes on where the first ends', async () => {
@@ -20,23 +20,23 @@ test('of two operators one works; the other writes nothing, and goes on where th
   const other = await space.standby();
   await space.settled();
   expect(other.manager.ready).toBe(false);
-  expect(other.life.acts).toEqual([]);
+  expect(other.run.acts).toEqual([]);
   await space.stop();
   await other.manager.started;
   await space.assistant('second', { capsule: space.home, manifest: manifest('second') });
   await space.becomes(ASSISTANT, 'second', 'Ready', READY);
   await space.removed(CAPSULE, space.home);
-  expect(await theatre.databases()).toEqual(before);
+  expect(await environment.databases()).toEqual(before);
 });
 
 test.each([3, 8, 14, 20])('the other finishes what one began that died after %i acts', async (dieAfter) => {
   await space.start({ dieAfter });
   const other = await space.standby();
   await space.settled();
-  expect(space.life.dead).toBe(true);
+  expect(space.run.dead).toBe(true);
   expect(other.manager.ready).toBe(true);
   await space.removed(CAPSULE, space.home);
-  expect(await theatre.databases()).toEqual(before);
+  expect(await environment.databases()).toEqual(before);
 });
 
 test('operators that follow one another in haste do nothing twice', async () => {
@@ -52,7 +52,7 @@ test('operators that follow one another in haste do nothing twice', async () => 
   }
   await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
   expect((await space.list(kinds.POD, space.namespaceOf(space.home))).length).toBe(1);
-  expect((await theatre.databases()).length - before.length).toBe(4);
+  expect((await environment.databases()).length - before.length).toBe(4);
   await space.removed(CAPSULE, space.home);
-  expect(await theatre.databases()).toEqual(before);
+  expect(await environment.databases()).toEqual(before);
 });

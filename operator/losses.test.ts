@@ -7,30 +7,30 @@ import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, LABEL } from './names.ts';
 import { ApiError, isNotFound } from './runtime/errors.ts';
-import { pathOf } from './runtime/objects.ts';
+import { pathOf } from './runtime/kube-object.ts';
 import { DEFINITIONS, underAnySchema } from './testing/definitions.ts';
+import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
-import { eachScene } from './testing/scene.ts';
 import { openSmallDisk } from './testing/small-disk.ts';
 import type { TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
 import { tableOf } from './testing/table.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, POD, SECRET } = kinds;
 const READY = 'True Ready';
 const AWAY = 'http://127.0.0.1:9';
 const ROOT = join(import.meta.dirname, '..');
 const disk = openSmallDisk();
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let before: string[];
 
 // Hooks that end are run backwards: the disk goes after the server on it.
 afterAll(() => disk?.close());
-eachScene(
-  async (scene) => {
-    ({ theatre, space, home, before } = scene);
+eachFixture(
+  async (fixture) => {
+    ({ environment, space, home, before } = fixture);
     await space.start();
   },
   { settings: { synchronous_commit: 'on' }, ...(disk ? { place: disk.path } : {}) },
@@ -49,7 +49,7 @@ describe('a namespace', () => {
     if (left?.metadata.deletionTimestamp === undefined) return;
     const path = pathOf(NAMESPACE, undefined, name, 'finalize');
     const body = { ...left, spec: { finalizers: [] } };
-    await theatre.server.client.call({ method: 'PUT', path, body }).catch((error: unknown) => {
+    await environment.server.client.call({ method: 'PUT', path, body }).catch((error: unknown) => {
       // It is gone already, as all that was in it is.
       if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
     });
@@ -68,14 +68,14 @@ describe('a namespace', () => {
       return found !== undefined && found.metadata.uid !== uid;
     };
     await eventually(another, { what: 'the Capsule has another namespace' });
-    expect(await theatre.databases()).not.toEqual(before);
+    expect(await environment.databases()).not.toEqual(before);
     await again();
     await space.goes(ASSISTANT, 'ledger');
     await space.becomes(CAPSULE, home, 'Ready', READY);
     expect(await space.list(SECRET, namespace)).toEqual([]);
     expect(await space.list(POD, namespace)).toEqual([]);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('that is forced away while its Capsule is deleted and the broker is down holds nothing up later', async () => {
@@ -90,7 +90,7 @@ describe('a namespace', () => {
     await space.goes(CAPSULE, home);
     expect(await space.list(ASSISTANT)).toEqual([]);
     expect(await space.list(SECRET)).toEqual([]);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('with copies of all marks of ours is never taken over, nor its end brought about', async () => {
@@ -101,7 +101,7 @@ describe('a namespace', () => {
     expect(labels?.[LABEL.capsule]).toBe(home);
     expect(annotations?.[ANNOTATION.owner]).toBeDefined();
     const body = { metadata: { name, labels, annotations } };
-    const { client } = theatre.server;
+    const { client } = environment.server;
     await client.call({ method: 'POST', path: pathOf(NAMESPACE), body });
     const made = await space.get(NAMESPACE, name);
     await again();
@@ -119,35 +119,35 @@ describe('a namespace', () => {
 describe('a pod', () => {
   test('that lost its labels and marks holds up the drop of its database until it is gone', async () => {
     const namespace = await space.settled();
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     const [pod] = await space.list(POD, namespace);
     const name = pod?.metadata.name ?? '';
     await space.patch(POD, name, { metadata: { labels: null, annotations: null } }, namespace);
     await space.delete(ASSISTANT, 'ledger');
     await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False PodsRemain');
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     expect(await space.get(DEPLOYMENT, 'ledger', namespace)).toBeUndefined();
     const path = pathOf(POD, namespace, name);
-    await theatre.server.client.call({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } });
+    await environment.server.client.call({ method: 'DELETE', path, body: { gracePeriodSeconds: 0 } });
     await space.goes(ASSISTANT, 'ledger');
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
 describe('a kind', () => {
   test('that is deleted by hand takes its Capsules down in order; Retain keeps, and all goes on when it is back', async () => {
-    const { client } = theatre.server;
+    const { client } = environment.server;
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     const path = `${DEFINITIONS}/capsules.platform.space`;
     await client.call({ method: 'DELETE', path, body: {} });
     const gone = () => client.call({ method: 'GET', path }).then(() => false, isNotFound);
     await eventually(gone, { what: 'the kind is gone' });
     expect(await space.get(NAMESPACE, namespace)).toBeUndefined();
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     const failures = () => space.logs.filter((line) => line.includes('watch failed'));
     await eventually(() => failures().length > 0, { what: 'the loss is noticed' });
 
@@ -158,18 +158,18 @@ describe('a kind', () => {
     expect(await space.urlOf('ledger')).toBe(url);
     expect(failures().length).toBeLessThan(40);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('that goes back to an older release: what is newer is told and kept, and what runs goes on', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
     const [pod] = await space.list(POD, namespace);
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await space.stop();
     const newer = manifest('ledger');
     const platform = { ...newer.platform, spec: 2, mood: 'new' };
-    const { client } = theatre.server;
+    const { client } = environment.server;
     const tuning = { tuning: { level: 3 } };
     const spec = { manifest: { ...newer, platform }, ...tuning };
     await underAnySchema(client, 'assistants', () => space.patch(ASSISTANT, 'ledger', { spec }));
@@ -186,7 +186,7 @@ describe('a kind', () => {
     expect((await space.list(POD, namespace)).map(({ metadata }) => metadata.uid)).toContain(
       pod?.metadata.uid,
     );
-    expect(await theatre.databases()).toEqual(expect.arrayContaining(kept));
+    expect(await environment.databases()).toEqual(expect.arrayContaining(kept));
     await space.patch(ASSISTANT, 'ledger', { spec: { suspend: true } });
     await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
     await space.patch(ASSISTANT, 'ledger', [
@@ -198,7 +198,7 @@ describe('a kind', () => {
     expect(await space.urlOf('ledger')).toBe(url);
     expect((await space.get<kinds.Deployment>(DEPLOYMENT, 'ledger', namespace))?.spec?.replicas).toBe(1);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
@@ -206,10 +206,10 @@ describe('a disk of the database server', () => {
   test('that is full is told, loses nothing, and all goes on when there is room again', async (context) => {
     // The machine's own disk is not to be filled, and only root may mount a small one.
     if (!disk) return context.skip('this process may not mount a file system of its own');
-    const { broker, server, sql } = theatre.stage;
+    const { broker, server, sql } = environment.stage;
     await space.settled();
     const url = await space.urlOf('ledger');
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     disk.leave(64 * 2 ** 10);
     try {
       // Spare databases serve the first of them.
@@ -233,7 +233,7 @@ describe('a disk of the database server', () => {
     await sql('SELECT 1').catch(() => server.stop().then(server.start));
     for (const { metadata } of await space.list(ASSISTANT))
       await space.becomes(ASSISTANT, metadata.name, 'Ready', READY);
-    expect(await theatre.databases()).toEqual(expect.arrayContaining(kept));
+    expect(await environment.databases()).toEqual(expect.arrayContaining(kept));
     expect(await space.urlOf('ledger')).toBe(url);
     await space.removed(CAPSULE, home);
     await broker.provisioner.finalize('elsewhere');
@@ -243,7 +243,7 @@ describe('a disk of the database server', () => {
 describe('kubectl get', () => {
   const table = (plural: string, wide = false) =>
     tableOf(
-      theatre.server.kubeconfig,
+      environment.server.kubeconfig,
       `/apis/platform.space/v1/namespaces/${space.names.namespace}/${plural}`,
       wide,
     );

@@ -3,23 +3,23 @@ import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { LABEL } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
+import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
-import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 /** What an Assistant leaves whose finalizer somebody took off by force. */
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, POD, SECRET, SERVICE } = kinds;
 const READY = 'True Ready';
 const AWAY = 'http://127.0.0.1:9';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let before: string[];
 
-eachScene(async (scene) => {
-  ({ theatre, space, home, before } = scene);
+eachFixture(async (fixture) => {
+  ({ environment, space, home, before } = fixture);
   await space.start();
 });
 
@@ -45,7 +45,7 @@ describe('an Assistant that went without its finalizer', () => {
   test('runs no more, and its database waits for the next of its id', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await space.stop();
     await strip('ledger');
     await space.removed(ASSISTANT, 'ledger');
@@ -55,7 +55,7 @@ describe('an Assistant that went without its finalizer', () => {
     });
     await eventually(async () => (await secretsIn(namespace))[0]?.retained, { what: 'its claim is free' });
     expect(await secretsIn(namespace)).toEqual(RETAINED);
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     const told = (await space.events(home)).filter(({ reason }) => reason === 'OrphanTakenAway');
     expect(told.map(({ note }) => note)).toEqual([expect.stringContaining('"ledger"')]);
 
@@ -63,12 +63,12 @@ describe('an Assistant that went without its finalizer', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await space.urlOf('ledger')).toBe(url);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('in the middle of its end, is taken away as far as it goes without loss', async () => {
     const namespace = await space.settled();
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await again({ brokerUrl: AWAY });
     await space.delete(ASSISTANT, 'ledger');
     await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False BrokerUnreachable');
@@ -78,17 +78,17 @@ describe('an Assistant that went without its finalizer', () => {
       what: 'nothing of it is left',
     });
     expect(await secretsIn(namespace)).toEqual(RETAINED);
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     await again();
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('is believed to be gone only when the API server says so', async () => {
     const namespace = await space.settled();
     await space.assistant('journal', { capsule: home, manifest: manifest('journal') });
     await space.becomes(ASSISTANT, 'journal', 'Ready', READY);
-    const { client } = theatre.server;
+    const { client } = environment.server;
     let asked = 0;
     // A store that lacks one of them: its list and its watch pass it over, and what is asked besides does not.
     const blind: ApiClient = {
@@ -121,6 +121,6 @@ describe('an Assistant that went without its finalizer', () => {
     await again();
     await space.becomes(ASSISTANT, 'journal', 'Ready', READY);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });

@@ -1,27 +1,27 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
-import { pathOf } from './runtime/objects.ts';
+import { pathOf } from './runtime/kube-object.ts';
 import { PROBE } from './sandbox/probe.ts';
-import { eachScene } from './testing/scene.ts';
+import { eachFixture } from './testing/fixture.ts';
 import type { TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 /** Images of Assistants and of the attester, from registries that ask for credentials. */
 
 const { CAPSULE, DEPLOYMENT, POD, SECRET } = kinds;
 const DOCKER = 'kubernetes.io/dockerconfigjson';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 
-eachScene((scene) => {
-  ({ theatre, space, home } = scene);
+eachFixture((fixture) => {
+  ({ environment, space, home } = fixture);
 });
 
 const config = (registry: string, auth: string) => JSON.stringify({ auths: { [registry]: { auth } } });
 const source = (name: string, text: string, type = DOCKER, key = '.dockerconfigjson') =>
-  theatre.server.client.call({
+  environment.server.client.call({
     method: 'POST',
     path: pathOf(SECRET, space.names.systemNamespace),
     body: { metadata: { name }, type, stringData: { [key]: text } },
@@ -85,7 +85,7 @@ describe('credentials of registries', () => {
     await space.delete(SECRET, 'image-pull', namespace);
     const metadata = { name: 'image-pull' };
     const body = { metadata, type: 'Opaque', stringData: { '.dockerconfigjson': 'mine' } };
-    await theatre.server.client.call({ method: 'POST', path: pathOf(SECRET, namespace), body });
+    await environment.server.client.call({ method: 'POST', path: pathOf(SECRET, namespace), body });
     await space.start({ pullSecrets: ['one'] });
     const told = { type: DOCKER, auths: { 'registry.one.org': { auth: 'b25l' } } };
     await eventually(async () => JSON.stringify(await copy()) === JSON.stringify(told), {
@@ -109,7 +109,7 @@ describe('credentials of registries', () => {
     const stringData = { '.dockerconfigjson': config('registry.one.org', 'b25l') };
     const body = { metadata, type: DOCKER, stringData };
     const path = pathOf(SECRET, space.names.namespace);
-    await theatre.server.client.call({ method: 'POST', path, body });
+    await environment.server.client.call({ method: 'POST', path, body });
     await space.start({ pullSecrets: ['value', 'looks', 'elsewhere'] });
     await space.settled();
     expect(await copy()).toBeUndefined();

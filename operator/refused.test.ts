@@ -4,23 +4,23 @@ import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
 import { told } from './refusals.ts';
+import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
 import { type Denied, deny } from './testing/policies.ts';
-import { eachScene } from './testing/scene.ts';
 import type { TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE } = kinds;
 const READY = 'True Ready';
 const MESSAGE = `"label team is missing: ask " + "the platform team"`;
 const CREATE = ['CREATE'];
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 const lifts: (() => Promise<void>)[] = [];
 
-eachScene(async (scene) => {
-  ({ theatre, space, home } = scene);
+eachFixture(async (fixture) => {
+  ({ environment, space, home } = fixture);
   await space.start();
 });
 afterEach(async () => {
@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 async function policy(denied: Denied): Promise<() => Promise<void>> {
-  const lift = await deny(theatre.server.client, space.names.namespace, denied);
+  const lift = await deny(environment.server.client, space.names.namespace, denied);
   lifts.push(lift);
   return lift;
 }

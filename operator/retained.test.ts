@@ -3,21 +3,21 @@ import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { LABEL } from './names.ts';
 import { TransportError } from './runtime/errors.ts';
-import { eachScene } from './testing/scene.ts';
+import { eachFixture } from './testing/fixture.ts';
 import type { TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 /** What stays of an Assistant whose deletion keeps its data, and who gets it. */
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, POD, SECRET, SERVICE } = kinds;
 const READY = 'True Ready';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let before: string[];
 
-eachScene(async (scene) => {
-  ({ theatre, space, home, before } = scene);
+eachFixture(async (fixture) => {
+  ({ environment, space, home, before } = fixture);
   await space.start();
 });
 
@@ -30,7 +30,7 @@ describe('an Assistant that keeps its data', () => {
   test('leaves nothing that runs and nobody the URL, and the next of its id takes the database up', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
     await shows('Retain');
     await space.removed(ASSISTANT, 'ledger');
@@ -42,7 +42,7 @@ describe('an Assistant that keeps its data', () => {
     expect(
       secrets.map(({ metadata, data }) => [metadata.name, metadata.labels?.[LABEL.retained], data]),
     ).toEqual([['ledger-database', 'true', undefined]]);
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
 
     await space.assistant('ledger', { capsule: home });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
@@ -52,9 +52,9 @@ describe('an Assistant that keeps its data', () => {
     // This one does not keep it.
     await space.removed(ASSISTANT, 'ledger');
     expect(await space.list(SECRET, namespace)).toEqual([]);
-    expect((await theatre.databases()).length).toBeLessThan(kept.length);
+    expect((await environment.databases()).length).toBeLessThan(kept.length);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('as its Capsule does, when both are deleted at once, the Assistant first', async () => {
@@ -63,23 +63,23 @@ describe('an Assistant that keeps its data', () => {
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await policyOf()).toBe('Retain');
     const url = await space.urlOf('ledger');
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await space.delete(ASSISTANT, 'ledger');
     await space.delete(CAPSULE, home);
     await space.goes(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     await space.settled();
     expect(await space.urlOf('ledger')).toBe(url);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('by a word of its Capsule that the operator has not heard of yet', async () => {
     await space.settled();
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await space.stop();
     // The watch of Capsules stands still; what is read anew is not.
-    const { client } = theatre.server;
+    const { client } = environment.server;
     const silence = async function* (signal: AbortSignal | undefined): AsyncGenerator<string> {
       await new Promise((end) => signal?.addEventListener('abort', end));
     };
@@ -95,21 +95,21 @@ describe('an Assistant that keeps its data', () => {
     });
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
     await space.removed(ASSISTANT, 'ledger');
-    expect(await theatre.databases()).toEqual(kept);
+    expect(await environment.databases()).toEqual(kept);
     await space.stop();
     await space.start();
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Drop' } });
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('loses it with a Capsule that drops all that is its own', async () => {
     await space.settled();
     await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
     await space.removed(ASSISTANT, 'ledger');
-    expect(await theatre.databases()).not.toEqual(before);
+    expect(await environment.databases()).not.toEqual(before);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('and one that says Drop is dropped though its Capsule keeps', async () => {
@@ -117,10 +117,10 @@ describe('an Assistant that keeps its data', () => {
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
     await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Drop' } });
     await shows('Drop');
-    const kept = await theatre.databases();
+    const kept = await environment.databases();
     await space.removed(ASSISTANT, 'ledger');
     expect(await space.list(SECRET, namespace)).toEqual([]);
-    expect((await theatre.databases()).length).toBeLessThan(kept.length);
+    expect((await environment.databases()).length).toBeLessThan(kept.length);
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Drop' } });
     await space.removed(CAPSULE, home);
   });

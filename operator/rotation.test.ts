@@ -5,10 +5,10 @@ import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, principalSecretName } from './names.ts';
 import { rotationAsked } from './rotation.ts';
-import type { KubeObject, Resource } from './runtime/objects.ts';
+import type { KubeObject, Resource } from './runtime/kube-object.ts';
 import { openLine } from './testing/line.ts';
 import type { TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, POD, SECRET } = kinds;
 const EVENT: Resource = {
@@ -47,23 +47,28 @@ describe('a value of the annotation', () => {
 });
 
 describe('on a Space', () => {
-  let theatre: Theatre;
+  let environment: TestEnvironment;
   let space: TestSpace;
   let home: string;
 
   beforeAll(async () => {
-    theatre = await openTheatre();
+    environment = await openTestEnvironment();
   });
-  afterAll(() => theatre?.close());
+  afterAll(() => environment?.close());
   beforeEach(async () => {
-    space = await theatre.space();
+    space = await environment.space();
     home = space.home;
     await space.start();
   });
   afterEach(() => space.close());
 
   const mark = (...args: string[]) =>
-    COMMANDS['rotate']?.run(theatre.stage.broker.context, 'a'.repeat(32), [home, ...args], async () => '');
+    COMMANDS['rotate']?.run(
+      environment.stage.broker.context,
+      'a'.repeat(32),
+      [home, ...args],
+      async () => '',
+    );
   const ask = (value: string, resource = ASSISTANT, name = 'ledger') =>
     space.patch(resource, name, { metadata: { annotations: { [ANNOTATION.rotate]: value } } });
   const secretOf = (name: string, namespace?: string) =>
@@ -75,10 +80,10 @@ describe('on a Space', () => {
   const pods = () => space.list<kinds.Pod>(POD, space.namespaceOf(home));
   const events = async () =>
     (await space.list<KubeObject & { reason: string }>(EVENT)).map(({ reason }) => reason);
-  const creates = () => space.life.acts.filter((act) => act === 'createApp').length;
+  const creates = () => space.run.acts.filter((act) => act === 'createApp').length;
   const outcomes = async (app: string) =>
     (
-      await theatre.stage.registry<{ outcome: string }>(
+      await environment.stage.registry<{ outcome: string }>(
         'SELECT outcome FROM broker.audit WHERE capsule_id = $1 AND app_id = $2 AND outcome = $3',
         [home, app, 'rotated'],
       )
@@ -157,7 +162,7 @@ describe('on a Space', () => {
     const [url, before] = [await space.urlOf('ledger'), await pods()];
     await mark('ledger');
     await space.stop();
-    const line = await openLine(theatre.stage.broker.url);
+    const line = await openLine(environment.stage.broker.url);
     await line.close();
     await space.start({ brokerUrl: `http://127.0.0.1:${line.port}` });
     await ask('away');
@@ -210,11 +215,11 @@ describe('on a Space', () => {
       const [url, before] = [await space.urlOf('ledger'), await pods()];
       const value = `crash-${after}`;
       await mark('ledger');
-      space.life.arm(after);
+      space.run.arm(after);
       await ask(value);
       const whole = async () => (await served(value)) && (await rolled(before));
-      await eventually(async () => space.life.dead || (await whole()), { what: 'its death, or its goal' });
-      const { dead } = space.life;
+      await eventually(async () => space.run.dead || (await whole()), { what: 'its death, or its goal' });
+      const { dead } = space.run;
       await space.stop();
       await space.start();
       await eventually(whole, { what: `the rotation after dying after act ${after}` });

@@ -2,7 +2,7 @@ import type { SecretObject } from './kinds.ts';
 import { ANNOTATION } from './names.ts';
 import { sha256 } from './runtime/digest.ts';
 import type { Happening } from './runtime/events.ts';
-import type { KubeObject } from './runtime/objects.ts';
+import type { KubeObject } from './runtime/kube-object.ts';
 
 /** Kept as it was given, so that a person can wait for it. Anything else is kept as its digest, which is never that short. */
 const PLAIN = /^[A-Za-z0-9._:+-]{1,63}$/;

@@ -14,7 +14,7 @@ import type {
   Service,
 } from './kinds.ts';
 import { LABEL } from './names.ts';
-import type { KubeObject } from './runtime/objects.ts';
+import type { KubeObject } from './runtime/kube-object.ts';
 import { Store } from './runtime/store.ts';
 import { isOutside } from './sandbox/attester.ts';
 import { probedNode } from './sandbox/probe.ts';

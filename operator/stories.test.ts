@@ -2,20 +2,20 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
+import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
-import { eachScene } from './testing/scene.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
-import type { Theatre } from './testing/stage.ts';
+import type { TestEnvironment } from './testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, CONFIG_MAP, NAMESPACE, POD, SECRET } = kinds;
 const READY = 'True Ready';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let before: string[];
 
-eachScene(async (scene) => {
-  ({ theatre, space, home, before } = scene);
+eachFixture(async (fixture) => {
+  ({ environment, space, home, before } = fixture);
   await space.start();
 });
 
@@ -29,14 +29,14 @@ describe('a life', () => {
     await space.removed(CAPSULE, home);
     expect(await space.get(NAMESPACE, namespace)).toBeUndefined();
     expect(await space.list(SECRET)).toEqual([]);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('deleting a Capsule deletes its Assistants first, and takes no new ones', async () => {
     await space.settled();
     await space.removed(CAPSULE, home);
     expect(await space.list(ASSISTANT)).toEqual([]);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
     await space.assistant('late', { capsule: home });
     await space.becomes(ASSISTANT, 'late', 'Ready', 'False CapsuleNotFound');
     await space.removed(ASSISTANT, 'late');
@@ -50,7 +50,7 @@ describe('a life', () => {
     expect(await space.get(NAMESPACE, namespace)).toBeUndefined();
     const kept = await space.get<kinds.SecretObject>(SECRET, principalSecretName(home));
     expect(kept?.metadata.labels?.[LABEL.retained]).toBe('true');
-    expect(await theatre.databases()).not.toEqual(before);
+    expect(await environment.databases()).not.toEqual(before);
 
     await space.settled();
     expect(await space.urlOf('ledger')).toBe(url);
@@ -58,7 +58,7 @@ describe('a life', () => {
     expect(taken?.data?.['principal']).toBe(kept?.data?.['principal']);
     expect(taken?.metadata.labels?.[LABEL.retained]).toBeUndefined();
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('what is suspended from birth is accepted and isolated, and costs no database', async () => {
@@ -67,7 +67,7 @@ describe('a life', () => {
     await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False Suspended');
     await space.becomes(ASSISTANT, 'ledger', 'Accepted', READY);
     await space.becomes(CAPSULE, home, 'NetworkReady', READY);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
     await space.patch(CAPSULE, home, { spec: { suspend: false } });
     await space.patch(ASSISTANT, 'ledger', { spec: { suspend: false } });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
@@ -156,7 +156,7 @@ describe('two of one id', () => {
     await space.becomes(ASSISTANT, 'copy', 'Ready', READY);
     expect(await space.urlOf('ledger')).not.toBe(url);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 });
 
@@ -173,7 +173,7 @@ describe('what is refused', () => {
 
   test('a namespace that is not ours is never taken over', async () => {
     const name = space.namespaceOf(home);
-    const { client } = theatre.server;
+    const { client } = environment.server;
     await client.call({ method: 'POST', path: '/api/v1/namespaces', body: { metadata: { name } } });
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', 'False NamespaceConflict');
@@ -205,7 +205,7 @@ describe('what is refused', () => {
     const pods = await space.list(POD, space.namespaceOf(home));
     expect(pods.length).toBe(1);
     await space.removed(CAPSULE, home);
-    expect(await theatre.databases()).toEqual(before);
+    expect(await environment.databases()).toEqual(before);
   });
 
   test('more Assistants than the Capsule takes: the younger wait for a place', async () => {
@@ -264,7 +264,7 @@ describe('a stored input', () => {
     },
   });
   const secret = (name: string, labels: object, type = 'platform.space/stored-input') =>
-    theatre.server.client.call({
+    environment.server.client.call({
       method: 'POST',
       path: `/api/v1/namespaces/${space.names.namespace}/secrets`,
       body: { metadata: { name, labels }, type, stringData: { value: 'correct-horse' } },

@@ -2,7 +2,7 @@ import { isReady } from './capsule/status.ts';
 import { EGRESS_COMPONENT, isGateway, replicaOf } from './egress/replicas.ts';
 import type { Assistant, Capsule } from './kinds.ts';
 import { LABEL } from './names.ts';
-import { type Key, type KubeObject, keyOf, makeKey } from './runtime/objects.ts';
+import { type Key, type KubeObject, keyOf, makeKey } from './runtime/kube-object.ts';
 import type { Priority, Queue } from './runtime/queue.ts';
 import type { Change, Store } from './runtime/store.ts';
 import { claimedId, pair, type Stores } from './stores.ts';

@@ -1,6 +1,6 @@
 import type { Assistant, Capsule, ConfigMap } from './kinds.ts';
 import { digestOf } from './runtime/digest.ts';
-import type { KubeObject } from './runtime/objects.ts';
+import type { KubeObject } from './runtime/kube-object.ts';
 
 /** What stores keep of objects: nothing that nobody reads, and nothing that the readers' types forbid. */
 

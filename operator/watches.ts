@@ -3,7 +3,7 @@ import * as kinds from './kinds.ts';
 import { LABEL } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
 import type { Clock } from './runtime/clock.ts';
-import type { KubeObject, Resource } from './runtime/objects.ts';
+import type { KubeObject, Resource } from './runtime/kube-object.ts';
 import { Recovery } from './runtime/recovery.ts';
 import { Reflector } from './runtime/reflector.ts';
 import type { Store } from './runtime/store.ts';

@@ -1,5 +1,5 @@
 import * as kinds from './kinds.ts';
-import type { KubeObject, Resource } from './runtime/objects.ts';
+import type { KubeObject, Resource } from './runtime/kube-object.ts';
 import type { Store } from './runtime/store.ts';
 import type { Stores } from './stores.ts';
 import { trimConfigMap, wholeAssistant, wholeCapsule, withoutManagedFields } from './trim.ts';

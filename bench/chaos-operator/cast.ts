@@ -3,7 +3,7 @@ import { bundleBroker } from '../../brokers/db/testing/process.ts';
 import { spawnBroker as spawnObjectStore } from '../../brokers/objectstore/testing/process.ts';
 import type { Stage as ObjectStage } from '../../brokers/objectstore/testing/stage.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
-import type { Theatre } from '../../operator/testing/stage.ts';
+import type { TestEnvironment } from '../../operator/testing/test-environment.ts';
 import { freePort } from '../../testing/ports.ts';
 import type { EmbeddedServer } from '../../testing/postgres/server.ts';
 import type { Mortal } from '../operator/mortal.ts';
@@ -12,7 +12,7 @@ import { operatorProgram } from '../operator/process.ts';
 const MEAN_LIFE_MS = { operator: 4_000, 'db-broker': 5_000, 'objectstore-broker': 6_000, postgres: 15_000 };
 
 /** The parts that are killed, each on a port that it keeps. */
-export async function assemble({ server, stage }: Theatre, space: TestSpace, objects: ObjectStage) {
+export async function assemble({ server, stage }: TestEnvironment, space: TestSpace, objects: ObjectStage) {
   const [dbPort, objectsPort, dataPort] = [await freePort(), await freePort(), await freePort()];
   const dbBroker = await bundleBroker();
   // Those in this process go: what survives must be the work of those that are killed.

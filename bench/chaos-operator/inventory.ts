@@ -1,7 +1,7 @@
 import { type AskRegistry, censusBy, straySparesBy } from '../../brokers/db/testing/census.ts';
 import * as kinds from '../../operator/kinds.ts';
 import { LABEL } from '../../operator/names.ts';
-import { type KubeObject, pathOf, type Resource } from '../../operator/runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../../operator/runtime/kube-object.ts';
 import { eventually } from '../../testing/eventually.ts';
 import type { Wished } from '../operator/population.ts';
 import type { World } from './world.ts';

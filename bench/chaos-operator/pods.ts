@@ -3,7 +3,7 @@ import * as kinds from '../../operator/kinds.ts';
 import { LABEL } from '../../operator/names.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import { isNotFound } from '../../operator/runtime/errors.ts';
-import { type KubeObject, pathOf } from '../../operator/runtime/objects.ts';
+import { type KubeObject, pathOf } from '../../operator/runtime/kube-object.ts';
 import { eventually } from '../../testing/eventually.ts';
 import type { Mortal } from '../operator/mortal.ts';
 

@@ -4,7 +4,7 @@ import { BUCKET } from '../../brokers/objectstore/testing/broker.ts';
 import { setStageOn } from '../../brokers/objectstore/testing/stage.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { IMAGE } from '../../operator/testing/space.ts';
-import { openTheatre } from '../../operator/testing/stage.ts';
+import { openTestEnvironment } from '../../operator/testing/test-environment.ts';
 import { assemble } from './cast.ts';
 import { tenants } from './tenant.ts';
 import type { World } from './world.ts';
@@ -12,12 +12,12 @@ import type { World } from './world.ts';
 /** A Space of processes on this machine, which ends with them. */
 export async function openProcesses(): Promise<World> {
   // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
-  const theatre = await openTheatre({ settings: { synchronous_commit: 'on' } });
+  const environment = await openTestEnvironment({ settings: { synchronous_commit: 'on' } });
   try {
-    const { stage, server } = theatre;
-    const made = await theatre.space();
+    const { stage, server } = environment;
+    const made = await environment.space();
     const objects = await setStageOn(stage.server);
-    const cast = await assemble(theatre, made, objects);
+    const cast = await assemble(environment, made, objects);
     const space = { client: server.client, names: made.names, namespaceOf: made.namespaceOf, get: made.get };
     return {
       title: 'Operator, brokers and PostgreSQL killed at random moments, real API server, no kubelet',
@@ -36,11 +36,11 @@ export async function openProcesses(): Promise<World> {
       async close() {
         await cast.remove();
         await objects.close();
-        await theatre.close();
+        await environment.close();
       },
     };
   } catch (error) {
-    await theatre.close();
+    await environment.close();
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import * as kinds from '../../operator/kinds.ts';
-import type { Resource } from '../../operator/runtime/objects.ts';
+import type { Resource } from '../../operator/runtime/kube-object.ts';
 import { eventually } from '../../testing/eventually.ts';
 import type { Population, Wished } from '../operator/population.ts';
 import type { SpaceView } from './world.ts';

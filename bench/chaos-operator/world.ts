@@ -1,6 +1,6 @@
 import type { SpaceNames } from '../../operator/context.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
-import type { KubeObject, Resource } from '../../operator/runtime/objects.ts';
+import type { KubeObject, Resource } from '../../operator/runtime/kube-object.ts';
 import type { Mortal } from '../operator/mortal.ts';
 import type { Make, Wished } from '../operator/population.ts';
 

@@ -3,7 +3,7 @@ import type { Finding } from '../../operator/conditions.ts';
 import * as kinds from '../../operator/kinds.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import { systemClock } from '../../operator/runtime/clock.ts';
-import { type KubeObject, pathOf, type Resource } from '../../operator/runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../../operator/runtime/kube-object.ts';
 import { Reflector } from '../../operator/runtime/reflector.ts';
 import { Store } from '../../operator/runtime/store.ts';
 import { manifest } from '../../operator/testing/manifest.ts';

@@ -2,7 +2,7 @@ import * as kinds from '../../operator/kinds.ts';
 import { CAPSULE_FINALIZER } from '../../operator/names.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import { ApiError, isNotFound } from '../../operator/runtime/errors.ts';
-import { pathOf, type Resource } from '../../operator/runtime/objects.ts';
+import { pathOf, type Resource } from '../../operator/runtime/kube-object.ts';
 
 /** The part of an Assistant's spec that is the same in all its versions. */
 export type Make = (id: string) => { readonly manifest: { readonly platform: object } } & object;

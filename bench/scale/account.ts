@@ -1,10 +1,10 @@
 import * as kinds from '../../operator/kinds.ts';
-import { pathOf } from '../../operator/runtime/objects.ts';
-import type { Theatre } from '../../operator/testing/stage.ts';
+import { pathOf } from '../../operator/runtime/kube-object.ts';
+import type { TestEnvironment } from '../../operator/testing/test-environment.ts';
 import type { Pod } from '../operator/process.ts';
 
 /** A kubeconfig with a token of the operator's own ServiceAccount, so that it queues as a pod's would. */
-export async function serviceAccount({ server }: Theatre, namespace: string): Promise<string> {
+export async function serviceAccount({ server }: TestEnvironment, namespace: string): Promise<string> {
   const name = 'operator';
   const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
   const { client } = server;
@@ -29,7 +29,11 @@ export async function serviceAccount({ server }: Theatre, namespace: string): Pr
 }
 
 /** A pod that the API server knows, so that whoever waits cannot tell that its process is dead. */
-export async function podOf({ server: { client } }: Theatre, namespace: string, name: string): Promise<Pod> {
+export async function podOf(
+  { server: { client } }: TestEnvironment,
+  namespace: string,
+  name: string,
+): Promise<Pod> {
   const { metadata } = await client.call<kinds.Pod>({
     method: 'POST',
     path: pathOf(kinds.POD, namespace),

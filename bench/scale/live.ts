@@ -1,8 +1,8 @@
 import type * as kinds from '../../operator/kinds.ts';
 import { CAPSULE, RESOURCE_QUOTA } from '../../operator/kinds.ts';
-import { pathOf } from '../../operator/runtime/objects.ts';
+import { pathOf } from '../../operator/runtime/kube-object.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
-import type { Theatre } from '../../operator/testing/stage.ts';
+import type { TestEnvironment } from '../../operator/testing/test-environment.ts';
 import { follow } from '../operator/crowd.ts';
 
 /** A Capsule outside the crowd. */
@@ -10,7 +10,7 @@ export const LIVE = 'live';
 
 /** Changes the quota of a Capsule outside the crowd; answers after how many ms its namespace has it. */
 export async function liveChanges(
-  { server: { client } }: Theatre,
+  { server: { client } }: TestEnvironment,
   space: TestSpace,
   signal: AbortSignal,
 ): Promise<() => Promise<number>> {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import * as kinds from '../../operator/kinds.ts';
-import { pathOf } from '../../operator/runtime/objects.ts';
+import { pathOf } from '../../operator/runtime/kube-object.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
-import { openTheatre, type Theatre } from '../../operator/testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from '../../operator/testing/test-environment.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { type CrowdSize, createCrowd, follow } from '../operator/crowd.ts';
 import { type OperatorProcess, operatorProgram, type Pod } from '../operator/process.ts';
@@ -21,21 +21,21 @@ const PAUSE_MS = 50;
 
 /** On an API server of its own. */
 export async function inTheatre(size: CrowdSize, restSeconds: number): Promise<Cost> {
-  const theatre = await openTheatre();
+  const environment = await openTestEnvironment();
   try {
-    return await measure(theatre, await theatre.space(), size, restSeconds);
+    return await measure(environment, await environment.space(), size, restSeconds);
   } finally {
-    await theatre.close();
+    await environment.close();
   }
 }
 
 async function measure(
-  theatre: Theatre,
+  environment: TestEnvironment,
   space: TestSpace,
   size: CrowdSize,
   restSeconds: number,
 ): Promise<Cost> {
-  const { server, stage } = theatre;
+  const { server, stage } = environment;
   const { client } = server;
   const { namespace, systemNamespace } = space.names;
   const began = performance.now();
@@ -43,7 +43,7 @@ async function measure(
     console.error(`${size.capsules} Capsules, ${Math.round((performance.now() - began) / 1000)} s: ${what}`);
   const program = await operatorProgram({
     names: space.names,
-    kubeconfig: await serviceAccount(theatre, systemNamespace),
+    kubeconfig: await serviceAccount(environment, systemNamespace),
     dbBrokerUrl: stage.broker.url,
     dbProvisionerToken: stage.mounts.provisioner,
   });
@@ -70,7 +70,7 @@ async function measure(
     const capsules = follow<kinds.Capsule>(client, kinds.CAPSULE, namespace, ending.signal);
     const assistants = follow<kinds.Assistant>(client, kinds.ASSISTANT, namespace, ending.signal);
     await Promise.all([capsules.synced, assistants.synced]);
-    const change = await liveChanges(theatre, space, ending.signal);
+    const change = await liveChanges(environment, space, ending.signal);
 
     say('settling');
     const operator = await start(first);
@@ -90,7 +90,7 @@ async function measure(
     await atRest(operator);
     const worked = await operator.measure();
     const usage = await operator.usage();
-    const events = await countEvents(theatre, namespace);
+    const events = await countEvents(environment, namespace);
     const writes = (kind: string) => worked.sum(WRITES, { kind });
     const assistantWrites = writes('Assistant');
     const capsuleWrites = worked.sum(WRITES) - assistantWrites - 2 * live.length;
@@ -99,7 +99,7 @@ async function measure(
     const saidBefore = operator.said();
     await new Promise((resolve) => setTimeout(resolve, restSeconds * 1000));
     const rested = await operator.usage();
-    const restEvents = (await countEvents(theatre, namespace)).all;
+    const restEvents = (await countEvents(environment, namespace)).all;
     const after = await operator.measure();
     const restWrites = after.sum(WRITES) - worked.sum(WRITES) + restEvents - events.all;
     for (const name of [WRITES, 'controller_runtime_reconcile_total', 'rest_client_requests_total'])
@@ -110,7 +110,7 @@ async function measure(
     while (calm.length < CALM_CHANGES) calm.push(await change());
     // The last one's status may not be written yet, and its end would be the restart's to write.
     await atRest(operator);
-    const calmEvents = (await countEvents(theatre, namespace)).all;
+    const calmEvents = (await countEvents(environment, namespace)).all;
 
     say('killed, and started again');
     await operator.kill();
@@ -121,10 +121,10 @@ async function measure(
     const restartSeconds = (performance.now() - restarted) / 1000 - REST_LOOKS;
     const relisted = await again.measure();
     const restartUsage = await again.usage();
-    const restartEvents = (await countEvents(theatre, namespace)).all - calmEvents;
+    const restartEvents = (await countEvents(environment, namespace)).all - calmEvents;
 
     say('handing over');
-    const second = await podOf(theatre, systemNamespace, 'operator-b');
+    const second = await podOf(environment, systemNamespace, 'operator-b');
     const successor = await start(second);
     await eventually(() => successor.warm(), { what: 'the second is warm', within: LIMIT_MS });
     const stopping = performance.now();
@@ -173,7 +173,7 @@ async function measure(
   }
 }
 
-async function countEvents({ server: { client } }: Theatre, namespace: string) {
+async function countEvents({ server: { client } }: TestEnvironment, namespace: string) {
   const events = { ...kinds.POD, group: 'events.k8s.io', plural: 'events', kind: 'Event' };
   const { items } = await client.call<{ items: { readonly regarding: { readonly kind: string } }[] }>({
     method: 'GET',

@@ -10,7 +10,7 @@ import {
   workloadSecretName,
 } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
-import { makeKey } from '../runtime/objects.ts';
+import { makeKey } from '../runtime/kube-object.ts';
 import { reports } from '../sandbox/gate.ts';
 import { pair } from '../stores.ts';
 import { registeredOwner } from './claim.ts';

@@ -26,7 +26,7 @@ import {
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
-import { type KubeObject, makeKey, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, makeKey, type Resource } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
 import { isRetained, registeredOwner, retainClaim } from './claim.ts';

@@ -10,7 +10,7 @@ import {
 } from '../kinds.ts';
 import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
 import { isNotFound } from '../runtime/errors.ts';
-import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 import { takeAway } from './finalize.ts';
 
 /** Few enough that manifests of a megabyte each are no burden. */

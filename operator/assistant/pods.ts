@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { POD, type Pod } from '../kinds.ts';
 import { ANNOTATION, workloadSecretName } from '../names.ts';
-import { pathOf } from '../runtime/objects.ts';
+import { pathOf } from '../runtime/kube-object.ts';
 
 /**
  * Asks the API server itself for pods that are this Assistant's or have its database's URL, which is in a part of a pod

@@ -2,7 +2,7 @@ import { newPowers, parseManifest } from '@space/manifests';
 import type { Context } from '../context.ts';
 import { ASSISTANT, CONFIG_MAP, type ConfigMap, type Deployment } from '../kinds.ts';
 import { isNotFound } from '../runtime/errors.ts';
-import { pathOf } from '../runtime/objects.ts';
+import { pathOf } from '../runtime/kube-object.ts';
 import { type Workload, workloadNamespace } from './identity.ts';
 
 /** More than these make a note that nobody reads; `assistant-manifest diff` shows them all. */

@@ -2,7 +2,7 @@ import type { AssistantStatus } from '@space/manifests';
 import { newWorkloadPrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
 import type { Context } from '../context.ts';
 import { type Assistant, CAPSULE, type Capsule } from '../kinds.ts';
-import { pathOf } from '../runtime/objects.ts';
+import { pathOf } from '../runtime/kube-object.ts';
 
 type DeletionPolicy = NonNullable<AssistantStatus['deletionPolicy']>;
 

@@ -3,7 +3,7 @@ import { type Findings, toConditions } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { ASSISTANT, type Assistant } from '../kinds.ts';
 import { covers } from '../runtime/covers.ts';
-import { makeKey } from '../runtime/objects.ts';
+import { makeKey } from '../runtime/kube-object.ts';
 import { deletionPolicyOf } from './retain.ts';
 
 /** Writes the status when it says something new, and tells in Events what changed. */

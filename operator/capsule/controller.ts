@@ -5,7 +5,7 @@ import { CAPSULE_FINALIZER } from '../names.ts';
 import { asRefused } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { addFinalizer } from '../runtime/finalizer.ts';
-import type { Key } from '../runtime/objects.ts';
+import type { Key } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import type { Step } from '../step.ts';
 import { SUSPENDED, waitsFor } from './decide.ts';

@@ -2,24 +2,24 @@
 import { expect, test } from 'vitest';
 import * as kinds from '../kinds.ts';
 import type { ApiClient } from '../runtime/client.ts';
+import { eachFixture } from '../testing/fixture.ts';
 import { manifest } from '../testing/manifest.ts';
 import { deny } from '../testing/policies.ts';
-import { eachScene } from '../testing/scene.ts';
 import type { TestSpace } from '../testing/space.ts';
-import type { Theatre } from '../testing/stage.ts';
+import type { TestEnvironment } from '../testing/test-environment.ts';
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA } = kinds;
 const READY = 'True Ready';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 /** From now on the watch of these kinds brings nothing. */
 const unseen = new Set<string>();
 
-eachScene(async (scene) => {
-  ({ theatre, space, home } = scene);
+eachFixture(async (fixture) => {
+  ({ environment, space, home } = fixture);
   unseen.clear();
-  await space.start({ client: shortSighted(theatre.server.client) });
+  await space.start({ client: shortSighted(environment.server.client) });
 });
 
 function shortSighted(client: ApiClient): ApiClient {
@@ -64,10 +64,10 @@ test.each<[string, string, (namespace: string) => Promise<void>]>([
   await space.becomes(CAPSULE, home, 'Ready', READY);
   unseen.add(kind);
   await breach(namespace);
-  const before = space.life.acts.length;
+  const before = space.run.acts.length;
   await space.assistant('second', { capsule: home, manifest: manifest('second') });
   await space.becomes(ASSISTANT, 'second', 'Ready', READY);
-  const since = space.life.acts.slice(before);
+  const since = space.run.acts.slice(before);
   const restored = since.findIndex((act) => act.endsWith(`/${kind}/${name || namespace}`));
   const scheduled = since.findIndex((act) => act.endsWith('/deployments/second'));
   expect(restored).toBeGreaterThanOrEqual(0);
@@ -78,7 +78,7 @@ test('what cannot be put back keeps everything from being scheduled, and the con
   const namespace = await space.settled();
   unseen.add('networkpolicies');
   await space.delete(NETWORK_POLICY, 'space-default-deny', namespace);
-  const lift = await deny(theatre.server.client, space.names.namespace, {
+  const lift = await deny(environment.server.client, space.names.namespace, {
     group: 'networking.k8s.io',
     resource: 'networkpolicies',
     operations: ['CREATE'],
@@ -98,7 +98,7 @@ test('at rest nobody looks', async () => {
   await space.settled();
   await space.stop();
   const asked: string[] = [];
-  const client = shortSighted(theatre.server.client);
+  const client = shortSighted(environment.server.client);
   await space.start({
     client: {
       ...client,

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts';
 import { type Capsule, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA } from '../kinds.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { isNotFound } from '../runtime/errors.ts';
-import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, makeKey, pathOf, type Resource } from '../runtime/kube-object.ts';
 import type { Store } from '../runtime/store.ts';
 import { together } from '../runtime/together.ts';
 import {

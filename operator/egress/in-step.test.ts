@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 import type { Assistant } from '../kinds.ts';
 import { LABEL } from '../names.ts';
 import { runController } from '../runtime/controller.ts';
-import { type Key, keyOf } from '../runtime/objects.ts';
+import { type Key, keyOf } from '../runtime/kube-object.ts';
 import { Queue } from '../runtime/queue.ts';
 import { makeStores } from '../stores.ts';
 import { type FakeClock, fakeClock } from '../testing/fake-clock.ts';

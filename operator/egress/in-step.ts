@@ -2,7 +2,7 @@ import { isTrue } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { Result } from '../runtime/controller.ts';
-import { type Key, keyOf } from '../runtime/objects.ts';
+import { type Key, keyOf } from '../runtime/kube-object.ts';
 import type { Queue } from '../runtime/queue.ts';
 import { claimedId } from '../stores.ts';
 import type { Replica } from './replica.ts';

@@ -10,11 +10,11 @@ import { createLogger, newToken } from '../../brokers/kit/index.ts';
 import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
 import { ANNOTATION, LABEL, STORED_INPUT_TYPE } from '../names.ts';
-import { pathOf } from '../runtime/objects.ts';
+import { pathOf } from '../runtime/kube-object.ts';
 import { Secret } from '../secret.ts';
 import { manifest } from '../testing/manifest.ts';
 import { IMAGE, type TestSpace } from '../testing/space.ts';
-import { openTheatre, type Theatre } from '../testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from '../testing/test-environment.ts';
 import { type CallReplica, replicaCaller } from './replica.ts';
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, POD, SECRET, SERVICE } = kinds;
@@ -31,7 +31,7 @@ const INPUT = {
   header: 'X-Api-Key',
 };
 
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let directory: string;
@@ -43,12 +43,12 @@ let cut: boolean;
 let reflected: readonly string[];
 
 beforeAll(async () => {
-  theatre = await openTheatre();
+  environment = await openTestEnvironment();
   directory = mkdtempSync(join(tmpdir(), 'space-operator-egress-'));
   writeFileSync(join(directory, 'token'), token);
 });
 afterAll(async () => {
-  await theatre?.close();
+  await environment?.close();
   rmSync(directory, { recursive: true, force: true });
 });
 beforeEach(async () => {
@@ -57,7 +57,7 @@ beforeEach(async () => {
   calls = [];
   cut = false;
   reflected = [];
-  space = await theatre.space();
+  space = await environment.space();
   home = space.home;
   await make(SERVICE, { metadata: named('platform-assistant-egress'), spec: { ports: [{ port: 80 }] } });
   // All on loopback: told apart by the address that their pods say, and by port.
@@ -88,7 +88,7 @@ const make = (
   resource: Parameters<typeof pathOf>[0],
   body: unknown,
   namespace = space.names.servicesNamespace,
-) => theatre.server.client.call({ method: 'POST', path: pathOf(resource, namespace), body });
+) => environment.server.client.call({ method: 'POST', path: pathOf(resource, namespace), body });
 
 async function startReplica(): Promise<Service> {
   const config = readConfig({
@@ -124,7 +124,7 @@ async function started(name: string, containerID: string, podIP: string, ready =
     containerID,
     state: { running: {} },
   };
-  await theatre.server.client.call({
+  await environment.server.client.call({
     method: 'PATCH',
     path: pathOf(POD, space.names.servicesNamespace, name, 'status'),
     contentType: 'application/merge-patch+json',

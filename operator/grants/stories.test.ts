@@ -17,14 +17,14 @@ import * as kinds from '../kinds.ts';
 import { objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
 import { Secret } from '../secret.ts';
 import type { TestSpace } from '../testing/space.ts';
-import { openTheatre, type Theatre } from '../testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from '../testing/test-environment.ts';
 import { parseGrantKey } from './sign.ts';
 
 /** From a Capsule's selection to an object in its own bucket: real API server, PostgreSQL, and two S3 servers. */
 
 const { ASSISTANT, DEPLOYMENT, POD, SECRET } = kinds;
 const directory = mkdtempSync(join(tmpdir(), 'space-grants-'));
-let [theatre, own]: [Theatre?, OwnStore?] = [];
+let [environment, own]: [TestEnvironment?, OwnStore?] = [];
 let space: TestSpace;
 let store: Stage;
 let namespace: string;
@@ -33,19 +33,19 @@ let issuer: Issuer;
 
 beforeAll(async () => {
   // One after the other: what did start is ended when the next does not.
-  theatre = await openTheatre();
+  environment = await openTestEnvironment();
   own = await startOwnStore();
-  space = await theatre.space();
+  space = await environment.space();
   issuer = newIssuer();
   const keysFile = join(directory, 'keys');
   writeFileSync(keysFile, issuer.keySet());
-  const environment = {
+  const settings = {
     ...own.environment,
     SPACE_NAME: space.names.space,
     DATA_PLANE_BYOK: 'true',
     GRANT_KEYS_FILE: keysFile,
   };
-  store = await setStageOn(theatre.stage.server, { environment });
+  store = await setStageOn(environment.stage.server, { environment: settings });
   await space.start({ objectStore: objectStore(), grantKey });
   namespace = await space.settled();
   const principal = await value(
@@ -58,7 +58,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await space?.close();
   await store?.close();
-  await Promise.all([theatre?.close(), own?.remove()]);
+  await Promise.all([environment?.close(), own?.remove()]);
   rmSync(directory, { recursive: true });
 });
 
@@ -148,7 +148,7 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
 
   // Looked at again, nothing is written while the grant is young.
   const second = await grant();
-  const acts = space.life.acts.length;
+  const acts = space.run.acts.length;
   await look('again');
   await space.patch(ASSISTANT, 'ledger', { spec: { suspend: false } });
   const seen = async () => {
@@ -156,7 +156,7 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
     return object?.status?.observedGeneration === object?.metadata.generation;
   };
   await eventually(seen, { what: 'a look' });
-  expect(space.life.acts.slice(acts).filter((act) => /\/(secrets|pods)\//.test(act))).toEqual([]);
+  expect(space.run.acts.slice(acts).filter((act) => /\/(secrets|pods)\//.test(act))).toEqual([]);
   expect(await grant()).toBe(second);
 
   await credentials.select(null, 3);

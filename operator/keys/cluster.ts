@@ -1,6 +1,6 @@
 import type { ApiClient } from '../runtime/client.ts';
 import { isNotFound } from '../runtime/errors.ts';
-import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 
 const core = (plural: string, kind: string): Resource => ({
   group: '',

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import type { ApiClient } from '../runtime/client.ts';
 import { isAlreadyExists, isNotFound } from '../runtime/errors.ts';
-import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 import { materialsOf } from './materials.ts';
 import type { Run } from './options.ts';
 import { AUTHORITY } from './renew.ts';

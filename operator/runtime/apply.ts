@@ -2,7 +2,7 @@ import type { ApiClient, ApiRequest } from './client.ts';
 import { covers } from './covers.ts';
 import { digestOf } from './digest.ts';
 import { ApiError, isNotFound, WriteRefusedError } from './errors.ts';
-import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
+import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 
 /** A whole object as its owner wants it; what it does not name is left to the server. */
 export type Desired = {

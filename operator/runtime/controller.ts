@@ -1,6 +1,6 @@
 import { withDeadline } from './deadline.ts';
 import { ApiError, isConflict } from './errors.ts';
-import type { Key } from './objects.ts';
+import type { Key } from './kube-object.ts';
 import type { Queue } from './queue.ts';
 
 /** What a reconcile may ask for when it ends well. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { fakeClock } from '../testing/fake-clock.ts';
 import type { ApiClient, ApiRequest } from './client.ts';
 import { EventRecorder } from './events.ts';
-import type { Resource } from './objects.ts';
+import type { Resource } from './kube-object.ts';
 
 const THING: Resource = { group: 'g', version: 'v1', plural: 'things', kind: 'Thing', namespaced: true };
 const object = { metadata: { name: 'a', namespace: 'n', uid: 'u', resourceVersion: '7' } };

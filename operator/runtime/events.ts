@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ApiClient } from './client.ts';
 import type { Clock } from './clock.ts';
-import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
+import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 import { wireMicroTime } from './wire-time.ts';
 
 const EVENT: Resource = {

@@ -1,5 +1,5 @@
 import type { Writer } from './apply.ts';
-import type { KubeObject, Resource } from './objects.ts';
+import type { KubeObject, Resource } from './kube-object.ts';
 
 /** Adds a finalizer to the object as it was seen; a conflict means it was not, and the next reconcile sees it. */
 export async function addFinalizer(

@@ -2,7 +2,7 @@ import type { ApiClient } from './client.ts';
 import { type Clock, sleep } from './clock.ts';
 import { withDeadline } from './deadline.ts';
 import { isConflict, isNotFound } from './errors.ts';
-import { apiVersionOf, type KubeObject, pathOf, type Resource } from './objects.ts';
+import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
 import { wireMicroTime } from './wire-time.ts';
 
 const LEASE: Resource = {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ApiClient, ApiRequest } from './client.ts';
 import { systemClock } from './clock.ts';
+import type { KubeObject, Resource } from './kube-object.ts';
 import { startManager } from './manager.ts';
-import type { KubeObject, Resource } from './objects.ts';
 import { Queue } from './queue.ts';
 import { Reflector } from './reflector.ts';
 import { Store } from './store.ts';

@@ -1,5 +1,5 @@
 import { type ControllerOptions, runController } from './controller.ts';
-import type { KubeObject } from './objects.ts';
+import type { KubeObject } from './kube-object.ts';
 import type { Health, Reflector } from './reflector.ts';
 
 export interface ManagerOptions {

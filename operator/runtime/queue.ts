@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts';
-import type { Key } from './objects.ts';
+import type { Key } from './kube-object.ts';
 
 /** Live changes go before what an initial list or a sweep brings. */
 export type Priority = 'live' | 'low';

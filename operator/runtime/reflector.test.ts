@@ -3,7 +3,7 @@ import { eventually } from '../../testing/eventually.ts';
 import { fakeClock } from '../testing/fake-clock.ts';
 import type { ApiClient, ApiRequest } from './client.ts';
 import { ApiError, TransportError } from './errors.ts';
-import type { KubeObject, Resource } from './objects.ts';
+import type { KubeObject, Resource } from './kube-object.ts';
 import { Recovery } from './recovery.ts';
 import { Reflector } from './reflector.ts';
 import { Store } from './store.ts';

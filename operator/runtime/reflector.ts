@@ -2,7 +2,7 @@ import { Backoff } from './backoff.ts';
 import type { ApiClient } from './client.ts';
 import { type Clock, sleep } from './clock.ts';
 import { ApiError, isAhead, isGone, SilenceError, TransportError } from './errors.ts';
-import { type KubeObject, keyOf, pathOf, type Resource } from './objects.ts';
+import { type KubeObject, keyOf, pathOf, type Resource } from './kube-object.ts';
 import { Recovery } from './recovery.ts';
 import type { Store } from './store.ts';
 

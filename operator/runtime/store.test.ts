@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { KubeObject } from './objects.ts';
+import type { KubeObject } from './kube-object.ts';
 import { type Change, Store } from './store.ts';
 
 const object = (name: string, version: number, owner = 'x', uid = name): KubeObject => ({

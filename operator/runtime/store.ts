@@ -1,4 +1,4 @@
-import { type Key, type KubeObject, keyOf } from './objects.ts';
+import { type Key, type KubeObject, keyOf } from './kube-object.ts';
 
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 

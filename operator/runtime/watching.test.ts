@@ -3,7 +3,7 @@ import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { type FaultProxy, openFaultProxy } from '../testing/fault-proxy.ts';
 import { systemClock } from './clock.ts';
-import { type KubeObject, pathOf, type Resource } from './objects.ts';
+import { type KubeObject, pathOf, type Resource } from './kube-object.ts';
 import { Reflector } from './reflector.ts';
 import { Store } from './store.ts';
 

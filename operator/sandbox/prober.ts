@@ -2,7 +2,7 @@ import type { Context, SpaceNames } from '../context.ts';
 import { type Node, POD, type Pod, type RuntimeClass } from '../kinds.ts';
 import type { Result } from '../runtime/controller.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
-import { type Key, type KubeObject, makeKey } from '../runtime/objects.ts';
+import { type Key, type KubeObject, makeKey } from '../runtime/kube-object.ts';
 import type { Queue } from '../runtime/queue.ts';
 import type { Change } from '../runtime/store.ts';
 import type { Stores } from '../stores.ts';

@@ -5,23 +5,23 @@ import * as kinds from '../kinds.ts';
 import { underAnySchema } from '../testing/definitions.ts';
 import { manifest } from '../testing/manifest.ts';
 import { ATTESTER_IMAGE, IMAGE, type TestSpace } from '../testing/space.ts';
-import { openTheatre, type Theatre } from '../testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from '../testing/test-environment.ts';
 import { isProbe, isWaitingProbe } from './probe.ts';
 
 const { ASSISTANT, CAPSULE, POD, RUNTIME_CLASS } = kinds;
 const READY = 'True Ready';
 const NODE_NAME = 'node';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let space: TestSpace;
 let home: string;
 let boots = 0;
 
 beforeAll(async () => {
-  theatre = await openTheatre();
+  environment = await openTestEnvironment();
 });
-afterAll(() => theatre?.close());
+afterAll(() => environment?.close());
 beforeEach(async () => {
-  space = await theatre.space();
+  space = await environment.space();
   home = space.home;
 });
 afterEach(() => space.close());
@@ -32,7 +32,7 @@ const uidsOf = async () => (await probes()).map(({ metadata }) => metadata.uid);
 /** The node comes up again, so that what was known of it is no longer known. */
 async function boot(): Promise<void> {
   boots += 1;
-  await theatre.server.client.call({
+  await environment.server.client.call({
     method: 'PATCH',
     path: `/api/v1/nodes/${NODE_NAME}/status`,
     contentType: 'application/merge-patch+json',
@@ -49,7 +49,7 @@ describe('a node', () => {
     await space.stop();
     await space.start();
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
-    expect(space.life.acts).toEqual([]);
+    expect(space.run.acts).toEqual([]);
     expect(await uidsOf()).toEqual(first);
     await space.removed(CAPSULE, home);
   });
@@ -107,7 +107,7 @@ describe('a node', () => {
       annotations: { 'platform.space/node': 'gone' },
     };
     const body = { metadata, spec: { containers: [{ name: 'attest', image: ATTESTER_IMAGE }] } };
-    await theatre.server.client.call({
+    await environment.server.client.call({
       method: 'POST',
       path: `/api/v1/namespaces/${space.names.systemNamespace}/pods`,
       body,
@@ -121,7 +121,7 @@ describe('a node', () => {
 describe('what runs when the sandbox is lost', () => {
   const lose = () => space.delete(RUNTIME_CLASS, space.names.runtimeClass);
   const find = () =>
-    theatre.server.client.call({
+    environment.server.client.call({
       method: 'POST',
       path: '/apis/node.k8s.io/v1/runtimeclasses',
       body: { metadata: { name: space.names.runtimeClass }, handler: space.names.handler },
@@ -150,7 +150,7 @@ describe('what runs when the sandbox is lost', () => {
     const namespace = space.namespaceOf(home);
     await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False Starting');
     const message = `pods is forbidden: ValidatingAdmissionPolicy '${space.names.space}-sandbox' with binding denied request`;
-    await theatre.server.client.call({
+    await environment.server.client.call({
       method: 'PATCH',
       path: `/apis/apps/v1/namespaces/${namespace}/deployments/ledger/status`,
       contentType: 'application/merge-patch+json',
@@ -166,7 +166,7 @@ describe('what runs when the sandbox is lost', () => {
       what: 'it is asked for',
     });
     await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False PodsRefused');
-    const asked = space.life.acts.filter(
+    const asked = space.run.acts.filter(
       (act) => act.startsWith('PATCH') && act.endsWith('/deployments/ledger'),
     );
     // Its making, and the question.
@@ -195,7 +195,7 @@ describe('what runs when the sandbox is lost', () => {
     const good = manifest('ledger');
     // As a newer release may have stored it.
     const spec = { manifest: { ...good, platform: { ...good.platform, spec: 2 } } };
-    const { client } = theatre.server;
+    const { client } = environment.server;
     await underAnySchema(client, 'assistants', () => space.patch(ASSISTANT, 'ledger', { spec }));
     await space.becomes(ASSISTANT, 'ledger', 'Accepted', 'False ManifestInvalid');
     expect(await pods()).toBe(1);
@@ -213,7 +213,7 @@ describe('what runs when the sandbox is lost', () => {
 
 describe('the only node', () => {
   const cordon = (unschedulable: boolean) =>
-    theatre.server.client.call({
+    environment.server.client.call({
       method: 'PATCH',
       path: `/api/v1/nodes/${NODE_NAME}`,
       contentType: 'application/merge-patch+json',
@@ -247,7 +247,7 @@ describe('the only node', () => {
 
 describe('a node that reports no handlers', () => {
   const report = (runtimeHandlers: readonly object[] | null) =>
-    theatre.server.client.call({
+    environment.server.client.call({
       method: 'PATCH',
       path: `/api/v1/nodes/${NODE_NAME}/status`,
       contentType: 'application/merge-patch+json',

@@ -6,7 +6,7 @@ import type { ApiClient } from '../runtime/client.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { runController } from '../runtime/controller.ts';
 import { ApiError, isAlreadyExists, isNotFound } from '../runtime/errors.ts';
-import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 import { Queue } from '../runtime/queue.ts';
 import { Reflector } from '../runtime/reflector.ts';
 import { Store } from '../runtime/store.ts';

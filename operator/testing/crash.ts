@@ -2,8 +2,8 @@ import type { DatabaseBroker } from '../brokers/database.ts';
 import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import type { ApiClient } from '../runtime/client.ts';
 
-/** Counts what an operator does to the world, and may let it die right after a given act. */
-export interface Lifeline {
+/** What an operator does from its start to its end, which may be brought about right after a given act. */
+export interface OperatorRun {
   /** Writes and broker calls that took effect, Events aside. */
   readonly acts: readonly string[];
   readonly dead: boolean;
@@ -15,7 +15,7 @@ export interface Lifeline {
  * An operator that ends after its `dieAfter`-th act as by kill -9: the act has taken effect, its answer is never
  * seen, and nothing is heard or done any more.
  */
-export function lifeline(
+export function killableRun(
   client: ApiClient,
   database: DatabaseBroker,
   dieAfter = Number.POSITIVE_INFINITY,
@@ -38,7 +38,7 @@ export function lifeline(
     return answer;
   }
 
-  const mortalClient: ApiClient = {
+  const killableClient: ApiClient = {
     async call(request) {
       alive();
       const silent =
@@ -57,7 +57,7 @@ export function lifeline(
       })();
     },
   };
-  const mortalDatabase: DatabaseBroker = {
+  const killableDatabase: DatabaseBroker = {
     provision: (...args) => act('provision', () => database.provision(...args)),
     createApp: (...args) => act('createApp', () => database.createApp(...args)),
     dropApp: (...args) => act('dropApp', () => database.dropApp(...args)),
@@ -65,7 +65,7 @@ export function lifeline(
     finalize: (...args) => act('finalize', () => database.finalize(...args)),
     limits: (...args) => act('limits', () => database.limits(...args)),
   };
-  const mortalObjectStore: ObjectStoreBroker | undefined = objectStore && {
+  const killableObjectStore: ObjectStoreBroker | undefined = objectStore && {
     provision: (...args) => act('objects provision', () => objectStore.provision(...args)),
     createApp: (...args) => act('objects createApp', () => objectStore.createApp(...args)),
     dropApp: (...args) => act('objects dropApp', () => objectStore.dropApp(...args)),
@@ -80,7 +80,7 @@ export function lifeline(
     drop: (...args) => act('objects drop', () => objectStore.drop(...args)),
     finalize: (...args) => act('objects finalize', () => objectStore.finalize(...args)),
   };
-  const life: Lifeline = {
+  const run: OperatorRun = {
     acts,
     get dead() {
       return dead;
@@ -89,5 +89,5 @@ export function lifeline(
       last = acts.length + more;
     },
   };
-  return { client: mortalClient, database: mortalDatabase, objectStore: mortalObjectStore, life };
+  return { client: killableClient, database: killableDatabase, objectStore: killableObjectStore, run };
 }

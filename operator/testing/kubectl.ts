@@ -2,7 +2,7 @@ import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
 import type { ApiClient } from '../runtime/client.ts';
 import { isNotFound } from '../runtime/errors.ts';
-import { type KubeObject, pathOf, type Resource } from '../runtime/objects.ts';
+import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.ts';
 
 /** What a person does with `kubectl`, where the Space keeps the kind unless a namespace is named. */
 export interface Kubectl {

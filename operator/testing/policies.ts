@@ -2,7 +2,7 @@ import { eventually } from '../../testing/eventually.ts';
 import { CONFIG_MAP } from '../kinds.ts';
 import type { ApiClient } from '../runtime/client.ts';
 import { ApiError, isNotFound } from '../runtime/errors.ts';
-import { pathOf } from '../runtime/objects.ts';
+import { pathOf } from '../runtime/kube-object.ts';
 
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
 const BINDINGS = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';

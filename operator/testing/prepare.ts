@@ -1,7 +1,7 @@
 import type { ApiServer } from '../../testing/api-server.ts';
 import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
-import { pathOf } from '../runtime/objects.ts';
+import { pathOf } from '../runtime/kube-object.ts';
 
 /** What an API server needs before Spaces can be on it: the two kinds, and a node that reports the handler. */
 export async function prepareCluster({ client }: ApiServer, crds: readonly unknown[]): Promise<void> {

@@ -6,9 +6,9 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { POD } from '../kinds.ts';
 import { leaseName } from '../names.ts';
-import { type KubeObject, pathOf } from '../runtime/objects.ts';
+import { type KubeObject, pathOf } from '../runtime/kube-object.ts';
 import type { TestSpace } from './space.ts';
-import type { Theatre } from './stage.ts';
+import type { TestEnvironment } from './test-environment.ts';
 
 /** The operator's program in a process of its own, in a pod that the API server knows of. */
 export interface OperatorProcess {
@@ -37,7 +37,7 @@ export interface OperatorProcesses {
 const SOURCES = resolve(import.meta.dirname, '../main.ts');
 
 export async function operatorProcesses(
-  { server, stage }: Theatre,
+  { server, stage }: TestEnvironment,
   { names }: TestSpace,
   program = SOURCES,
 ): Promise<OperatorProcesses> {

@@ -16,12 +16,12 @@ import * as kinds from '../kinds.ts';
 import { capsuleNamespace, LABEL } from '../names.ts';
 import { startOperator } from '../operator.ts';
 import type { ApiClient } from '../runtime/client.ts';
+import { pathOf, type Resource } from '../runtime/kube-object.ts';
 import type { Manager } from '../runtime/manager.ts';
 import { runtimeMetrics } from '../runtime/metrics.ts';
-import { pathOf, type Resource } from '../runtime/objects.ts';
 import { Secret } from '../secret.ts';
 import { type Fate, startControllers } from './controllers.ts';
-import { type Lifeline, lifeline } from './crash.ts';
+import { killableRun, type OperatorRun } from './crash.ts';
 import { EVENT, type Kubectl, kubectlIn } from './kubectl.ts';
 import { nothingLeaked } from './leaks.ts';
 import { manifest } from './manifest.ts';
@@ -32,8 +32,8 @@ export const ATTESTER_IMAGE = `registry.test/attester@sha256:${'a'.repeat(64)}`;
 /** A Space of its own on a shared API server and broker, with an operator that can be ended and started. */
 export interface TestSpace extends Kubectl {
   readonly names: SpaceNames;
-  /** Of the running operator, or of the last. */
-  readonly life: Lifeline;
+  /** What the running operator does, or the last one did. */
+  readonly run: OperatorRun;
   readonly logs: readonly string[];
   readonly fates: Map<string, Fate>;
   /** A Capsule's name that no other Space of this file has: the broker they share would take them for one. */
@@ -72,7 +72,7 @@ interface StartOptions {
 
 interface Standby {
   readonly manager: Manager;
-  readonly life: Lifeline;
+  readonly run: OperatorRun;
 }
 
 const NO_REPLICA: CallReplica = () => Promise.reject(new ReplicaError('nothing'));
@@ -115,10 +115,10 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
   const driver = readFileSync(DRIVER_PATH);
   let manager: Manager | undefined;
-  let lives = 0;
-  const alive = new Map<string, Lifeline>();
+  let runs = 0;
+  const alive = new Map<string, OperatorRun>();
   const others: Manager[] = [];
-  let life: Lifeline = { acts: [], dead: false, arm: () => {} };
+  let run: OperatorRun = { acts: [], dead: false, arm: () => {} };
   let closing = false;
   let reviving: Promise<void> = Promise.resolve();
 
@@ -135,15 +135,15 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     grantKey,
     client: way = client,
     onLost,
-  }: StartOptions & { readonly onLost?: (life: Lifeline) => void } = {}): Standby {
+  }: StartOptions & { readonly onLost?: (run: OperatorRun) => void } = {}): Standby {
     const provisionerToken = async () => new Secret(stage.mounts.provisioner);
     const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
-    const mortal = lifeline(way, database, dieAfter, objectStore);
-    lives += 1;
+    const killable = killableRun(way, database, dieAfter, objectStore);
+    runs += 1;
     const begun = startOperator({
-      client: mortal.client,
-      database: mortal.database,
-      objectStore: mortal.objectStore,
+      client: killable.client,
+      database: killable.database,
+      objectStore: killable.objectStore,
       ...(grantKey ? { grantKey } : {}),
       callReplica,
       spaceCa: ca === undefined ? undefined : async () => ca,
@@ -151,32 +151,32 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       log,
       metrics: runtimeMetrics(new Registry()),
       onGate,
-      onLost: () => onLost?.(mortal.life),
-      holder: `life_${lives}`,
+      onLost: () => onLost?.(killable.run),
+      holder: `operator_${runs}`,
       // Whoever died could not let go.
       lease: { renewMs: 100, lookMs: 50, isGone: async (holder) => alive.get(holder)?.dead !== false },
     });
-    alive.set(`life_${lives}`, mortal.life);
-    return { manager: begun, life: mortal.life };
+    alive.set(`operator_${runs}`, killable.run);
+    return { manager: begun, run: killable.run };
   }
 
   const kubectl = kubectlIn(client, space, names.systemNamespace);
   const test: TestSpace = {
     ...kubectl,
     names,
-    get life() {
-      return life;
+    get run() {
+      return run;
     },
     logs,
     fates,
     home,
     async start(options) {
       // A machine that was too busy to renew the Lease: as a pod's, its process ends and is started again.
-      const onLost = (of: Lifeline) => {
-        if (of.dead || of !== life || closing) return;
+      const onLost = (of: OperatorRun) => {
+        if (of.dead || of !== run || closing) return;
         reviving = test.stop().then(() => (closing ? undefined : test.start(options)));
       };
-      ({ manager, life } = operate({ ...options, onLost }));
+      ({ manager, run } = operate({ ...options, onLost }));
       await manager.started;
     },
     async standby() {

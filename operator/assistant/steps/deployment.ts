@@ -6,7 +6,7 @@ import { ANNOTATION } from '../../names.ts';
 import { asRefused, told as quoted, type Refused } from '../../refusals.ts';
 import type { Desired } from '../../runtime/apply.ts';
 import { WriteRefusedError } from '../../runtime/errors.ts';
-import { makeKey } from '../../runtime/objects.ts';
+import { makeKey } from '../../runtime/kube-object.ts';
 import { isLost } from '../../sandbox/gate.ts';
 import type { Step } from '../../step.ts';
 import { waitsFor } from '../decide.ts';

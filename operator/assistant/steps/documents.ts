@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts';
 import { CONFIG_MAP, type ConfigMap, SERVICE } from '../../kinds.ts';
 import { ANNOTATION } from '../../names.ts';
 import { isAlreadyExists } from '../../runtime/errors.ts';
-import { makeKey, pathOf } from '../../runtime/objects.ts';
+import { makeKey, pathOf } from '../../runtime/kube-object.ts';
 import { together } from '../../runtime/together.ts';
 import type { Step } from '../../step.ts';
 import { pair } from '../../stores.ts';

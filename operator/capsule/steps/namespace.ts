@@ -13,7 +13,7 @@ import { capsuleNamespace, secretsRoleName } from '../../names.ts';
 import { asRefused, type Refused, told } from '../../refusals.ts';
 import type { Applied, Desired } from '../../runtime/apply.ts';
 import { isAlreadyExists, WriteRefusedError } from '../../runtime/errors.ts';
-import { type KubeObject, makeKey, pathOf, type Resource } from '../../runtime/objects.ts';
+import { type KubeObject, makeKey, pathOf, type Resource } from '../../runtime/kube-object.ts';
 import type { Store } from '../../runtime/store.ts';
 import { together } from '../../runtime/together.ts';
 import { decideNamespace, waitsFor } from '../decide.ts';

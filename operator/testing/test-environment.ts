@@ -8,7 +8,7 @@ import { prepareCluster } from './prepare.ts';
 import { makeSpace, type TestSpace } from './space.ts';
 
 /** An API server with both kinds, a PostgreSQL and a broker: what the stories of one file are told on. */
-export interface Theatre {
+export interface TestEnvironment {
   readonly server: ApiServer;
   readonly stage: Stage;
   space(): Promise<TestSpace>;
@@ -19,7 +19,7 @@ export interface Theatre {
 
 const CRDS = join(import.meta.dirname, '../../crds');
 
-export async function openTheatre(postgres: EmbeddedOptions = {}): Promise<Theatre> {
+export async function openTestEnvironment(postgres: EmbeddedOptions = {}): Promise<TestEnvironment> {
   const [server, stage] = await bothOrNone(startApiServer(), setStage(postgres));
   await prepareCluster(server, readCrds());
   const spaces: TestSpace[] = [];

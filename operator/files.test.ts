@@ -13,16 +13,16 @@ import {
   principalSecretName,
   workloadObjectsSecretName,
 } from './names.ts';
-import { pathOf } from './runtime/objects.ts';
+import { pathOf } from './runtime/kube-object.ts';
 import { Secret } from './secret.ts';
 import type { TestSpace } from './testing/space.ts';
-import { openTheatre, type Theatre } from './testing/stage.ts';
+import { openTestEnvironment, type TestEnvironment } from './testing/test-environment.ts';
 
 /** A Space with both brokers, on a real API server, PostgreSQL and S3 server. */
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, SECRET } = kinds;
 const READY = 'True Ready';
-let theatre: Theatre;
+let environment: TestEnvironment;
 let store: Stage;
 let broker: ObjectStoreBroker;
 let space: TestSpace;
@@ -30,8 +30,8 @@ let home: string;
 let usagesAsked = 0;
 
 beforeAll(async () => {
-  theatre = await openTheatre();
-  store = await setStageOn(theatre.stage.server);
+  environment = await openTestEnvironment();
+  store = await setStageOn(environment.stage.server);
   const asked = objectStoreBroker({
     url: store.broker.url,
     driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),
@@ -47,10 +47,10 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await store?.close();
-  await theatre?.close();
+  await environment?.close();
 });
 beforeEach(async () => {
-  space = await theatre.space();
+  space = await environment.space();
   home = space.home;
   await space.start({ objectStore: broker });
 });
@@ -209,7 +209,7 @@ describe('while the gate is closed', () => {
     const { runtimeClass, handler } = space.names;
     await space.delete(kinds.RUNTIME_CLASS, runtimeClass);
     await space.becomes(CAPSULE, home, 'SandboxReady', 'False RuntimeClassNotFound');
-    const provisions = () => space.life.acts.filter((act) => act.includes('provision'));
+    const provisions = () => space.run.acts.filter((act) => act.includes('provision'));
     const before = provisions();
     const principal = await read(principalSecretName(home));
     await space.patch(SECRET, principalSecretName(home), { data: { 'database-url': null } });
@@ -228,7 +228,7 @@ describe('while the gate is closed', () => {
     expect(await space.condition(CAPSULE, home, 'ObjectStoreReady')).toBe(READY);
 
     const body = { metadata: { name: runtimeClass }, handler };
-    await theatre.server.client.call({ method: 'POST', path: pathOf(kinds.RUNTIME_CLASS), body });
+    await environment.server.client.call({ method: 'POST', path: pathOf(kinds.RUNTIME_CLASS), body });
     const caughtUp = async () => {
       const { data, metadata } = (await read(principalSecretName(home))) ?? {};
       const objects = await read(objectPrincipalSecretName(home));
@@ -246,7 +246,7 @@ describe('while the gate is closed', () => {
 describe('at rest', () => {
   test('neither broker is asked anything', async () => {
     await space.settled();
-    const before = space.life.acts.length;
+    const before = space.run.acts.length;
     for (const [resource, name] of [
       [CAPSULE, home],
       [ASSISTANT, 'ledger'],
@@ -258,7 +258,7 @@ describe('at rest', () => {
       };
       await eventually(seen, { what: `a look at ${name}` });
     }
-    expect(space.life.acts.slice(before).filter((act) => !act.endsWith('/status'))).toEqual([]);
+    expect(space.run.acts.slice(before).filter((act) => !act.endsWith('/status'))).toEqual([]);
   });
 });
 
@@ -274,11 +274,11 @@ describe('killed after any act', () => {
       }
       await eventually(
         async () =>
-          space.life.dead || (await space.condition(ASSISTANT, 'ledger', 'Ready').catch(() => '')) === READY,
+          space.run.dead || (await space.condition(ASSISTANT, 'ledger', 'Ready').catch(() => '')) === READY,
         { what: 'the death or the end' },
       );
-      const { dead } = space.life;
-      acts += space.life.acts.length;
+      const { dead } = space.run;
+      acts += space.run.acts.length;
       await space.stop();
       if (!dead) break;
     }
