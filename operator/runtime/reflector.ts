@@ -1,9 +1,9 @@
-import { Backoff } from './backoff.ts';
 import type { ApiClient } from './client.ts';
-import { type Clock, sleep } from './clock.ts';
-import { ApiError, isAhead, isGone, SilenceError, TransportError } from './errors.ts';
+import type { Clock } from './clock.ts';
+import { ApiError, isAhead, isGone, SilenceError } from './errors.ts';
 import { type KubeObject, keyOf, pathOf, type Resource } from './kube-object.ts';
 import { Recovery } from './recovery.ts';
+import { RetryDelay } from './retry-delay.ts';
 import type { Store } from './store.ts';
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -39,12 +39,8 @@ export type Health = 'current' | 'unsynced' | 'failing';
  */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
-  /** A server that is back may say no to all for a moment: how long it was away does not count then. */
-  readonly #backoff: { readonly unanswered: Backoff; readonly refused: Backoff };
+  readonly #retry: RetryDelay;
   readonly #synced = Promise.withResolvers<void>();
-  readonly #recovery: Recovery;
-  /** It was woken before its time and has heard nothing since: what is back for others need not be for this kind. */
-  #woken = false;
   readonly #healthListeners: (() => void)[] = [];
   #health: Health = 'unsynced';
   #version: string | undefined;
@@ -53,9 +49,7 @@ export class Reflector<T extends KubeObject> {
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    const backoff = () => new Backoff({ firstMs: 100, longestMs: 30_000 }, options.clock);
-    this.#backoff = { unanswered: backoff(), refused: backoff() };
-    this.#recovery = options.recovery ?? new Recovery();
+    this.#retry = new RetryDelay(options.clock, options.recovery ?? new Recovery());
   }
 
   get health(): Health {
@@ -80,21 +74,15 @@ export class Reflector<T extends KubeObject> {
         await this.#watch(this.#version, signal);
         // A server that ends every watch at once is not asked in a tight loop.
         const lasted = this.#options.clock.now() - began;
-        if (lasted < SHORTEST_WATCH_MS)
-          await sleep(this.#options.clock, this.#backoff.refused.next(), signal);
+        if (lasted < SHORTEST_WATCH_MS) await this.#retry.waitAfterEnd(signal);
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof SilenceError) continue;
         if (isGone(error) || isAhead(error)) this.#version = undefined;
         if (this.#health === 'current') this.#become('failing');
-        const wait =
-          error instanceof ApiError
-            ? Math.max(this.#backoff.refused.next(), error.retryAfterMs ?? 0)
-            : this.#backoff.unanswered.next();
-        this.#options.onProblem?.(error, wait);
-        if (error instanceof TransportError && !this.#woken)
-          this.#woken = await this.#recovery.wait(this.#options.clock, wait, signal);
-        else await sleep(this.#options.clock, wait, signal);
+        const waitMs = this.#retry.after(error);
+        this.#options.onProblem?.(error, waitMs);
+        await this.#retry.wait(error, waitMs, signal);
       }
     }
   }
@@ -124,7 +112,7 @@ export class Reflector<T extends KubeObject> {
       }
     } while (next);
     this.#become('current');
-    this.#recovery.answered();
+    this.#retry.answered();
     this.#synced.resolve();
     return this.#version ?? '';
   }
@@ -148,7 +136,7 @@ export class Reflector<T extends KubeObject> {
       inactivityMs: this.#options.inactivityMs ?? 90_000,
     });
     this.#become('current');
-    this.#recovery.answered();
+    this.#retry.answered();
     try {
       for await (const line of lines) this.#take(JSON.parse(line) as WatchEvent<T>);
     } finally {
@@ -169,8 +157,7 @@ export class Reflector<T extends KubeObject> {
     if (event.type === 'DELETED') store.delete(keyOf(event.object), event.object);
     if (event.type === 'ADDED' || event.type === 'MODIFIED') store.set(trim(event.object));
     this.#version = this.#latest = version;
-    for (const backoff of Object.values(this.#backoff)) backoff.reset();
-    this.#woken = false;
+    this.#retry.reset();
   }
 
   #selectors(): Record<string, string> {
