@@ -4,7 +4,7 @@ import { HANDLE_BYTES } from '../../principals/tenants.ts';
 import type { DataKeys } from '../cursors.ts';
 
 /**
- * The S3 keys of an Assistant, derived from its workload principal: good for this front alone, retired with the
+ * The S3 keys of an Assistant, derived from its workload principal: good for this API alone, retired with the
  * principal, and nothing more to store. Who reads the registry cannot derive them without a data key.
  */
 export interface S3Keys {

@@ -9,7 +9,7 @@ import type { Received } from '../headers.ts';
 import { detach } from '../request-body.ts';
 import { ChunkedBody } from './aws-chunked-decoder.ts';
 import { createChecksum } from './checksums.ts';
-import { badDigest, FrontError, notImplemented } from './errors.ts';
+import { badDigest, notImplemented, S3Refusal } from './errors.ts';
 import type { Verified } from './signature.ts';
 
 const CHECKSUM = 'x-amz-checksum-';
@@ -21,18 +21,18 @@ const SIGNED_CHUNKS = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD';
 const SIGNED_CHUNKS_TRAILER = 'STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER';
 const UNSIGNED_CHUNKS_TRAILER = 'STREAMING-UNSIGNED-PAYLOAD-TRAILER';
 
-export interface FrontBody extends IncomingBody {
+export interface S3Body extends IncomingBody {
   /** Checksum headers that were verified, to be told back. */
   readonly checksums: Readonly<Record<string, string>>;
 }
 
 /** The body that a signed request announces, as it is without its coding. Nothing is read before somebody reads it. */
-export function frontBody(
+export function s3Body(
   request: IncomingMessage,
   headers: Received,
   verified: Verified,
   signal: AbortSignal,
-): FrontBody {
+): S3Body {
   const payload = headers.get('x-amz-content-sha256') ?? '';
   const chunked = payload.startsWith('STREAMING-');
   const length = lengthOf(headers, chunked ? 'x-amz-decoded-content-length' : 'content-length');
@@ -111,7 +111,7 @@ function inspectSha256(expected: string): Inspection {
     update: (data) => void hash.update(data),
     finish: () => {
       if (hash.digest('hex') !== expected)
-        throw new FrontError(
+        throw new S3Refusal(
           'invalid_request',
           { status: 400, code: 'XAmzContentSHA256Mismatch' },
           'does not match: sha256',

@@ -4,7 +4,7 @@ import { BUCKETS, type Bucket } from '../../objects/prefix.ts';
 import type { ObjectStore } from '../../objects/types.ts';
 import type { Seal } from '../cursors.ts';
 import { numberOf, writeHead } from '../exchange.ts';
-import { FrontError } from './errors.ts';
+import { S3Refusal } from './errors.ts';
 import { listObjects, listObjectsV2, listUploads } from './lists.ts';
 import { answer, type Handlers, xml } from './request.ts';
 import { bucketOf } from './routes.ts';
@@ -48,7 +48,7 @@ export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name
     },
     HeadBucket: async ({ exchange }) => void writeHead(exchange, 200, { 'content-length': 0 }).end(),
     CreateBucket: async () => {
-      throw new FrontError(
+      throw new S3Refusal(
         'already_exists',
         { status: 409, code: 'BucketAlreadyOwnedByYou' },
         'bucket is there',

@@ -12,7 +12,7 @@ export interface S3Answer {
 }
 
 /** A refusal for which S3 has a better code than our catalogue. */
-export class FrontError extends ServiceError {
+export class S3Refusal extends ServiceError {
   readonly answer: S3Answer;
 
   constructor(code: ErrorCode, answer: S3Answer, message: string) {
@@ -22,22 +22,22 @@ export class FrontError extends ServiceError {
 }
 
 /** `what` is told to the caller: a name of ours or of S3, never what the request says. */
-export function notImplemented(what: string): FrontError {
+export function notImplemented(what: string): S3Refusal {
   const sentence = `Not offered by this object store: ${what}. Leave it out.`;
-  return new FrontError(
+  return new S3Refusal(
     'invalid_request',
     { status: 501, code: 'NotImplemented', sentence },
     `not offered: ${what}`,
   );
 }
 
-export function badDigest(what: string): FrontError {
-  return new FrontError('invalid_request', { status: 400, code: 'BadDigest' }, `does not match: ${what}`);
+export function badDigest(what: string): S3Refusal {
+  return new S3Refusal('invalid_request', { status: 400, code: 'BadDigest' }, `does not match: ${what}`);
 }
 
 /** Told to whoever has the key, and to nobody else. */
-export function untimelyError(why: Untimely, longest: number): FrontError {
-  return new FrontError('forbidden', UNTIMELY[why](longest), `signed in time: ${why}`);
+export function untimelyError(why: Untimely, longest: number): S3Refusal {
+  return new S3Refusal('forbidden', UNTIMELY[why](longest), `signed in time: ${why}`);
 }
 
 const UNTIMELY: Readonly<Record<Untimely, (longest: number) => S3Answer>> = {
@@ -98,7 +98,7 @@ export function s3AnswerOf(error: ServiceError): Required<S3Answer> {
 }
 
 function answerOf(error: ServiceError): S3Answer {
-  if (error instanceof FrontError) return error.answer;
+  if (error instanceof S3Refusal) return error.answer;
   if (error instanceof NoSuchUpload) return { status: 404, code: 'NoSuchUpload' };
   const answer = ANSWERS[error.code];
   if (error.cause instanceof S3Error && answer.status < 500 && PASSED_ON.has(error.cause.code))
@@ -149,6 +149,6 @@ function sentenceOf(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? (SENTENCES[code] ?? code) : code;
 }
 
-export function noSuchBucket(): FrontError {
-  return new FrontError('not_found', { status: 404, code: 'NoSuchBucket' }, 'no such bucket');
+export function noSuchBucket(): S3Refusal {
+  return new S3Refusal('not_found', { status: 404, code: 'NoSuchBucket' }, 'no such bucket');
 }

@@ -28,7 +28,7 @@ import { uploadHandlers } from './uploads.ts';
 /** Verified in place of a principal that is not there, so that a refusal costs the same work as any other. */
 const NOBODY = Buffer.alloc(32);
 
-export interface FrontOptions {
+export interface S3Options {
   readonly admission: Admission;
   readonly tenants: Tenants;
   readonly store: ObjectStore;
@@ -40,7 +40,7 @@ export interface FrontOptions {
 }
 
 /** S3 for unmodified clients: the same store under S3's names, path-style, with the buckets `data` and `shared`. */
-export function createS3Protocol(options: FrontOptions): Protocol {
+export function createS3Protocol(options: S3Options): Protocol {
   const { admission, tenants, store, cursors, keys, presignedSeconds, now } = options;
   const handlers: Handlers<S3Operation> = {
     ...bucketHandlers(store, cursors),

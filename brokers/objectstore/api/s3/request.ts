@@ -13,8 +13,8 @@ import {
 import type { Admission } from '../admission.ts';
 import { type Exchange, writeHead } from '../exchange.ts';
 import type { Received } from '../headers.ts';
-import { type FrontBody, frontBody } from './body.ts';
-import { FrontError } from './errors.ts';
+import { type S3Body, s3Body } from './body.ts';
+import { S3Refusal } from './errors.ts';
 import type { S3Match, S3Operation } from './routes.ts';
 import type { Verified } from './signature.ts';
 
@@ -34,8 +34,8 @@ export type Handlers<Name extends S3Operation> = Readonly<
   Record<Name, (admitted: Admitted) => Promise<void>>
 >;
 
-export function bodyOf({ exchange, headers, verified, call }: Admitted): FrontBody {
-  return frontBody(exchange.request, headers, verified, call.signal);
+export function bodyOf({ exchange, headers, verified, call }: Admitted): S3Body {
+  return s3Body(exchange.request, headers, verified, call.signal);
 }
 
 /** `aws-chunked` names the coding of the message, not of the object. */
@@ -74,8 +74,8 @@ export async function document(
   }
 }
 
-export function malformed(): FrontError {
-  return new FrontError(
+export function malformed(): S3Refusal {
+  return new S3Refusal(
     'invalid_request',
     { status: 400, code: 'MalformedXML' },
     'not the document of this operation',

@@ -7,7 +7,7 @@ import { childrenOf, textOf, type XmlNode, type XmlShape } from '../../upstream/
 import type { Admission } from '../admission.ts';
 import { numberOf, writeHead } from '../exchange.ts';
 import { writeConditions } from '../headers.ts';
-import { FrontError } from './errors.ts';
+import { S3Refusal } from './errors.ts';
 import { sourceOf } from './headers.ts';
 import {
   type Admitted,
@@ -124,7 +124,7 @@ function sizeOf({ headers }: Admitted): Readonly<Record<string, string>> {
 /** Nothing else of what we send can be refused so. */
 function judgeSize(cause: unknown): never {
   if (cause instanceof S3Error && cause.status === 400 && cause.code === 'InvalidRequest')
-    throw new FrontError('invalid_request', { status: 400, code: 'InvalidRequest' }, 'size of the object');
+    throw new S3Refusal('invalid_request', { status: 400, code: 'InvalidRequest' }, 'size of the object');
   throw cause;
 }
 
@@ -143,6 +143,6 @@ function partsOf(node: XmlNode): readonly { readonly number: number; readonly et
   }));
   if (parts.length < 1) throw malformed();
   if (parts.some(({ number }, i) => i > 0 && number <= (parts[i - 1]?.number ?? 0)))
-    throw new FrontError('invalid_request', { status: 400, code: 'InvalidPartOrder' }, 'order of parts');
+    throw new S3Refusal('invalid_request', { status: 400, code: 'InvalidPartOrder' }, 'order of parts');
   return parts;
 }
