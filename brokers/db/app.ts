@@ -1,13 +1,61 @@
-import { digestOf, Secret } from '@space/broker-kit';
-import type { Handlers } from '@space/broker-kit/control';
-import type { DATABASE } from '@space/contracts/database';
+import {
+  type ConcurrencyLimit,
+  digestOf,
+  Secret,
+  type Served,
+  type ServiceMetrics,
+  type TokenDigest,
+} from '@space/broker-kit';
+import {
+  capsuleAuthority,
+  createControlApp,
+  type Handlers,
+  provisionerAuthority,
+} from '@space/broker-kit/control';
+import { toServiceError } from '@space/broker-kit/postgres';
+import { findPrincipal } from '@space/broker-kit/principals';
+import { DATABASE } from '@space/contracts/database';
+import type { Config } from './config.ts';
 import { setLimits } from './limits/set.ts';
 import type { Context } from './operations/context.ts';
 import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
 
+/** What the control listener is made of. */
+export interface ControlOptions {
+  readonly config: Config;
+  readonly context: Context;
+  /** The driver document. */
+  readonly driver: Buffer;
+  readonly provisioners: () => readonly TokenDigest[];
+  readonly mutations: ConcurrencyLimit;
+  readonly metrics: ServiceMetrics;
+}
+
+export function createControl(options: ControlOptions): Served {
+  const { config, context, driver, provisioners, mutations, metrics } = options;
+  return createControlApp({
+    contract: DATABASE,
+    handlers: handlers(context),
+    documents: { '/v1/driver': driver },
+    authorities: {
+      provisioner: provisionerAuthority(provisioners),
+      capsule: capsuleAuthority((digest) => findPrincipal(context.connections.lookup, digest)),
+    },
+    limits: {
+      caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
+      refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
+    },
+    mutations,
+    log: context.log,
+    metrics,
+    translate: toServiceError,
+    failpoint: context.failpoint,
+  });
+}
+
 /** The contract's operations: from wire to work and back. */
-export function handlers(context: Context): Handlers<typeof DATABASE> {
+function handlers(context: Context): Handlers<typeof DATABASE> {
   return {
     'capsule.provision': async (call, { capsule_id, principal_token }) => {
       const principal = digestOf(new Secret(principal_token));

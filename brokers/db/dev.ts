@@ -9,14 +9,14 @@ import { join } from 'node:path';
 import { createLogger, newToken, stopSignal } from '@space/broker-kit';
 import pino from 'pino';
 import { type EmbeddedServer, startEmbeddedServer } from '../../testing/postgres/server.ts';
-import { type Broker, startBroker } from './broker.ts';
 import { readConfig } from './config.ts';
+import { type Service, startService } from './service.ts';
 
 const stopped = stopSignal();
 const log = createLogger({ service: 'db-broker', level: 'info', destination: pino.destination(2) });
 const secrets = mkdtempSync(join(tmpdir(), 'space-dev-db-'));
 let server: EmbeddedServer | undefined;
-let broker: Broker | undefined;
+let broker: Service | undefined;
 
 try {
   server = await startEmbeddedServer();
@@ -41,7 +41,7 @@ try {
   });
   log.level = config.LOG_LEVEL;
   const driverPath = join(import.meta.dirname, '../../manifests/driver/postgres.json');
-  broker = await startBroker({ config, driverPath, log });
+  broker = await startService({ config, driverPath, log });
   const ready = {
     service: 'db-broker',
     url: `http://127.0.0.1:${broker.port}`,

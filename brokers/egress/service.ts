@@ -2,30 +2,25 @@ import { readFile } from 'node:fs/promises';
 import {
   addressGuard,
   cached,
-  closeAll,
-  closeNow,
-  countTlsExpiry,
   createMetrics,
   dnsResolve,
   fixedMap,
-  type Held,
   hold,
-  type Listener,
   type Logger,
-  listen,
   parseProvisionerTokens,
   portOf,
-  serveMetrics,
-  shutDown,
   watched,
-  watchTls,
   withFixed,
 } from '@space/broker-kit';
 import { type Keyring, watchKeyring } from '@space/broker-kit/custody';
+import { startShell } from '@space/broker-kit/service';
 import { createControl } from './app.ts';
 import { type Config, limitsIn } from './config.ts';
 import { createCustody } from './custody.ts';
 import { type Gateway, startGateway } from './gateway.ts';
+
+const CONTROL_ENDS_MS = 5_000;
+const UPSTREAMS_END_MS = 5_000;
 
 export interface Service {
   readonly dataPort: number;
@@ -37,8 +32,7 @@ export interface Service {
 /** Starts a replica, fail-closed and in this order: keys, tokens, listener for callers, listener for the operator. */
 export async function startService(config: Config, log: Logger): Promise<Service> {
   const drainMs = config.DRAIN_SECONDS * 1_000;
-  const held: Held = { closers: [], files: [] };
-  try {
+  const { ports, parts, stop } = await startShell(config, log, async (held) => {
     let gateway: Gateway | undefined;
     const ring = await watchKeyring(config.CUSTODY_KEY_FILE, {
       inUse: () => gateway?.policies.keysInUse() ?? [],
@@ -50,9 +44,8 @@ export async function startService(config: Config, log: Logger): Promise<Service
       config.UPSTREAM_CA_FILE === undefined ? undefined : await readFile(config.UPSTREAM_CA_FILE, 'utf8');
     const metrics = createMetrics();
     const custody = createCustody(config.SPACE_NAME, (): Keyring => ring.current());
-    const host = config.LISTEN_HOST;
     const started = await startGateway({
-      host,
+      host: config.LISTEN_HOST,
       port: config.DATA_PORT,
       custody,
       resolve: withFixed(fixedMap(config.FIXED_HOSTS), cached(dnsResolve())),
@@ -69,9 +62,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
       log,
     });
     gateway = started;
-    const metricsServer = await serveMetrics(metrics.registry, { host, port: config.METRICS_PORT });
-    held.closers.push(() => closeNow(metricsServer));
-    const edge = createControl({
+    const served = createControl({
       policies: started.policies,
       reflections: started.reflections,
       custody,
@@ -81,44 +72,25 @@ export async function startService(config: Config, log: Logger): Promise<Service
       log,
       metrics,
     });
-    let control: Listener | undefined;
-    const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
-    const tls =
-      cert && key ? await watchTls({ cert, key }, (material) => control?.useTls(material)) : undefined;
-    if (tls !== undefined) countTlsExpiry(metrics.registry, hold(held, tls));
-    const listening = await listen(edge, {
-      name: 'control',
-      host,
-      port: config.CONTROL_PORT,
-      tls: tls?.current(),
-      connections: { total: config.CONNECTIONS, perAddress: config.CONNECTIONS_PER_ADDRESS },
-      log,
-      metrics,
-    });
-    control = listening;
-    const ports = {
-      dataPort: portOf(started.listener.server),
-      controlPort: portOf(listening.server),
-      metricsPort: portOf(metricsServer),
-    };
-    log.info({ ...ports, tls: tls !== undefined }, 'listening');
+    const dataPort = portOf(started.listener.server);
     return {
-      ...ports,
-      stop: () =>
-        shutDown(
-          [
-            { name: 'control', timeoutMs: 5_000, run: () => listening.close() },
-            { name: 'requests and tunnels', timeoutMs: drainMs + 5_000, run: () => drain(started, drainMs) },
-            { name: 'connections to upstreams', timeoutMs: 5_000, run: () => started.upstreams.close() },
-            { name: 'files', timeoutMs: 5_000, run: () => closeAll(held) },
-          ],
-          log,
-        ),
+      metrics,
+      listeners: { controlPort: { name: 'control', port: config.CONTROL_PORT, served } },
+      otherPorts: { dataPort },
+      upkeep: [],
+      requestsMs: CONTROL_ENDS_MS,
+      leaving: [
+        { name: 'requests and tunnels', timeoutMs: drainMs + 5_000, run: () => drain(started, drainMs) },
+        {
+          name: 'connections to upstreams',
+          timeoutMs: UPSTREAMS_END_MS,
+          run: () => started.upstreams.close(),
+        },
+      ],
+      parts: { dataPort },
     };
-  } catch (error) {
-    await closeAll(held);
-    throw error;
-  }
+  });
+  return { ...ports, ...parts, stop };
 }
 
 /** Few tunnels end by themselves: those that have not after their time are cut, which is no failure. */

@@ -1,15 +1,64 @@
-import { digestOf, Secret } from '@space/broker-kit';
-import type { Handlers } from '@space/broker-kit/control';
-import type { OBJECT_STORE } from '@space/contracts/objectstore';
+import {
+  ConcurrencyLimit,
+  digestOf,
+  Secret,
+  type Served,
+  type ServiceMetrics,
+  type TokenDigest,
+} from '@space/broker-kit';
+import {
+  capsuleAuthority,
+  createControlApp,
+  type Handlers,
+  provisionerAuthority,
+} from '@space/broker-kit/control';
+import { toServiceError } from '@space/broker-kit/postgres';
+import { OBJECT_STORE } from '@space/contracts/objectstore';
 import { credentialHandlers } from './byok/credentials/operations.ts';
+import { MOST_TRIALS } from './byok/credentials/trials.ts';
+import type { Config } from './config.ts';
 import type { Context } from './context.ts';
+import type { Driver } from './driver.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
 import { storeOf } from './principals/rows.ts';
 import { usageOf } from './quota/rows.ts';
 
+/** Verifications wait for somebody else's server and have a limit of their own; so many places are left beside them. */
+const MUTATIONS = { active: 32 + MOST_TRIALS, queued: 256 };
+
+/** What the control listener is made of. */
+export interface ControlOptions {
+  readonly config: Config;
+  readonly context: Context;
+  readonly driver: Driver;
+  readonly provisioners: () => readonly TokenDigest[];
+  readonly metrics: ServiceMetrics;
+}
+
+export function createControl({ config, context, driver, provisioners, metrics }: ControlOptions): Served {
+  return createControlApp({
+    contract: OBJECT_STORE,
+    handlers: handlers(context),
+    documents: { '/v1/driver': driver.contract, '/v1/driver/credentials': driver.credentials },
+    authorities: {
+      provisioner: provisionerAuthority(provisioners),
+      capsule: capsuleAuthority(context.capsules.find),
+    },
+    limits: {
+      caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
+      refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
+    },
+    mutations: new ConcurrencyLimit(MUTATIONS),
+    log: context.log,
+    metrics,
+    translate: toServiceError,
+    failpoint: context.failpoint,
+  });
+}
+
 /** The contract's operations: from wire to work and back. */
-export function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
+function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
   return current(context, {
     ...credentialHandlers(context),
     'capsule.provision': async (call, { capsule_id, principal_token, quota_bytes }) => {

@@ -16,8 +16,8 @@ import pino from 'pino';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { type S3Server, startS3Server } from '../../testing/s3.ts';
-import { type Broker, startBroker } from './broker.ts';
 import { readConfig } from './config.ts';
+import { type Service, startService } from './service.ts';
 import { BUCKET, DRIVER_DIRECTORY, type Mounts, mountFiles } from './testing/broker.ts';
 
 const BYOK_BUCKET = 'byok';
@@ -42,7 +42,7 @@ let server: EmbeddedServer | undefined;
 let s3: S3Server | undefined;
 let front: Server | undefined;
 let mounts: Mounts | undefined;
-let broker: Broker | undefined;
+let broker: Service | undefined;
 
 try {
   server = await startEmbeddedServer();
@@ -60,7 +60,7 @@ try {
     BYOK_FIXED_HOSTS: `${BYOK_HOST}=127.0.0.1`,
   });
   log.level = config.LOG_LEVEL;
-  broker = await startBroker({ config, driverDirectory: DRIVER_DIRECTORY, log });
+  broker = await startService({ config, driverDirectory: DRIVER_DIRECTORY, log });
   const fields: Fields = {
     endpoint: `https://${BYOK_HOST}:${portOf(front)}`,
     region: s3.region,

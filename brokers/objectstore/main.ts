@@ -1,33 +1,13 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { createLogger, gatheredOutput, stopSignal } from '@space/broker-kit';
-import { startBroker } from './broker.ts';
+import { gatheredOutput } from '@space/broker-kit';
+import { driverDirectory, runService } from '@space/broker-kit/service';
 import { readConfig } from './config.ts';
+import { startService } from './service.ts';
 
-/** The driver documents lie beside the bundle in the image, and in `manifests/` in a checkout. */
-function driverDirectory(): string {
-  const beside = join(import.meta.dirname, 'driver');
-  const documents = existsSync(join(beside, 'objectstore.json'))
-    ? beside
-    : join(import.meta.dirname, '../../manifests/driver');
-  return documents;
-}
+const documents = driverDirectory(import.meta.dirname);
 
-const stopped = stopSignal();
-const log = createLogger({
-  service: 'objectstore-broker',
-  level: 'info',
+await runService({
+  name: 'objectstore-broker',
+  readConfig,
+  start: (config, log) => startService({ config, driverDirectory: documents, log }),
   destination: gatheredOutput(),
 });
-try {
-  const config = readConfig(process.env);
-  log.level = config.LOG_LEVEL;
-  const broker = await startBroker({ config, driverDirectory: driverDirectory(), log });
-  log.info({ signal: await stopped }, 'draining');
-  process.exitCode = (await broker.stop()) ? 0 : 1;
-} catch (error) {
-  log.fatal({ err: error }, 'cannot start');
-  process.exitCode = 1;
-}
-// Signal handlers and half-open sockets must not keep a drained process.
-process.exit();

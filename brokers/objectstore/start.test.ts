@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startBroker } from './broker.ts';
 import { readConfig } from './config.ts';
+import { startService } from './service.ts';
 import { DRIVER_DIRECTORY } from './testing/broker.ts';
 import { type Stage, setStage } from './testing/stage.ts';
 
@@ -34,7 +34,7 @@ async function refusalOf(file: string, edit: (text: string) => string): Promise<
     NAME_KEY_FILE: nowhere,
   };
   const log = createLogger({ service: 'test', level: 'silent' });
-  const started = startBroker({ config: readConfig(environment), driverDirectory: directory, log });
+  const started = startService({ config: readConfig(environment), driverDirectory: directory, log });
   return started.then(
     () => 'started',
     (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : String(error)),

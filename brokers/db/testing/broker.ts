@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, newToken } from '@space/broker-kit';
 import type { EmbeddedServer } from '../../../testing/postgres/server.ts';
-import { type Broker, startBroker } from '../broker.ts';
 import { readConfig } from '../config.ts';
+import { type Service, startService } from '../service.ts';
 
 export const DRIVER_PATH = join(import.meta.dirname, '../../../manifests/driver/postgres.json');
 
@@ -92,7 +92,7 @@ export function client(base: string, token: string | undefined): Client {
 }
 
 /** A broker in this process, with its log kept. */
-export interface TestBroker extends Broker {
+export interface TestBroker extends Service {
   readonly url: string;
   readonly log: string[];
   readonly provisioner: Client;
@@ -116,7 +116,7 @@ export async function startTestBroker(
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLogger({ service: 'db-broker', level: config.LOG_LEVEL, destination });
   const { failpoint, driverPath = DRIVER_PATH } = options;
-  const broker = await startBroker({
+  const broker = await startService({
     config,
     driverPath,
     log,

@@ -6,8 +6,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createLogger } from '@space/broker-kit';
 import pino from 'pino';
-import { startBroker } from '../broker.ts';
 import { readConfig } from '../config.ts';
+import { startService } from '../service.ts';
 
 const { FAILPOINT, FAILPOINT_HIT, DRIVER_PATH: driverPath = '' } = process.env;
 let left = Number(FAILPOINT_HIT ?? 1);
@@ -18,7 +18,7 @@ const failpoint = (name: string) => {
 };
 const config = readConfig(process.env);
 const log = createLogger({ service: 'db-broker', level: config.LOG_LEVEL, destination: pino.destination(2) });
-const broker = await startBroker({ config, driverPath, log, failpoint });
+const broker = await startService({ config, driverPath, log, failpoint });
 process.stdout.write(`${JSON.stringify({ port: broker.port })}\n`);
 // Asked for by a line: what is still held after a full collection, in bytes.
 setFlagsFromString('--expose-gc');

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, newToken } from '@space/broker-kit';
 import type { S3Server } from '../../../testing/s3.ts';
-import { type Broker, startBroker } from '../broker.ts';
 import { readConfig } from '../config.ts';
+import { type Service, startService } from '../service.ts';
 
 export const DRIVER_DIRECTORY = join(import.meta.dirname, '../../../manifests/driver');
 export const BUCKET = 'space';
@@ -100,7 +100,7 @@ export function client(base: string, token: string | undefined): Client {
 }
 
 /** A broker in this process, with its log kept. */
-export interface TestBroker extends Broker {
+export interface TestBroker extends Service {
   readonly url: string;
   readonly dataUrl: string;
   readonly log: string[];
@@ -117,7 +117,7 @@ export interface TestBroker extends Broker {
 export interface TestBrokerOptions {
   readonly environment?: Record<string, string>;
   readonly failpoint?: (name: string) => void;
-  readonly pace?: Parameters<typeof startBroker>[0]['pace'];
+  readonly pace?: Parameters<typeof startService>[0]['pace'];
 }
 
 export async function startTestBroker(mounts: Mounts, options: TestBrokerOptions = {}): Promise<TestBroker> {
@@ -126,7 +126,7 @@ export async function startTestBroker(mounts: Mounts, options: TestBrokerOptions
   const destination = { write: (line: string) => void lines.push(line) };
   const log = createLogger({ service: 'objectstore-broker', level: config.LOG_LEVEL, destination });
   const { failpoint, pace } = options;
-  const broker = await startBroker({
+  const broker = await startService({
     config,
     driverDirectory: DRIVER_DIRECTORY,
     log,

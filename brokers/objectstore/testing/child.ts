@@ -4,8 +4,8 @@
  */
 import { createLogger } from '@space/broker-kit';
 import pino from 'pino';
-import { startBroker } from '../broker.ts';
 import { readConfig } from '../config.ts';
+import { startService } from '../service.ts';
 import { DRIVER_DIRECTORY } from './broker.ts';
 
 const { FAILPOINT, FAILPOINT_HIT } = process.env;
@@ -21,7 +21,7 @@ const log = createLogger({
   level: config.LOG_LEVEL,
   destination: pino.destination(2),
 });
-const broker = await startBroker({ config, driverDirectory: DRIVER_DIRECTORY, log, failpoint });
+const broker = await startService({ config, driverDirectory: DRIVER_DIRECTORY, log, failpoint });
 process.stdout.write(`${JSON.stringify({ port: broker.port, dataPort: broker.dataPort })}\n`);
 // Whoever started this is gone: so is its reason.
 process.stdin.resume().once('end', () => process.exit());

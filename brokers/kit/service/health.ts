@@ -5,12 +5,14 @@ import type { Environment } from '../config.ts';
 import { newToken } from '../tokens.ts';
 
 /** A mutation that a live listener must refuse. */
-export interface RefusalProbe {
+interface RefusalProbe {
   readonly port: number;
   readonly method: 'POST' | 'PUT';
   readonly path: string;
   /** Of the credential that the mutation needs. */
   readonly audience: Parameters<typeof newToken>[0];
+  /** It speaks plain HTTP, whatever the others do. */
+  readonly plain?: boolean;
   /** How long the listener holds the refusal of a wrong token back, in milliseconds. */
   readonly heldMs?: number;
 }
@@ -19,7 +21,7 @@ export interface RefusalProbe {
 const TIMEOUT_MS = 5_000;
 
 /** What a listener's own health check verifies it by; undefined where it speaks plain HTTP. */
-export interface Believed {
+interface Believed {
   /** The certificate names the Service, not loopback. */
   readonly servername: string;
   /** PEM; without it, the system's authorities. */
@@ -27,25 +29,32 @@ export interface Believed {
 }
 
 /** `TLS_SERVER_NAME` and `TLS_CA_FILE`, where `TLS_CERT_FILE` says that the listener speaks TLS. */
-export function believedFrom(environment: Environment): Believed | undefined {
+function believedFrom(environment: Environment): Believed | undefined {
   if (!environment['TLS_CERT_FILE']) return undefined;
   const { TLS_SERVER_NAME: name, TLS_CA_FILE: path } = environment;
   return { servername: name || 'localhost', ...(path ? { ca: readFileSync(path, 'utf8') } : {}) };
 }
 
+/** A container's health check: exits 0 only if its live listeners refuse what they must. */
+export async function checkHealth(environment: Environment, probes: readonly RefusalProbe[]): Promise<void> {
+  try {
+    await requireRefusals(probes, believedFrom(environment));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : 'unhealthy');
+    process.exitCode = 1;
+  }
+}
+
 /**
- * A container's health check: sends each mutation without a credential and with a wrong token, and throws unless
+ * Sends each mutation without a credential and with a wrong token, and throws unless
  * all are refused with 403, under a certificate that callers accept too. It holds no credential, and a refusal changes
  * nothing.
  */
-export async function requireRefusals(
-  probes: readonly RefusalProbe[],
-  tls: Believed | undefined,
-): Promise<void> {
+async function requireRefusals(probes: readonly RefusalProbe[], tls: Believed | undefined): Promise<void> {
   const statuses = await Promise.all(
     probes.flatMap((probe) => [
-      statusOf(probe, undefined, tls),
-      statusOf(probe, `Bearer ${newToken(probe.audience).reveal()}`, tls),
+      statusOf(probe, undefined, probe.plain ? undefined : tls),
+      statusOf(probe, `Bearer ${newToken(probe.audience).reveal()}`, probe.plain ? undefined : tls),
     ]),
   );
   if (!statuses.every((status) => status === 403)) throw new Error(`not refused: ${statuses.join(', ')}`);

@@ -1,0 +1,110 @@
+import { hold, type Logger, parseProvisionerTokens, type Round, watched } from '@space/broker-kit';
+import { startShell } from '@space/broker-kit/service';
+import type { PaceOptions } from './api/slow-callers.ts';
+import { createControl } from './app.ts';
+import type { Config } from './config.ts';
+import type { Context } from './context.ts';
+import { openDataPlane } from './data-plane.ts';
+import { loadDriver } from './driver.ts';
+import { openContext } from './open.ts';
+import { sweepDeadPrefixes } from './upkeep/dead-prefixes.ts';
+import { finishPending } from './upkeep/pending.ts';
+
+const REQUESTS_END_MS = 60_000;
+const UPKEEP_INTERVAL_MS = 15_000;
+/** A drop that no request has touched for so long is nobody's. */
+const ABANDONED_SECONDS = 60;
+/** So long others wait, and a transfer is slow, before it ends for them. */
+const PRESSED_WINDOW_MS = 10_000;
+/** The edge of the data plane has time-outs of its own: a body may take as long as it moves. */
+const DATA_LIMITS = { maxHeaderSize: 32 * 1024, headersTimeout: 10_000, requestTimeout: 0 };
+
+export interface Service {
+  readonly port: number;
+  readonly dataPort: number;
+  readonly metricsPort: number;
+  /** The upkeep's rounds, to be run by hand where nobody wants to wait for them. */
+  readonly rounds: readonly Round[];
+  readonly context: Context;
+  /** Looks at the mounted files now instead of in a moment. */
+  refreshFiles(): Promise<void>;
+  stop(): Promise<boolean>;
+}
+
+export interface ServiceOptions {
+  readonly config: Config;
+  /** Where the driver documents lie. */
+  readonly driverDirectory: string;
+  readonly log: Logger;
+  readonly failpoint?: (name: string) => void;
+  /** When a body is too slow; a test does not want to wait a minute. */
+  readonly pace?: Partial<PaceOptions>;
+}
+
+/** Starts the broker, fail-closed and in this order: driver documents, keys, registry, tokens, listeners. */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { config, log } = options;
+  const { ports, parts, refreshFiles, stop } = await startShell(config, log, async (held) => {
+    const driver = loadDriver(options.driverDirectory);
+    const opened = await openContext(config, log, held, options.failpoint);
+    const { context, registry: metrics, reseal, managed, nameKey, grants, shares } = opened;
+    const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
+    const control = createControl({ config, context, driver, provisioners: tokens.current, metrics });
+    // Before anybody is let in; where the bucket is away, the first who asks hears of it.
+    const { round } = context.epochs;
+    await round
+      .run(new AbortController().signal)
+      .catch((error: unknown) => log.warn({ err: error }, 'the epoch of the registry could not be compared'));
+    const data = openDataPlane({
+      connections: context.connections,
+      s3: managed.s3,
+      upkeep: managed.upkeep,
+      shares,
+      counts: context.metrics,
+      secret: nameKey,
+      defaultQuotaBytes: context.defaultQuotaBytes,
+      evidence: {
+        bindings: context.bindings,
+        epochs: context.epochs,
+        onForged: context.onForged,
+      },
+      presignedSeconds: config.PRESIGNED_URL_SECONDS,
+      entryBytes: config.QUOTA_ENTRY_BYTES,
+      openUploads: config.OPEN_UPLOADS,
+      counters: context.metrics,
+      grants,
+      limits: {
+        caller: { perSecond: config.OBJECT_REQUESTS_PER_SECOND, burst: config.OBJECT_REQUESTS_BURST },
+        refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
+        streams: config.OBJECT_STREAMS,
+      },
+      pace: {
+        pressedLeastBytes: (config.OBJECT_CONTENDED_BYTES_PER_SECOND * PRESSED_WINDOW_MS) / 1_000,
+        pressedWindowMs: PRESSED_WINDOW_MS,
+        ...options.pace,
+      },
+      log,
+      metrics,
+    });
+    held.closers.push(() => data.close());
+
+    const rounds = [
+      finishPending(context, ABANDONED_SECONDS),
+      sweepDeadPrefixes(context),
+      ...data.rounds,
+      context.epochs.round,
+      reseal,
+    ];
+    return {
+      metrics,
+      listeners: {
+        port: { name: 'control', port: config.LISTEN_PORT, served: control },
+        dataPort: { name: 'data', port: config.DATA_PORT, limits: DATA_LIMITS, served: data },
+      },
+      upkeep: [{ rounds, intervalMs: UPKEEP_INTERVAL_MS }],
+      requestsMs: REQUESTS_END_MS,
+      parts: { context, rounds },
+    };
+  });
+  return { ...ports, ...parts, refreshFiles, stop };
+}
