@@ -73,10 +73,29 @@ export const schema = z
     KUBERNETES_TOKEN_FILE: path(`${ACCOUNT}/token`).describe(
       "Token of the console's own account, read again when it changes.",
     ),
+    OBJECT_STORE_URL: z
+      .url({ protocol: /^https?$/ })
+      .transform((url) => url.replace(/\/$/, ''))
+      .optional()
+      .describe(
+        'Control listener of the object-storage broker; without it there are no pages of credential sets.',
+      ),
+    OBJECT_STORE_CA_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'PEM of the only authority that the broker is verified with; with it, plain HTTP is refused.',
+      ),
     LOG_LEVEL: settings.logLevel,
   })
   .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
-  .refine(isTlsPair, NO_TLS_PAIR);
+  .refine(isTlsPair, NO_TLS_PAIR)
+  .refine(
+    ({ OBJECT_STORE_URL: url, OBJECT_STORE_CA_FILE: ca }) =>
+      ca === undefined || url === undefined || url.startsWith('https:'),
+    { path: ['OBJECT_STORE_URL'], message: 'is asked by https where OBJECT_STORE_CA_FILE is set' },
+  );
 
 export type Config = z.infer<typeof schema>;
 

@@ -13,11 +13,14 @@ import {
   watchTls,
 } from '@space/broker-kit';
 import { createApp } from './app.ts';
+import { type CredentialBroker, credentialBroker } from './broker/client.ts';
+import { principals } from './broker/principal.ts';
 import type { Config } from './config.ts';
 import { Stylesheet } from './http/assets.ts';
 import { Origins } from './http/origin.ts';
 import { kubernetes } from './kubernetes/client.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
+import { credentialRoutes } from './pages/credentials.ts';
 import { countRepairs } from './pages/repairs.ts';
 import { ROUTES } from './routes.ts';
 import { Sealed } from './session/sealed.ts';
@@ -49,6 +52,7 @@ export async function startConsole(options: {
     namespace: config.SPACE_NAMESPACE,
     systemNamespace: config.SYSTEM_NAMESPACE,
     servicesNamespace: config.SERVICES_NAMESPACE,
+    hasObjectStore: config.OBJECT_STORE_URL !== undefined,
   };
   const signIn = new SignIn({
     sealed: new Sealed({ space: names.space, keys: () => keys.current(), now }),
@@ -60,6 +64,8 @@ export async function startConsole(options: {
     attemptsPerMinute: config.SIGN_INS_PER_MINUTE,
     review: (token) => reviewToken(api, account.current(), token),
   });
+  const broker = await openBroker(config);
+  const principalOf = principals(api, () => account.current());
   const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
   const tls =
     cert === undefined || key === undefined
@@ -72,7 +78,7 @@ export async function startConsole(options: {
     stylesheet: Stylesheet.read(),
     signIn,
     kubernetes: api,
-    routes: ROUTES,
+    routes: broker === undefined ? ROUTES : [...ROUTES, ...credentialRoutes({ broker, principalOf })],
     countRepairs,
     log,
   });
@@ -111,10 +117,17 @@ export async function startConsole(options: {
               account.close();
               tls?.close();
               await api.close();
+              await broker?.close();
             },
           },
         ],
         log,
       ),
   };
+}
+
+async function openBroker(config: Config): Promise<CredentialBroker | undefined> {
+  const { OBJECT_STORE_URL: url, OBJECT_STORE_CA_FILE: ca } = config;
+  if (url === undefined) return undefined;
+  return credentialBroker({ url, ...(ca === undefined ? {} : { ca: await readFile(ca, 'utf8') }) });
 }

@@ -1,6 +1,24 @@
+import { approve } from './pages/approve.ts';
+import { assistant } from './pages/assistant.ts';
+import { capsule, resumeCapsule, suspendCapsule } from './pages/capsule.ts';
 import { capsules } from './pages/capsules.ts';
 import { repairs } from './pages/repairs.ts';
+import { sandbox } from './pages/sandbox.ts';
+import { storeInput } from './pages/store-input.ts';
+import { resumeAssistant, suspendAssistant } from './pages/suspend.ts';
 import type { Route } from './visit.ts';
 
 /** Every page and every act of the console, for whoever signed in. */
-export const ROUTES: readonly Route[] = [repairs, capsules];
+export const ROUTES: readonly Route[] = [
+  repairs,
+  capsules,
+  capsule,
+  suspendCapsule,
+  resumeCapsule,
+  assistant,
+  approve,
+  suspendAssistant,
+  resumeAssistant,
+  storeInput,
+  sandbox,
+];

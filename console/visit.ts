@@ -13,6 +13,8 @@ export interface SpaceNames {
   readonly namespace: string;
   readonly systemNamespace: string;
   readonly servicesNamespace: string;
+  /** Whether Capsules can have credential sets of their own. */
+  readonly hasObjectStore: boolean;
 }
 
 /** One request of somebody who signed in. All that a page can reach, it reaches as this person. */

@@ -1,5 +1,6 @@
 import { type Html, html, type Value } from './template.ts';
-import { bounded, lookAlikes } from './visible.ts';
+import { Url } from './url.ts';
+import { bounded, isPlainHost, lookAlikes } from './visible.ts';
 
 /** Somebody else's words: in one direction of their own, bounded, with a note where letters look like others. */
 export function foreign(text: unknown, max = 200): Html {
@@ -9,6 +10,19 @@ export function foreign(text: unknown, max = 200): Html {
       html` <span class="mark">“${bounded(word, 40)}” has letters that look like others: ${letters}</span>`,
   );
   return html`<bdi>${bounded(words, max)}</bdi>${notes}`;
+}
+
+/** A host as a manifest spells it. */
+export function hostName(host: string): Html {
+  const note = isPlainHost(host) ? '' : html` <span class="mark">not spelt with plain letters alone</span>`;
+  return html`<code><bdi>${bounded(host, 253)}</bdi></code>${note}`;
+}
+
+/** A link that an author wrote: whose it is stands beside it, and it is told nothing of us. */
+export function outside(text: unknown, says: string): Html {
+  const url = typeof text === 'string' ? Url.external(text) : undefined;
+  if (url === undefined) return html`<span class="quiet">${says}: no https address</span>`;
+  return html`<a href="${url}" rel="noreferrer noopener" target="_blank">${says}</a> <span class="quiet">(leads to ${hostName(url.host)})</span>`;
 }
 
 /** What to type for the same. */

@@ -1,13 +1,98 @@
+import type { Assistant, Capsule } from '@space/manifests';
+import * as z from 'zod';
 import type { Visit } from '../visit.ts';
 import { apiPath } from './client.ts';
 import { listTable, type Row } from './tables.ts';
 
+/** The part of `status` that the console shows; what an older operator wrote may lack anything. */
+const condition = z.object({
+  type: z.string(),
+  status: z.string(),
+  reason: z.string().default(''),
+  message: z.string().default(''),
+  lastTransitionTime: z.string().default(''),
+});
+export type Condition = z.infer<typeof condition>;
+
+const metadata = z.object({
+  name: z.string(),
+  uid: z.string().default(''),
+  resourceVersion: z.string().default(''),
+  annotations: z.record(z.string(), z.string()).default({}),
+});
+
+const capsule = z.object({
+  metadata,
+  spec: z
+    .custom<Partial<Capsule['spec']>>((value) => typeof value === 'object' && value !== null)
+    .default({}),
+  status: z
+    .object({
+      namespace: z.string().optional(),
+      assistants: z.object({ total: z.number(), ready: z.number() }).optional(),
+      usage: z.object({ database: z.string().optional(), storage: z.string().optional() }).optional(),
+      conditions: z.array(condition).default([]),
+    })
+    .default({ conditions: [] }),
+});
+export type CapsuleView = z.infer<typeof capsule>;
+
+const assistant = z.object({
+  metadata,
+  spec: z.custom<Partial<Assistant['spec']>>((value) => typeof value === 'object' && value !== null),
+  status: z.object({ conditions: z.array(condition).default([]) }).default({ conditions: [] }),
+});
+export type AssistantView = z.infer<typeof assistant>;
+
+const events = z.object({
+  items: z.array(
+    z.object({
+      type: z.string().default(''),
+      reason: z.string().default(''),
+      note: z.string().default(''),
+      eventTime: z.string().nullish(),
+      regarding: z.object({ kind: z.string().optional(), name: z.string().optional() }).optional(),
+      metadata: z.object({ creationTimestamp: z.string().nullish() }),
+    }),
+  ),
+});
+export type EventView = z.infer<typeof events>['items'][number];
+
 type From = Pick<Visit, 'ask' | 'names'>;
 
-const root = (namespace: string) => apiPath`/apis/platform.space/v1/namespaces/${namespace}`;
+const capsulesPath = (namespace: string) => apiPath`/apis/platform.space/v1/namespaces/${namespace}/capsules`;
+const assistantsPath = (namespace: string) =>
+  apiPath`/apis/platform.space/v1/namespaces/${namespace}/assistants`;
+export const capsulePath = (namespace: string, name: string) =>
+  apiPath`/apis/platform.space/v1/namespaces/${namespace}/capsules/${name}`;
+export const assistantPath = (namespace: string, name: string) =>
+  apiPath`/apis/platform.space/v1/namespaces/${namespace}/assistants/${name}`;
 
 export const listCapsules = ({ ask, names }: From): Promise<readonly Row[]> =>
-  listTable(ask, `${root(names.namespace)}/capsules`);
+  listTable(ask, capsulesPath(names.namespace));
 
 export const listAssistants = ({ ask, names }: From): Promise<readonly Row[]> =>
-  listTable(ask, `${root(names.namespace)}/assistants`);
+  listTable(ask, assistantsPath(names.namespace));
+
+export const getCapsule = async ({ ask, names }: From, name: string): Promise<CapsuleView> =>
+  capsule.parse(await ask({ path: capsulePath(names.namespace, name) }));
+
+export const getAssistant = async ({ ask, names }: From, name: string): Promise<AssistantView> =>
+  assistant.parse(await ask({ path: assistantPath(names.namespace, name) }));
+
+/** Events about one object, the newest first. */
+export async function listEvents(
+  { ask, names }: From,
+  kind: string,
+  name: string,
+): Promise<readonly EventView[]> {
+  const path = apiPath`/apis/events.k8s.io/v1/namespaces/${names.namespace}/events`;
+  // Both APIs keep the same objects, and only the older one selects by what they are about.
+  const { items } = events.parse(await ask({ path, query: { limit: '2000' } }));
+  return items
+    .filter(({ regarding }) => regarding?.kind === kind && regarding.name === name)
+    .sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1));
+}
+
+export const timeOf = ({ eventTime, metadata: { creationTimestamp } }: EventView): string =>
+  (eventTime ?? creationTimestamp ?? '').replace(/\.\d+Z$/, 'Z');

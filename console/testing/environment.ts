@@ -9,8 +9,8 @@ import { readConfig } from '../config.ts';
 import { type Console, startConsole } from '../console.ts';
 import { Browser } from './browser.ts';
 
-const ROLES = ['nobody', 'viewer', 'deployer', 'capsule-admin', 'admin'] as const;
-type Role = (typeof ROLES)[number];
+export const ROLES = ['nobody', 'viewer', 'deployer', 'capsule-admin', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
 
 /** A real API server with the chart's roles and policies, accounts of each role, and a console in front of it. */
 export interface TestEnvironment {
@@ -25,6 +25,10 @@ export interface TestEnvironment {
     settings?: Readonly<Record<string, string>>,
     now?: () => Date,
   ): Promise<{ origin: string; stop(): Promise<unknown> }>;
+  /** More rights in the Space's namespace for whoever has the role. */
+  grant(role: Role, rules: readonly object[]): Promise<void>;
+  /** The file that sessions are sealed with. */
+  readonly sessionKeys: string;
   /** Puts a file where the console reads it. */
   write(name: string, text: string): string;
   close(): Promise<void>;
@@ -63,6 +67,16 @@ export async function startEnvironment(
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-console' },
       subjects: [{ kind: 'ServiceAccount', name: 'home-console', namespace: `${SPACE}-system` }],
     });
+    // With an object store it reads principals, too, and nothing else of that namespace's kinds.
+    if ('OBJECT_STORE_URL' in settings) {
+      const secrets = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
+      await create(`${RBAC}/namespaces/${SPACE}-system/roles`, { ...named('home-console'), rules: secrets });
+      await create(`${RBAC}/namespaces/${SPACE}-system/rolebindings`, {
+        ...named('home-console'),
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'home-console' },
+        subjects: [{ kind: 'ServiceAccount', name: 'home-console', namespace: `${SPACE}-system` }],
+      });
+    }
     return token;
   }
 
@@ -94,6 +108,7 @@ export async function startEnvironment(
     return { origin, stop: () => console.stop() };
   }
 
+  const sessionKeys = randomBytes(32).toString('base64url');
   const cluster = JSON.parse(judged.server.kubeconfig) as {
     clusters: readonly [{ cluster: { 'certificate-authority-data': string } }];
   };
@@ -105,7 +120,7 @@ export async function startEnvironment(
     LISTEN_HOST: '127.0.0.1',
     METRICS_PORT: '0',
     SIGN_INS_PER_MINUTE: '100000',
-    SESSION_KEYS_FILE: write('keys', randomBytes(32).toString('base64url')),
+    SESSION_KEYS_FILE: write('keys', sessionKeys),
     KUBERNETES_URL: judged.server.url,
     KUBERNETES_CA_FILE: write(
       'ca.crt',
@@ -124,6 +139,16 @@ export async function startEnvironment(
     tokens,
     start,
     write,
+    sessionKeys,
+    async grant(role, rules) {
+      const name = `${role}-more`;
+      await create(`${RBAC}/namespaces/${SPACE}/roles`, { ...named(name), rules });
+      await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
+        ...named(name),
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+        subjects: [{ kind: 'ServiceAccount', name: role, namespace: SPACE }],
+      });
+    },
     async signedIn(role) {
       const browser = new Browser(origin);
       const page = await browser.send(await browser.get('/sign-in'), '/sign-in', { token: tokens[role] });

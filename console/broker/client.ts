@@ -1,0 +1,135 @@
+import { type Secret, traceIdOf } from '@space/broker-kit';
+import type { AnswerOf, OperationName, RequestOf } from '@space/contracts';
+import { STATUS, VERIFICATION_CHECKS } from '@space/contracts/errors';
+import { CREDENTIALS, OBJECT_STORE } from '@space/contracts/objectstore';
+import { Agent, type Dispatcher, request } from 'undici';
+import * as z from 'zod';
+import { isFieldValue } from '../../manifests/driver/formats.ts';
+import { type CredentialForm, credentialForm } from '../../manifests/driver/objectstore.ts';
+
+type Credentials = { readonly operations: typeof CREDENTIALS } & typeof OBJECT_STORE;
+type Name = Extract<OperationName<Credentials>, keyof typeof CREDENTIALS>;
+
+/** The five operations of the object-storage broker, and the form that it draws for them. */
+export interface CredentialBroker {
+  form(): Promise<CredentialForm>;
+  call<N extends Name>(
+    name: N,
+    principal: Secret<string>,
+    body: RequestOf<Credentials, N>,
+  ): Promise<AnswerOf<Credentials, N>>;
+  close(): Promise<void>;
+}
+
+/** The broker said no in a word of its catalogue, or nothing that it may say. */
+export class CredentialError extends Error {
+  override readonly name = 'CredentialError';
+  readonly code: keyof typeof STATUS;
+  readonly check: (typeof VERIFICATION_CHECKS)[number] | undefined;
+
+  constructor(
+    code: CredentialError['code'],
+    options: { readonly check?: CredentialError['check']; readonly cause?: unknown } = {},
+  ) {
+    super(`the object-storage broker: ${code}`, 'cause' in options ? { cause: options.cause } : {});
+    this.code = code;
+    this.check = options.check;
+  }
+}
+
+const codes = Object.keys(STATUS) as (keyof typeof STATUS)[];
+const refusal = z.object({
+  error: z.strictObject({ code: z.enum(codes), check: z.enum(VERIFICATION_CHECKS).optional() }),
+});
+
+/** A candidate is tried out for some seconds. */
+const CALL_MS = 30_000;
+
+export function credentialBroker(options: {
+  readonly url: string;
+  readonly ca?: string | undefined;
+}): CredentialBroker {
+  const dispatcher = new Agent({
+    connect: options.ca === undefined ? {} : { ca: options.ca, minVersion: 'TLSv1.3' },
+  });
+  return {
+    async form() {
+      const { json } = await send(dispatcher, `${options.url}/v1/driver/credentials`);
+      return trusted(credentialForm, json);
+    },
+    async call(name, principal, body) {
+      const { path, response } = CREDENTIALS[name];
+      const { status, json } = await send(dispatcher, `${options.url}${path}`, { principal, body });
+      if (status !== 200) {
+        const said = refusal.safeParse(json).data?.error;
+        throw new CredentialError(
+          said?.code ?? 'unavailable',
+          said?.check === undefined ? {} : { check: said.check },
+        );
+      }
+      const answer = trusted<z.ZodType>(response, json);
+      checkPlaces(answer);
+      return answer as never;
+    },
+    close: () => dispatcher.destroy(),
+  };
+}
+
+/** What is not in the closed form of an answer is shown to nobody, not even in an error. */
+function trusted<T extends z.ZodType>(schema: T, json: unknown): z.infer<T> {
+  const parsed = schema.safeParse(json);
+  if (!parsed.success) throw new CredentialError('unavailable');
+  return parsed.data;
+}
+
+const place = z.object({ endpoint_host: z.string(), region: z.string(), bucket: z.string() });
+
+/** Where a set leads is spelt as the form spells it: a broker that was taken over can put no other text there. */
+function checkPlaces(answer: unknown): void {
+  const sets = z.object({ sets: z.array(place) }).safeParse(answer).data?.sets ?? [];
+  const one = place.safeParse(answer).data;
+  for (const { endpoint_host: host, region, bucket } of one === undefined ? sets : [one]) {
+    const isPlace =
+      isFieldValue(`https://${host}`, { format: 'https-origin', min: 1, max: 267 }) &&
+      isFieldValue(region, { format: 's3-region', min: 1, max: 32 }) &&
+      isFieldValue(bucket, { format: 's3-bucket', min: 3, max: 63 });
+    if (!isPlace) throw new CredentialError('unavailable');
+  }
+}
+
+async function send(
+  dispatcher: Dispatcher,
+  url: string,
+  post?: { readonly principal: Secret<string>; readonly body: unknown },
+): Promise<{ status: number; json: unknown }> {
+  try {
+    const answer = await request(url, {
+      dispatcher,
+      method: post === undefined ? 'GET' : 'POST',
+      headers: {
+        accept: 'application/json',
+        traceparent: `00-${traceIdOf(undefined)}-0000000000000001-01`,
+        ...(post === undefined
+          ? {}
+          : { authorization: `Bearer ${post.principal.reveal()}`, 'content-type': 'application/json' }),
+      },
+      body: post === undefined ? null : JSON.stringify(post.body),
+      signal: AbortSignal.timeout(CALL_MS),
+    });
+    return { status: answer.statusCode, json: JSON.parse(await limited(answer.body)) };
+  } catch {
+    // Without a cause: an error of the way may quote what was sent.
+    throw new CredentialError('unavailable');
+  }
+}
+
+async function limited(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > OBJECT_STORE.longest.answer) throw new Error('the answer is too long');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

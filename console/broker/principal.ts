@@ -1,0 +1,46 @@
+import { Secret } from '@space/broker-kit';
+import { isId } from '@space/manifests';
+import * as z from 'zod';
+import { notFound, PageError } from '../http/outcome.ts';
+import { apiPath, type Kubernetes, KubernetesError } from '../kubernetes/client.ts';
+import type { Visit } from '../visit.ts';
+
+const secret = z.object({ data: z.object({ principal: z.string() }) });
+const principal = z.string().regex(/^spc_osp_[A-Za-z0-9_-]{43}$/);
+
+/**
+ * The token with which a Capsule speaks to the object-storage broker. It is read with the console's own account, and only
+ * after the API server has said that the person has the verb `credentials` on this very Capsule; no page gets to see it.
+ */
+export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
+  return async (visit: Visit, capsule: string): Promise<Secret<string>> => {
+    if (!isId(capsule)) throw notFound();
+    const { namespace, systemNamespace } = visit.names;
+    const act = {
+      group: 'platform.space',
+      resource: 'capsules',
+      namespace,
+      name: capsule,
+      verb: 'credentials',
+    };
+    if (!(await visit.may(act)))
+      throw new PageError(
+        403,
+        'You may not do this',
+        `It takes the verb credentials on the Capsule ${capsule}. Nothing was changed.`,
+      );
+    const path = apiPath`/api/v1/namespaces/${systemNamespace}/secrets/${`capsule-${capsule}-objectstore`}`;
+    try {
+      const { data } = secret.parse(await kubernetes.ask(own(), { path }));
+      return new Secret(principal.parse(Buffer.from(data.principal, 'base64').toString('utf8').trim()));
+    } catch (error) {
+      if (!(error instanceof KubernetesError || error instanceof z.ZodError)) throw error;
+      // Without a cause: an error of the form may quote the value.
+      throw new PageError(
+        503,
+        'The Capsule has no principal yet',
+        'Its condition ObjectStoreReady says why.',
+      );
+    }
+  };
+}

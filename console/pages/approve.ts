@@ -1,0 +1,33 @@
+import { Url } from '../html/url.ts';
+import { PageError, Redirect } from '../http/outcome.ts';
+import { assistantPath } from '../kubernetes/space.ts';
+import type { Route, Visit } from '../visit.ts';
+import { APPROVED, assistantOf, digestOf } from './assistant.ts';
+
+export const approve: Route = {
+  method: 'POST',
+  path: '/capsules/:capsule/assistants/:assistant/approve',
+  under: 'capsules',
+  run: approveSeen,
+};
+
+/** Approves the digest that the person saw, and nothing when the manifest is another by now. */
+async function approveSeen(visit: Visit): Promise<Redirect> {
+  const view = await assistantOf(visit);
+  const { name, resourceVersion } = view.metadata;
+  const digest = digestOf(view);
+  if (digest === undefined || visit.form.get('digest') !== digest)
+    throw new PageError(
+      409,
+      'The manifest is another by now',
+      'It was changed after you looked, so nothing was approved. Look at it again.',
+    );
+  await visit.ask({
+    method: 'PATCH',
+    path: assistantPath(visit.names.namespace, name),
+    contentType: 'application/merge-patch+json',
+    // With the version that was read, so that a change in between is refused by the API server.
+    body: { metadata: { resourceVersion, annotations: { [APPROVED]: digest } } },
+  });
+  return new Redirect(Url.path`/capsules/${view.spec.capsule ?? ''}/assistants/${name}`);
+}

@@ -1,0 +1,147 @@
+import { foreign, kubectl, state, table } from '../html/parts.ts';
+import { type Html, html, type Value } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import { type Page, Redirect } from '../http/outcome.ts';
+import {
+  type CapsuleView,
+  capsulePath,
+  getCapsule,
+  listAssistants,
+  listEvents,
+} from '../kubernetes/space.ts';
+import { postForm, type Route, type Visit } from '../visit.ts';
+import { conditionTable, eventTable, readyOf } from './conditions.ts';
+import { amountOf } from './quantity.ts';
+
+const GROUP = 'platform.space';
+
+export const capsule: Route = {
+  method: 'GET',
+  path: '/capsules/:capsule',
+  under: 'capsules',
+  run: (visit) => capsulePage(visit, visit.params['capsule'] ?? ''),
+};
+
+export const suspendCapsule = suspension('suspend', true);
+export const resumeCapsule = suspension('resume', false);
+
+/** One act: what a person does with `kubectl patch`, by their own right. */
+function suspension(act: string, suspend: boolean): Route {
+  return {
+    method: 'POST',
+    path: `/capsules/:capsule/${act}`,
+    under: 'capsules',
+    async run({ ask, names, params }) {
+      const name = params['capsule'] ?? '';
+      const path = capsulePath(names.namespace, name);
+      await ask({
+        method: 'PATCH',
+        path,
+        contentType: 'application/merge-patch+json',
+        body: { spec: { suspend } },
+      });
+      return new Redirect(Url.path`/capsules/${name}`);
+    },
+  };
+}
+
+async function capsulePage(visit: Visit, name: string): Promise<Page> {
+  const { namespace } = visit.names;
+  const [view, rows, events, mayPatch, mayCredentials] = await Promise.all([
+    getCapsule(visit, name),
+    listAssistants(visit),
+    maybeEvents(visit, 'Capsule', name),
+    visit.may({ group: GROUP, resource: 'capsules', namespace, name, verb: 'patch' }),
+    visit.may({ group: GROUP, resource: 'capsules', namespace, name, verb: 'credentials' }),
+  ]);
+  const { spec, status } = view;
+  const ready = readyOf(status.conditions);
+  const assistants = rows.filter(({ cells }) => cells.get('Capsule') === name);
+  const list = table(
+    ['Assistant', 'Version', 'State', 'Why'],
+    assistants.map((row) => [
+      html`<a href="${Url.path`/capsules/${name}/assistants/${row.name}`}">${row.name}</a>`,
+      foreign(row.cells.get('Version'), 40),
+      row.cells.get('Ready') === 'True'
+        ? state('good', 'Ready')
+        : state('bad', row.cells.get('Reason') || 'not looked at yet'),
+      row.cells.get('Ready') === 'True' ? '' : foreign(row.cells.get('Why'), 300),
+    ]),
+  );
+  const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)} · ${
+    ready?.status === 'True' ? state('good', 'Ready') : state('bad', ready?.reason ?? 'not looked at yet')
+  }</p>${mayPatch ? suspendForm(visit, view) : ''}
+<h2>Conditions</h2>${conditionTable(status.conditions)}
+<h2>Quota beside use</h2>${quota(view)}
+<h2>Assistants</h2>${assistants.length === 0 ? html`<p>There is none in it yet.</p>` : list}
+${credentialsLink(visit, name, mayCredentials)}<h2>What it is granted</h2>${grants(spec.integrations)}
+<dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
+<dt>Namespace</dt><dd>${status.namespace ?? '–'}</dd></dl>
+<h2>What happened</h2>${eventTable(events)}
+${kubectl(
+  `kubectl -n ${namespace} describe capsule ${name}`,
+  `kubectl -n ${namespace} patch capsule ${name} --type merge -p '{"spec":{"suspend":true}}'`,
+)}`;
+  return { title: `Capsule ${name}`, main };
+}
+
+const suspendForm = (visit: Visit, { metadata: { name }, spec }: CapsuleView): Html =>
+  spec.suspend === true
+    ? postForm(visit, Url.path`/capsules/${name}/resume`, html`<button>Resume</button>`)
+    : postForm(
+        visit,
+        Url.path`/capsules/${name}/suspend`,
+        html`<button class="grave">Suspend: stop all its Assistants, keep its data</button>`,
+      );
+
+const credentialsLink = ({ names }: Visit, name: string, may: boolean): Value =>
+  may && names.hasObjectStore
+    ? html`<p><a href="${Url.path`/capsules/${name}/credentials`}">Keys of its own to an S3 store</a></p>`
+    : '';
+
+/** A bar for each limit of which the operator tells the use. */
+function quota({ spec, status }: CapsuleView): Html {
+  const { quota = {} } = spec;
+  const used = [
+    ['Database', quota.database, status.usage?.database],
+    ['Files', quota.storage, status.usage?.storage],
+    ['Assistants', quota.assistants, status.assistants?.total ?? 0],
+  ] as const;
+  const rows = used.map(([what, limit, use]) => [
+    what,
+    use ?? 'not measured yet',
+    limit ?? 'as the Space grants',
+    bar(what, limit, use),
+  ]);
+  const others = (['cpu', 'memory', 'pods'] as const).map((key) => [
+    key,
+    '',
+    quota[key] ?? 'as the Space grants',
+    '',
+  ]);
+  return table(['What', 'Used', 'Limit', 'Share'], [...rows, ...others]);
+}
+
+function bar(what: string, limit: unknown, use: unknown): Value {
+  const [most, now] = [amountOf(limit), amountOf(use)];
+  if (most === undefined || now === undefined || most === 0) return '';
+  const share = Math.round((now / most) * 100);
+  return html`<meter aria-label="${what}" min="0" max="100" low="80" high="95" optimum="0" value="${Math.min(share, 100)}"></meter> ${share} %`;
+}
+
+function grants(integrations: CapsuleView['spec']['integrations'] = {}): Html {
+  const rows = Object.entries(integrations).map(([name, one]) => [
+    foreign(name, 64),
+    foreign(one.scopes.join(', '), 2_000),
+  ]);
+  return rows.length === 0
+    ? html`<p class="quiet">No integration.</p>`
+    : table(['Integration', 'Scopes'], rows);
+}
+
+/** Events where the person may see them. */
+export async function maybeEvents(visit: Visit, kind: 'Capsule' | 'Assistant', name: string) {
+  const { namespace } = visit.names;
+  const may = await visit.may({ group: 'events.k8s.io', resource: 'events', namespace, verb: 'list' });
+  return may ? listEvents(visit, kind, name) : undefined;
+}

@@ -1,0 +1,171 @@
+import { createServer, type Server } from 'node:http';
+import { newToken } from '@space/broker-kit';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
+import { type Stage, setStage } from '../../brokers/objectstore/testing/stage.ts';
+import { freePort } from '../../testing/ports.ts';
+import { Browser } from '../testing/browser.ts';
+import { ROLES, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { type Subjects, subjects } from '../testing/subjects.ts';
+
+let store: OwnStore;
+let stage: Stage;
+let environment: TestEnvironment;
+let made: Subjects;
+let principal: string;
+
+beforeAll(async () => {
+  store = await startOwnStore();
+  stage = await setStage({ environment: store.environment });
+  environment = await startEnvironment({ OBJECT_STORE_URL: stage.broker.url });
+  made = subjects(environment);
+  await made.capsule('household');
+  principal = newToken('osp').reveal();
+  const reply = await stage.broker.provisioner.provision('household', principal);
+  expect(reply.status).toBe(200);
+  await environment.judged.create('/api/v1/namespaces/home-system/secrets', {
+    metadata: { name: 'capsule-household-objectstore' },
+    data: { principal: Buffer.from(principal).toString('base64') },
+  });
+});
+afterAll(async () => {
+  await environment.close();
+  await stage.close();
+  await store.remove();
+});
+
+const PAGE = '/capsules/household/credentials';
+const filled = (fields: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(fields).map(([id, value]) => [`field-${id}`, value]));
+
+describe('credential sets', () => {
+  it('are for who has the verb credentials on the Capsule, and nobody else', async () => {
+    for (const role of ROLES) {
+      const status = role === 'admin' || role === 'capsule-admin' ? 200 : 403;
+      expect((await (await environment.signedIn(role)).get(PAGE)).status, role).toBe(status);
+    }
+    const admin = await environment.signedIn('admin');
+    expect((await admin.get('/capsules/elsewhere/credentials')).status).toBe(503);
+  });
+
+  it('are drawn as the broker says, tried out, kept, rotated, selected and deleted; no value comes back', async () => {
+    const who = await environment.signedIn('capsule-admin');
+    const fields = store.fields();
+    let page = await who.get(PAGE);
+    for (const label of ['Endpoint', 'Region', 'Bucket', 'Addressing', 'Access key ID', 'Secret access key'])
+      expect(page.text).toContain(label);
+    expect(page.html).toMatch(/<option value="path" *>path<\/option><option value="virtual-host"/);
+    page = await who.send(page, `${PAGE}/create`, { name: 'archive', ...filled(fields) });
+    expect(page.text).toContain('archive');
+    const seen = [page.html];
+    const { 'access-key-id': id, 'secret-access-key': secret } = fields;
+    const keys = filled({ 'access-key-id': id, 'secret-access-key': secret });
+    page = await who.send(page, `${PAGE}/rotate`, { ...keys, 'field-addressing': 'path' });
+    expect(page.text).toMatch(/2, verified \S+, rotated/);
+    seen.push(page.html);
+    page = await who.send(page, `${PAGE}/select`);
+    expect(page.text).toContain('archive selected');
+    expect(page.forms.map(({ action }) => action)).not.toContain(`${PAGE}/delete`);
+    page = await who.send(page, `${PAGE}/select`);
+    page = await who.send(page, `${PAGE}/delete`);
+    expect(page.text).toContain('There is none');
+    for (const text of [...seen, page.html, environment.log.join('')])
+      for (const value of [id, secret, principal]) expect(text).not.toContain(value);
+  });
+
+  it('that fail are told beside the field, with all that is no secret kept', async () => {
+    const who = await environment.signedIn('capsule-admin');
+    const cases: [Record<string, string>, string, string][] = [
+      [{ 'secret-access-key': 'wrong-secret-access-key' }, 'access-key-id', 'does not take this key'],
+      [{ bucket: 'nowhere-to-be-found' }, 'bucket', 'no such bucket'],
+      [{ endpoint: 'https://nobody.invalid' }, 'endpoint', 'Nothing answers'],
+      [{ endpoint: 'http://169.254.169.254' }, 'endpoint', 'not in its format'],
+    ];
+    for (const [change, field, says] of cases) {
+      const values = { ...store.fields(), ...change };
+      const page = await who.send(await who.get(PAGE), `${PAGE}/create`, { name: 'kept', ...filled(values) });
+      expect(page.status, says).toBe(422);
+      expect(page.html).toMatch(new RegExp(`id="new-${field}-problem">[^<]*${says}`));
+      expect(page.html).toContain(`value="${values.bucket}"`);
+      expect(page.html).not.toContain(values['secret-access-key']);
+      expect(page.html).not.toContain(values['access-key-id']);
+    }
+  });
+
+  it('that somebody else changed meanwhile are left, and shown as they are now', async () => {
+    const [one, other] = [await environment.signedIn('capsule-admin'), await environment.signedIn('admin')];
+    const mine = await one.get(PAGE);
+    await other.send(await other.get(PAGE), `${PAGE}/create`, { name: 'theirs', ...filled(store.fields()) });
+    const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(store.fields()) });
+    expect(page.status).toBe(409);
+    expect(page.text).toContain('Somebody changed the sets since you looked');
+    expect(page.text).toContain('theirs');
+  });
+});
+
+describe('a broker that was taken over', () => {
+  const CANARY = 'C4NARY-secret-access-key';
+  let evil: Server;
+  let answer = '';
+  let status = 200;
+  let origin: string;
+
+  beforeAll(async () => {
+    const port = await freePort();
+    const form = await (await fetch(`${stage.broker.url}/v1/driver/credentials`)).text();
+    evil = createServer((request, response) => {
+      request.resume();
+      response.writeHead(request.method === 'GET' ? 200 : status, { 'content-type': 'application/json' });
+      response.end(request.method === 'GET' ? form : answer);
+    });
+    await new Promise<void>((resolve) => evil.listen(port, '127.0.0.1', resolve));
+    ({ origin } = await environment.start({ OBJECT_STORE_URL: `http://127.0.0.1:${port}` }));
+  });
+  afterAll(() => void evil.close());
+
+  it('pushes no value into a page or the log', async () => {
+    const who = new Browser(origin);
+    const token = environment.tokens.admin;
+    await who.send(await who.get('/sign-in'), '/sign-in', { token });
+    const record = {
+      set_id: `ocs_${'a'.repeat(22)}`,
+      name: 'archive',
+      form_version: 1,
+      generation: 1,
+      selected: false,
+      endpoint_host: 's3.bank.org',
+      region: 'eu-1',
+      bucket: 'bucket',
+      addressing: 'path',
+      access_key_fingerprint: 'fp_0123456789abcdef',
+      verified_at: '2026-11-22T20:00:00.000Z',
+      created_at: '2026-11-22T20:00:00.000Z',
+      rotated_at: null,
+      state: 'active',
+    };
+    const whole = { inventory_generation: 1, selected: null, sets: [record], trace_id: 'a'.repeat(32) };
+    answer = JSON.stringify(whole);
+    expect((await who.get(PAGE)).text).toContain('archive');
+    const canary = fc.constantFrom(CANARY, { [CANARY]: CANARY }, [CANARY], `x ${CANARY}`);
+    const inRecord = fc.tuple(
+      fc.constantFrom(...Object.keys(record), 'secret_access_key', '__proto__x'),
+      canary,
+    );
+    const inAnswer = fc.tuple(fc.constantFrom(...Object.keys(whole), 'value', 'error'), canary);
+    const replies = fc.oneof(
+      inRecord.map(([key, value]) => ({ ...whole, sets: [{ ...record, [key]: value }] })),
+      inAnswer.map(([key, value]) => ({ ...whole, [key]: value })),
+      canary.map((value) => ({ error: { code: value }, trace_id: 'a'.repeat(32) })),
+      canary.map((value) => ({ error: { code: 'verification_failed', check: value } })),
+    );
+    await fc.assert(
+      fc.asyncProperty(replies, fc.constantFrom(200, 409, 422, 500), async (reply, code) => {
+        [answer, status] = [JSON.stringify(reply), code];
+        expect((await who.get(PAGE)).html).not.toContain(CANARY);
+      }),
+      { numRuns: 150 },
+    );
+    expect(environment.log.join('')).not.toContain(CANARY);
+  });
+});

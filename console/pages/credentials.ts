@@ -1,0 +1,265 @@
+import { randomBytes } from 'node:crypto';
+import type { Secret } from '@space/broker-kit';
+import type { CredentialRecord } from '@space/contracts/objectstore';
+import { formats, isFieldValue } from '../../manifests/driver/formats.ts';
+import type { CredentialForm } from '../../manifests/driver/objectstore.ts';
+import { type CredentialBroker, CredentialError } from '../broker/client.ts';
+import { card, kubectl, state, table } from '../html/parts.ts';
+import { flag, type Html, html, type Value } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import { type Outcome, type Page, PageError, Redirect } from '../http/outcome.ts';
+import { postForm, type Route, type Visit } from '../visit.ts';
+import { type Problem, problemOf } from './credential-problems.ts';
+
+export interface CredentialOptions {
+  readonly broker: CredentialBroker;
+  /** Refuses who has not the verb `credentials` on the Capsule. */
+  readonly principalOf: (visit: Visit, capsule: string) => Promise<Secret<string>>;
+}
+
+type Field = CredentialForm['forms'][0]['fields'][number];
+
+/** The five operations on a Capsule's own credentials, as pages. */
+export function credentialRoutes({ broker, principalOf }: CredentialOptions): readonly Route[] {
+  const under = 'capsules';
+  const root = '/capsules/:capsule/credentials';
+  const capsuleOf = ({ params }: Visit) => params['capsule'] ?? '';
+
+  async function page(visit: Visit, problem?: Problem): Promise<Page> {
+    const capsule = capsuleOf(visit);
+    const principal = await principalOf(visit, capsule);
+    const [form, list] = await Promise.all([
+      broker.form(),
+      broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
+    ]);
+    const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
+${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.says}</p>`)}
+<h2>Sets</h2>${setsTable(visit, capsule, form, list)}
+<h2>A new set</h2>${createForm(visit, capsule, { form, generation: list.inventory_generation, problem })}
+${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets have no resource in Kubernetes: docs/custody.md has the wire.')}`;
+    return {
+      title: `Credentials of ${capsule}`,
+      main,
+      ...(problem === undefined ? {} : { status: problem.status }),
+    };
+  }
+
+  /** Does it and shows the list anew; what the broker refuses is told beside the field or on top. */
+  const act = (
+    name: string,
+    run: (visit: Visit, capsule: string, principal: Secret<string>) => Promise<unknown>,
+  ): Route => ({
+    method: 'POST',
+    path: `${root}/${name}`,
+    under,
+    async run(visit): Promise<Outcome> {
+      const capsule = capsuleOf(visit);
+      const principal = await principalOf(visit, capsule);
+      try {
+        await run(visit, capsule, principal);
+      } catch (error) {
+        if (error instanceof CredentialError) return page(visit, problemOf(error));
+        if (error instanceof FieldError) return page(visit, error.problem);
+        throw error;
+      }
+      return new Redirect(Url.path`/capsules/${capsule}/credentials`);
+    },
+  });
+
+  const candidate = async (visit: Visit) => {
+    const [form] = (await broker.form()).forms;
+    return {
+      form_version: 1 as const,
+      fields: valuesOf(visit, form.fields) as never,
+      idempotency_key: visit.form.get('idempotency_key') ?? '',
+    };
+  };
+  const generation = ({ form }: Visit) => {
+    const text = form.get('generation') ?? '';
+    if (!/^[0-9]{1,15}$/.test(text))
+      throw new PageError(400, 'The form cannot be read', 'Open its page again.');
+    return Number(text);
+  };
+  const setOf = ({ form }: Visit) => form.get('set_id') ?? '';
+
+  return [
+    { method: 'GET', path: root, under, run: (visit) => page(visit) },
+    act('create', async (visit, capsule_id, principal) => {
+      const name = visit.form.get('name') ?? '';
+      if (!/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) || name.length > 64)
+        throw new FieldError(
+          'name',
+          'A name has lowercase letters, digits and single hyphens, a letter first.',
+        );
+      const expected_inventory_generation = generation(visit);
+      const body = { capsule_id, name, expected_inventory_generation, ...(await candidate(visit)) };
+      await broker.call('capsule.credential.create', principal, body);
+    }),
+    act('rotate', async (visit, capsule_id, principal) => {
+      const body = {
+        capsule_id,
+        set_id: setOf(visit),
+        expected_generation: generation(visit),
+        ...(await candidate(visit)),
+      };
+      await broker.call('capsule.credential.rotate', principal, body);
+    }),
+    act('select', (visit, capsule_id, principal) =>
+      broker.call('capsule.credential.select', principal, {
+        capsule_id,
+        set_id: setOf(visit) === '' ? null : setOf(visit),
+        expected_inventory_generation: generation(visit),
+      }),
+    ),
+    act('delete', (visit, capsule_id, principal) =>
+      broker.call('capsule.credential.delete', principal, {
+        capsule_id,
+        set_id: setOf(visit),
+        expected_generation: generation(visit),
+      }),
+    ),
+  ];
+}
+
+/** A value that the form does not take, found before anything is sent. */
+class FieldError extends Error {
+  override readonly name = 'FieldError';
+  readonly problem: Problem;
+
+  constructor(field: string, says: string) {
+    super(`the field ${field} is not in its format`);
+    this.problem = { field, says, status: 422 };
+  }
+}
+
+function valuesOf({ form }: Visit, fields: readonly Field[]): Record<string, string> {
+  return Object.fromEntries(
+    fields.map((field) => {
+      const value = form.get(`field-${field.id}`) ?? '';
+      if (!isFieldValue(value, field))
+        throw new FieldError(
+          field.id,
+          `${field.label}: this is not in its format, or not ${field.min} to ${field.max} characters long.`,
+        );
+      return [field.id, value];
+    }),
+  );
+}
+
+interface Inventory {
+  readonly inventory_generation: number;
+  readonly sets: readonly CredentialRecord[];
+}
+
+function setsTable(visit: Visit, capsule: string, form: CredentialForm, list: Inventory): Html {
+  if (list.sets.length === 0)
+    return html`<p>There is none: objects are kept with the Space’s own credential.</p>`;
+  const rows = list.sets.map((set) => [
+    html`${set.name} ${set.selected ? state('good', 'selected') : ''}`,
+    html`<code>${set.endpoint_host}</code> ${set.bucket} (${set.region})`,
+    html`<code>${set.access_key_fingerprint}</code>`,
+    `${set.generation}, verified ${set.verified_at}${set.rotated_at === null ? '' : `, rotated ${set.rotated_at}`}`,
+    html`<div class="acts">${choose(visit, capsule, list, set)}${remove(visit, capsule, set)}</div>${rotate(visit, capsule, form, set)}`,
+  ]);
+  return table(['Set', 'Place', 'Key', 'Generation', 'Acts'], rows);
+}
+
+const hidden = (name: string, value: string | number): Html =>
+  html`<input type="hidden" name="${name}" value="${value}">`;
+
+const choose = (visit: Visit, capsule: string, list: Inventory, set: CredentialRecord): Html =>
+  postForm(
+    visit,
+    Url.path`/capsules/${capsule}/credentials/select`,
+    html`${hidden('generation', list.inventory_generation)}${hidden('set_id', set.selected ? '' : set.set_id)}<button class="plain">${set.selected ? 'Select none' : 'Select'}</button>`,
+  );
+
+const remove = (visit: Visit, capsule: string, set: CredentialRecord): Value =>
+  set.selected
+    ? ''
+    : postForm(
+        visit,
+        Url.path`/capsules/${capsule}/credentials/delete`,
+        html`${hidden('generation', set.generation)}${hidden('set_id', set.set_id)}<button class="grave">Delete</button>`,
+      );
+
+/** A rotation keeps endpoint and bucket: other data behind the same name would be another set. */
+function rotate(visit: Visit, capsule: string, form: CredentialForm, set: CredentialRecord): Html {
+  const kept: Readonly<Record<string, string>> = {
+    'https-origin': `https://${set.endpoint_host}`,
+    's3-bucket': set.bucket,
+    's3-region': set.region,
+    's3-addressing': set.addressing,
+  };
+  const inputs = form.forms[0].fields.map((field) =>
+    field.secret
+      ? fieldInput(field, { prefix: set.set_id })
+      : hidden(`field-${field.id}`, kept[field.format] ?? ''),
+  );
+  const content = html`${hidden('generation', set.generation)}${hidden('set_id', set.set_id)}${key()}${inputs}<button>Try out and rotate</button>`;
+  return html`<details><summary>Rotate</summary>${postForm(visit, Url.path`/capsules/${capsule}/credentials/rotate`, content)}</details>`;
+}
+
+const key = () => hidden('idempotency_key', randomBytes(24).toString('base64url'));
+
+function createForm(
+  visit: Visit,
+  capsule: string,
+  about: {
+    readonly form: CredentialForm;
+    readonly generation: number;
+    readonly problem: Problem | undefined;
+  },
+): Html {
+  const { form, generation, problem } = about;
+  const name: Field = {
+    id: 'name',
+    label: 'Name',
+    type: 'text',
+    format: '',
+    min: 1,
+    max: 64,
+    required: true,
+    secret: false,
+  };
+  // What was sent with another form of the page says nothing of this one.
+  const isMine = visit.form.has('name');
+  const typed = (id: string) => (isMine ? visit.form.get(id) : undefined);
+  const told = (id: string) => (isMine && problem?.field === id ? problem.says : undefined);
+  const inputs = form.forms[0].fields.map((field) =>
+    fieldInput(field, { prefix: 'new', value: typed(`field-${field.id}`), problem: told(field.id) }),
+  );
+  const content = html`${hidden('generation', generation)}${key()}
+${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem: told('name') })}${inputs}<button>Try out and keep</button>`;
+  return postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content);
+}
+
+interface FieldState {
+  readonly prefix: string;
+  readonly name?: string;
+  readonly value?: string | undefined;
+  readonly problem?: string | undefined;
+}
+
+/** One field as the broker's form describes it. A secret one is empty whatever was typed. */
+function fieldInput(
+  field: Field,
+  { prefix, name = `field-${field.id}`, value = '', problem }: FieldState,
+): Html {
+  const id = `${prefix}-${field.id}`;
+  const says = problem === undefined ? '' : html`<p class="problem" id="${id}-problem">${problem}</p>`;
+  const invalid = problem === undefined ? 'false' : 'true';
+  const input =
+    field.type === 'choice'
+      ? html`<select id="${id}" name="${name}" aria-invalid="${invalid}">${choicesOf(field).map(
+          (one) => html`<option value="${one}" ${flag('selected', one === value)}>${one}</option>`,
+        )}</select>`
+      : html`<input id="${id}" name="${name}" type="${field.secret ? 'password' : 'text'}" value="${field.secret ? '' : value}" maxlength="${field.max}" autocomplete="${field.secret ? 'new-password' : 'off'}" spellcheck="false" required aria-invalid="${invalid}" aria-describedby="${id}-problem">`;
+  return html`<div class="field"><label for="${id}">${field.label}</label>${says}${input}</div>`;
+}
+
+/** The choices of a format are what its pattern allows: alternatives of plain words. */
+function choicesOf({ format }: Field): readonly string[] {
+  const [, words = ''] = /^\^\(\?:([a-z|-]+)\)\$$/.exec(formats[format]?.pattern.source ?? '') ?? [];
+  return words.split('|');
+}

@@ -1,0 +1,302 @@
+import { manifestDigest } from '@space/manifests';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../../operator/testing/manifest.ts';
+import type { Browser } from '../testing/browser.ts';
+import { ROLES, type Role, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { condition, HOSTILE, input, type Subjects, subjects } from '../testing/subjects.ts';
+
+let environment: TestEnvironment;
+let made: Subjects;
+const as = {} as Record<Role, Browser>;
+
+const HOUSEHOLD = '/capsules/household';
+const at = (assistant: string) => `${HOUSEHOLD}/assistants/${assistant}`;
+/** The manifest's own rules refuse marks that turn text; a condition or the genesis may have them. */
+const TEXT = HOSTILE.replace('\u202e', '');
+const hostile = manifest('hostile', {
+  platform: {
+    ...manifest('hostile').platform,
+    name: TEXT.slice(0, 80),
+    description: TEXT,
+    genesis: HOSTILE,
+  },
+  network: { allowed_hosts: ['b\u0430nk.org', 'javascript:alert(1)', '"><script>'] },
+  stored_inputs: { bank: input({ label: TEXT.slice(0, 80), description: TEXT }) },
+});
+
+beforeAll(async () => {
+  environment = await startEnvironment();
+  made = subjects(environment);
+  const quota = { database: '1Gi', storage: '10Gi', assistants: 5 };
+  const usage = {
+    namespace: 'home-household-0a1b2c3d',
+    usage: { database: '900Mi', storage: '1Gi' },
+    assistants: { total: 3, ready: 1 },
+  };
+  await made.capsule(
+    'household',
+    { displayName: 'The Household', approval: 'manual', quota },
+    undefined,
+    usage,
+  );
+  await made.capsule('broken', {}, [condition('Ready', 'False', 'BrokerUnreachable', 'Start the broker.')]);
+  await made.assistant('ledger', { capsule: 'household' });
+  await made.assistant(
+    'waiting',
+    { capsule: 'household', manifest: manifest('waiting', { network: { allowed_hosts: ['api.bank.org'] } }) },
+    [
+      condition('IntegrationsGranted', 'False', 'ApprovalMissing'),
+      condition('Ready', 'False', 'ApprovalMissing', 'Approve it.'),
+    ],
+  );
+  await made.assistant(
+    'asking',
+    { capsule: 'household', manifest: manifest('asking', { stored_inputs: { bank: input() } }) },
+    [condition('Ready', 'False', 'InputsMissing', 'No Secret is bound for: bank.')],
+  );
+  await made.assistant('asleep', { capsule: 'household', suspend: true }, [
+    condition('Ready', 'False', 'Suspended'),
+  ]);
+  await made.assistant('hostile', { capsule: 'household', manifest: hostile }, [
+    condition('Ready', 'False', 'ManifestInvalid', HOSTILE),
+  ]);
+  for (const role of ROLES) as[role] = await environment.signedIn(role);
+});
+afterAll(() => environment.close());
+
+/** Which acts of a page are offered. */
+const actsOf = async (role: Role, path: string) =>
+  (await as[role].get(path)).forms.map(({ action }) => action).filter((action) => action !== '/sign-out');
+
+describe('what a role sees and is offered', () => {
+  it.each<[Role, number, readonly string[], readonly string[], readonly string[]]>([
+    ['nobody', 403, [], [], []],
+    ['viewer', 200, [], [], []],
+    ['deployer', 200, [], [`${at('waiting')}/suspend`], [`${at('asleep')}/resume`]],
+    [
+      'capsule-admin',
+      200,
+      [`${HOUSEHOLD}/suspend`],
+      [`${at('waiting')}/suspend`, `${at('waiting')}/approve`],
+      [`${at('asleep')}/resume`],
+    ],
+    [
+      'admin',
+      200,
+      [`${HOUSEHOLD}/suspend`],
+      [`${at('waiting')}/suspend`, `${at('waiting')}/approve`],
+      [`${at('asleep')}/resume`],
+    ],
+  ])('%s', async (role, status, onCapsule, onAssistant, onRepairs) => {
+    for (const path of ['/', '/capsules', HOUSEHOLD, at('waiting')])
+      expect((await as[role].get(path)).status, path).toBe(status);
+    expect((await as[role].get('/sandbox')).status).toBe(200);
+    expect(await actsOf(role, HOUSEHOLD)).toEqual(onCapsule);
+    expect(await actsOf(role, at('waiting'))).toEqual(onAssistant);
+    expect(await actsOf(role, '/')).toEqual(onRepairs);
+  });
+
+  it('is refused by the API server where it is tried all the same, and the page says so', async () => {
+    const acts: [string, Record<string, string>][] = [
+      [`${HOUSEHOLD}/suspend`, {}],
+      [`${at('ledger')}/suspend`, {}],
+      [
+        `${at('waiting')}/approve`,
+        { digest: manifestDigest(manifest('waiting', { network: { allowed_hosts: ['api.bank.org'] } })) },
+      ],
+      [`${at('asking')}/inputs/bank`, { value: 'S3cret-of-the-bank' }],
+    ];
+    const allowed: Record<Role, readonly string[]> = {
+      nobody: [],
+      viewer: [],
+      deployer: [`${at('ledger')}/suspend`],
+      // Asserted below, since these change what is there.
+      'capsule-admin': acts.slice(0, 3).map(([action]) => action),
+      admin: acts.slice(0, 3).map(([action]) => action),
+    };
+    for (const role of ROLES)
+      for (const [action, fields] of acts.filter(([action]) => !allowed[role].includes(action))) {
+        const page = await sendAny(role, action, fields);
+        expect([page.status, page.text.includes('You may not do this')], `${role} ${action}`).toEqual([
+          403,
+          true,
+        ]);
+        expect(page.html).not.toContain('S3cret-of-the-bank');
+      }
+    expect(
+      (await made.get('/apis/platform.space/v1/namespaces/home/capsules/household')).spec.suspend,
+    ).not.toBe(true);
+    const { items } = await made.get('/apis/platform.space/v1/namespaces/home/assistants');
+    expect(JSON.stringify(items)).not.toContain('platform.space/approved":');
+  });
+});
+
+/** As a page of the session would send it, also where the page does not offer it. */
+async function sendAny(role: Role, action: string, fields: Record<string, string>) {
+  const { formToken } = await import('../session/session.ts');
+  const { Sealed } = await import('../session/sealed.ts');
+  const { storedSession } = await import('../session/session.ts');
+  const { parseKeys } = await import('@space/broker-kit');
+  const keys = parseKeys(environment.sessionKeys, 'keys');
+  const sealed = new Sealed({ space: 'home', keys: () => keys, now: () => new Date() });
+  const session = await sealed.open(
+    'session',
+    as[role].cookies.get('__Host-space-session') ?? '',
+    storedSession,
+  );
+  return as[role].post(action, { ...fields, form_token: formToken(session?.formKey ?? '', action) });
+}
+
+describe('Repairs', () => {
+  it('names what is wrong, why, and counts it beside the link on every page', async () => {
+    const page = await as.admin.get('/');
+    for (const text of [
+      'Capsule broken',
+      'BrokerUnreachable',
+      'Start the broker.',
+      'Assistant waiting',
+      'Approve it.',
+    ])
+      expect(page.text).toContain(text);
+    expect(page.text).not.toContain('Assistant ledger');
+    for (const path of ['/', '/capsules', HOUSEHOLD])
+      expect((await as.viewer.get(path)).text).toMatch(/Repairs 4 to repair/);
+  });
+
+  it('leads an approver to the review, and resumes what is suspended', async () => {
+    const page = await as['capsule-admin'].get('/');
+    expect(page.text).toContain('Review what it may do, and approve');
+    expect((await as.deployer.get('/')).text).not.toContain('Review what it may do');
+    await as.deployer.send(
+      page.forms.length > 0 ? await as.deployer.get('/') : page,
+      `${at('asleep')}/resume`,
+    );
+    expect((await made.get('/apis/platform.space/v1/namespaces/home/assistants/asleep')).spec.suspend).toBe(
+      false,
+    );
+  });
+});
+
+describe('a Capsule', () => {
+  it('shows its quota beside its use, as a bar', async () => {
+    const { html, text } = await as.viewer.get(HOUSEHOLD);
+    expect(html).toMatch(/<meter aria-label="Database"[^>]*value="88">/);
+    expect(html).toMatch(/<meter aria-label="Assistants"[^>]*value="60">/);
+    expect(text).toContain('kubectl -n home describe capsule household');
+  });
+});
+
+describe('approval', () => {
+  it('names exactly the manifest that was seen, and nothing when it is another by now', async () => {
+    await made.assistant('moving', { capsule: 'household' });
+    const seen = await as['capsule-admin'].get(at('moving'));
+    await made.patch('assistants', 'moving', {
+      spec: { manifest: manifest('moving', { network: { allowed_hosts: ['evil.org'] } }) },
+    });
+    const late = await as['capsule-admin'].send(seen, `${at('moving')}/approve`);
+    expect(late.status).toBe(409);
+    expect(late.text).toContain('The manifest is another by now');
+    const path = '/apis/platform.space/v1/namespaces/home/assistants/moving';
+    expect((await made.get(path)).metadata.annotations).toBeUndefined();
+    const again = await as['capsule-admin'].get(at('moving'));
+    const page = await as['capsule-admin'].send(again, `${at('moving')}/approve`);
+    expect(page.text).toContain('Approved.');
+    const { metadata, spec } = await made.get(path);
+    expect(metadata.annotations['platform.space/approved']).toBe(manifestDigest(spec.manifest));
+  });
+
+  it('is not offered under another Capsule’s address', async () => {
+    expect((await as.admin.get('/capsules/broken/assistants/moving')).status).toBe(404);
+  });
+});
+
+describe('an Assistant', () => {
+  it('is drawn with everything that it may reach, and in words', async () => {
+    const { html, text } = await as.viewer.get(at('waiting'));
+    expect(html).toContain('<svg class="picture"');
+    for (const words of [
+      'A database of its own',
+      'api.bank.org',
+      'any request, over https',
+      'You may not see what runs',
+    ])
+      expect(text).toContain(words);
+  });
+
+  it('that is hostile comes to no markup and shows what deceives', async () => {
+    for (const path of ['/', HOUSEHOLD, at('hostile')]) {
+      const { html } = await as.admin.get(path);
+      expect(html, path).not.toMatch(/<script|<img|\u202e|href="javascript/i);
+    }
+    const { text } = await as.admin.get(at('hostile'));
+    expect(text).toContain('⟨U+202E⟩');
+    expect(text).toContain('U+0430');
+    expect(text).toContain('not spelt with plain letters alone');
+    expect(text).toContain('leads to help.bank.org');
+  });
+});
+
+describe('a stored input', () => {
+  const SECRETS = '/api/v1/namespaces/home/secrets';
+  const field = `${at('asking')}/inputs/bank`;
+  const secretOf = async () => made.get(`${SECRETS}/household.asking.bank`);
+  let keeper: Browser;
+
+  beforeAll(async () => {
+    await environment.grant('admin', [
+      { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
+    ]);
+    keeper = await environment.signedIn('admin');
+  });
+
+  it('is refused beside its field when it is no value, and shown nowhere', async () => {
+    const page = await keeper.send(await keeper.get(at('asking')), field, { value: 'aaaa' });
+    expect(page.status).toBe(422);
+    expect(page.text).toContain('is too easy to guess');
+    expect(page.html).toMatch(/<p class="problem" id="input-bank-problem" role="alert">/);
+    expect(page.html).not.toContain('aaaa');
+  });
+
+  it('is stored as what the operator believes, bound, replaced, and never read back', async () => {
+    const [first, second] = ['S3cret-of-the-bank', 'An0ther-of-the-bank'];
+    const page = await keeper.send(await keeper.get(at('asking')), field, { value: first });
+    expect(page.status).toBe(200);
+    const secret = await secretOf();
+    expect(secret).toMatchObject({
+      type: 'platform.space/stored-input',
+      metadata: { labels: { 'platform.space/capsule': 'household' } },
+      data: { value: Buffer.from(first).toString('base64') },
+    });
+    const { spec } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/asking');
+    expect(spec.storedInputs).toEqual({
+      bank: { secretKeyRef: { name: 'household.asking.bank', key: 'value' } },
+    });
+    const again = await keeper.send(page, field, { value: second });
+    expect((await secretOf()).data).toEqual({ value: Buffer.from(second).toString('base64') });
+    for (const value of [first, second]) {
+      expect(page.html + again.html).not.toContain(value);
+      expect(environment.log.join('')).not.toContain(value);
+    }
+  });
+
+  it('overwrites no Secret that is not a stored input of its Capsule', async () => {
+    const others = [
+      { metadata: { name: 'tls' }, type: 'Opaque', data: { value: 'b3JpZ2luYWw=' } },
+      {
+        metadata: { name: 'foreign', labels: { 'platform.space/capsule': 'broken' } },
+        type: 'platform.space/stored-input',
+        data: { value: 'b3JpZ2luYWw=' },
+      },
+    ];
+    for (const secret of others) {
+      await environment.judged.create(SECRETS, secret);
+      const { name } = secret.metadata;
+      await made.patch('assistants', 'asking', {
+        spec: { storedInputs: { bank: { secretKeyRef: { name, key: 'value' } } } },
+      });
+      const page = await keeper.send(await keeper.get(at('asking')), field, { value: 'S3cret-of-the-bank' });
+      expect(page.status, name).toBe(409);
+      expect((await made.get(`${SECRETS}/${name}`)).data).toEqual(secret.data);
+    }
+  });
+});

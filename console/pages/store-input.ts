@@ -1,0 +1,124 @@
+import { checkManifest, valueFault } from '@space/manifests';
+import { Url } from '../html/url.ts';
+import { type Outcome, PageError, Redirect } from '../http/outcome.ts';
+import { apiPath, KubernetesError } from '../kubernetes/client.ts';
+import { type AssistantView, assistantPath } from '../kubernetes/space.ts';
+import type { Route, Visit } from '../visit.ts';
+import { assistantOf, assistantPage } from './assistant.ts';
+
+const TYPE = 'platform.space/stored-input';
+const CAPSULE_LABEL = 'platform.space/capsule';
+
+export const storeInput: Route = {
+  method: 'POST',
+  path: '/capsules/:capsule/assistants/:assistant/inputs/:key',
+  under: 'capsules',
+  run: store,
+};
+
+/** Writes the value into its Secret, then names the Secret in the Assistant; nothing is read of either. */
+async function store(visit: Visit): Promise<Outcome> {
+  const view = await assistantOf(visit);
+  const key = visit.params['key'] ?? '';
+  const manifest = checkManifest(view.spec.manifest);
+  const input = manifest.ok ? manifest.manifest.stored_inputs?.[key] : undefined;
+  if (!manifest.ok || input === undefined || !Object.hasOwn(manifest.manifest.stored_inputs ?? {}, key))
+    throw new PageError(
+      409,
+      'The manifest asks for no such input',
+      'Look at the Assistant again. Nothing was stored.',
+    );
+  const value = visit.form.get('value') ?? '';
+  const fault = valueFault(input, value);
+  if (fault !== undefined)
+    return assistantPage(visit, { key, says: `Nothing was stored: the value ${fault}.` });
+  const bound = view.spec.storedInputs?.[key]?.secretKeyRef;
+  const capsule = view.spec.capsule ?? '';
+  // No identifier has a dot, so no two inputs of a Space share the name.
+  const reference = bound ?? { name: `${capsule}.${manifest.manifest.platform.id}.${key}`, key: 'value' };
+  const secret = { capsule, ...reference, value: Buffer.from(value, 'utf8').toString('base64') };
+  if (bound !== undefined || !(await created(visit, secret))) await replaced(visit, secret);
+  if (bound === undefined) await bind(visit, view, key, reference);
+  return new Redirect(Url.path`/capsules/${capsule}/assistants/${view.metadata.name}`);
+}
+
+interface Stored {
+  readonly capsule: string;
+  readonly name: string;
+  readonly key: string;
+  /** Base64. */
+  readonly value: string;
+}
+
+/** Whether the Secret was made; false when one of its name is there. */
+async function created(visit: Visit, { capsule, name, key, value }: Stored): Promise<boolean> {
+  const body = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: TYPE,
+    metadata: { name, labels: { [CAPSULE_LABEL]: capsule } },
+    data: { [key]: value },
+  };
+  try {
+    await visit.ask({
+      method: 'POST',
+      path: apiPath`/api/v1/namespaces/${visit.names.namespace}/secrets`,
+      body,
+    });
+    return true;
+  } catch (error) {
+    if (error instanceof KubernetesError && error.status === 409) return false;
+    throw withoutSentence(error);
+  }
+}
+
+/** Replaces all that the Secret holds, if it is a stored input of this Capsule: the API server tests that in the same act. */
+async function replaced(visit: Visit, { capsule, name, key, value }: Stored): Promise<void> {
+  const body = [
+    { op: 'test', path: '/type', value: TYPE },
+    { op: 'test', path: `/metadata/labels/${CAPSULE_LABEL.replace('/', '~1')}`, value: capsule },
+    { op: 'add', path: '/data', value: { [key]: value } },
+  ];
+  const path = apiPath`/api/v1/namespaces/${visit.names.namespace}/secrets/${name}`;
+  const contentType = 'application/json-patch+json';
+  try {
+    await visit.ask({ method: 'PATCH', path, contentType, body });
+  } catch (error) {
+    if (error instanceof KubernetesError && error.status === 422)
+      throw new PageError(
+        409,
+        'The Secret is not this input’s',
+        'The Secret that the Assistant names is of another type, or another Capsule’s. It was left as it is.',
+        { cause: error },
+      );
+    throw withoutSentence(error);
+  }
+}
+
+/** The API server may quote what it was sent, and here that is the value. */
+function withoutSentence(error: unknown): unknown {
+  if (!(error instanceof KubernetesError)) return error;
+  return new KubernetesError(error.status, error.reason, error.status === 403 ? error.sentence : '');
+}
+
+async function bind(
+  visit: Visit,
+  view: AssistantView,
+  key: string,
+  secretKeyRef: { name: string; key: string },
+): Promise<void> {
+  const { name, resourceVersion } = view.metadata;
+  const body = { metadata: { resourceVersion }, spec: { storedInputs: { [key]: { secretKeyRef } } } };
+  const contentType = 'application/merge-patch+json';
+  try {
+    await visit.ask({ method: 'PATCH', path: assistantPath(visit.names.namespace, name), contentType, body });
+  } catch (error) {
+    if (!(error instanceof KubernetesError)) throw error;
+    throw new PageError(
+      error.status === 409 ? 409 : 403,
+      'Stored, but not bound',
+      `The value is in the Secret ${secretKeyRef.name}; the Assistant does not name it yet. That takes the verb deploy on the Capsule and get on that Secret.`,
+      { quoted: error.sentence, cause: error },
+    );
+  }
+}

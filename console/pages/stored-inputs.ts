@@ -1,0 +1,63 @@
+import type { Manifest } from '@space/manifests';
+import { foreign, hostName, outside, state } from '../html/parts.ts';
+import { type Html, html, type Value } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import type { AssistantView } from '../kubernetes/space.ts';
+import { postForm, type Visit } from '../visit.ts';
+
+/** Why a value is none, of which input; never the value. */
+export interface InputProblem {
+  readonly key: string;
+  readonly says: string;
+}
+
+/** What a manifest asks people for, each with a field that is always empty: a value is written here and never read. */
+export async function inputsSection(
+  visit: Visit,
+  {
+    view,
+    manifest,
+    problem,
+  }: {
+    readonly view: AssistantView;
+    readonly manifest: Manifest;
+    readonly problem: InputProblem | undefined;
+  },
+): Promise<Html> {
+  const inputs = Object.entries(manifest.stored_inputs ?? {});
+  if (inputs.length === 0) return html``;
+  const { namespace } = visit.names;
+  const may = await Promise.all(
+    (['create', 'patch'] as const).map((verb) => visit.may({ resource: 'secrets', namespace, verb })),
+  );
+  const refusal = html`<p class="quiet">You may not enter values: it takes <code>create</code> and <code>patch</code> on Secrets of the Space’s namespace.</p>`;
+  const shown = inputs.map(
+    ([key, input]) => html`<section class="card"><h3>${foreign(input.label, 80)}</h3>
+<p>${foreign(input.description, 400)}</p><p>${outside(input.help_url, 'How to get it')}</p>
+<dl class="facts"><dt>Goes to</dt><dd>${hostName(input.host)}</dd><dt>Value</dt><dd>${bound(view, key)}</dd></dl>
+${may.every(Boolean) ? inputForm(visit, view, key, problem?.key === key ? problem.says : undefined) : ''}</section>`,
+  );
+  return html`<h2>Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
+}
+
+function bound({ spec }: AssistantView, key: string): Value {
+  const name = spec.storedInputs?.[key]?.secretKeyRef.name;
+  return name === undefined ? state('bad', 'not entered yet') : html`in the Secret <code>${name}</code>`;
+}
+
+function inputForm(visit: Visit, view: AssistantView, key: string, problem: string | undefined): Html {
+  const { name } = view.metadata;
+  const action = Url.path`/capsules/${view.spec.capsule ?? ''}/assistants/${name}/inputs/${key}`;
+  const id = `input-${key}`;
+  const said =
+    problem === undefined ? '' : html`<p class="problem" id="${id}-problem" role="alert">${problem}</p>`;
+  const isSet = view.spec.storedInputs?.[key] !== undefined;
+  return postForm(
+    visit,
+    action,
+    html`<div class="field"><label for="${id}">${isSet ? 'Another value in its place' : 'Value'}</label>${said}
+<input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="8192" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
+<p class="quiet" id="${id}-help">It is written and never shown again. The Assistant does not get it.</p></div>
+<button>${isSet ? 'Replace' : 'Store'}</button>`,
+  );
+}
