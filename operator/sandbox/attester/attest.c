@@ -1,6 +1,8 @@
 /*
  * Ends with 0 when it runs in gVisor, else with 1 and a line that says what it found instead. With the argument "hold"
- * it asks the same first, and what would end with 0 then waits for SIGTERM.
+ * it asks the same first, and what would end with 0 then waits for SIGTERM. Targets of walls.h after it are asked, too.
+ *
+ * "prove TARGET…" asks of the walls alone, and patiently; "listen PORT…" is the canary that they are tried with.
  *
  * It is the first container of every Assistant's pod, so it asks only for what the pod's author cannot arrange: each
  * sign comes from the kernel itself, none from a file that could be mounted or a variable, and all must agree. What
@@ -17,6 +19,8 @@
 #include <sys/statfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include "walls.h"
 
 enum { IN_GVISOR = 0, NOT_IN_GVISOR = 1, MISUSED = 2 };
 enum { SYSLOG_ACTION_READ_ALL = 3 };
@@ -75,10 +79,22 @@ static void hold(const sigset_t *ends) {
   while (sigwaitinfo(ends, NULL) < 0) continue;
 }
 
+static void end(int signal) {
+  (void)signal;
+  _exit(0);
+}
+
 int main(int count, char **arguments) {
-  int holds = count == 2 && strcmp(arguments[1], "hold") == 0;
-  if (count > 1 && !holds) {
-    fputs("usage: attest [hold]\n", stderr);
+  const char *act = count > 1 ? arguments[1] : "";
+  int proves = strcmp(act, "prove") == 0;
+  if (proves || strcmp(act, "listen") == 0) {
+    signal(SIGTERM, end);
+    return (proves ? walls_prove : walls_listen)(count - 2, arguments + 2);
+  }
+  int holds = strcmp(act, "hold") == 0;
+  int options = holds ? 2 : 1;
+  if (count > options && arguments[options][0] != '+' && arguments[options][0] != '-') {
+    fputs("usage: attest [hold] [TARGET...] | attest prove TARGET... | attest listen PORT...\n", stderr);
     return MISUSED;
   }
   sigset_t ends;
@@ -86,6 +102,7 @@ int main(int count, char **arguments) {
   sigaddset(&ends, SIGTERM);
   if (holds) sigprocmask(SIG_BLOCK, &ends, NULL);
   int found = attest();
+  if (found == IN_GVISOR) found = walls_await(count - options, arguments + options);
   if (found == IN_GVISOR && holds) hold(&ends);
   return found;
 }

@@ -1,0 +1,209 @@
+/** The attester's question about walls, compiled as its image has it, against listeners of this machine. */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const HERE = join(import.meta.dirname, 'attester');
+
+/**
+ * What a pod does in its first milliseconds, without gVisor, which a test does not run in; and a port that drops whatever
+ * comes to it, as a wall does: its queue is full, and nobody takes anything out.
+ */
+const HARNESS = `
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "walls.h"
+int main(int count, char **arguments) {
+  if (strcmp(arguments[1], "drop") != 0) return walls_await(count - 1, arguments + 1);
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t length = sizeof at;
+  int door = socket(AF_INET, SOCK_STREAM, 0);
+  bind(door, (struct sockaddr *)&at, sizeof at);
+  listen(door, 0);
+  getsockname(door, (struct sockaddr *)&at, &length);
+  for (int i = 0; i < 4; i++) connect(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), (struct sockaddr *)&at, length);
+  printf("%d\\n", ntohs(at.sin_port));
+  fflush(stdout);
+  return pause();
+}
+`;
+
+let place: string;
+let attest: string;
+let harness: string;
+let dropping: { readonly port: number; readonly end: () => void };
+
+function compile(output: string, ...sources: readonly string[]): string {
+  const flags = ['-Wall', '-Wextra', '-Werror', '-static', '-I', HERE];
+  execFileSync('gcc', [...flags, '-o', output, ...sources, join(HERE, 'walls.c')]);
+  return output;
+}
+
+beforeAll(async () => {
+  place = mkdtempSync(join(tmpdir(), 'walls-'));
+  const source = join(place, 'harness.c');
+  writeFileSync(source, HARNESS);
+  attest = compile(join(place, 'attest'), join(HERE, 'attest.c'));
+  harness = compile(join(place, 'harness'), source);
+  const child = spawn(harness, ['drop'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [port] = await once(createInterface({ input: child.stdout }), 'line');
+  dropping = { port: Number(port), end: () => void child.kill('SIGKILL') };
+});
+afterAll(() => {
+  dropping?.end();
+  rmSync(place, { recursive: true, force: true });
+});
+
+async function run(program: string, ...args: readonly string[]) {
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  const [code] = await once(child, 'close');
+  return { code, said };
+}
+const prove = (...targets: readonly string[]) => run(attest, 'prove', ...targets);
+const awaitWalls = (...targets: readonly string[]) => run(harness, ...targets);
+
+/** A listener that takes what comes. */
+async function open(port = 0) {
+  const server = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return { port: (server.address() as AddressInfo).port, close: () => void server.close() };
+}
+/** A port at which nobody listens. */
+async function closed(): Promise<number> {
+  const { port, close } = await open();
+  close();
+  return port;
+}
+const at = (port: number, address = '127.0.0.1') => `${address}:${port}`;
+
+describe.concurrent('the record of a node', () => {
+  test('is that walls stand when all that is allowed answers, and nothing else', async () => {
+    const { port, close } = await open();
+    const found = await prove(`+store=${at(port)}`, `-a=${at(dropping.port)}`, `-b=${at(await closed())}`);
+    expect(found).toEqual({ code: 0, said: '' });
+    close();
+  });
+
+  test('names what was reached, of several addresses the one', async () => {
+    const [store, one] = [await open(), await open()];
+    const found = await prove(
+      `+store=${at(store.port)}`,
+      `-the canary=${at(dropping.port)}`,
+      `-its node=127.0.0.1,::1:${one.port}`,
+    );
+    expect(found).toEqual({ code: 3, said: `reached: its node (127.0.0.1 port ${one.port})\n` });
+    store.close();
+    one.close();
+  });
+
+  test('is none where what is allowed does not answer: who reaches nothing has met no wall', async () => {
+    const away = await closed();
+    const found = await prove(`+store=${at(away)}`, `-a=${at(dropping.port)}`);
+    expect(found).toEqual({ code: 4, said: `not reached: store (127.0.0.1 port ${away})\n` });
+  });
+
+  test('waits for what is allowed to come', async () => {
+    const port = await closed();
+    const found = prove(`+store=${at(port)}`, `-a=${at(dropping.port)}`);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const { close } = await open(port);
+    expect(await found).toEqual({ code: 0, said: '' });
+    close();
+  });
+
+  test.each([
+    'store',
+    '+store',
+    '+store=127.0.0.1',
+    '+store=:5432',
+    '+store=127.0.0.1:0',
+    '+store=127.0.0.1:99999',
+    // As the kubelet leaves what it knows nothing of.
+    '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
+    '+store=postgres:5432',
+  ])('cannot be had with the target %s', async (target) => {
+    expect(await prove(target)).toEqual({ code: 2, said: `no target: ${target}\n` });
+  });
+});
+
+describe.concurrent('a pod before tenant code', () => {
+  test('goes on when what is allowed has answered and the canary has not', async () => {
+    const { port, close } = await open();
+    expect(await awaitWalls(`-the canary=${at(dropping.port)}`, `+store=${at(port)}`)).toEqual({
+      code: 0,
+      said: '',
+    });
+    close();
+  });
+
+  test('goes on where what is allowed is away and the canary stays silent', async () => {
+    const found = await awaitWalls(`-the canary=${at(dropping.port)}`, `+store=${at(await closed())}`);
+    expect(found).toEqual({ code: 0, said: '' });
+  });
+
+  test('waits while the canary answers, and goes on once it does not', async () => {
+    const [canary, store] = [await open(), await open()];
+    const found = awaitWalls(`-the canary=${at(canary.port)}`, `+store=${at(store.port)}`);
+    let over = false;
+    found.then(() => {
+      over = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(over).toBe(false);
+    canary.close();
+    expect(await found).toEqual({ code: 0, said: '' });
+    store.close();
+  });
+
+  test('ends, and says why, when the canary goes on answering', async () => {
+    const [canary, store] = [await open(), await open()];
+    expect(await awaitWalls(`-the canary=${at(canary.port)}`, `+store=${at(store.port)}`)).toEqual({
+      code: 3,
+      said: `reached: the canary (127.0.0.1 port ${canary.port})\n`,
+    });
+    canary.close();
+    store.close();
+  });
+});
+
+describe('the canary', () => {
+  test('takes and ends every connection on each of its ports, and ends when told to', async () => {
+    const ports = [await closed(), await closed()];
+    const child = spawn(attest, ['listen', ...ports.map(String)], { stdio: 'inherit' });
+    const ended = once(child, 'exit');
+    for (const port of [...ports, ...ports]) {
+      await expect.poll(() => reached(port), { timeout: 30_000 }).toBe(true);
+    }
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  });
+
+  test('does not begin without a port', async () => {
+    expect(await run(attest, 'listen')).toMatchObject({ code: 2 });
+    expect(await run(attest, 'listen', 'all')).toMatchObject({ code: 2 });
+  });
+});
+
+test('what is no order is refused', async () => {
+  expect(await run(attest, 'no')).toMatchObject({ code: 2, said: expect.stringContaining('usage') });
+});
+
+/** Whether a connection was taken, and then ended by the other side. */
+const reached = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1').resume();
+    socket.on('error', () => resolve(false));
+    socket.on('end', () => resolve(true));
+  });

@@ -1,0 +1,255 @@
+#include "walls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 32, TEXT = 120 };
+
+/* A plugin that closes what it has opened first gets so long; who is still met then is told. */
+enum { LATE_MS = 10000 };
+
+struct target {
+  char text[TEXT]; /* as it is told: its name and where it is */
+  bool wanted;
+  struct sockaddr_storage address;
+  socklen_t length;
+  int socket;
+  bool met;
+};
+
+struct patience {
+  int longest; /* of one round, in milliseconds */
+  int settle;  /* how long the forbidden ones have, at least, after the last allowed one has answered */
+};
+
+static long now_ms(void) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  return at.tv_sec * 1000 + at.tv_nsec / 1000000;
+}
+
+static void pause_ms(int ms) {
+  poll(NULL, 0, ms);
+}
+
+static bool place(struct target *target, const char *address, int port) {
+  struct sockaddr_in *four = (struct sockaddr_in *)&target->address;
+  struct sockaddr_in6 *six = (struct sockaddr_in6 *)&target->address;
+  if (inet_pton(AF_INET, address, &four->sin_addr) == 1) {
+    four->sin_family = AF_INET;
+    four->sin_port = htons(port);
+    target->length = sizeof *four;
+    return true;
+  }
+  if (inet_pton(AF_INET6, address, &six->sin6_addr) != 1) return false;
+  six->sin6_family = AF_INET6;
+  six->sin6_port = htons(port);
+  target->length = sizeof *six;
+  return true;
+}
+
+static int read_port(const char *text) {
+  char *end;
+  long port = strtol(text, &end, 10);
+  return *text != 0 && *end == 0 && port > 0 && port < 65536 ? (int)port : 0;
+}
+
+/* Adds the targets of one argument, which it takes apart; false where it cannot be read. */
+static bool add(struct target *targets, int *count, char *argument) {
+  char *name = argument + 1;
+  char *addresses = strchr(argument, '=');
+  char *port = strrchr(argument, ':');
+  if ((*argument != '+' && *argument != '-') || addresses == NULL || port == NULL || port < addresses) return false;
+  *addresses++ = 0;
+  *port++ = 0;
+  int number = read_port(port);
+  if (number == 0) return false;
+  char *rest;
+  for (char *one = strtok_r(addresses, ",", &rest); one != NULL; one = strtok_r(NULL, ",", &rest)) {
+    if (*count == MOST) return false;
+    struct target *target = &targets[*count];
+    memset(target, 0, sizeof *target);
+    target->wanted = *argument == '+';
+    if (!place(target, one, number)) return false;
+    snprintf(target->text, sizeof target->text, "%.50s (%.45s port %d)", name, one, number);
+    (*count)++;
+  }
+  return true;
+}
+
+static bool read_targets(struct target *targets, int *count, int arguments, char **texts) {
+  *count = 0;
+  for (int i = 0; i < arguments; i++) {
+    char text[256];
+    snprintf(text, sizeof text, "%s", texts[i]);
+    int before = *count;
+    if (add(targets, count, text) && *count > before) continue;
+    fprintf(stderr, "no target: %.200s\n", texts[i]);
+    return false;
+  }
+  return true;
+}
+
+/* The start of a connection; what ends at once has not met anything. */
+static void call(struct target *target) {
+  target->met = false;
+  target->socket = socket(target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (target->socket < 0) return;
+  if (connect(target->socket, (struct sockaddr *)&target->address, target->length) == 0) target->met = true;
+  else if (errno == EINPROGRESS) return;
+  close(target->socket);
+  target->socket = -1;
+}
+
+static void hear(struct target *target) {
+  int problem = 0;
+  socklen_t length = sizeof problem;
+  if (getsockopt(target->socket, SOL_SOCKET, SO_ERROR, &problem, &length) == 0 && problem == 0) target->met = true;
+  close(target->socket);
+  target->socket = -1;
+}
+
+static bool all_wanted_met(const struct target *targets, int count) {
+  for (int i = 0; i < count; i++)
+    if (targets[i].wanted && !targets[i].met) return false;
+  return true;
+}
+
+/*
+ * Calls all at the same moment. The allowed ones are the clock: once they have answered, an open way to the others would
+ * have answered in about the same time, on this machine and under its load. True when they have.
+ */
+static bool call_all(struct target *targets, int count, struct patience patience) {
+  long started = now_ms(), until = started + patience.longest;
+  bool clocked = false, timed = false;
+  for (int i = 0; i < count; i++) timed = timed || targets[i].wanted;
+  for (int i = 0; i < count; i++) call(&targets[i]);
+  for (;;) {
+    long now = now_ms();
+    if (timed && !clocked && all_wanted_met(targets, count)) {
+      long took = now - started;
+      clocked = true;
+      until = now + (3 * took > patience.settle ? 3 * took : patience.settle);
+    }
+    if (now >= until) break;
+    struct pollfd waits[MOST];
+    int whose[MOST], waiting = 0;
+    for (int i = 0; i < count; i++) {
+      if (targets[i].socket < 0) continue;
+      waits[waiting] = (struct pollfd){.fd = targets[i].socket, .events = POLLOUT};
+      whose[waiting++] = i;
+    }
+    poll(waits, waiting, until - now);
+    for (int i = 0; i < waiting; i++)
+      if (waits[i].revents != 0) hear(&targets[whose[i]]);
+  }
+  for (int i = 0; i < count; i++) {
+    if (targets[i].socket >= 0) close(targets[i].socket);
+    targets[i].socket = -1;
+  }
+  return clocked;
+}
+
+/* Says which targets of a kind were met, or were not; false where there are none. */
+static bool tell(const char *what, const struct target *targets, int count, bool wanted, bool met, bool aloud) {
+  bool any = false;
+  for (int i = 0; i < count; i++) {
+    if (targets[i].wanted != wanted || targets[i].met != met) continue;
+    if (aloud) fprintf(stderr, "%s%s", any ? ", " : what, targets[i].text);
+    any = true;
+  }
+  if (any && aloud) fputc('\n', stderr);
+  return any;
+}
+
+static bool open_ways(const struct target *targets, int count, bool aloud) {
+  return tell("reached: ", targets, count, false, true, aloud);
+}
+
+int walls_prove(int arguments, char **texts) {
+  static struct target targets[MOST];
+  const struct patience patience = {.longest = 3000, .settle = 1000};
+  enum { ROUNDS = 2, UNPROVEN_MS = 20000 };
+  int count, good = 0;
+  if (!read_targets(targets, &count, arguments, texts)) return WALLS_MISUSED;
+  for (long started = now_ms(); good < ROUNDS;) {
+    bool clocked = call_all(targets, count, patience);
+    long took = now_ms() - started;
+    if (open_ways(targets, count, false)) {
+      if (took >= LATE_MS) return open_ways(targets, count, true), WALLS_OPEN;
+      good = 0;
+    } else if (clocked) {
+      good++;
+      continue;
+    } else if (took >= UNPROVEN_MS) {
+      tell("not reached: ", targets, count, true, false, true);
+      return WALLS_UNPROVEN;
+    }
+    pause_ms(200);
+  }
+  return WALLS_STAND;
+}
+
+int walls_await(int arguments, char **texts) {
+  static struct target targets[MOST];
+  /* Where the allowed one is away, that nothing else answers for a whole second has to do. */
+  const struct patience patience = {.longest = 1000, .settle = 5};
+  int count;
+  if (!read_targets(targets, &count, arguments, texts)) return WALLS_MISUSED;
+  if (count == 0) return WALLS_STAND;
+  for (long started = now_ms();; pause_ms(20)) {
+    call_all(targets, count, patience);
+    if (!open_ways(targets, count, false)) return WALLS_STAND;
+    if (now_ms() - started >= LATE_MS) break;
+  }
+  open_ways(targets, count, true);
+  return WALLS_OPEN;
+}
+
+/* On both families where there are two. */
+static int listener(int port) {
+  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any};
+  struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY)};
+  int on = 1, off = 0, both = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (both >= 0) {
+    setsockopt(both, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    setsockopt(both, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(both, (struct sockaddr *)&six, sizeof six) == 0 && listen(both, SOMAXCONN) == 0) return both;
+    close(both);
+  }
+  int one = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (one < 0) return -1;
+  setsockopt(one, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(one, (struct sockaddr *)&four, sizeof four) == 0 && listen(one, SOMAXCONN) == 0) return one;
+  close(one);
+  return -1;
+}
+
+int walls_listen(int count, char **ports) {
+  struct pollfd doors[MOST];
+  if (count < 1 || count > MOST) return WALLS_MISUSED;
+  for (int i = 0; i < count; i++) {
+    int port = read_port(ports[i]);
+    doors[i] = (struct pollfd){.fd = port == 0 ? -1 : listener(port), .events = POLLIN};
+    if (doors[i].fd >= 0) continue;
+    fprintf(stderr, "no port to listen on: %.20s\n", ports[i]);
+    return WALLS_MISUSED;
+  }
+  for (;;) {
+    poll(doors, count, -1);
+    for (int i = 0; i < count; i++) {
+      if ((doors[i].revents & POLLIN) == 0) continue;
+      int guest = accept(doors[i].fd, NULL, NULL);
+      if (guest >= 0) close(guest);
+    }
+  }
+}
