@@ -55,6 +55,8 @@ export type Reason =
   | 'NamespaceConflict'
   | 'NamespaceTerminating'
   | 'QuotaInvalid'
+  | 'EnforcementUnproven'
+  | 'EnforcementFailed'
   | 'NearQuota'
   | 'BrokerUnreachable'
   | 'BrokerRefused'

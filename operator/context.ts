@@ -58,6 +58,8 @@ export interface Context {
   readonly grantKey: (() => Promise<GrantKey>) | undefined;
   readonly gateways: Gateways;
   readonly gate: () => Finding;
+  /** Whether network policies are enforced. */
+  readonly network: () => Finding;
   readonly now: () => string;
   readonly log: Logger;
   /** What Capsules' databases held when the broker was asked last. */

@@ -60,7 +60,11 @@ export interface Namespace extends KubeObject {
 export interface Node extends KubeObject {
   readonly spec?: Pick<V1NodeSpec, 'unschedulable' | 'taints'>;
   readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly lastTransitionTime?: string;
+    }[];
     readonly runtimeHandlers?: readonly { readonly name?: string }[];
     readonly nodeInfo?: { readonly bootID?: string; readonly containerRuntimeVersion?: string };
   };
@@ -126,7 +130,7 @@ export interface Terminated {
 }
 
 export interface Service extends KubeObject {
-  readonly spec?: Pick<V1ServiceSpec, 'clusterIP' | 'ports' | 'selector'>;
+  readonly spec?: Pick<V1ServiceSpec, 'clusterIP' | 'clusterIPs' | 'ports' | 'selector'>;
 }
 
 export interface ConfigMap extends KubeObject {

@@ -11,6 +11,7 @@ test('counts calls by whom they were for, nodes by what their probes have shown,
     health: () => ({}),
     verdicts: () => [],
     proofs: () => ['passed', 'failed', 'passed'],
+    walls: () => ['failed'],
     opened: () => ['Namespace', 'Namespace'],
   });
   const text = await registry.metrics();
@@ -19,6 +20,7 @@ test('counts calls by whom they were for, nodes by what their probes have shown,
     'space_operator_broker_call_seconds_count{broker="egress",operation="policy.put",code="<error>"} 1',
     'space_operator_sandbox_nodes{verdict="passed"} 2',
     'space_operator_sandbox_nodes{verdict="failed"} 1',
+    'space_operator_network_nodes{verdict="failed"} 1',
     // Nothing is a figure, too: an alert must end.
     'space_operator_sandbox_nodes{verdict="running"} 0',
     'space_operator_open_objects{kind="Namespace"} 2',

@@ -33,8 +33,9 @@ export function operatorMetrics(registry: Registry) {
       health,
       verdicts,
       proofs,
+      walls,
       opened,
-    }: Pick<Operator, 'health' | 'verdicts' | 'proofs' | 'opened'>): void {
+    }: Pick<Operator, 'health' | 'verdicts' | 'proofs' | 'walls' | 'opened'>): void {
       new Gauge({
         name: 'space_operator_objects',
         help: 'Capsules and Assistants, by status and reason of their condition Ready.',
@@ -53,6 +54,16 @@ export function operatorMetrics(registry: Registry) {
         collect() {
           for (const verdict of ['untried', 'running', 'passed', 'failed']) this.set({ verdict }, 0);
           for (const verdict of proofs()) this.inc({ verdict });
+        },
+      });
+      new Gauge({
+        name: 'space_operator_network_nodes',
+        help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe of the network there has shown.',
+        labelNames: ['verdict'],
+        registers,
+        collect() {
+          for (const verdict of ['untried', 'running', 'passed', 'failed']) this.set({ verdict }, 0);
+          for (const verdict of walls()) this.inc({ verdict });
         },
       });
       new Gauge({

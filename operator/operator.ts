@@ -25,7 +25,7 @@ import type { RuntimeMetrics } from './runtime/metrics.ts';
 import { isLost } from './sandbox/gate.ts';
 import { connectProber } from './sandbox/prober.ts';
 import { Sightings } from './sandbox/sightings.ts';
-import { type Gate, watchGate } from './sandbox/watch.ts';
+import { type Gate, type Network, watchGate, watchNetwork } from './sandbox/watch.ts';
 import { makeStores, type Stores } from './stores.ts';
 import { connectTriggers } from './triggers.ts';
 import { makeReflectors } from './watches.ts';
@@ -59,8 +59,9 @@ export interface OperatorOptions {
 const SWEEP_MS = 10 * 60_000;
 
 export interface Operator extends Manager, Inventory {
-  /** What probes have shown, node by node. */
+  /** What probes have shown, node by node: of the sandbox, and of the walls. */
   readonly proofs: Gate['proofs'];
+  readonly walls: Network['proofs'];
 }
 
 /** Wires stores, watches, queues and controllers, and starts them. */
@@ -94,15 +95,20 @@ export function startOperator(options: OperatorOptions): Operator {
     onProblem: (kind, error, retryInMs) =>
       log.warn({ err: error, kind, retryInMs: Math.round(retryInMs) }, 'watch failed'),
   });
+  // What is told or begun may wait for what users do meanwhile; what must stop may not.
+  const urgency = (finding: Finding) => (names.onLoss === 'stop' && isLost(finding) ? 'live' : 'low');
   const gate = watchGate({ names, stores, reflectors, clock }, (finding) => {
     log.info({ status: finding.status, reason: finding.reason }, 'the sandbox gate changed');
     options.onGate?.(finding);
-    // What is told or begun may wait for what users do meanwhile; what must stop may not.
-    triggers.everything(names.onLoss === 'stop' && isLost(finding) ? 'live' : 'low');
+    triggers.everything(urgency(finding));
+  });
+  const network = watchNetwork({ names, stores }, (finding) => {
+    log.info({ status: finding.status, reason: finding.reason }, 'what is known of the walls changed');
+    triggers.everything(urgency(finding));
   });
   for (const reflector of Object.values(reflectors.all)) reflector.onHealth(gate.check);
 
-  const context = makeContext(options, { stores, leadership, gate, clock });
+  const context = makeContext(options, { stores, leadership, gate, network, clock });
   const manager = startManager({
     reflectors: reflectors.all,
     async lead(signal) {
@@ -127,6 +133,7 @@ export function startOperator(options: OperatorOptions): Operator {
       return manager.ready;
     },
     proofs: gate.proofs,
+    walls: network.proofs,
   };
 }
 
@@ -134,11 +141,12 @@ interface Parts {
   readonly stores: Stores;
   readonly leadership: Leadership;
   readonly gate: Gate;
+  readonly network: Network;
   readonly clock: Clock;
 }
 
 /** What reconciles work with: every way out of the process is closed once the Lease is lost. */
-function makeContext(options: OperatorOptions, { stores, leadership, gate, clock }: Parts): Context {
+function makeContext(options: OperatorOptions, { stores, leadership, gate, network, clock }: Parts): Context {
   const { names, log, metrics, holder } = options;
   const { lease } = leadership;
   const client = sparingClient(fencedClient(options.client, lease), clock);
@@ -175,6 +183,7 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, clock
       },
     ),
     gate: gate.now,
+    network: network.now,
     now: () => wireTime(),
     log,
     databaseUsages: new Usages(() => clock.now()),

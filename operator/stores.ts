@@ -1,3 +1,4 @@
+import type { SpaceNames } from './context.ts';
 import type {
   Assistant,
   Capsule,
@@ -90,3 +91,19 @@ export function makeStores() {
 }
 
 export type Stores = ReturnType<typeof makeStores>;
+
+/** Of the Service that stands for a component of the Space, one of each family of addresses. */
+export function addressesOf(
+  names: SpaceNames,
+  services: Stores['services'],
+  component: string,
+): readonly string[] {
+  const service = services
+    .by('component', component)
+    .find(
+      ({ metadata }) =>
+        metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
+    );
+  const { clusterIP, clusterIPs = clusterIP === undefined ? [] : [clusterIP] } = service?.spec ?? {};
+  return clusterIPs.filter((address) => address !== '' && address !== 'None');
+}

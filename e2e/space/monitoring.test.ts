@@ -91,6 +91,7 @@ describe('the dashboard', () => {
       health: () => ({}),
       verdicts: () => [],
       proofs: () => [],
+      walls: () => [],
       opened: () => [],
     });
     runtimeMetrics(registry).watchQueues({});

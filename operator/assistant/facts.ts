@@ -2,17 +2,11 @@ import { checkManifest, type ManifestResult } from '@space/manifests';
 import { type Finding, unknown } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import type { Assistant, Capsule, Deployment, Pod, SecretObject } from '../kinds.ts';
-import {
-  ANNOTATION,
-  capsuleNamespace,
-  LABEL,
-  workloadObjectsSecretName,
-  workloadSecretName,
-} from '../names.ts';
+import { ANNOTATION, capsuleNamespace, workloadObjectsSecretName, workloadSecretName } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
 import { makeKey } from '../runtime/kube-object.ts';
 import { reports } from '../sandbox/gate.ts';
-import { pair } from '../stores.ts';
+import { addressesOf, pair } from '../stores.ts';
 import { registeredOwner } from './claim.ts';
 import type { Claim } from './decide.ts';
 import { describeWorkload, type Workload } from './identity.ts';
@@ -72,6 +66,7 @@ export async function gatherFacts(
     readSecrets(context, namespace, id, signal),
     readInputs(context, workload, signal),
   ]);
+  const addressOf = (component: string) => addressesOf(names, stores.services, component)[0];
   const owner = registeredOwner(databaseSecret);
   return {
     assistant,
@@ -92,9 +87,9 @@ export async function gatherFacts(
     // What runs is watched also when its manifest is not valid any more.
     ...runningParts(context, assistant, namespace, id ?? assistant.status?.manifest?.id),
     addresses: {
-      postgres: addressOf(context, 'postgres'),
-      objectstore: addressOf(context, 'objectstore'),
-      egress: addressOf(context, 'egress'),
+      postgres: addressOf('postgres'),
+      objectstore: addressOf('objectstore'),
+      egress: addressOf('egress'),
     },
   };
 }
@@ -185,16 +180,4 @@ export async function readWorkloadSecret(
 ): Promise<SecretObject | undefined> {
   if (!context.stores.roleBindings.get(makeKey(namespace, 'space-operator'))) return undefined;
   return readSecret(context, namespace, name, signal);
-}
-
-/** The address of the Service that Assistants reach under the name of its component. */
-function addressOf({ names, stores }: Context, component: string): string | undefined {
-  const service = stores.services
-    .by('component', component)
-    .find(
-      ({ metadata }) =>
-        metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
-    );
-  const address = service?.spec?.clusterIP;
-  return address === 'None' ? undefined : address;
 }

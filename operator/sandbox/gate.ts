@@ -115,12 +115,13 @@ const noNodeReady = (runtimeClass: string): Finding =>
     `No node that RuntimeClass "${runtimeClass}" selects is Ready, schedulable and proved. What runs goes on. A probe waits for a node, so that an autoscaler brings one; else uncordon, mend or add one.`,
   );
 
-/** What says that the sandbox itself is gone or does not hold, and not only that there is no room in it now. */
+/** What says that sandbox or walls are gone or do not hold, and not only that there is no room now. */
 const LOST = new Set<Finding['reason']>([
   'RuntimeClassNotFound',
   'HandlerMismatch',
   'NoNodeWithHandler',
   'ProbeFailed',
+  'EnforcementFailed',
 ]);
 
 export const isLost = ({ reason }: Finding): boolean => LOST.has(reason);

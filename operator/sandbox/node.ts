@@ -50,9 +50,7 @@ export function trimNode(node: Node): Node {
     },
     spec: { ...(unschedulable ? { unschedulable } : {}), ...(taints ? { taints } : {}) },
     status: {
-      conditions: (conditions ?? [])
-        .filter(({ type }) => type === 'Ready')
-        .map(({ type, status }) => ({ type, status })),
+      conditions: (conditions ?? []).flatMap(trimCondition),
       ...(runtimeHandlers
         ? { runtimeHandlers: runtimeHandlers.map(({ name: handler = '' }) => ({ name: handler })) }
         : {}),
@@ -63,3 +61,12 @@ export function trimNode(node: Node): Node {
     },
   };
 }
+
+/** When the network came up is kept, as the network plugin's own word that it began anew. */
+function trimCondition({ type, status, lastTransitionTime }: NodeCondition): NodeCondition[] {
+  if (type === 'Ready') return [{ type, status }];
+  if (type !== 'NetworkUnavailable' || lastTransitionTime === undefined) return [];
+  return [{ type, status, lastTransitionTime }];
+}
+
+type NodeCondition = NonNullable<NonNullable<Node['status']>['conditions']>[number];

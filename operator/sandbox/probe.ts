@@ -1,28 +1,50 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { SpaceNames } from '../context.ts';
 import type { Deployment, Node, Pod } from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf } from '../runtime/digest.ts';
-import { ATTEST, ATTESTER, attesterContainer } from './attester.ts';
+import { ATTESTER, attesterContainer } from './attester.ts';
 
 export const PROBE = 'sandbox-probe';
+export const NETWORK_PROBE = 'network-probe';
 
 /** The kubelet ends a probe that has not ended itself: where no sandbox can be made it would wait for ever. */
 const DEADLINE_SECONDS = 60;
+
+/** What a pod on each node is made to find out. */
+export interface Question {
+  readonly names: SpaceNames;
+  readonly component: typeof PROBE | typeof NETWORK_PROBE;
+  /** What its answer holds for, beside node, boot and runtime. */
+  readonly about: (node: Node) => readonly string[];
+  /** The attester with what it is asked; it alone is what an answer is taken from. */
+  readonly container: ReturnType<typeof attesterContainer> & { readonly env?: readonly object[] };
+}
+
+/** Whether a pod of the class comes into the sandbox. */
+export const sandboxQuestion = (names: SpaceNames): Question => ({
+  names,
+  component: PROBE,
+  about: () => [],
+  container: attesterContainer(names.attesterImage),
+});
 
 /** What a probe has shown of a node. */
 export interface Proof {
   readonly verdict: 'untried' | 'running' | 'passed' | 'failed';
   /** What it found, or what it waits for, when that says more than the verdict. */
   readonly found?: string;
+  /** Of its end, if it has ended by itself and not well. */
+  readonly exitCode?: number;
 }
 
 /** Named by all that its answer holds for: another boot, runtime or attester asks again. */
-export function probeName(names: SpaceNames, node: Node): string {
+export function probeName({ names, component, about, container }: Question, node: Node): string {
   const { bootID = '', containerRuntimeVersion = '' } = node.status?.nodeInfo ?? {};
-  const about = [node.metadata.uid ?? node.metadata.name, bootID, containerRuntimeVersion];
-  const how = [names.runtimeClass, names.handler, names.attesterImage];
-  return `${PROBE}-${digestOf([about, how]).slice(0, 16)}`;
+  const where = [node.metadata.uid ?? node.metadata.name, bootID, containerRuntimeVersion, ...about(node)];
+  const how = [names.runtimeClass, names.handler, container.image, ...container.command];
+  return `${component}-${digestOf([where, how]).slice(0, 16)}`;
 }
 
 /** Of the probe that waits for a node, named by all that its answer would hold for. */
@@ -35,7 +57,7 @@ export function waitingProbeName({ runtimeClass, handler, attesterImage }: Space
  * that node's own probe then proves it. Where it may run, the class says.
  */
 export function waitingProbeObject(names: SpaceNames, operator?: Deployment): Desired {
-  const probe = probeObject(names, { metadata: { name: '' } }, operator);
+  const probe = probeObject(sandboxQuestion(names), { metadata: { name: '' } }, operator);
   const { annotations: _, ...metadata } = probe.metadata;
   const { affinity: _affinity, ...spec } = probe['spec'] as Record<string, unknown>;
   return { metadata: { ...metadata, name: waitingProbeName(names) }, spec };
@@ -45,13 +67,14 @@ export function waitingProbeObject(names: SpaceNames, operator?: Deployment): De
  * The attester alone, in the sandbox, on one node. It stays when it has ended, as the record of what it found: a fresh
  * operator reads it and need not ask again. With the operator's Deployment it goes, too.
  */
-export function probeObject(names: SpaceNames, node: Node, operator?: Deployment): Desired {
+export function probeObject(question: Question, node: Node, operator?: Deployment): Desired {
+  const { names, component, container } = question;
   const { name } = node.metadata;
   return {
     metadata: {
-      name: probeName(names, node),
+      name: probeName(question, node),
       namespace: names.systemNamespace,
-      labels: { [LABEL.space]: names.space, [LABEL.component]: PROBE },
+      labels: { [LABEL.space]: names.space, [LABEL.component]: component },
       annotations: { [ANNOTATION.node]: name },
       ...(operator?.metadata.uid === undefined
         ? {}
@@ -81,15 +104,20 @@ export function probeObject(names: SpaceNames, node: Node, operator?: Deployment
           },
         },
       },
-      containers: [attesterContainer(names.attesterImage)],
+      containers: [container],
       ...(names.pullSecrets?.length ? { imagePullSecrets: names.pullSecrets.map((name) => ({ name })) } : {}),
     },
   };
 }
 
 export function isProbe(pod: Pod | undefined): boolean {
-  return pod?.metadata.labels?.[LABEL.component] === PROBE;
+  const component = pod?.metadata.labels?.[LABEL.component];
+  return component === PROBE || component === NETWORK_PROBE;
 }
+
+/** Whether it is one that asks this. */
+export const asks = ({ component }: Question, pod: Pod): boolean =>
+  pod.metadata.labels?.[LABEL.component] === component;
 
 /** Whether it is for no node that there is. */
 export const isWaitingProbe = (pod: Pod | undefined): boolean =>
@@ -101,14 +129,14 @@ export function probedNode(pod: Pod | undefined): string | undefined {
 }
 
 /** What is known of a node, from the pods that were made to probe it. */
-export function proofOf(names: SpaceNames, node: Node, probes: readonly Pod[]): Proof {
+export function proofOf(question: Question, node: Node, probes: readonly Pod[]): Proof {
   if (probes.length === 0) return { verdict: 'untried' };
-  const pod = probes.find(({ metadata }) => metadata.name === probeName(names, node));
+  const pod = probes.find(({ metadata }) => metadata.name === probeName(question, node));
   if (!pod || pod.metadata.deletionTimestamp !== undefined) return { verdict: 'untried' };
   const { phase, reason: podReason, conditions = [], containerStatuses = [] } = pod.status ?? {};
   const status = containerStatuses.find(({ name }) => name === ATTESTER);
   if (phase === 'Succeeded') {
-    return isGenuine(names, node, pod)
+    return isGenuine(question, node, pod)
       ? { verdict: 'passed' }
       : { verdict: 'failed', found: 'its pod is not the one that the operator makes' };
   }
@@ -117,8 +145,10 @@ export function proofOf(names: SpaceNames, node: Node, probes: readonly Pod[]): 
     return { verdict: 'failed', found };
   }
   if (phase === 'Failed') {
-    const { message, reason } = status?.state?.terminated ?? pod.status ?? {};
-    return { verdict: 'failed', found: (message ?? reason ?? 'its pod failed').trim().slice(0, 300) };
+    const end = status?.state?.terminated;
+    const { message, reason } = end ?? pod.status ?? {};
+    const found = (message ?? reason ?? 'its pod failed').trim().slice(0, 300);
+    return { verdict: 'failed', found, ...(end?.exitCode === undefined ? {} : { exitCode: end.exitCode }) };
   }
   if (conditions.some(({ type, status: is }) => type === 'PodScheduled' && is === 'False'))
     return { verdict: 'running', found: 'the scheduler does not place its pod there' };
@@ -129,7 +159,7 @@ export function proofOf(names: SpaceNames, node: Node, probes: readonly Pod[]): 
 }
 
 /** Whether what has ended well there is the attester, in the class, on the node: a name alone can be taken by anybody. */
-function isGenuine(names: SpaceNames, node: Node, pod: Pod): boolean {
+function isGenuine({ names, container }: Question, node: Node, pod: Pod): boolean {
   const { nodeName, runtimeClassName, containers = [], initContainers = [] } = pod.spec ?? {};
   const [only, ...others] = containers;
   return (
@@ -137,8 +167,9 @@ function isGenuine(names: SpaceNames, node: Node, pod: Pod): boolean {
     runtimeClassName === names.runtimeClass &&
     others.length === 0 &&
     initContainers.length === 0 &&
-    only?.image === names.attesterImage &&
-    JSON.stringify(only.command) === JSON.stringify(ATTEST) &&
-    [only.args, only.env, only.envFrom, only.volumeMounts].every((list = []) => list.length === 0)
+    only?.image === container.image &&
+    isDeepStrictEqual(only.command, container.command) &&
+    isDeepStrictEqual(only.env ?? [], container.env ?? []) &&
+    [only.args, only.envFrom, only.volumeMounts].every((list = []) => list.length === 0)
   );
 }

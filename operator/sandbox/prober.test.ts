@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
-import { probeName, probeObject, proofOf, waitingProbeObject } from './probe.ts';
+import { probeName, probeObject, proofOf, sandboxQuestion, waitingProbeObject } from './probe.ts';
 import { type ProbeView, planProbe, planWaiting, RETRY_MS, type WaitingView } from './prober.ts';
 
 const names: SpaceNames = {
@@ -15,6 +15,7 @@ const names: SpaceNames = {
   handlerReport: 'node',
   onLoss: 'keep',
 };
+const sandbox = sandboxQuestion(names);
 const runtimeClass: RuntimeClass = { metadata: { name: 'gvisor' }, handler: 'runsc' };
 const node: Node = {
   metadata: { name: 'n1', uid: 'u1' },
@@ -34,7 +35,7 @@ const at = (nowMs: number) => (pod: Pod) => nowMs - Date.parse(pod.metadata.crea
 
 /** The pod as the cluster leaves it. */
 function probe(status: Pod['status'], changes: { spec?: object; metadata?: object } = {}): Pod {
-  const { metadata, spec } = probeObject(names, node) as unknown as Required<Pod>;
+  const { metadata, spec } = probeObject(sandbox, node) as unknown as Required<Pod>;
   return {
     metadata: { ...metadata, creationTimestamp: MADE, ...changes.metadata },
     spec: { ...spec, nodeName: 'n1', ...changes.spec },
@@ -58,11 +59,11 @@ describe('a probe', () => {
     ['attester', node, { ...names, attesterImage: 'registry.test/attester:2' }],
     ['class', node, { ...names, runtimeClass: 'sandbox' }],
   ])('is another one for another %s', (_, other, otherNames) =>
-    expect(probeName(otherNames, other)).not.toBe(probeName(names, node)),
+    expect(probeName(sandboxQuestion(otherNames), other)).not.toBe(probeName(sandbox, node)),
   );
 
   test('holds no token, no mount and no network of its node, and runs in the class', () => {
-    const { spec } = probeObject(names, node) as unknown as { spec: Record<string, unknown> };
+    const { spec } = probeObject(sandbox, node) as unknown as { spec: Record<string, unknown> };
     expect(spec).toMatchObject({
       runtimeClassName: 'gvisor',
       automountServiceAccountToken: false,
@@ -85,7 +86,7 @@ describe('a probe', () => {
       { found: 'its image cannot be pulled' },
     ],
     ['passed', [probe(passed)], {}],
-    ['failed', [probe(failed)], { found: 'not in gVisor (kernel 6.1.0): log refused' }],
+    ['failed', [probe(failed)], { found: 'not in gVisor (kernel 6.1.0): log refused', exitCode: 1 }],
     ['failed', [probe({ phase: 'Failed', reason: 'Evicted' })], { found: 'Evicted' }],
     [
       'failed',
@@ -98,7 +99,7 @@ describe('a probe', () => {
       { found: 'the scheduler does not place its pod there' },
     ],
   ])('is %s when that is what its pod says (%#)', (verdict, pods, more) =>
-    expect(proofOf(names, node, pods)).toEqual({ verdict, ...more }),
+    expect(proofOf(sandbox, node, pods)).toEqual({ verdict, ...more }),
   );
 
   test.each<[string, Pod]>([
@@ -115,13 +116,13 @@ describe('a probe', () => {
     ['has a second container', forged({ containers: [container, container] })],
     ['starts something before', forged({ initContainers: [container] })],
   ])('proves nothing when a pod of its name %s', (_, pod) =>
-    expect(proofOf(names, node, [pod]).verdict).toBe('failed'),
+    expect(proofOf(sandbox, node, [pod]).verdict).toBe('failed'),
   );
 });
 
 describe('of a node', () => {
   const view = (changes: Partial<ProbeView> = {}): ProbeView => ({
-    names,
+    question: sandbox,
     runtimeClass,
     node,
     probes: [],

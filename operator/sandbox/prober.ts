@@ -1,15 +1,19 @@
 import type { Context, SpaceNames } from '../context.ts';
-import { type Node, POD, type Pod, type RuntimeClass } from '../kinds.ts';
+import { type Deployment, type Node, POD, type Pod, type RuntimeClass } from '../kinds.ts';
+import type { Desired } from '../runtime/apply.ts';
 import type { Result } from '../runtime/controller.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';
 import { type Key, type KubeObject, makeKey } from '../runtime/kube-object.ts';
 import type { Queue } from '../runtime/queue.ts';
 import type { Change } from '../runtime/store.ts';
+import { together } from '../runtime/together.ts';
 import type { Stores } from '../stores.ts';
 import { isOutside } from './attester.ts';
 import { isCandidate, isUsable } from './gate.ts';
+import { isAsked, networkQuestion } from './network.ts';
 import { canRun } from './node.ts';
 import {
+  asks,
   isProbe,
   isWaitingProbe,
   PROBE,
@@ -17,6 +21,8 @@ import {
   probeName,
   probeObject,
   proofOf,
+  type Question,
+  sandboxQuestion,
   waitingProbeName,
   waitingProbeObject,
 } from './probe.ts';
@@ -24,17 +30,21 @@ import type { Sightings } from './sightings.ts';
 
 /** What failed is tried again after so long: mending containerd changes neither boot nor version. */
 export const RETRY_MS = 30_000;
+/** What a network plugin does may change with its version and its mood: it is asked again after so many sweeps. */
+const NETWORK_SWEEPS = 6;
 
 export interface ProbeView {
-  readonly names: SpaceNames;
+  readonly question: Question;
   readonly runtimeClass: RuntimeClass | undefined;
   readonly node: Node | undefined;
-  /** All probe pods that were made for this node's name. */
+  /** All probe pods that were made to ask this of the node of this name. */
   readonly probes: readonly Pod[];
   /** Pods of Assistants on this node that found themselves outside the sandbox. */
   readonly outside: readonly Pod[];
   /** For how long the operator has known of a pod. */
   readonly ageMs: (pod: Pod) => number;
+  /** After how long a node that has passed is asked again all the same. */
+  readonly freshMs?: number;
 }
 
 export interface ProbePlan {
@@ -47,22 +57,25 @@ export interface ProbePlan {
  * What to do about the probes of one node. One that passed stays for as long as what it says holds: until a later pod
  * says otherwise. Then the node is asked again, and when it passes, that pod is made anew.
  */
-export function planProbe({ names, runtimeClass, node, probes, outside, ageMs }: ProbeView): ProbePlan {
+export function planProbe(view: ProbeView): ProbePlan {
+  const { question, runtimeClass, node, probes, outside, ageMs, freshMs } = view;
+  const { names } = question;
   const standing = probes.filter(isStanding);
   if (!node) return { remove: standing, make: false };
-  const name = probeName(names, node);
+  const name = probeName(question, node);
   const stale = standing.filter(({ metadata }) => metadata.name !== name);
   const wanted = isUsable(runtimeClass, names) && isCandidate(node, runtimeClass, names);
   const current = probes.find(({ metadata }) => metadata.name === name);
   if (!current) return { remove: stale, make: wanted };
-  const { verdict } = proofOf(names, node, probes);
+  const { verdict } = proofOf(question, node, probes);
   if (!wanted || !isStanding(current) || verdict === 'running') return { remove: stale, make: false };
   const doubts = outside.filter(isStanding);
   // Once it is gone this node comes back here, and then a new one is made.
   if (verdict === 'passed' && doubts.some((pod) => createdAt(pod) >= createdAt(current)))
     return { remove: [...stale, current], make: false };
-  const waitOf = (pod: Pod) => (isOlder(pod, runtimeClass) ? 0 : RETRY_MS - ageMs(pod));
-  const retried = verdict === 'failed' ? [current] : doubts;
+  const longest = (pod: Pod) => (pod === current && verdict === 'passed' ? freshMs : RETRY_MS) ?? RETRY_MS;
+  const waitOf = (pod: Pod) => (isOlder(pod, runtimeClass) ? 0 : longest(pod) - ageMs(pod));
+  const retried = verdict === 'failed' || freshMs !== undefined ? [current] : doubts;
   const waits = retried.map(waitOf).filter((wait) => wait > 0);
   const due = retried.filter((pod) => waitOf(pod) <= 0);
   return {
@@ -108,38 +121,47 @@ const isOlder = (pod: Pod, runtimeClass: RuntimeClass | undefined): boolean =>
 
 const createdAt = ({ metadata }: KubeObject): number => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
-/** Keeps one probe for each node that Assistants could run on, and none for any other; where there is none, one waits. */
+/** Keeps one probe of each question for each node that Assistants could run on, and none for any other; where there is none, one waits. */
 export async function reconcileProbe(
   context: Context,
   sightings: Sightings,
   key: Key,
   signal: AbortSignal,
 ): Promise<Result> {
-  const { names, stores, writer } = context;
+  const { names, stores } = context;
+  const runtimeClass = stores.runtimeClasses.get(names.runtimeClass);
+  const ageMs = (pod: Pod) => sightings.ageMs(pod);
+  if (key === ANY_NODE) {
+    const waiting = stores.pods.by('component', PROBE).filter(isWaitingProbe);
+    const plan = planWaiting({ names, runtimeClass, nodes: stores.nodes.list(), waiting, ageMs });
+    return act(context, plan, (operator) => waitingProbeObject(names, operator), signal);
+  }
   const node = stores.nodes.get(key);
-  const view = {
-    names,
-    runtimeClass: stores.runtimeClasses.get(names.runtimeClass),
-    ageMs: (pod: Pod) => sightings.ageMs(pod),
+  const ask = (question: Question, more: Pick<ProbeView, 'outside' | 'freshMs'>) => {
+    const probes = stores.pods.by('probe', key).filter((pod) => asks(question, pod));
+    const plan = planProbe({ question, runtimeClass, node, probes, ageMs, ...more });
+    return act(context, plan, (operator) => node && probeObject(question, node, operator), signal);
   };
-  const waits = key === ANY_NODE;
-  const plan = waits
-    ? planWaiting({
-        ...view,
-        nodes: stores.nodes.list(),
-        waiting: stores.pods.by('component', PROBE).filter(isWaitingProbe),
-      })
-    : planProbe({
-        ...view,
-        node,
-        probes: stores.pods.by('probe', key),
-        outside: stores.pods.by('outside', key),
-      });
+  const network = networkQuestion(names, stores);
+  const results = await together([
+    ask(sandboxQuestion(names), { outside: stores.pods.by('outside', key) }),
+    network && ask(network, { outside: [], freshMs: NETWORK_SWEEPS * context.sweepMs() }),
+  ]);
+  const waits = results.flatMap((result) => result?.requeueAfterMs ?? []);
+  return waits.length === 0 ? {} : { requeueAfterMs: Math.min(...waits) };
+}
+
+async function act(
+  { names, stores, writer }: Context,
+  plan: ProbePlan,
+  object: (operator: Deployment | undefined) => Desired | undefined,
+  signal: AbortSignal,
+): Promise<Result> {
   for (const pod of plan.remove) await writer.remove(POD, pod, signal);
-  if (plan.make && (node || waits)) {
+  const operator = stores.deployments.get(makeKey(names.systemNamespace, `${names.space}-operator`));
+  const probe = plan.make ? object(operator) : undefined;
+  if (probe) {
     // That it exists already is an answer that was lost, or a watch that is late.
-    const operator = stores.deployments.get(makeKey(names.systemNamespace, `${names.space}-operator`));
-    const probe = node ? probeObject(names, node, operator) : waitingProbeObject(names, operator);
     await writer.create(POD, probe, signal).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;
     });
@@ -164,5 +186,9 @@ export function connectProber(stores: Stores, queue: Queue, sightings: Sightings
     const node = probedNode(pod) ?? (pod && isOutside(pod) ? pod.spec?.nodeName : undefined);
     if (node !== undefined) queue.add(node, priorityOf(change));
     else if (isWaitingProbe(pod)) queue.add(ANY_NODE, priorityOf(change));
+  });
+  stores.services.onChange((change) => {
+    if (!isAsked(change.now ?? change.before)) return;
+    for (const { metadata } of stores.nodes.list()) queue.add(metadata.name, priorityOf(change));
   });
 }

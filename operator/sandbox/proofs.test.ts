@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SpaceNames } from '../context.ts';
 import type { Node, Pod } from '../kinds.ts';
-import { probeObject } from './probe.ts';
+import { probeObject, sandboxQuestion } from './probe.ts';
 import { Proofs } from './proofs.ts';
 
 const names: SpaceNames = {
@@ -15,25 +15,26 @@ const names: SpaceNames = {
   handlerReport: 'node',
   onLoss: 'keep',
 };
+const sandbox = sandboxQuestion(names);
 const node = (bootID: string): Node => ({ metadata: { name: 'n1' }, status: { nodeInfo: { bootID } } });
 const probe = (of: Node, phase: string): Pod[] => {
-  const { metadata, spec } = probeObject(names, of) as unknown as Required<Pod>;
+  const { metadata, spec } = probeObject(sandbox, of) as unknown as Required<Pod>;
   return [{ metadata, spec: { ...spec, nodeName: 'n1' }, status: { phase } }];
 };
 
 test('a failure lasts while it is tried again, until a probe passes or the node is another one', () => {
-  const proofs = new Proofs(names);
+  const proofs = new Proofs();
   const [first, next] = [node('b1'), node('b2')];
   const verdicts = [
-    proofs.of(first, []),
-    proofs.of(first, probe(first, 'Failed')),
-    proofs.of(first, []),
-    proofs.of(first, probe(first, 'Pending')),
-    proofs.of(first, probe(first, 'Succeeded')),
-    proofs.of(first, []),
-    proofs.of(first, probe(first, 'Failed')),
-    proofs.of(next, probe(first, 'Failed')),
-    proofs.of(next, probe(next, 'Pending')),
+    proofs.of(sandbox, first, []),
+    proofs.of(sandbox, first, probe(first, 'Failed')),
+    proofs.of(sandbox, first, []),
+    proofs.of(sandbox, first, probe(first, 'Pending')),
+    proofs.of(sandbox, first, probe(first, 'Succeeded')),
+    proofs.of(sandbox, first, []),
+    proofs.of(sandbox, first, probe(first, 'Failed')),
+    proofs.of(sandbox, next, probe(first, 'Failed')),
+    proofs.of(sandbox, next, probe(next, 'Pending')),
   ].map(({ verdict }) => verdict);
   expect(verdicts).toEqual([
     ...['untried', 'failed', 'failed', 'failed', 'passed'],
@@ -42,8 +43,23 @@ test('a failure lasts while it is tried again, until a probe passes or the node 
 });
 
 test('a node that is gone is forgotten', () => {
-  const proofs = new Proofs(names);
-  proofs.of(node('b1'), probe(node('b1'), 'Failed'));
+  const proofs = new Proofs();
+  proofs.of(sandbox, node('b1'), probe(node('b1'), 'Failed'));
   proofs.forget('n1');
-  expect(proofs.of(node('b1'), []).verdict).toBe('untried');
+  expect(proofs.of(sandbox, node('b1'), []).verdict).toBe('untried');
+});
+
+test('a pass lasts while it is tried again where it holds for a time only, and not beyond a boot', () => {
+  const proofs = new Proofs({ keepsPasses: true });
+  const [first, next] = [node('b1'), node('b2')];
+  const verdicts = [
+    proofs.of(sandbox, first, probe(first, 'Succeeded')),
+    proofs.of(sandbox, first, []),
+    proofs.of(sandbox, first, probe(first, 'Pending')),
+    proofs.of(sandbox, first, probe(first, 'Failed')),
+    proofs.of(sandbox, first, []),
+    proofs.of(sandbox, first, probe(first, 'Succeeded')),
+    proofs.of(sandbox, next, []),
+  ].map(({ verdict }) => verdict);
+  expect(verdicts).toEqual(['passed', 'passed', 'passed', 'failed', 'failed', 'passed', 'untried']);
 });

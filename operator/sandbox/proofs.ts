@@ -1,28 +1,38 @@
-import type { SpaceNames } from '../context.ts';
 import type { Node, Pod } from '../kinds.ts';
-import { type Proof, probeName, proofOf } from './probe.ts';
+import { asks, type Proof, probeName, proofOf, type Question } from './probe.ts';
 
-/** What is known of each node. A failure that is being tried again stays one: every half minute the same is no news. */
+interface Ended {
+  readonly probe: string;
+  readonly proof: Proof;
+}
+
+/**
+ * What is known of each node. A failure that is being tried again stays one: every half minute the same is no news. Where
+ * passes hold for a time only, so does one that is being tried again.
+ */
 export class Proofs {
-  readonly #names: SpaceNames;
-  readonly #failures = new Map<string, { readonly probe: string; readonly proof: Proof }>();
+  readonly #keepsPasses: boolean;
+  readonly #ended = new Map<string, Ended>();
 
-  constructor(names: SpaceNames) {
-    this.#names = names;
+  constructor({ keepsPasses = false }: { readonly keepsPasses?: boolean } = {}) {
+    this.#keepsPasses = keepsPasses;
   }
 
-  of(node: Node, probes: readonly Pod[]): Proof {
+  of(question: Question, node: Node, probes: readonly Pod[]): Proof {
     const { name } = node.metadata;
-    const proof = proofOf(this.#names, node, probes);
-    const failure = this.#failures.get(name);
-    if (proof.verdict === 'failed') this.#failures.set(name, { probe: probeName(this.#names, node), proof });
-    else if (proof.verdict === 'passed') this.#failures.delete(name);
-    else if (failure?.probe === probeName(this.#names, node)) return failure.proof;
+    const mine = probes.filter((pod) => asks(question, pod));
+    const proof = proofOf(question, node, mine);
+    const ended = this.#ended.get(name);
+    const probe = probeName(question, node);
+    if (proof.verdict === 'failed' || (proof.verdict === 'passed' && this.#keepsPasses))
+      this.#ended.set(name, { probe, proof });
+    else if (proof.verdict === 'passed') this.#ended.delete(name);
+    else if (ended?.probe === probe) return ended.proof;
     return proof;
   }
 
   /** A node that is gone is forgotten. */
   forget(name: string): void {
-    this.#failures.delete(name);
+    this.#ended.delete(name);
   }
 }

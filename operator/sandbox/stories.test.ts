@@ -2,11 +2,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
+import { WALLS } from '../testing/controllers.ts';
 import { underAnySchema } from '../testing/definitions.ts';
 import { manifest } from '../testing/manifest.ts';
 import { ATTESTER_IMAGE, IMAGE, type TestSpace } from '../testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from '../testing/test-environment.ts';
-import { isProbe, isWaitingProbe } from './probe.ts';
+import { isWaitingProbe, NETWORK_PROBE, PROBE } from './probe.ts';
 
 const { ASSISTANT, CAPSULE, POD, RUNTIME_CLASS } = kinds;
 const READY = 'True Ready';
@@ -26,8 +27,11 @@ beforeEach(async () => {
 });
 afterEach(() => space.close());
 
-const probes = async () => (await space.list<kinds.Pod>(POD)).filter(isProbe);
-const uidsOf = async () => (await probes()).map(({ metadata }) => metadata.uid);
+const probes = async (component = PROBE) =>
+  (await space.list<kinds.Pod>(POD)).filter(
+    ({ metadata }) => metadata.labels?.['platform.space/component'] === component,
+  );
+const uidsOf = async (component?: string) => (await probes(component)).map(({ metadata }) => metadata.uid);
 
 /** The node comes up again, so that what was known of it is no longer known. */
 async function boot(): Promise<void> {
@@ -114,6 +118,85 @@ describe('a node', () => {
     });
     await space.goes(POD, metadata.name);
     expect(await uidsOf()).toEqual([proof?.metadata.uid]);
+    await space.removed(CAPSULE, home);
+  });
+});
+
+describe('walls', () => {
+  const walls = () => uidsOf(NETWORK_PROBE);
+
+  test('are tried once on a node, and not again by another operator', async () => {
+    await space.start();
+    await space.settled();
+    const first = await walls();
+    expect(first).toHaveLength(1);
+    await space.stop();
+    await space.start();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(space.run.acts).toEqual([]);
+    expect(await walls()).toEqual(first);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('that nobody has tried yet keep a Capsule from being Ready, and its Assistants from being scheduled', async () => {
+    space.fates.set(WALLS, 'pending');
+    await space.start();
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(CAPSULE, home, 'NetworkReady', 'Unknown EnforcementUnproven');
+    await space.becomes(CAPSULE, home, 'SandboxReady', 'True SandboxAvailable');
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False CapsuleNotReady');
+    expect(await space.get(kinds.DEPLOYMENT, 'ledger', space.namespaceOf(home))).toBeUndefined();
+    await space.removed(CAPSULE, home);
+  });
+
+  test('that are open are told by node and by what was reached, and all goes on when they stand', async () => {
+    space.fates.set(WALLS, 'crashes');
+    await space.start();
+    await space.capsule(home);
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(CAPSULE, home, 'Ready', 'False EnforcementFailed');
+    expect(await space.message(CAPSULE, home, 'NetworkReady')).toContain(
+      `On node "${NODE_NAME}" a pod that may reach PostgreSQL alone reached: the API server (10.0.0.1 port 443)`,
+    );
+    expect(await space.list(POD, space.namespaceOf(home))).toEqual([]);
+    space.fates.delete(WALLS);
+    await boot();
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    await space.removed(CAPSULE, home);
+  });
+
+  test.each(['keep', 'stop'] as const)(
+    'that fall stop nothing of what runs, unless it was said to stop: %s',
+    async (onLoss) => {
+      await space.start({ onLoss });
+      const namespace = await space.settled();
+      const pods = async () => (await space.list(POD, namespace)).length;
+      space.fates.set(WALLS, 'crashes');
+      await boot();
+      await space.becomes(CAPSULE, home, 'NetworkReady', 'False EnforcementFailed');
+      if (onLoss === 'keep') {
+        await space.becomes(ASSISTANT, 'ledger', 'CapsuleReady', 'False CapsuleNotReady');
+        expect(await pods()).toBe(1);
+      } else await eventually(async () => (await pods()) === 0, { what: 'no pod is left' });
+      space.fates.delete(WALLS);
+      await boot();
+      await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+      expect(await pods()).toBe(1);
+      await space.removed(CAPSULE, home);
+    },
+  );
+
+  test('whose record somebody took away are tried again, and hold until the answer', async () => {
+    await space.start();
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    const [record] = await probes(NETWORK_PROBE);
+    await space.delete(POD, record?.metadata.name ?? '');
+    await eventually(async () => (await walls()).some((uid) => uid !== record?.metadata.uid), {
+      what: 'another probe is there',
+    });
+    await space.becomes(CAPSULE, home, 'Ready', READY);
     await space.removed(CAPSULE, home);
   });
 });

@@ -4,7 +4,7 @@ import type { Node, Pod } from '../kinds.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { makeStores } from '../stores.ts';
 import { fakeClock } from '../testing/fake-clock.ts';
-import { probeObject } from './probe.ts';
+import { probeObject, sandboxQuestion } from './probe.ts';
 import { type GateReflectors, watchGate } from './watch.ts';
 
 const names: SpaceNames = {
@@ -24,7 +24,7 @@ const node = (name: string, handler = 'runsc'): Node => ({
   status: { conditions: [{ type: 'Ready', status: 'True' }], runtimeHandlers: [{ name: handler }] },
 });
 const probe = (of: Node, phase: string): Pod => {
-  const { metadata, spec } = probeObject(names, of) as unknown as Required<Pod>;
+  const { metadata, spec } = probeObject(sandboxQuestion(names), of) as unknown as Required<Pod>;
   return { metadata, spec: { ...spec, nodeName: of.metadata.name }, status: { phase } };
 };
 const current = { health: 'current' };

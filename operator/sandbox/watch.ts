@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Finding } from '../conditions.ts';
 import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
@@ -5,7 +6,8 @@ import type { Clock } from '../runtime/clock.ts';
 import type { Reflector } from '../runtime/reflector.ts';
 import type { Stores } from '../stores.ts';
 import { decideGate, isCandidate, isUnreadable, isUsable } from './gate.ts';
-import { isProbe, type Proof } from './probe.ts';
+import { decideNetwork, isAsked, networkQuestion, type Walls } from './network.ts';
+import { isProbe, type Proof, sandboxQuestion } from './probe.ts';
 import { Proofs } from './proofs.ts';
 
 export interface Gate {
@@ -40,8 +42,9 @@ export function watchGate(
   { names, stores, reflectors, clock }: GateOptions,
   onChange: (finding: Finding) => void,
 ): Gate {
-  const proofs = new Proofs(names);
-  const proofOf = (node: Node) => proofs.of(node, stores.pods.by('probe', node.metadata.name));
+  const proofs = new Proofs();
+  const question = sandboxQuestion(names);
+  const proofOf = (node: Node) => proofs.of(question, node, stores.pods.by('probe', node.metadata.name));
   const decide = () =>
     decideGate({
       wanted: names,
@@ -56,7 +59,7 @@ export function watchGate(
   let hold = () => {};
   const check = () => {
     const next = decide();
-    if (next.status === last.status && next.reason === last.reason && next.message === last.message) return;
+    if (isDeepStrictEqual(next, last)) return;
     last = next;
     hold();
     if (isUnreadable(next)) hold = clock.after(BLIND_MS, () => onChange(next));
@@ -79,5 +82,53 @@ export function watchGate(
       const candidates = stores.nodes.list().filter((node) => isCandidate(node, found, names));
       return candidates.map((node) => proofOf(node).verdict);
     },
+  };
+}
+
+export interface Network {
+  /** Whether policies are enforced, as far as it was proved; while the cluster cannot be read the gate is closed anyway. */
+  readonly now: () => Finding;
+  /** What is known of each node that the class could bring a pod to. */
+  readonly proofs: () => readonly Proof['verdict'][];
+}
+
+/** The same of the walls, which change with a node, a probe, or the Services that they are tried with. */
+export function watchNetwork(
+  { names, stores }: Pick<GateOptions, 'names' | 'stores'>,
+  onChange: (finding: Finding) => void,
+): Network {
+  const proofs = new Proofs({ keepsPasses: true });
+  const walls = (): readonly Walls[] => {
+    const question = networkQuestion(names, stores);
+    const found = stores.runtimeClasses.get(names.runtimeClass);
+    const isOpen = (node: Node) => isUsable(found, names) && isCandidate(node, found, names);
+    if (!question) return [];
+    return stores.nodes.list().map((node) => ({
+      node: node.metadata.name,
+      proof: proofs.of(question, node, stores.pods.by('probe', node.metadata.name)),
+      open: isOpen(node),
+    }));
+  };
+  let last = decideNetwork(walls());
+  const check = () => {
+    const next = decideNetwork(walls());
+    if (isDeepStrictEqual(next, last)) return;
+    last = next;
+    onChange(next);
+  };
+  stores.nodes.onChange(({ key, now }) => {
+    if (!now) proofs.forget(key);
+    check();
+  });
+  stores.runtimeClasses.onChange(check);
+  stores.pods.onChange(({ before, now }) => {
+    if (isProbe(before) || isProbe(now)) check();
+  });
+  stores.services.onChange(({ before, now }) => {
+    if (isAsked(before) || isAsked(now)) check();
+  });
+  return {
+    now: () => last,
+    proofs: () => walls().flatMap(({ open, proof }) => (open ? [proof.verdict] : [])),
   };
 }

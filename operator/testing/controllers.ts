@@ -11,7 +11,11 @@ import { Queue } from '../runtime/queue.ts';
 import { Reflector } from '../runtime/reflector.ts';
 import { Store } from '../runtime/store.ts';
 import { ATTESTER, NOT_IN_SANDBOX } from '../sandbox/attester.ts';
-import { isProbe, probedNode } from '../sandbox/probe.ts';
+import { WALLS_OPEN } from '../sandbox/network.ts';
+import { isProbe, NETWORK_PROBE, probedNode } from '../sandbox/probe.ts';
+
+/** In the place of an image: what becomes of the pods that try the walls. */
+export const WALLS = 'walls';
 
 /** What becomes of an image's containers. */
 export type Fate = 'ready' | 'pull-fails' | 'crashes' | 'pending';
@@ -57,7 +61,7 @@ export function startControllers(client: ApiClient, space: string, fateOf: (imag
     }
     for (const pod of mine(pods)) {
       if (isGateway(pod)) continue;
-      if (isProbe(pod)) await endProbe(client, pod, fateOf(pod.spec?.containers?.[0]?.image ?? ''));
+      if (isProbe(pod)) await endProbe(client, pod, fateOf(imageOf(pod)));
       else if (!wanted.has(pod.metadata.name)) await deletePod(client, pod);
     }
     for (const [name, template] of wanted) {
@@ -126,6 +130,10 @@ async function setFate(client: ApiClient, { metadata }: KubeObject, fate: Fate) 
   });
 }
 
+const triesWalls = ({ metadata }: kinds.Pod) => metadata.labels?.[LABEL.component] === NETWORK_PROBE;
+
+const imageOf = (pod: kinds.Pod) => (triesWalls(pod) ? WALLS : (pod.spec?.containers?.[0]?.image ?? ''));
+
 /** A probe is placed on its node and ends there; whose fate is `pending` never does. */
 async function endProbe(client: ApiClient, pod: kinds.Pod, fate: Fate) {
   const { namespace, name, deletionTimestamp } = pod.metadata;
@@ -139,9 +147,10 @@ async function endProbe(client: ApiClient, pod: kinds.Pod, fate: Fate) {
     await client.call({ method: 'POST', path: pathOf(kinds.POD, namespace, name, 'binding'), body });
   }
   const passed = fate === 'ready';
-  const terminated = passed
-    ? { reason: 'Completed', exitCode: 0 }
-    : { reason: 'Error', exitCode: NOT_IN_SANDBOX, message: 'not in gVisor (kernel 6.1.0): log refused\n' };
+  const unwell = triesWalls(pod)
+    ? { exitCode: WALLS_OPEN, message: 'reached: the API server (10.0.0.1 port 443)\n' }
+    : { exitCode: NOT_IN_SANDBOX, message: 'not in gVisor (kernel 6.1.0): log refused\n' };
+  const terminated = passed ? { reason: 'Completed', exitCode: 0 } : { reason: 'Error', ...unwell };
   const container = { name: ATTESTER, image: '', imageID: '', ready: false, restartCount: 0 };
   await client.call({
     method: 'PATCH',

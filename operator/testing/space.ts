@@ -100,6 +100,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     await create(kinds.NAMESPACE, { metadata: { name } });
   for (const [name, port] of [
     ['postgres', 5432],
+    ['canary', 7001],
     ['objectstore', 8081],
   ] as const) {
     const labels = { [LABEL.space]: space, [LABEL.component]: name };

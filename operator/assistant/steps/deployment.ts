@@ -54,6 +54,8 @@ export async function ensureDeployment(
   // It may have closed while these were made.
   if (!isTrue(context.gate()))
     return { finding: findingOfRunning(context, facts) ?? waitsFor('SandboxReady') };
+  if (!isTrue(context.network()))
+    return { finding: findingOfRunning(context, facts) ?? waitsFor('CapsuleReady') };
   const refused = await applyDeployment(context, facts, desired, signal).then(() => undefined, refusalOf);
   if (refused) return refused;
   const { replicas } = workload.assistant.spec;
@@ -143,8 +145,8 @@ function findingOf(
 }
 
 /** What runs is in the sandbox, so it goes on unless told otherwise; that the gate cannot see, or a node rests, is no loss. */
-export function mustStop({ names }: Context, { sandbox }: Facts): boolean {
-  return names.onLoss === 'stop' && isLost(sandbox);
+export function mustStop({ names, network }: Context, { sandbox }: Facts): boolean {
+  return names.onLoss === 'stop' && (isLost(sandbox) || isLost(network()));
 }
 
 /** Works while the gate is closed too, as it starts nothing. */

@@ -70,8 +70,7 @@ export async function ensureGuardrails(
   const [refused] = [bounds, binding].flatMap((one) => ('finding' in one ? one : []));
   return {
     namespace: refused?.finding ?? namespace.finding,
-    network:
-      'finding' in walls ? walls.finding : yes('Ready', 'Everything is denied but what an Assistant needs.'),
+    network: 'finding' in walls ? walls.finding : context.network(),
     restored: results.filter(({ applied }) => applied === 'restored').map(({ kind }) => kind),
     retry: refused?.retry ?? ('finding' in walls ? walls.retry : undefined),
   };

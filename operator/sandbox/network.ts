@@ -1,0 +1,93 @@
+import { type Finding, no, unknown, yes } from '../conditions.ts';
+import type { SpaceNames } from '../context.ts';
+import type { Node } from '../kinds.ts';
+import { LABEL } from '../names.ts';
+import type { KubeObject } from '../runtime/kube-object.ts';
+import { addressesOf, type Stores } from '../stores.ts';
+import { ATTEST, attesterContainer } from './attester.ts';
+import { NETWORK_PROBE, type Proof, type Question } from './probe.ts';
+
+/** Program of the chart that takes every connection, at three ports that differ in who may come there. */
+export const CANARY = 'canary';
+/** Which both policies let a probe reach: so the canary is there, and the probe has a network. */
+const MET_PORT = 7001;
+/** Which anybody may reach that may go there, and a probe may not go. */
+export const NO_WAY_OUT_PORT = 7002;
+/** To which a probe may go, and nobody may come. */
+const NO_WAY_IN_PORT = 7003;
+
+/** The attester's exit code for walls that do not stand. */
+export const WALLS_OPEN = 3;
+
+const ASKED = new Set([CANARY, 'postgres']);
+
+/** Whether it is a Service that probes are asked about. */
+export const isAsked = (service: KubeObject | undefined): boolean =>
+  ASKED.has(service?.metadata.labels?.[LABEL.component] ?? '');
+
+/** Whether policies hold on a node; undefined while there is nothing that they could be tried with. */
+export function networkQuestion(
+  names: SpaceNames,
+  { services }: { readonly services: Stores['services'] },
+): Question | undefined {
+  const at = (component: string) => addressesOf(names, services, component).join(',');
+  const [canary, postgres] = [at(CANARY), at('postgres')];
+  if (canary === '' || postgres === '') return undefined;
+  const targets = [
+    `+PostgreSQL=${postgres}:5432`,
+    `+the canary=${canary}:${MET_PORT}`,
+    `-the canary, where no policy lets it go=${canary}:${NO_WAY_OUT_PORT}`,
+    `-the canary, where no policy lets it in=${canary}:${NO_WAY_IN_PORT}`,
+    // The kubelet tells each container these two, and fills them in.
+    '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
+    '-its node=$(NODE):10250',
+    '-the metadata address=169.254.169.254:80',
+  ];
+  const container = attesterContainer(names.attesterImage);
+  return {
+    names,
+    component: NETWORK_PROBE,
+    about: (node) => [networkOf(node)],
+    container: {
+      ...container,
+      command: [...ATTEST, 'prove', ...targets],
+      env: [{ name: 'NODE', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'status.hostIPs' } } }],
+    },
+  };
+}
+
+/** Network plugins say here when they came up, and so also when they came up in another version. */
+const networkOf = ({ status }: Node): string =>
+  status?.conditions?.find(({ type }) => type === 'NetworkUnavailable')?.lastTransitionTime ?? '';
+
+export interface Walls {
+  readonly node: string;
+  readonly proof: Proof;
+  /** Whether a pod could be brought there now. */
+  readonly open: boolean;
+}
+
+/**
+ * Whether network policies are enforced. One node on which something was reached is enough to say no, as the scheduler
+ * chooses nodes; one that was not asked yet is no reason to stop, as each pod asks for itself before tenant code starts.
+ */
+export function decideNetwork(walls: readonly Walls[]): Finding {
+  const open = walls.filter((wall) => wall.open).toSorted((a, b) => (a.node < b.node ? -1 : 1));
+  const failed = open.find(({ proof }) => proof.exitCode === WALLS_OPEN);
+  if (failed) {
+    return no(
+      'EnforcementFailed',
+      `On node "${failed.node}" a pod that may reach PostgreSQL alone ${failed.proof.found}. The network plugin does not enforce NetworkPolicies there, so nothing new is scheduled: mend it, or cordon the node. It is tried again every half minute.`,
+    );
+  }
+  if (walls.some(({ proof }) => proof.verdict === 'passed'))
+    return yes('Ready', 'Everything is denied but what an Assistant needs, and a probe has found it so.');
+  const [first] = open;
+  const why = first
+    ? `Node "${first.node}": ${first.proof.found ?? 'a probe is on its way'}.`
+    : 'No node takes a probe, or the services namespace has no Service labelled platform.space/component=canary.';
+  return unknown(
+    'EnforcementUnproven',
+    `It is not proved yet that the network plugin enforces NetworkPolicies. ${why} See the pods labelled platform.space/component=${NETWORK_PROBE}.`,
+  );
+}
