@@ -87,6 +87,7 @@ describe('the chart', () => {
     const workloads = ofKind('Deployment', 'StatefulSet', 'Job', 'CronJob');
     const names = workloads.map(({ metadata }) => metadata.name.replace(/-[0-9a-f]{8}$/, '-HASH'));
     expect(names.sort()).toEqual([
+      'canary',
       'db-broker',
       'home-keys',
       'home-keys-HASH',
@@ -238,6 +239,7 @@ describe('the chart', () => {
     ]);
     const reachable = policies.filter(({ spec }) => spec.ingress !== undefined);
     expect(reachable.map(({ metadata }) => metadata.name)).toEqual([
+      'canary',
       'egress',
       'db-broker',
       'postgres',
@@ -264,6 +266,30 @@ describe('the chart', () => {
       JSON.stringify(spec).includes('"s3-root"'),
     );
     expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual(['objectstore-broker', 's3']);
+  });
+
+  it('gives a probe of the network the walls of an Assistant, and a canary that they alone keep it from', () => {
+    const policy = (name: string, place: string) => named('NetworkPolicy', name, place)?.['spec'];
+    const walls = policy('home-network-probe', 'home-system');
+    expect(walls.ingress).toBeUndefined();
+    expect(
+      walls.egress.map(({ to, ports }: { to: [{ podSelector: { matchLabels: object } }]; ports: object }) => [
+        Object.values(to[0].podSelector.matchLabels)[1],
+        ports,
+      ]),
+    ).toEqual([
+      ['postgres', [{ port: 5432 }]],
+      ['canary', [{ port: 7001 }, { port: 7003 }]],
+    ]);
+    const canary = policy('canary', 'home-services');
+    expect(canary.egress).toBeUndefined();
+    expect(canary.ingress).toEqual([
+      { ports: [{ port: 7002 }] },
+      { from: [expect.anything()], ports: [{ port: 7001 }] },
+    ]);
+    expect(canary.ingress[1].from[0].podSelector.matchLabels).toEqual(walls.podSelector.matchLabels);
+    const postgres = policy('postgres', 'home-services').ingress[0].from;
+    expect(postgres.at(-1)).toEqual(canary.ingress[1].from[0]);
   });
 
   it('makes nothing of the object store where it is switched off', async () => {

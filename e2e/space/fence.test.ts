@@ -51,6 +51,9 @@ const probe = (spec: object = {}, labels: object = { 'platform.space/component':
     ...spec,
   },
 });
+/** As operator/sandbox/network.ts has it. */
+const NODE = { name: 'NODE', valueFrom: { fieldRef: { fieldPath: 'status.hostIPs' } } };
+const withEnv = (...env: object[]) => ({ containers: [{ ...attester, env }] });
 const confined = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
@@ -132,6 +135,15 @@ describe('the operator may', () => {
     ['keep Secrets in its own namespace', 'POST', core('home-system', 'secrets'), secret],
     ['probe the sandbox from its own namespace', 'POST', core('home-system', 'pods'), probe()],
     [
+      'probe the network from there, told of its node',
+      'POST',
+      core('home-system', 'pods'),
+      {
+        ...probe(withEnv(NODE), { 'platform.space/component': 'network-probe' }),
+        metadata: named('network-probe-x', { 'platform.space/component': 'network-probe' }).metadata,
+      },
+    ],
+    [
       'hasten a grant to a pod of its Capsule',
       'PATCH',
       core(CAPSULE, 'pods/ledger'),
@@ -198,6 +210,20 @@ describe('the operator may not write', () => {
       'POST',
       core('home-system', 'pods'),
       probe({ containers: [{ ...attester, envFrom: [{ secretRef: { name: 'x' } }] }] }),
+    ],
+    [
+      'take a variable of a Secret into a probe',
+      'POST',
+      core('home-system', 'pods'),
+      probe(withEnv(NODE, { name: 'KEY', valueFrom: { secretKeyRef: { name: 'x', key: 'y' } } }), {
+        'platform.space/component': 'network-probe',
+      }),
+    ],
+    [
+      'tell a probe of another API server',
+      'POST',
+      core('home-system', 'pods'),
+      probe(withEnv({ name: 'KUBERNETES_SERVICE_HOST', value: '192.0.2.1' })),
     ],
     [
       'start something before a probe',
