@@ -31,17 +31,16 @@ async function onNode(script: string): Promise<string> {
   return stdout.trim();
 }
 
-/** By its own process, which is in the node's process namespace alone; the supervisor starts it again when it ends. */
+/** Of the node's own process namespace. */
 const FELIX =
-  'felix=$(for p in /proc/[0-9]*; do [ "$(cat $p/comm 2>/dev/null)" = calico-felix ] && basename $p; done)';
+  'felix=$(for p in /proc/[0-9]*; do grep -qx calico-felix $p/comm 2>/dev/null && basename $p; done; true)';
 
 /** The agent stands still, and the jumps to all that it has written are taken out: everything may go everywhere. */
 const OFF = `
 ${FELIX}; kill -STOP $felix
-for chain in INPUT FORWARD OUTPUT; do
-  while iptables -D $chain -j cali-$chain -m comment --comment "$(iptables -S $chain | sed -n "s/.*--comment \\"\\(cali:[^\\"]*\\)\\" -j cali-$chain.*/\\1/p" | head -1)" 2>/dev/null; do :; done
-done
-iptables -S | grep -c -- '-j cali-\\(INPUT\\|FORWARD\\|OUTPUT\\)$' || true
+jumps() { iptables -S | grep -- '^-A [A-Z]* .*-j cali-[A-Z]*$' || true; }
+jumps | sed 's/^-A/iptables -D/' | bash
+jumps | wc -l
 `;
 /** It begins anew, and writes all that is missing. */
 const ON = `${FELIX}; kill -CONT $felix; kill -TERM $felix`;
@@ -77,7 +76,7 @@ describe('walls', () => {
     expect(probes).toHaveLength(nodes.length);
     for (const { status, spec, metadata } of probes) {
       expect([status.phase, spec.runtimeClassName]).toEqual(['Succeeded', 'gvisor']);
-      expect(metadata.ownerReferences).toMatchObject([{ name: `${installed.space}-operator` }]);
+      expect(metadata).toMatchObject({ ownerReferences: [{ name: `${installed.space}-operator` }] });
     }
   });
 
@@ -124,8 +123,10 @@ describe('walls', () => {
     expect((await kube.run(['scale', ...canary, '--replicas=0'])).code).toBe(0);
     try {
       await askAgain();
-      const said = await told('capsule', home, 'NetworkReady', 'Unknown', 'EnforcementUnproven');
-      expect(said.message).toContain('not reached: the canary');
+      await until('the probe to say what it did not reach', async () => {
+        const said = await told('capsule', home, 'NetworkReady', 'Unknown', 'EnforcementUnproven');
+        return said.message.includes('not reached: the canary');
+      });
     } finally {
       await kube.run(['scale', ...canary, '--replicas=1']);
     }
