@@ -8,11 +8,11 @@ import { ATTEST, attesterContainer } from './attester.ts';
 import { NETWORK_PROBE, type Proof, type Question } from './probe.ts';
 
 /** Program of the chart that takes every connection, at three ports that differ in who may come there. */
-export const CANARY = 'canary';
+const CANARY = 'canary';
 /** Which both policies let a probe reach: so the canary is there, and the probe has a network. */
 const MET_PORT = 7001;
 /** Which anybody may reach that may go there, and a probe may not go. */
-export const NO_WAY_OUT_PORT = 7002;
+const NO_WAY_OUT_PORT = 7002;
 /** To which a probe may go, and nobody may come. */
 const NO_WAY_IN_PORT = 7003;
 
