@@ -5,6 +5,7 @@ import { LABEL } from './names.ts';
 import { type Key, type KubeObject, keyOf, makeKey } from './runtime/kube-object.ts';
 import type { Priority, Queue } from './runtime/queue.ts';
 import type { Change, Store } from './runtime/store.ts';
+import { CANARY } from './sandbox/network.ts';
 import { claimedId, pair, type Stores } from './stores.ts';
 
 export interface Triggers {
@@ -14,7 +15,7 @@ export interface Triggers {
 
 const COUNT_AFTER_MS = 250;
 /** Components whose Service's address is in the pods of Assistants. */
-const ADDRESSED = new Set(['postgres', 'objectstore', EGRESS_COMPONENT]);
+const ADDRESSED = new Set(['postgres', 'objectstore', CANARY, EGRESS_COMPONENT]);
 
 /**
  * Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. What a list brings is

@@ -24,6 +24,8 @@ const ATTESTER = someImage('attester');
 const CAPSULE = 'home-household-0123abcd';
 const OLDER = 'home-older-89abcdef';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
+/** Where the canary of each Space is, in the range of the test's API server. */
+const CANARIES = { home: '10.96.1.77', cabin: '10.96.1.78' };
 const CLASSES = '/apis/node.k8s.io/v1/runtimeclasses';
 
 let directory: string;
@@ -50,7 +52,7 @@ const BARE = {
 };
 
 /** The pod that the operator's Deployment asks the cluster to make. */
-function madeByOperator(): Pod {
+function madeByOperator(space: keyof typeof CANARIES = 'home'): Pod {
   const check = checkManifest(manifest('ledger'));
   if (!check.ok) throw new Error('the manifest of the tests is not valid');
   const names = {
@@ -69,14 +71,18 @@ function madeByOperator(): Pod {
   const { desired } = deploymentObject(describeWorkload(names, assistant, check.manifest), {
     database: { digest: 'd', verified: true },
     postgresAddress: '10.96.0.7',
+    canaryAddresses: [CANARIES[space]],
   });
   const { metadata, spec: pod } = (desired['spec'] as { template: Pod }).template;
   return structuredClone({ metadata: { ...metadata, name: 'ledger' }, spec: pod });
 }
 
 /** A copy of the operator's pod with something changed in it. */
-function but(change: (pod: Pod, spec: Pod['spec'], attester: object) => void): Pod {
-  const pod = madeByOperator();
+function but(
+  change: (pod: Pod, spec: Pod['spec'], attester: object) => void,
+  space?: keyof typeof CANARIES,
+): Pod {
+  const pod = madeByOperator(space);
   change(pod, pod.spec, pod.spec.initContainers[0]);
   return pod;
 }
@@ -116,6 +122,12 @@ beforeAll(async () => {
     [OTHER_CAPSULE]: ofCapsule('cabin'),
   }))
     await post('/api/v1/namespaces', { metadata: { name, labels } });
+  for (const [space, clusterIP] of Object.entries(CANARIES)) {
+    const services = `${space}-services`;
+    await post('/api/v1/namespaces', { metadata: { name: services } });
+    const service = { metadata: { name: 'canary' }, spec: { clusterIP, ports: [{ port: 7001 }] } };
+    await post(`/api/v1/namespaces/${services}/services`, service);
+  }
   await post(CLASSES, runtimeClass('gvisor', 'runsc'));
   await post(CLASSES, runtimeClass('kata', 'kata-qemu'));
   const cabin = { 'sandbox.runtimeClass': 'kata', 'sandbox.handler': 'kata-qemu' };
@@ -175,7 +187,7 @@ describe('a Capsule takes', () => {
   it('the pods of its own Space’s sandbox only, as those of another Space are judged by that Space', async () => {
     const kata = but((_, spec) => {
       spec.runtimeClassName = 'kata';
-    });
+    }, 'cabin');
     expect(await verdict(kata, OTHER_CAPSULE)).toBe('');
     expect(await verdict(madeByOperator(), OTHER_CAPSULE)).toContain('must have runtimeClassName "kata"');
     expect(await verdict(kata)).toContain('must have runtimeClassName "gvisor"');
@@ -183,6 +195,21 @@ describe('a Capsule takes', () => {
 });
 
 describe('a Capsule refuses', () => {
+  const HOLD = ['/attest', 'hold', '-the canary=10.96.1.77:7002', '+PostgreSQL=10.96.0.7:5432'];
+  it.each(['-the canary=10.96.1.78:7002', '-the canary=10.96.1.77:7001', '-x=10.96.1.77:7002'])(
+    'a pod whose attester tries %s in the place of its Space’s canary',
+    async (target) => {
+      const targets = [target, '+PostgreSQL=10.96.0.7:5432'];
+      const pod = but((_, __, attester) =>
+        Object.assign(attester, {
+          command: ['/attest', 'hold', ...targets],
+          lifecycle: { postStart: { exec: { command: ['/attest', ...targets] } } },
+        }),
+      );
+      expect(await verdict(pod)).toContain('tries the canary at 10.96.1.77');
+    },
+  );
+
   const ATTESTER_FIRST = 'first init container must be the attester';
   it.each<[string, Pod, string]>([
     ['a pod without a class', but((_, spec) => delete spec.runtimeClassName), 'must have runtimeClassName'],
@@ -211,11 +238,16 @@ describe('a Capsule refuses', () => {
         ['a mount', { volumeMounts: [{ name: 'tmp', mountPath: '/proc/x' }] }],
         ['a working directory', { workingDir: '/tmp' }],
         ['its command for a look alone', { command: ['/attest'] }],
+        ['nothing to try', { command: ['/attest', 'hold'] }],
+        ['less to try', { command: HOLD.slice(0, 3) }],
+        ['more to try', { command: [...HOLD, '+x=10.0.0.1:1'] }],
+        ['a clock of its own choice', { command: [...HOLD.slice(0, 3), '+x=10.0.0.1:1'] }],
         ['no restart policy', { restartPolicy: undefined, lifecycle: undefined }],
         ['no hook', { lifecycle: undefined }],
         ['an empty hook', { lifecycle: {} }],
         ['another hook', { lifecycle: { postStart: { exec: { command: ['/x'] } } } }],
-        ['more in its hook', { lifecycle: { postStart: { exec: { command: ['/attest', 'hold'] } } } }],
+        ['more in its hook', { lifecycle: { postStart: { exec: { command: HOLD } } } }],
+        ['less in its hook', { lifecycle: { postStart: { exec: { command: ['/attest'] } } } }],
         ['a hook that asks elsewhere', { lifecycle: { postStart: { httpGet: { port: 80 } } } }],
         ['a hook that waits', { lifecycle: { postStart: { sleep: { seconds: 1 } } } }],
         ['a hook at its end instead', { lifecycle: { preStop: { exec: { command: ['/attest'] } } } }],
@@ -307,7 +339,7 @@ describe('a Capsule refuses', () => {
     const policies = (await policiesOf('home'))
       .map(({ object }) => object)
       .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
-    expect(policies).toHaveLength(2);
+    expect(policies).toHaveLength(3);
     for (const { spec } of policies)
       expect(spec).toMatchObject({ failurePolicy: 'Fail', matchConstraints: expect.anything() });
     for (const { spec } of policies) expect(spec).not.toHaveProperty('matchConditions');

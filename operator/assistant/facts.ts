@@ -6,6 +6,7 @@ import { ANNOTATION, capsuleNamespace, workloadObjectsSecretName, workloadSecret
 import { sha256 } from '../runtime/digest.ts';
 import { makeKey } from '../runtime/kube-object.ts';
 import { reports } from '../sandbox/gate.ts';
+import { CANARY } from '../sandbox/network.ts';
 import { addressesOf, pair } from '../stores.ts';
 import { registeredOwner } from './claim.ts';
 import type { Claim } from './decide.ts';
@@ -42,6 +43,8 @@ export interface Facts extends EnteredInputs {
   readonly without: ReadonlySet<string>;
   /** Addresses of the Services that its pods reach. */
   readonly addresses: Readonly<Record<'postgres' | 'objectstore' | 'egress', string | undefined>>;
+  /** Of the Service that they must not reach. */
+  readonly canaryAddresses: readonly string[];
 }
 
 /** Facts of an Assistant whose manifest is valid, so that its steps can be taken. */
@@ -91,6 +94,7 @@ export async function gatherFacts(
       objectstore: addressOf('objectstore'),
       egress: addressOf('egress'),
     },
+    canaryAddresses: addressesOf(names, stores.services, CANARY),
   };
 }
 

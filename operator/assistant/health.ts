@@ -1,7 +1,7 @@
 import { type Finding, no, yes } from '../conditions.ts';
 import type { ContainerStatus, Deployment, Pod } from '../kinds.ts';
 import { ANNOTATION } from '../names.ts';
-import { attesterEnd, attesterStatus, NOT_IN_SANDBOX } from '../sandbox/attester.ts';
+import { attesterEnd, attesterStatus, NOT_IN_SANDBOX, WALLS_OPEN } from '../sandbox/attester.ts';
 
 export interface WorkloadView {
   readonly image: string;
@@ -74,6 +74,12 @@ function attesterProblem(pod: Pod, image: string): Finding | undefined {
   }
   // It ends with its pod, too, and is started anew should it end before.
   if (isTrue(pod, 'Initialized')) return undefined;
+  if (ended.exitCode === WALLS_OPEN) {
+    return no(
+      'NotAttested',
+      `The walls of the pod on node "${node}" do not stand: ${(ended.message ?? 'the attester says so').trim().slice(0, 300)}, for 10 s. Nothing else of it was started, and it is tried again. Mend the network plugin there, or take the node out of service.`,
+    );
+  }
   const how =
     ended.exitCode === 0
       ? 'its hook failed (see the Events of the pod)'

@@ -6,7 +6,11 @@ import { names } from '../testing/names.ts';
 import { describeWorkload, type Workload } from './identity.ts';
 import { deploymentObject, serviceObject } from './pod-template.ts';
 
-const bindings = { database: { digest: 'd1', verified: false }, postgresAddress: '10.96.0.7' };
+const bindings = {
+  database: { digest: 'd1', verified: false },
+  postgresAddress: '10.96.0.7',
+  canaryAddresses: ['10.96.0.9'],
+};
 
 function workload(spec: Partial<Assistant['spec']> = {}, changes: Record<string, unknown> = {}): Workload {
   const check = checkManifest(manifest('ledger', changes));
@@ -44,9 +48,13 @@ describe('a pod', () => {
       {
         name: 'attest',
         image: 'registry.test/attester:1',
-        command: ['/attest', 'hold'],
+        command: ['/attest', 'hold', '-the canary=10.96.0.9:7002', '+PostgreSQL=10.96.0.7:5432'],
         restartPolicy: 'Always',
-        lifecycle: { postStart: { exec: { command: ['/attest'] } } },
+        lifecycle: {
+          postStart: {
+            exec: { command: ['/attest', '-the canary=10.96.0.9:7002', '+PostgreSQL=10.96.0.7:5432'] },
+          },
+        },
       },
     ]);
   });
@@ -86,6 +94,7 @@ test('every variable that the platform sets is refused in a spec, but the one th
   const { desired } = deploymentObject(given, {
     database: { digest: 'd1', verified: true },
     postgresAddress: '10.96.0.7',
+    canaryAddresses: ['10.96.0.9'],
     objects: { tokenDigest: 'o1', address: '10.96.0.8', granted: true },
     egress: { address: '10.96.0.9', principalDigest: 'e1', inputs: ['bank', 'second-bank-2'] },
   });
@@ -110,6 +119,7 @@ describe('the revision', () => {
       'another database URL',
       revision(workload(), { ...bindings, database: { digest: 'd2', verified: false } }),
     ],
+    ['another canary', revision(workload(), { ...bindings, canaryAddresses: ['10.96.0.8'] })],
     ['another address of PostgreSQL', revision(workload(), { ...bindings, postgresAddress: '10.96.0.8' })],
     ['another environment', revision(workload({ env: [{ name: 'A', value: 'b' }] }))],
   ])('changes with %s', (_, other) => expect(other).not.toBe(first));

@@ -49,6 +49,8 @@ export interface DatabaseAccess {
 export interface Bindings {
   readonly database: DatabaseAccess;
   readonly postgresAddress: string;
+  /** What it must not reach, tried before anything of it starts. */
+  readonly canaryAddresses: readonly string[];
   /** Left out in a Space without an object store. */
   readonly objects?: {
     readonly tokenDigest: string;
@@ -91,7 +93,8 @@ export function deploymentObject(
   };
 }
 
-function podSpec(workload: Workload, { postgresAddress, database, objects, egress }: Bindings) {
+function podSpec(workload: Workload, bindings: Bindings) {
+  const { postgresAddress, canaryAddresses, database, objects, egress } = bindings;
   const { names, assistant } = workload;
   const { image, command, args, env = [], resources } = assistant.spec;
   const id = idOf(workload);
@@ -126,7 +129,9 @@ function podSpec(workload: Workload, { postgresAddress, database, objects, egres
     ...(names.pullSecrets?.length ? { imagePullSecrets: [{ name: PULL_SECRET }] } : {}),
     hostAliases: [...services, ...outside.hostAliases],
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-    initContainers: [attesterSidecar(names.attesterImage)],
+    initContainers: [
+      attesterSidecar(names.attesterImage, { canary: canaryAddresses, postgres: postgresAddress }),
+    ],
     containers: [
       {
         name: CONTAINER,

@@ -5,6 +5,12 @@ export const NOT_IN_SANDBOX = 1;
 
 export const ATTESTER = 'attest';
 
+/** The attester's exit code for walls that do not stand. */
+export const WALLS_OPEN = 3;
+
+/** Where the canary may be reached by everybody who may go there, which no Assistant may. */
+export const NO_WAY_OUT_PORT = 7002;
+
 /** Asks once, and ends with the answer. */
 export const ATTEST = ['/attest'];
 
@@ -41,18 +47,29 @@ export function attesterContainer(image: string) {
   };
 }
 
+/** Addresses that a pod tries before tenant code starts. */
+export interface Tried {
+  readonly canary: readonly string[];
+  readonly postgres: string;
+}
+
 /**
  * The same for an Assistant's pod, where it goes on: the kubelet sees at once that a container has started, and only
  * at its next look, up to a second later, that one has ended. It asks twice before anything else starts, as the
  * container itself and as its hook. The admission policy of the chart knows it field by field
  * (`charts/space/templates/sandbox-policy.yaml`): what is changed here is changed there.
  */
-export function attesterSidecar(image: string) {
+export function attesterSidecar(image: string, { canary, postgres }: Tried) {
+  const targets = [
+    `-the canary=${canary.join(',')}:${NO_WAY_OUT_PORT}`,
+    // The clock: while this answers, silence of the other is a wall.
+    `+PostgreSQL=${postgres}:5432`,
+  ];
   return {
     ...attesterContainer(image),
-    command: [...ATTEST, 'hold'],
+    command: [...ATTEST, 'hold', ...targets],
     restartPolicy: 'Always',
-    lifecycle: { postStart: { exec: { command: ATTEST } } },
+    lifecycle: { postStart: { exec: { command: [...ATTEST, ...targets] } } },
     // It counts for as long as the pod lives. The runtime's own process for it takes most of this.
     resources: { requests: { cpu: '1m', memory: '8Mi' }, limits: { cpu: '10m', memory: '16Mi' } },
   };

@@ -4,20 +4,15 @@ import type { Node } from '../kinds.ts';
 import { LABEL } from '../names.ts';
 import type { KubeObject } from '../runtime/kube-object.ts';
 import { addressesOf, type Stores } from '../stores.ts';
-import { ATTEST, attesterContainer } from './attester.ts';
+import { ATTEST, attesterContainer, NO_WAY_OUT_PORT, WALLS_OPEN } from './attester.ts';
 import { NETWORK_PROBE, type Proof, type Question } from './probe.ts';
 
 /** Program of the chart that takes every connection, at three ports that differ in who may come there. */
-const CANARY = 'canary';
+export const CANARY = 'canary';
 /** Which both policies let a probe reach: so the canary is there, and the probe has a network. */
 const MET_PORT = 7001;
-/** Which anybody may reach that may go there, and a probe may not go. */
-const NO_WAY_OUT_PORT = 7002;
 /** To which a probe may go, and nobody may come. */
 const NO_WAY_IN_PORT = 7003;
-
-/** The attester's exit code for walls that do not stand. */
-export const WALLS_OPEN = 3;
 
 const ASKED = new Set([CANARY, 'postgres']);
 

@@ -10,8 +10,7 @@ import { type KubeObject, pathOf, type Resource } from '../runtime/kube-object.t
 import { Queue } from '../runtime/queue.ts';
 import { Reflector } from '../runtime/reflector.ts';
 import { Store } from '../runtime/store.ts';
-import { ATTESTER, NOT_IN_SANDBOX } from '../sandbox/attester.ts';
-import { WALLS_OPEN } from '../sandbox/network.ts';
+import { ATTESTER, NOT_IN_SANDBOX, WALLS_OPEN } from '../sandbox/attester.ts';
 import { isProbe, NETWORK_PROBE, probedNode } from '../sandbox/probe.ts';
 
 /** In the place of an image: what becomes of the pods that try the walls. */

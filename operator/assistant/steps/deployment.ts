@@ -78,7 +78,7 @@ function bindingsOf(
   facts: RunFacts,
   { database, files, egress, documents }: Provided,
 ): Bindings | { readonly finding: Finding } {
-  const { addresses, workload } = facts;
+  const { addresses, canaryAddresses, workload } = facts;
   const waiting = (condition: ConditionType) => ({
     finding: findingOfRunning(context, facts) ?? waitsFor(condition),
   });
@@ -86,6 +86,8 @@ function bindingsOf(
   if (!database.output) return waiting('DatabaseReady');
   if (files && !files.output) return waiting('ObjectStoreReady');
   if (workload.egress.finding.reason !== 'NotNeeded' && !egress.output) return waiting('EgressReady');
+  // Its Capsule says that nothing can be tried without it.
+  if (canaryAddresses.length === 0) return waiting('CapsuleReady');
   if (!addresses.postgres) return { finding: noService('postgres', 'database') };
   if (files && !addresses.objectstore) return { finding: noService('objectstore', 'object store') };
   const objects = files?.output &&
@@ -97,6 +99,7 @@ function bindingsOf(
   return {
     database: database.output,
     postgresAddress: addresses.postgres,
+    canaryAddresses,
     ...(objects ? { objects } : {}),
     egress: egress.output,
   };
