@@ -40,6 +40,7 @@ export type Reason =
   // any write
   | 'WriteRefused'
   | 'GuardrailsMissing'
+  | 'PolicyNotInForce'
   // the sandbox
   | 'SandboxAvailable'
   | 'RuntimeClassNotFound'

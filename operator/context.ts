@@ -60,6 +60,8 @@ export interface Context {
   readonly gate: () => Finding;
   /** Whether network policies are enforced. */
   readonly network: () => Finding;
+  /** What of the release's admission policies does not stand; undefined when all do. */
+  readonly admission: (signal: AbortSignal) => Promise<Finding | undefined>;
   readonly now: () => string;
   readonly log: Logger;
   /** What Capsules' databases held when the broker was asked last. */

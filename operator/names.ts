@@ -66,6 +66,8 @@ export const PULL_SECRET = 'image-pull';
 export const EGRESS_HOST = 'assistant-egress';
 
 export const leaseName = (space: string) => `${space}-operator`;
+/** In the operator's namespace: what the admission policies of the release say. */
+export const policiesName = (space: string) => `${space}-policies`;
 export const objectPrincipalSecretName = (capsule: string) => `capsule-${capsule}-objectstore`;
 export const workloadObjectsSecretName = (id: string) => `${id}-objectstore`;
 export const secretsRoleName = (space: string) => `${space}-capsule-secrets`;

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { admissionLook } from './admission.ts';
 import type { DatabaseBroker } from './brokers/database.ts';
 import { fenced } from './brokers/fenced.ts';
 import type { ObjectStoreBroker } from './brokers/objects.ts';
@@ -184,6 +185,7 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, netwo
     ),
     gate: gate.now,
     network: network.now,
+    admission: admissionLook({ client, names }, () => clock.now()),
     now: () => wireTime(),
     log,
     databaseUsages: new Usages(() => clock.now()),

@@ -62,6 +62,16 @@ describe('the chart', () => {
     }
   });
 
+  it('tells the operator what each of its admission policies and bindings says', () => {
+    const kinds = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'];
+    const specs = kinds.map((kind) => [
+      kind,
+      Object.fromEntries(ofKind(kind).map(({ metadata, spec }) => [metadata.name, spec])),
+    ]);
+    const written = named('ConfigMap', 'home-policies', 'home-system')?.['data'].specs;
+    expect(JSON.parse(written)).toEqual(Object.fromEntries(specs));
+  });
+
   it('passes its linter, warnings included', async () => {
     const { code, stdout, stderr } = await finish(helm, ['lint', '--strict', CHART, ...SOME_IMAGES]);
     expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' });

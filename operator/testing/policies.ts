@@ -1,11 +1,58 @@
 import { eventually } from '../../testing/eventually.ts';
+import { POLICY, POLICY_BINDING } from '../admission.ts';
+import type { SpaceNames } from '../context.ts';
 import { CONFIG_MAP } from '../kinds.ts';
+import { policiesName } from '../names.ts';
 import type { ApiClient } from '../runtime/client.ts';
 import { ApiError, isNotFound } from '../runtime/errors.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 
-const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
-const BINDINGS = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';
+const POLICIES = pathOf(POLICY);
+const BINDINGS = pathOf(POLICY_BINDING);
+
+/** What a release has written down of its policies, and a policy that stands for them. Answers what takes it away. */
+export async function releasePolicies(
+  client: ApiClient,
+  { space, systemNamespace }: SpaceNames,
+): Promise<() => Promise<void>> {
+  const name = `${space}-test`;
+  const specs = {
+    [POLICY.kind]: {
+      [name]: {
+        matchConstraints: {
+          resourceRules: [
+            { apiGroups: [''], apiVersions: ['*'], resources: ['configmaps'], operations: ['CREATE'] },
+          ],
+        },
+        validations: [{ expression: 'object.metadata.name != "refused"' }],
+      },
+    },
+    [POLICY_BINDING.kind]: {
+      [name]: {
+        policyName: name,
+        validationActions: ['Deny'],
+        matchResources: {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } },
+        },
+      },
+    },
+  };
+  await client.call({
+    method: 'POST',
+    path: pathOf(CONFIG_MAP, systemNamespace),
+    body: { metadata: { name: policiesName(space) }, data: { specs: JSON.stringify(specs) } },
+  });
+  for (const resource of [POLICY, POLICY_BINDING])
+    await client.call({
+      method: 'POST',
+      path: pathOf(resource),
+      body: { metadata: { name }, spec: specs[resource.kind]?.[name] },
+    });
+  return async () => {
+    for (const path of [BINDINGS, POLICIES])
+      await client.call({ method: 'DELETE', path: `${path}/${name}`, body: {} }).catch(unlessGone);
+  };
+}
 
 /** What somebody's own policy does not let through. */
 export interface Denied {
@@ -65,9 +112,11 @@ export async function deny(
   await eventually(knock, { what: 'the policy is in force' });
   return async () => {
     for (const path of [BINDINGS, POLICIES])
-      await client.call({ method: 'DELETE', path: `${path}/${name}`, body: {} }).catch((error: unknown) => {
-        if (!isNotFound(error)) throw error;
-      });
+      await client.call({ method: 'DELETE', path: `${path}/${name}`, body: {} }).catch(unlessGone);
     await eventually(async () => !(await knock()), { what: 'the policy is in force no more' });
   };
+}
+
+function unlessGone(error: unknown): void {
+  if (!isNotFound(error)) throw error;
 }

@@ -25,6 +25,7 @@ import { killableRun, type OperatorRun } from './crash.ts';
 import { EVENT, type Kubectl, kubectlIn } from './kubectl.ts';
 import { nothingLeaked } from './leaks.ts';
 import { manifest } from './manifest.ts';
+import { releasePolicies } from './policies.ts';
 
 export const IMAGE = 'registry.test/assistant:1';
 export const ATTESTER_IMAGE = `registry.test/attester@sha256:${'a'.repeat(64)}`;
@@ -108,6 +109,8 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     await create(kinds.SERVICE, service, names.servicesNamespace);
   }
   await create(kinds.RUNTIME_CLASS, { metadata: { name: names.runtimeClass }, handler: names.handler });
+
+  const withdrawPolicies = await releasePolicies(client, names);
 
   const home = `home-${spaces}`;
   const fates = new Map<string, Fate>();
@@ -198,6 +201,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       await controllers.stop();
       const left = await test.get(kinds.RUNTIME_CLASS, names.runtimeClass);
       if (left) await test.delete(kinds.RUNTIME_CLASS, names.runtimeClass);
+      await withdrawPolicies();
       const told = { capsules: kinds.CAPSULE, assistants: kinds.ASSISTANT, Events: EVENT };
       const lists = Object.entries(told).map(async ([what, kind]) => [what, await test.list(kind)] as const);
       const { provisioner } = stage.mounts;

@@ -15,6 +15,7 @@ export const ATTESTER = someImage('attester');
 /** Kinds that decide who may do what and who goes first; the rest of the chart needs a cluster. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+  ConfigMap: '/api/v1/namespaces/NAMESPACE/configmaps',
   ServiceAccount: '/api/v1/namespaces/NAMESPACE/serviceaccounts',
   ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
   ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',

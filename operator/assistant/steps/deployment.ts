@@ -49,7 +49,9 @@ export async function ensureDeployment(
   const live = stores.deployments.get(key);
   const schedules =
     !live || !writer.stands(DEPLOYMENT, desired, live) || refusedForSandbox(context.names, live);
-  const breach = schedules && capsule && (await findBreach(context, capsule, signal));
+  const breach =
+    schedules &&
+    ((capsule && (await findBreach(context, capsule, signal))) ?? (await context.admission(signal)));
   if (breach) return { finding: breach, retry: new Error(breach.message) };
   // It may have closed while these were made.
   if (!isTrue(context.gate()))

@@ -1,0 +1,38 @@
+/** The operator's own look at the chart's admission policies, with its own rights, on a real API server. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { admissionLook, POLICY, POLICY_BINDING } from '../../operator/admission.ts';
+import { pathOf } from '../../operator/runtime/kube-object.ts';
+import { type Judged, startJudged } from './testing/judged.ts';
+
+let judged: Judged;
+beforeAll(async () => {
+  judged = await startJudged();
+}, 600_000);
+afterAll(() => judged?.stop());
+
+async function look() {
+  const account = '/api/v1/namespaces/home-system/serviceaccounts/home-operator/token';
+  const { status } = (await judged.create(account, { spec: {} })) as { status: { token: string } };
+  const names = { space: 'home', systemNamespace: 'home-system' };
+  const find = admissionLook({ client: judged.server.clientOf(status.token), names }, () => 0);
+  return find(new AbortController().signal);
+}
+
+it('finds all in force that the chart has made, and tells which of them is not', async () => {
+  expect(await look()).toBeUndefined();
+  const { client } = judged.server;
+  await client.call({
+    method: 'PATCH',
+    path: pathOf(POLICY_BINDING, undefined, 'home-operator-lead-system'),
+    contentType: 'application/merge-patch+json',
+    body: { spec: { validationActions: ['Audit'] } },
+  });
+  expect(await look()).toMatchObject({
+    reason: 'PolicyNotInForce',
+    message: expect.stringContaining('"home-operator-lead-system" is not as the release has it'),
+  });
+  await client.call({ method: 'DELETE', path: pathOf(POLICY, undefined, 'home-sandbox'), body: {} });
+  expect(await look()).toMatchObject({
+    message: expect.stringContaining('ValidatingAdmissionPolicy "home-sandbox" does not exist'),
+  });
+});

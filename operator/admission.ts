@@ -1,0 +1,120 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Finding, no } from './conditions.ts';
+import type { Context, SpaceNames } from './context.ts';
+import { CONFIG_MAP, type ConfigMap } from './kinds.ts';
+import { policiesName } from './names.ts';
+import type { ApiClient } from './runtime/client.ts';
+import { ApiError } from './runtime/errors.ts';
+import { Kept } from './runtime/kept.ts';
+import { type KubeObject, pathOf, type Resource } from './runtime/kube-object.ts';
+import { together } from './runtime/together.ts';
+
+const at = (plural: string, kind: string): Resource => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced: false,
+});
+export const POLICY = at('validatingadmissionpolicies', 'ValidatingAdmissionPolicy');
+export const POLICY_BINDING = at('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding');
+
+/** Many Assistants that are scheduled together have one look, and at rest nobody has any. */
+const FRESH_MS = 5_000;
+
+type Names = Pick<SpaceNames, 'space' | 'systemNamespace'>;
+
+interface Judge extends KubeObject {
+  readonly spec: unknown;
+}
+
+/** By the name of its object: the spec of each, as the chart has written it down. */
+type Specs = Readonly<Record<string, unknown>>;
+
+/**
+ * Asks the API server itself whether each admission policy of the release, and each binding, stands as the release has
+ * it. Answers the first that does not.
+ */
+export function admissionLook(
+  { client, names }: { readonly client: ApiClient; readonly names: Names },
+  now: () => number,
+): Context['admission'] {
+  const kept = new Kept<Finding | undefined>(now);
+  return (signal) => kept.get('all', FRESH_MS, () => findGap(client, names, signal));
+}
+
+async function findGap(
+  client: ApiClient,
+  { space, systemNamespace }: Names,
+  signal: AbortSignal,
+): Promise<Finding | undefined> {
+  const read = <T>(resource: Resource, name: string, namespace?: string) =>
+    client
+      .call<T>({ method: 'GET', path: pathOf(resource, namespace, name), signal })
+      .catch((error: unknown) => {
+        if (error instanceof ApiError && (error.status === 404 || error.status === 403)) return error;
+        throw error;
+      });
+  const written = await read<ConfigMap>(CONFIG_MAP, policiesName(space), systemNamespace);
+  if (written instanceof ApiError) return gap(CONFIG_MAP, policiesName(space), whyUnread(written));
+  const wishes = [POLICY, POLICY_BINDING].map((resource) => ({
+    resource,
+    specs: Object.entries(specsIn(written, resource)),
+  }));
+  if (wishes.some(({ specs }) => specs.length === 0))
+    return gap(CONFIG_MAP, policiesName(space), 'does not say which there are');
+  const gaps = await together(
+    wishes.flatMap(({ resource, specs }) =>
+      specs.map(async ([name, spec]) => {
+        const live = await read<Judge>(resource, name);
+        if (live instanceof ApiError) return gap(resource, name, whyUnread(live));
+        if (live.metadata.deletionTimestamp !== undefined) return gap(resource, name, 'is being deleted');
+        return isSame(spec, live.spec) ? undefined : gap(resource, name, 'is not as the release has it');
+      }),
+    ),
+  );
+  return gaps.find((one) => one !== undefined);
+}
+
+const whyUnread = ({ status }: ApiError) =>
+  status === 404 ? 'does not exist' : 'may not be read by the operator';
+
+function gap({ kind }: Resource, name: string, what: string): Finding {
+  return no(
+    'PolicyNotInForce',
+    `${kind} "${name}" ${what}, and nothing new is scheduled before it is put back; what runs goes on. Repair the release with helm upgrade; it then goes on by itself.`,
+  );
+}
+
+function specsIn({ data = {} }: ConfigMap, { kind }: Resource): Specs {
+  try {
+    return (JSON.parse(data['specs'] ?? '{}') as Readonly<Record<string, Specs>>)[kind] ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** Both say the same, each field that the API server fills in for one that was left out being said. */
+const isSame = (wish: unknown, live: unknown) =>
+  isDeepStrictEqual(withoutDefaults(wish), withoutDefaults(live));
+
+const DEFAULTS: Readonly<Record<string, string>> = {
+  failurePolicy: 'Fail',
+  matchPolicy: 'Equivalent',
+  scope: '*',
+};
+
+function withoutDefaults(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutDefaults);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key, item]) => DEFAULTS[key] !== item)
+      .map(([key, item]) => [key, withoutDefaults(item)])
+      .filter(([, item]) => !isEmpty(item)),
+  );
+}
+
+/** No selector is one that selects all. */
+const isEmpty = (value: unknown) =>
+  value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0);
