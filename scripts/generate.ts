@@ -6,7 +6,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { generated as contracts } from '../brokers/contracts/documents/generated.ts';
 import { generated as objectPlane } from '../brokers/objectstore/openapi.ts';
-import { generatedFiles as manifests } from '../manifests/derive/generated.ts';
+import { generatedFiles as manifests } from '../manifests/derive/generate.ts';
 import { generated as configuration } from './configuration.ts';
 
 /** A file made from another source: its path from the repository's root, and what it must hold. */

@@ -16,8 +16,8 @@ import { toServiceError } from '@space/broker-kit/postgres';
 import { findPrincipal } from '@space/broker-kit/principals';
 import { DATABASE } from '@space/contracts/database';
 import type { Config } from './config.ts';
+import type { Context } from './context.ts';
 import { setLimits } from './limits/set.ts';
-import type { Context } from './operations/context.ts';
 import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
 

@@ -2,7 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import { type Command, onlyCapsule, principalCommands, UsageError } from '@space/broker-kit/administrator';
 import type { Session } from '@space/broker-kit/postgres';
 import { audit, lockCapsule } from '@space/broker-kit/principals';
-import type { Context } from './operations/context.ts';
+import type { Context } from './context.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { RESTORE_COMMANDS } from './restore.ts';

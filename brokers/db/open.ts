@@ -18,30 +18,30 @@ import {
   untilReachable,
 } from '@space/broker-kit/postgres';
 import type { Config } from './config.ts';
+import type { Context } from './context.ts';
 import { newEpoch } from './core/names.ts';
-import { type Keyring, parseKeyring } from './keys.ts';
+import { type DerivationKeys, parseDerivationKeys } from './derivation-keys.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
-import type { Context } from './operations/context.ts';
 import { migrate } from './registry/migrations.ts';
 import { keyIdsInUse } from './registry/rows.ts';
 import { spareNames } from './spares/names.ts';
 import { ensureTemplate } from './spares/template.ts';
 import { judge, readServerFacts, requireSafe } from './walls/preflight.ts';
 
-/** Connections to the server; with the two that watch, twelve in all. */
+/** Connections to the server: twelve, with the two that watch. */
 const CONNECTIONS = { application: 'space-db-broker', lookup: 2, work: 5, drop: 3 };
 /** Fewer than there are connections for work, so that a cut never waits behind clones. */
 const CLONES = { active: 3, queued: 1_000 };
 
-/** What operations need, whether a request or an administrator's command asks for them. */
+/** Opens what operations need, for the service and for an administrator's command. */
 export async function openContext(
   config: Config,
   log: Logger,
   held: Held,
   failpoint?: (name: string) => void,
 ) {
-  const keyring = hold(held, await watched(config.DERIVATION_KEY_FILE, parseKeyring, log));
+  const keys = hold(held, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
   const readCa = (path: string) => readFileSync(path, 'utf8');
   const parse = (text: string) => parseServerUrl(text, 'ADMIN_DATABASE_URL_FILE', readCa);
@@ -67,7 +67,7 @@ export async function openContext(
   for (const warning of findings.warnings) log.warn({ finding: warning }, 'preflight');
   requireSafe(findings);
   const spares = spareNames(await migrate(connections, config.SPACE_NAME));
-  await requireKeys(connections, keyring.current());
+  await requireKeys(connections, keys.current());
 
   let attached: Pick<Context, 'nudge' | 'quietFor'> = { nudge: () => undefined, quietFor: () => 0 };
   const context: Context = {
@@ -75,7 +75,7 @@ export async function openContext(
     blockers,
     space: config.SPACE_NAME,
     spares,
-    keyring: keyring.current,
+    derivationKeys: keys.current,
     nameKey,
     newEpoch,
     issued: {
@@ -94,17 +94,17 @@ export async function openContext(
     quietFor: () => attached.quietFor(),
     failpoint: failpoint ?? (() => undefined),
   };
-  /** For what exists only once the broker listens. */
+  /** Adds what exists only once the broker listens. */
   const attach = (parts: typeof attached) => {
     attached = parts;
   };
   return { context, address, acceptedOpen, registry, attach };
 }
 
-/** Fail closed: without its key, an existing database's URL could never be issued again. */
-async function requireKeys(connections: Connections, keyring: Keyring): Promise<void> {
+/** Fails closed: without its key, an existing database's URL could never be issued again. */
+async function requireKeys(connections: Connections, keys: DerivationKeys): Promise<void> {
   const ids = await connections.session(keyIdsInUse);
-  const missing = ids.filter((id) => keyring.byId(id) === undefined);
+  const missing = ids.filter((id) => keys.byId(id) === undefined);
   if (missing.length > 0) {
     throw new ConfigError(
       `DERIVATION_KEY_FILE: keys that databases depend on are missing: ${missing.join(', ')}`,

@@ -1,8 +1,8 @@
 import { ServiceError } from '@space/broker-kit';
 import { type Command, UsageError } from '@space/broker-kit/administrator';
 import { audit, lockCapsule } from '@space/broker-kit/principals';
+import type { Context } from './context.ts';
 import { checkedName, isNameOf } from './core/names.ts';
-import type { Context } from './operations/context.ts';
 import { dropRole } from './operations/finish.ts';
 import {
   advanceDatabase,
@@ -43,8 +43,8 @@ async function adopt(context: Context, traceId: string, args: readonly string[])
   if (!isNameOf(context.nameKey, context.space, workload, name))
     throw new ServiceError('conflict', 'that database was not made for this workload');
   return context.connections.transaction(async (session) => {
-    const { life, state } = (await lockCapsule(session, capsule, 'SHARE')) ?? {};
-    if (life === undefined || state !== 'active')
+    const { incarnation, state } = (await lockCapsule(session, capsule, 'SHARE')) ?? {};
+    if (incarnation === undefined || state !== 'active')
       throw new ServiceError('conflict', 'the Capsule is not registered, or not active');
     const row = await lockDatabase(session, workload);
     const unknown = (await unknownObjects(session)).find((one) => one.name === name);
@@ -54,11 +54,11 @@ async function adopt(context: Context, traceId: string, args: readonly string[])
     if (row !== undefined && row.state !== 'dropped' && !lost)
       throw new ServiceError('conflict', 'the workload has a database');
     const registration = {
-      life,
+      incarnation,
       name,
       generation: (row?.generation ?? 0) + 1,
       epoch: context.newEpoch(),
-      keyId: context.keyring().current.id,
+      keyId: context.derivationKeys().current.id,
     };
     if (row === undefined) await insertDatabase(session, workload, registration);
     else await advanceDatabase(session, workload, row, registration);

@@ -9,11 +9,11 @@ import {
 import { startShell } from '@space/broker-kit/service';
 import { createControl } from './app.ts';
 import type { Config } from './config.ts';
+import type { Context } from './context.ts';
 import { loadDriverDocument } from './driver.ts';
 import { sizing } from './limits/sweep.ts';
 import { startWatch } from './limits/watch.ts';
 import { openContext } from './open.ts';
-import type { Context } from './operations/context.ts';
 import { repairDrift } from './upkeep/drift.ts';
 import { dropLeftovers } from './upkeep/leftovers.ts';
 import { finishPending } from './upkeep/pending.ts';

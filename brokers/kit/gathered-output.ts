@@ -3,24 +3,24 @@ import type { pino } from 'pino';
 
 const ERROR_LEVEL = 50;
 const STANDARD_OUTPUT = 1;
-/** Half of what a pipe holds, so that its reader has the time of the other half before a write waits for it. */
-const ROOM_BYTES = 32 * 1024;
-/** Of one byte of text, in UTF-8. */
-const WIDEST = 3;
+/** Half of a pipe's capacity, so that its reader has the time of the other half before a write blocks. */
+const BUFFER_BYTES = 32 * 1024;
+/** The most bytes of UTF-8 that one UTF-16 code unit of a line takes. */
+const BYTES_PER_UNIT = 3;
 
 /**
- * Standard output for a service that logs a line per request: what comes within `delayMs` is one write. An error and
- * what came before it is written at once, and the rest when the process ends, unless it is killed.
+ * Standard output for a service that logs a line per request: lines of the same `delayMs` are one write. An error is
+ * written at once with the lines before it, and what is left when the process ends, unless it is killed.
  */
 export function gatheredOutput(delayMs = 20): pino.DestinationStream {
-  // Lines are copied as they come: as strings that wait they would outlive a collection each.
-  const room = Buffer.allocUnsafeSlow(ROOM_BYTES);
+  // Lines are copied as they come: as waiting strings they would survive garbage collections.
+  const buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   let used = 0;
   let timer: NodeJS.Timeout | undefined;
   const flushSync = () => {
     clearTimeout(timer);
     timer = undefined;
-    const gathered = room.subarray(0, used);
+    const gathered = buffer.subarray(0, used);
     used = 0;
     writeAll(gathered);
   };
@@ -31,9 +31,9 @@ export function gatheredOutput(delayMs = 20): pino.DestinationStream {
     lastLevel: 0,
     flushSync,
     write(line: string) {
-      if (line.length * WIDEST > ROOM_BYTES - used) flushSync();
-      if (line.length * WIDEST > ROOM_BYTES) writeAll(Buffer.from(line));
-      else used += room.write(line, used);
+      if (line.length * BYTES_PER_UNIT > BUFFER_BYTES - used) flushSync();
+      if (line.length * BYTES_PER_UNIT > BUFFER_BYTES) writeAll(Buffer.from(line));
+      else used += buffer.write(line, used);
       if (this.lastLevel >= ERROR_LEVEL) flushSync();
       else timer ??= setTimeout(flushSync, delayMs).unref();
     },
@@ -42,7 +42,7 @@ export function gatheredOutput(delayMs = 20): pino.DestinationStream {
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
 
-/** Waits for a reader that is behind: a line is never thrown away. Without any reader there is nobody to wait for. */
+/** Waits for a slow reader, so that no line is lost; when the reader has gone, the lines are dropped. */
 function writeAll(bytes: Buffer): void {
   for (let at = 0; at < bytes.length; ) {
     try {
@@ -51,7 +51,7 @@ function writeAll(bytes: Buffer): void {
       const code = error instanceof Error && 'code' in error ? error.code : undefined;
       if (code === 'EPIPE') return;
       if (code !== 'EAGAIN') throw error;
-      // Whoever shares the output has made it one that does not wait by itself.
+      // Another process that shares the output has made it non-blocking.
       Atomics.wait(pause, 0, 0, 1);
     }
   }

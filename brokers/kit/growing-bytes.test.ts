@@ -15,7 +15,7 @@ it('holds what came, whatever the parts, in no more than twice as much memory an
         if (fits) taken.push(one);
         const { length } = growing.bytes();
         expect(length).toBe(fits ? before + one.length : before);
-        expect(growing.held).toBeLessThanOrEqual(Math.min(most, Math.max(4_096, 2 * length)));
+        expect(growing.allocated).toBeLessThanOrEqual(Math.min(most, Math.max(4_096, 2 * length)));
       }
       expect(growing.bytes().equals(Buffer.concat(taken))).toBe(true);
     }),
@@ -35,7 +35,7 @@ it('moves each byte a few times at most, when a megabyte comes byte by byte', ()
   const moves = new Set<number>();
   for (let at = 0; at < 2 ** 20; at += 1) {
     growing.append(Buffer.of(at & 0xff));
-    moves.add(growing.held);
+    moves.add(growing.allocated);
   }
   expect(moves.size).toBeLessThan(12);
 });

@@ -1,26 +1,26 @@
-/** Of which the first piece of memory is. */
+/** The size of the first allocation. */
 const FIRST_BYTES = 4 * 1024;
 
 /**
- * What comes in parts, in one piece of memory of at most twice as many bytes. Kept as they come, parts of one byte each
- * would be objects of some hundred.
+ * Collects bytes that come in parts into one allocation of at most twice their size. Kept as they come, parts of one byte
+ * would each be an object of some hundred bytes.
  */
 export class GrowingBytes {
   readonly #most: number;
   #memory = Buffer.alloc(0);
   #used = 0;
 
-  /** `most`: bytes that it ever holds. */
+  /** `most`: the most bytes that it holds. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** Bytes of memory that it takes. */
-  get held(): number {
+  /** The bytes of memory that are allocated. */
+  get allocated(): number {
     return this.#memory.length;
   }
 
-  /** Copies one more part; false when there is no room for it. */
+  /** Copies one more part; returns false when it would exceed the bound. */
   append(part: Uint8Array): boolean {
     const wanted = this.#used + part.length;
     if (wanted > this.#most) return false;

@@ -7,9 +7,9 @@ export class StrictJsonError extends Error {
 }
 
 export interface JsonLimits {
-  /** Of all arrays together, where an empty array counts as an element; and so many objects, beside the first few levels. */
+  /** The most elements of all arrays together, where an empty array counts as one; objects have the same bound. */
   readonly elements: number;
-  /** Of one object. */
+  /** The most members of one object. */
   readonly members: number;
 }
 
@@ -31,10 +31,10 @@ export function parseStrictJson(bytes: Uint8Array, limits: JsonLimits = LIMITS):
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY] = [0x7b, 0x7d, 0x5b, 0x5d];
 
-/** What is open at one level. */
+/** An object or array that has not ended yet. */
 interface Open {
   readonly isObject: boolean;
-  /** Members that ended with a comma. */
+  /** The number of members that ended with a comma. */
   ended: number;
   /** Whether the next string is a key. */
   atKey: boolean;
@@ -44,8 +44,8 @@ interface Open {
 }
 
 /**
- * Walks the bytes once, before anything is built of them. It judges depth, number and keys of what is valid JSON; what
- * is not may pass here, for the parser refuses it. Looks at each byte at most three times, whatever it is.
+ * Walks the bytes once, before anything is built of them, and checks depth, number and keys. Invalid JSON may pass, since
+ * the parser refuses it. Looks at each byte at most three times, whatever it is.
  */
 export function scan(bytes: Uint8Array, { elements, members }: JsonLimits): void {
   const open: Open[] = [];
@@ -81,7 +81,7 @@ export function scan(bytes: Uint8Array, { elements, members }: JsonLimits): void
   }
 }
 
-/** Where its closing quotation mark is, or the end of what has none. */
+/** The index of the closing quotation mark, or the end of the text when there is none. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let i = start + 1;
   while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1;
@@ -98,7 +98,7 @@ function keyOf(bytes: Uint8Array, start: number, end: number): string {
   }
 }
 
-/** Of bytes that the strict decoder has yet to judge. */
+/** Decodes keys before the strict decoder has checked the whole text. */
 const utf8Lossy = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function addKey(to: Open, key: string): void {

@@ -44,7 +44,7 @@ export class RateLimit {
     for (const [key, bucket] of this.#buckets) {
       if (this.#tokens(bucket, now) >= this.#burst) this.#buckets.delete(key);
     }
-    // An attacker with very many addresses: losing his count is better than losing our memory.
+    // With very many addresses it is better to lose their counts than to run out of memory.
     if (this.#buckets.size > 10_000) this.#buckets.clear();
   }
 }
@@ -79,7 +79,7 @@ export class ConcurrencyLimit {
   async run<T>(work: () => Promise<T>): Promise<{ value: T } | undefined> {
     if (this.#running >= this.#active) {
       if (this.#waiting.length >= this.#queued) return undefined;
-      // The one who leaves hands its place over, so `#running` does not change here.
+      // The work that ends hands its slot over, so `#running` does not change here.
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else {
       this.#running += 1;

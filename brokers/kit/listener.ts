@@ -74,7 +74,7 @@ const LIMITS = {
   requireHostHeader: false,
 };
 
-/** So long whoever was answered may take to read that, or to send the rest of what nobody reads. */
+/** How long a caller may take to read its answer, or to send the rest of a body that nobody reads. */
 const LINGER_MS = 2_000;
 
 /** Listens for the edge; what the HTTP parser finds is answered with our error body too. */
@@ -87,7 +87,7 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
       : createTlsServer({ ...limits, ...tlsOptions(options.tls) }, listener);
   server.on('checkContinue', listener);
   server.on('checkExpectation', listener);
-  // Of a TLS server these are errors of the handshake too.
+  // A TLS server reports errors of the handshake here, too.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => endAfter(error, socket, options));
   server.maxRequestsPerSocket = 0;
   const { connections, refusedConnections } = options.metrics;
@@ -150,7 +150,7 @@ function wellFormed(listener: RequestListener, options: ListenOptions): RequestL
   };
 }
 
-/** Of the methods that we know, those whose body somebody reads. */
+/** The methods whose body is read. */
 const BODIES: ReadonlySet<string> = new Set(['POST', 'PUT']);
 
 function tlsOptions({ cert, key }: TlsMaterial) {
@@ -164,7 +164,7 @@ function tlsOptions({ cert, key }: TlsMaterial) {
 function endAfter(error: NodeJS.ErrnoException, socket: Duplex, options: ListenOptions): void {
   const { code = '' } = error;
   const late = code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  // Of those that said nothing there may be thousands: none gets an answer, nor a line.
+  // Connections that sent nothing may be thousands: they get no answer and no log line.
   const begun = late && socket instanceof Socket && socket.bytesRead > 0;
   if ((begun || code.startsWith('HPE_')) && socket.writable) {
     refuseHead(code, socket, options);

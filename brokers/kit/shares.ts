@@ -1,27 +1,27 @@
 import { ServiceError } from './errors.ts';
 
 export interface ShareOptions {
-  /** Places in all. */
+  /** The number of slots. */
   readonly total: number;
-  /** Places that one key may hold, fewer than all, so that no key can take what the others need. */
+  /** Slots that one key may hold, fewer than all, so that no key can take what the others need. */
   readonly perKey: number;
   /**
-   * What part of the free places a key may come to hold, so that whoever comes later finds some, however many came
-   * before: with a quarter, each takes at most a fifth of what it found. The first place is anybody's while there is one.
+   * The part of the free slots that a key may come to hold, so that later keys always find some: with a quarter, each key
+   * takes at most a fifth of what it found. The first slot of a key needs only one free slot.
    */
   readonly ofFree?: number;
-  /** How many may wait in all; without it nobody waits. */
+  /** How many callers may wait in all; none by default. */
   readonly queued?: number;
-  /** How many of one key may wait; a key's share of the queue, in the proportion of its places, unless it is named. */
+  /** How many callers of one key may wait; by default in the proportion of its slots. */
   readonly queuedPerKey?: number;
-  /** The longest that anybody waits, in milliseconds. */
+  /** The longest wait, in milliseconds. */
   readonly waitMs?: number;
 }
 
-/** Gives a place back; a second call does nothing. */
+/** Gives a slot back; a second call does nothing. */
 export type GiveBack = () => void;
 
-/** Why nobody was let in: the key has all that it may have now, or all places are taken, or the wait was over. */
+/** Why no slot was given: the key has its share, all slots are taken, or the wait was too long. */
 export type ShareRefusal = 'share' | 'full' | 'timeout';
 
 interface Waiter {
@@ -34,9 +34,9 @@ interface Holder {
 }
 
 /**
- * The places of one shared resource (connections, streams, parsers), of which one key (a Capsule, an address) may
- * hold at most its share. Who finds none waits in a bounded queue, each key in its own line; a place that becomes free
- * goes to the next key in turn, so a key with a long line delays its own callers and nobody else's.
+ * The slots of one shared resource (connections, streams, parsers), of which one key (a Capsule, an address) may hold at
+ * most its share. A caller without a slot waits in a bounded queue of its key; a slot that becomes free goes to the next
+ * key in turn, so that a key with a long queue delays its own callers and no others.
  */
 export class SharedPlaces {
   readonly #total: number;
@@ -47,15 +47,15 @@ export class SharedPlaces {
   readonly #waitMs: number;
   readonly #onRefusal: (reason: ShareRefusal) => void;
   readonly #holders = new Map<string, Holder>();
-  /** Keys with a line, in the order of their turns. */
+  /** Keys with waiting callers, in the order of their turns. */
   readonly #turns = new Set<string>();
   #taken = 0;
   #waiting = 0;
 
-  /** `onRefusal` counts whoever was turned away. */
+  /** `onRefusal` is called for each refusal. */
   constructor(options: ShareOptions, onRefusal: (reason: ShareRefusal) => void = () => undefined) {
     const { total, perKey, ofFree = Number.POSITIVE_INFINITY, queued = 0, waitMs = 10_000 } = options;
-    if (perKey < 1 || perKey > total) throw new RangeError('a share is at least one place and at most all');
+    if (perKey < 1 || perKey > total) throw new RangeError('a share is at least one slot and at most all');
     this.#total = total;
     this.#perKey = perKey;
     this.#ofFree = ofFree;
@@ -73,24 +73,24 @@ export class SharedPlaces {
     return this.#waiting;
   }
 
-  /** Whether more than one key holds a place, or waits for one. */
+  /** Whether more than one key holds a slot, or waits for one. */
   get isShared(): boolean {
     return this.#holders.size > 1;
   }
 
-  /** Places that the poorest of those holds who wait; undefined while nobody waits. */
+  /** The fewest slots that a waiting key holds; undefined while none waits. */
   get leastOfWaiting(): number | undefined {
     let least: number | undefined;
     for (const key of this.#turns) least = Math.min(least ?? Number.POSITIVE_INFINITY, this.heldBy(key));
     return least;
   }
 
-  /** Places that the key holds. */
+  /** The number of slots that the key holds. */
   heldBy(key: string): number {
     return this.#holders.get(key)?.held ?? 0;
   }
 
-  /** Takes a place at once, or none; never overtakes a line of the same key. */
+  /** Takes a slot at once, or none; never overtakes a waiting caller of the same key. */
   tryTake(key: string): GiveBack | undefined {
     const holder = this.#holders.get(key);
     const free = this.#isFree(holder) && (holder?.waiting.size ?? 0) === 0;
@@ -102,9 +102,9 @@ export class SharedPlaces {
   }
 
   /**
-   * Takes a place, waiting for one where that is possible.
+   * Takes a slot, waiting for one where that is possible.
    *
-   * @throws ServiceError `unavailable` with a time to come back, when there is no place or no room to wait in
+   * @throws ServiceError `unavailable` with a time to come back, when there is no slot and no room in the queue
    * @throws the signal's reason, when it is aborted first
    */
   async take(key: string, signal?: AbortSignal): Promise<GiveBack> {
@@ -154,7 +154,7 @@ export class SharedPlaces {
     return free > 0 && held < this.#perKey && (held === 0 || held < free * this.#ofFree);
   }
 
-  /** What others could still have is kept from it by its own share alone. */
+  /** With free slots left, only the key's own share can be the reason. */
   #refusalOf(holder: Holder | undefined): ShareRefusal {
     const held = holder?.held ?? 0;
     return held >= this.#perKey || (held > 0 && this.#taken < this.#total) ? 'share' : 'full';
@@ -176,7 +176,7 @@ export class SharedPlaces {
     };
   }
 
-  /** The first key in turn that may hold one more; it goes to the end of the turns. Says whether there was one. */
+  /** Gives a slot to the first key in turn that may hold one more, and moves it to the end. False when there is none. */
   #admitNext(): boolean {
     for (const key of this.#turns) {
       const holder = this.#holders.get(key);
@@ -196,6 +196,6 @@ export class SharedPlaces {
 
   #refuse(reason: ShareRefusal): ServiceError {
     this.#onRefusal(reason);
-    return new ServiceError('unavailable', `no place: ${reason}`, { retryAfter: 1 });
+    return new ServiceError('unavailable', `no slot: ${reason}`, { retryAfter: 1 });
   }
 }

@@ -1,16 +1,16 @@
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 
-/** Something to look after at every nudge and interval, but not again within the gap. */
+/** Work that is repeated at every nudge and interval, but not again within the gap. */
 export interface Round {
   readonly name: string;
   readonly gapMs: number;
   readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
-/** What keeps the broker's own house between requests. */
+/** Runs the rounds of a service between its requests. */
 export interface Upkeep {
-  /** Looks soon; many nudges make one round. */
+  /** Asks for a run soon; many nudges make one. */
   nudge(): void;
   stop(): Promise<void>;
 }
@@ -50,7 +50,7 @@ interface Loop {
 function startLoop(round: Round, stopping: AbortSignal, options: Omit<UpkeepOptions, 'rounds'>): Loop {
   const { log, intervalMs, metrics, random = Math.random } = options;
   const lastEnd = metrics.upkeepEnds.labels(round.name);
-  // One that never ends well is noticed by the time since the start.
+  // A round that never succeeds shows by the time since the start.
   lastEnd.setToCurrentTime();
   let wake: () => void = () => undefined;
   let nudged = false;

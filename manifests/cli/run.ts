@@ -7,8 +7,8 @@ import type { Manifest } from '../rules/manifest.ts';
 import { ruleAt, ruleText } from './rule-text.ts';
 import { starter } from './starter.ts';
 
-/** What the command needs of the world. */
-export interface World {
+/** The command's input and output. */
+export interface CommandIo {
   out(text: string): void;
   err(text: string): void;
   /** The bytes of a file; `-` is standard input. */
@@ -17,7 +17,7 @@ export interface World {
   create(file: string, text: string): Promise<void>;
 }
 
-/** All is valid; something is not; the command was wrong or a file could not be read. */
+/** 0: all is valid; 1: something is not; 2: the command was wrong, or a file could not be read. */
 export type ExitCode = 0 | 1 | 2;
 
 const USAGE = `usage: assistant-manifest COMMAND
@@ -34,48 +34,48 @@ Ends with 0 when all is valid, 1 when something is not, 2 when the command is wr
 diff --exit-code ends with 1 when NEW may do more.
 `;
 
-/** A command that was called wrongly, or a file that cannot be read. */
-class Trouble extends Error {}
+/** The command was called wrongly, or a file cannot be read. */
+class UsageError extends Error {}
 
-type Command = (args: readonly string[], world: World) => Promise<ExitCode>;
+type Command = (args: readonly string[], io: CommandIo) => Promise<ExitCode>;
 const COMMANDS: Readonly<Record<string, Command>> = { validate, schema, init, explain, diff };
 
 /** Runs the command line and says how it ended; nothing is thrown. */
-export async function run(args: readonly string[], world: World): Promise<ExitCode> {
+export async function run(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   const [name = '', ...rest] = args;
   if (name === '--help' || name === '-h' || name === 'help') {
-    world.out(USAGE);
+    io.out(USAGE);
     return 0;
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   try {
-    if (command === undefined) throw new Trouble(USAGE);
-    return await command(rest, world);
+    if (command === undefined) throw new UsageError(USAGE);
+    return await command(rest, io);
   } catch (error) {
-    // What is not ours to say is a defect, or wrong options as `parseArgs` words them.
-    world.err(`${error instanceof Error ? error.message : error}\n`);
+    // Any other error is a defect, or wrong options in the words of `parseArgs`.
+    io.err(`${error instanceof Error ? error.message : error}\n`);
     return 2;
   }
 }
 
-async function validate(args: readonly string[], world: World): Promise<ExitCode> {
+async function validate(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   const flag = { type: 'boolean', default: false } as const;
   const options = { json: flag, storable: flag };
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   if (positionals.length === 0)
-    throw new Trouble('validate: name at least one file, or - for standard input');
+    throw new UsageError('validate: name at least one file, or - for standard input');
   let code: ExitCode = 0;
   for (const file of positionals) {
     let judgement: FileJudgement;
     try {
-      judgement = judgeFile(await world.read(file), file);
+      judgement = judgeFile(await io.read(file), file);
       if (values.storable) judgement = { ...judgement, errors: [...judgement.errors, ...judgement.tooLarge] };
     } catch (error) {
-      world.err(`${printable(file)}: ${unreadable(error)}\n`);
+      io.err(`${printable(file)}: ${unreadable(error)}\n`);
       code = 2;
       continue;
     }
-    world.out(values.json ? jsonLine(file, judgement) : report(file, judgement));
+    io.out(values.json ? jsonLine(file, judgement) : report(file, judgement));
     if (judgement.errors.length > 0 && code === 0) code = 1;
   }
   return code;
@@ -102,72 +102,72 @@ function report(file: string, { errors, tooLarge }: FileJudgement): string {
   return `${lines.join('\n')}\n${name}: ${errors.length} ${errors.length === 1 ? 'error' : 'errors'}\n`;
 }
 
-async function schema(args: readonly string[], world: World): Promise<ExitCode> {
-  if (args.length > 0) throw new Trouble('schema: takes no arguments');
-  world.out(`${JSON.stringify(manifestSchema(), null, 2)}\n`);
+async function schema(args: readonly string[], io: CommandIo): Promise<ExitCode> {
+  if (args.length > 0) throw new UsageError('schema: takes no arguments');
+  io.out(`${JSON.stringify(manifestSchema(), null, 2)}\n`);
   return 0;
 }
 
-async function init(args: readonly string[], world: World): Promise<ExitCode> {
+async function init(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   const [file = 'manifest.yaml', ...more] = args;
-  if (more.length > 0 || file.startsWith('-')) throw new Trouble('init: takes one file name');
+  if (more.length > 0 || file.startsWith('-')) throw new UsageError('init: takes one file name');
   const schemaName = file.replace(/\.[^./]*$/, '').concat('.schema.json');
   try {
-    await world.create(file, starter(`./${schemaName.split('/').at(-1)}`));
-    await world.create(schemaName, `${JSON.stringify(manifestSchema(), null, 2)}\n`);
+    await io.create(file, starter(`./${schemaName.split('/').at(-1)}`));
+    await io.create(schemaName, `${JSON.stringify(manifestSchema(), null, 2)}\n`);
   } catch (error) {
-    throw new Trouble(`${printable(file)}: ${unreadable(error)}`, { cause: error });
+    throw new UsageError(`${printable(file)}: ${unreadable(error)}`, { cause: error });
   }
-  world.out(`wrote ${file} and ${schemaName}\n`);
+  io.out(`wrote ${file} and ${schemaName}\n`);
   return 0;
 }
 
-async function explain(args: readonly string[], world: World): Promise<ExitCode> {
+async function explain(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   const [pointer, ...more] = args;
   if (pointer === undefined || more.length > 0)
-    throw new Trouble('explain: name one pointer, such as /platform/id');
+    throw new UsageError('explain: name one pointer, such as /platform/id');
   const rule = ruleAt(pointer);
   if (rule === undefined || (pointer !== '' && !pointer.startsWith('/'))) {
-    throw new Trouble(`explain: a manifest has nothing at ${printable(pointer)}`);
+    throw new UsageError(`explain: a manifest has nothing at ${printable(pointer)}`);
   }
-  world.out(ruleText(pointer, rule));
+  io.out(ruleText(pointer, rule));
   return 0;
 }
 
-async function diff(args: readonly string[], world: World): Promise<ExitCode> {
+async function diff(args: readonly string[], io: CommandIo): Promise<ExitCode> {
   const options = { 'exit-code': { type: 'boolean', default: false } } as const;
   const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
   const [old, next, ...more] = positionals;
   if (old === undefined || next === undefined || more.length > 0)
-    throw new Trouble('diff: name an old and a new file');
-  const [before, after] = [await manifestIn(old, world), await manifestIn(next, world)];
+    throw new UsageError('diff: name an old and a new file');
+  const [before, after] = [await manifestIn(old, io), await manifestIn(next, io)];
   if (before === undefined || after === undefined) return 1;
   const powers = newPowers(before, after);
   const title = `${after.platform.id} ${before.platform.version} → ${after.platform.version}`;
-  if (powers.length === 0) world.out(`${title}: may do nothing that it could not do before\n`);
+  if (powers.length === 0) io.out(`${title}: may do nothing that it could not do before\n`);
   else {
     const lines = powers.map(({ pointer, says }) => `  + ${printable(says)}  (${printable(pointer)})`);
-    world.out(`${title}: may do more than before\n${lines.join('\n')}\n`);
+    io.out(`${title}: may do more than before\n${lines.join('\n')}\n`);
   }
   return values['exit-code'] && powers.length > 0 ? 1 : 0;
 }
 
-/** The one manifest of a valid file; an invalid file is told of. */
-async function manifestIn(file: string, world: World): Promise<Manifest | undefined> {
+/** Returns the one manifest of a valid file; the errors of an invalid one are printed. */
+async function manifestIn(file: string, io: CommandIo): Promise<Manifest | undefined> {
   let bytes: Uint8Array;
   try {
-    bytes = await world.read(file);
+    bytes = await io.read(file);
   } catch (error) {
-    throw new Trouble(`${printable(file)}: ${unreadable(error)}`, { cause: error });
+    throw new UsageError(`${printable(file)}: ${unreadable(error)}`, { cause: error });
   }
   const judgement = judgeFile(bytes, file);
   if (judgement.errors.length > 0) {
-    world.err(report(file, judgement));
+    io.err(report(file, judgement));
     return undefined;
   }
   const [manifest, ...more] = judgement.manifests;
   if (manifest === undefined || more.length > 0)
-    throw new Trouble(`${printable(file)}: must hold exactly one manifest`);
+    throw new UsageError(`${printable(file)}: must hold exactly one manifest`);
   return manifest as Manifest;
 }
 

@@ -23,20 +23,20 @@ function closing(rule: ObjectRule, root: string): readonly Validation[] {
   });
 }
 
-/** Where the walk is: how CEL reaches the value, and how to say that something holds for all of it. */
-interface Place {
+/** The position of the walk: how CEL reaches the value, and how a condition is made to hold for all such values. */
+interface Cursor {
   readonly value: string;
   readonly path: string;
   readonly wrap: (condition: string) => string;
   readonly depth: number;
 }
 
-function visit(rule: Rule, place: Place): readonly Validation[] {
-  const { value, path, wrap, depth } = place;
+function visit(rule: Rule, cursor: Cursor): readonly Validation[] {
+  const { value, path, wrap, depth } = cursor;
   const name = `v${depth}`;
   switch (rule.kind) {
     case 'object': {
-      const own = close(rule, place);
+      const own = close(rule, cursor);
       const inner = Object.entries(propertiesOf(rule)).flatMap(([key, child]) => {
         const member = access(value, key);
         const condition = (c: string) => wrap(`!(${cel(key)} in ${value}) || ${member} == null || (${c})`);
@@ -68,7 +68,7 @@ function visit(rule: Rule, place: Place): readonly Validation[] {
 const access = (value: string, key: string) =>
   /^[A-Za-z_][A-Za-z0-9_]*$/.test(key) ? `${value}.${key}` : `${value}[${cel(key)}]`;
 
-function close(rule: ObjectRule, { value, path, wrap, depth }: Place): Validation {
+function close(rule: ObjectRule, { value, path, wrap, depth }: Cursor): Validation {
   const names = Object.keys(propertiesOf(rule));
   const key = `k${depth}`;
   const known = `[${names.map(cel).join(', ')}]`;
@@ -76,7 +76,7 @@ function close(rule: ObjectRule, { value, path, wrap, depth }: Place): Validatio
     wrap(`${value}.all(${key}, ${key} in ${known} && ${value}[${key}] != null)`),
     `${path}: unknown property or null; ${rule.title} has ${names.join(', ')}`,
   );
-  // Inside a list or a map there may be several culprits; only where there is one place can it be named.
+  // Inside a list or a map several members may be at fault; only a single object's can be named.
   if (depth > 0) return closed;
   const culprits = `${value}.filter(${key}, !(${key} in ${known}) || ${value}[${key}] == null)`;
   const messageExpression = `${cel(`${path}: unknown property or null: `)} + ${culprits}[0] + ${cel(`; ${rule.title} has ${names.join(', ')}`)}`;
@@ -118,7 +118,7 @@ export function policy(options: {
             },
           ],
         },
-        // What is stored already may always lose its finalizers.
+        // An object that is stored already may always lose its finalizers.
         matchConditions: [
           {
             name: 'spec-changed',

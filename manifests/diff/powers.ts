@@ -57,12 +57,17 @@ function newInputs(old: Manifest, next: Manifest): readonly Power[] {
       const where = input.routes.map((route) => describe(route)).join(', ');
       return [{ pointer, says: `may use a new stored input ${name}, sent to ${input.host} on ${where}` }];
     }
-    return [...newPlace(pointer, name, before, input), ...newRoutes(pointer, name, before, input)];
+    return [...newDestination(pointer, name, before, input), ...newRoutes(pointer, name, before, input)];
   });
 }
 
-/** A secret that goes elsewhere, or in another way, than people agreed to. */
-function newPlace(pointer: string, name: string, before: StoredInput, input: StoredInput): readonly Power[] {
+/** A secret that goes to another host, or in another form, than people agreed to. */
+function newDestination(
+  pointer: string,
+  name: string,
+  before: StoredInput,
+  input: StoredInput,
+): readonly Power[] {
   const slot = ({ header, query, scheme }: StoredInput) =>
     header === undefined
       ? `the query parameter ${query}`

@@ -1,12 +1,12 @@
-/** What a value of a credential form may look like. */
+/** The form that a value of a credential field must have. */
 export interface FieldFormat {
   readonly type: 'text' | 'password' | 'choice';
   readonly secret: boolean;
-  /** Characters, all of them ASCII. */
+  /** Bounds of the length; all characters are ASCII. */
   readonly min: number;
   readonly max: number;
   readonly pattern: RegExp;
-  /** What the pattern cannot say. */
+  /** What is refused though the pattern matches. */
   readonly refused?: RegExp;
 }
 
@@ -33,7 +33,7 @@ export const formats: Readonly<Record<string, FieldFormat>> = {
   },
   's3-addressing': { type: 'choice', secret: false, min: 4, max: 12, pattern: /^(?:path|virtual-host)$/ },
   's3-access-key-id': { type: 'password', secret: true, min: 3, max: 128, pattern: /^[A-Za-z0-9._~+/=-]+$/ },
-  /** Neither space nor control character: it can split no header. */
+  /** No space and no control character, so that it cannot split a header. */
   's3-secret-access-key': { type: 'password', secret: true, min: 8, max: 256, pattern: /^[\x21-\x7e]+$/ },
 };
 

@@ -6,16 +6,16 @@ import { z } from 'zod';
  * credential. It names by reference, and holds nothing that opens a bucket anywhere.
  */
 
-/** The whole protected header; a grant with another is none. */
+/** The members of the protected header; a grant with any other header is refused. */
 export const GRANT_ALGORITHM = 'EdDSA';
 export const GRANT_TYPE = 'platform-objgrant+jwt';
 export const GRANT_ISSUER = 'platform.space/operator';
 export const GRANT_AUDIENCE = 'platform.objectstore/v1';
-/** Seconds. */
+/** The lifetime of a grant, in seconds. */
 export const GRANT_LIFETIME = 15 * 60;
-/** Seconds that the two clocks may be apart. */
+/** How far the two clocks may be apart, in seconds. */
 export const GRANT_SKEW = 30;
-/** Characters of the whole text. */
+/** The most characters of a grant. */
 export const GRANT_LENGTH = 4_096;
 
 /** What may be granted. Copying is to get and to put; an upload in parts, from begin to end, is to put. */
@@ -43,12 +43,12 @@ export const grantClaims = z.strictObject({
   app: id,
   /**
    * SHA-256 of the Assistant's workload principal, 43 base64url characters. No principal is used twice, so this names
-   * one life of the Capsule and of the Assistant too.
+   * one incarnation of the Capsule and of the Assistant too.
    */
   cnf: z.string().regex(/^[A-Za-z0-9_-]{43}$/),
-  /** The credential set. */
+  /** The id of the credential set. */
   ref: z.string().regex(/^ocs_[A-Za-z0-9_-]{22}$/),
-  /** Its generation. */
+  /** The generation of the credential set. */
   gen: seconds,
   allow: z
     .array(

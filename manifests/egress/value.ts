@@ -1,7 +1,7 @@
 import type { Definition } from './stored-input.ts';
 
 /** A value that can stand in a header, and so has no line break. */
-const INJECTABLE = /^[\x21-\x7e]{1,4096}$/;
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,4096}$/;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -28,15 +28,15 @@ function decoded(bytes: Buffer): string {
   }
 }
 
-/** The half of a pair that nobody knows: the password, or the user of those that have none. */
+/** The secret half of a pair: the password, or the user when the password is empty. */
 export function secretOfPair(pair: string): string {
   const colon = pair.indexOf(':');
   return pair.slice(colon + 1) || pair.slice(0, colon);
 }
 
 /**
- * A host that sends back whatever it is sent shows which of many guesses is the value: that one comes back as stars. At
- * ten million guesses a second, a line of one gigabit, all values of so many bits take more than a day.
+ * A host that echoes what it is sent would confirm a guess of the value, since the right one comes back as stars. To try
+ * all values of this many bits takes more than a day at ten million guesses a second, which fill a line of one gigabit.
  */
 const LEAST_BITS = 40;
 const SHORTEST = 8;
@@ -56,7 +56,7 @@ function isGuessable(secret: string): boolean {
 
 /** Why a value may not be used for what a definition says, as the end of the sentence "It …". */
 export function valueFault(definition: Pick<Definition, 'scheme'>, value: string): string | undefined {
-  if (!INJECTABLE.test(value))
+  if (!VISIBLE_ASCII.test(value))
     return 'cannot stand in a request: it must be 1 to 4096 visible ASCII characters';
   const basic = definition.scheme?.toLowerCase() === 'basic';
   const pair = basicPairOf(definition, value);

@@ -10,9 +10,9 @@ export interface ManifestError {
 
 export type ErrorReport = (path: Path, rule: string, message: string) => void;
 
-/** Nobody mends more than this at once, and hostile input shall not cost more. */
+/** The most errors that are reported, which also bounds the cost of hostile input. */
 export const MOST_ERRORS = 1000;
-/** Nor is a key of many MiB said again with each of its errors: beyond so many characters of pointers no more are told. */
+/** The most characters of all pointers together, so that a key of many MiB is not repeated with each error in it. */
 const MOST_POINTERS = 1_048_576;
 
 /** Collects errors up to a bound; the last one says when there are more. */

@@ -11,7 +11,7 @@ export function explain(rule: Rule, value: unknown): readonly ManifestError[] {
 }
 
 interface Walk {
-  /** Where the walk is; a path is made into a pointer only for an error. */
+  /** The path to the value at hand, which is made into a pointer only for an error. */
   readonly path: (string | number)[];
   readonly report: ErrorReport;
   full(): boolean;
@@ -19,7 +19,7 @@ interface Walk {
 
 function visit(rule: Rule, value: unknown, walk: Walk): void {
   const faults = judge.faults(rule, value);
-  const members = faults.length === 0 ? undefined : tellOwn(faults, walk);
+  const members = faults.length === 0 ? undefined : reportOwn(faults, walk);
   if (typeof value !== 'object' || value === null) return;
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length && !walk.full(); index += 1) {
@@ -31,8 +31,8 @@ function visit(rule: Rule, value: unknown, walk: Walk): void {
       visitMember(rule, key, (value as Record<string, unknown>)[key], members, walk);
     }
   }
-  // What is missing has no place in the document: it comes at the end of its object.
-  for (const missing of members?.values() ?? []) tell(missing, walk);
+  // A missing property has no position in the document: its faults come at the end of its object.
+  for (const missing of members?.values() ?? []) reportAll(missing, walk);
 }
 
 function visitMember(
@@ -43,7 +43,7 @@ function visitMember(
   walk: Walk,
 ): void {
   const faults = members?.get(key);
-  if (faults !== undefined) tell(faults, walk);
+  if (faults !== undefined) reportAll(faults, walk);
   members?.delete(key);
   const inner = memberRule(rule, key);
   if (inner === undefined || value === undefined) return;
@@ -54,17 +54,17 @@ function visitMember(
 
 type Members = Map<string | number, judge.Fault[]>;
 
-/** Tells the faults of the value itself; returns those of its members, by key. */
-function tellOwn(faults: readonly judge.Fault[], walk: Walk): Members {
+/** Reports the faults of the value itself; returns those of its members, by key. */
+function reportOwn(faults: readonly judge.Fault[], walk: Walk): Members {
   const members: Members = new Map();
   for (const fault of faults) {
-    if (fault.at === undefined) tell([fault], walk);
+    if (fault.at === undefined) reportAll([fault], walk);
     else members.set(fault.at, [...(members.get(fault.at) ?? []), fault]);
   }
   return members;
 }
 
-function tell(faults: readonly judge.Fault[], { path, report }: Walk): void {
+function reportAll(faults: readonly judge.Fault[], { path, report }: Walk): void {
   for (const { rule, message, at } of faults) report(at === undefined ? path : [...path, at], rule, message);
 }
 

@@ -10,9 +10,6 @@ type Known = Readonly<Record<string, Readonly<Partial<Record<Kind, number>>>>>;
  * of them.
  */
 const KNOWN: Known = {
-  'brokers/db': { folders: 4 },
-  'brokers/egress': { files: 3 },
-  'brokers/kit': { files: 3 },
   operator: { files: 3 },
 };
 

@@ -3,7 +3,7 @@ import { type DatabaseRow, decideCreate, decideDrop } from './decide.ts';
 
 const database = (row: Partial<DatabaseRow>): DatabaseRow => ({
   state: 'ready',
-  life: 2,
+  incarnation: 2,
   name: 'spc_a',
   generation: 3,
   epoch: '',
@@ -39,8 +39,8 @@ describe('drop', () => {
     ['takes up what was begun', database({ state: 'dropping' }), 'resume'],
     ['proves what is gone', database({ state: 'dropped' }), 'already absent'],
     [
-      'proves nothing by what an earlier life dropped',
-      database({ state: 'dropped', life: 1 }),
+      'proves nothing by what an earlier incarnation dropped',
+      database({ state: 'dropped', incarnation: 1 }),
       'never created',
     ],
   ])('%s', (_, row, decision) => {

@@ -5,18 +5,18 @@ type DatabaseState = 'ready' | 'dropping' | 'dropped';
 
 export interface DatabaseRow {
   readonly state: DatabaseState;
-  /** Of its Capsule, in which it was last made. */
-  readonly life: number;
+  /** The incarnation of its Capsule in which it was last made. */
+  readonly incarnation: number;
   readonly name: string;
   readonly generation: number;
-  /** Of the password. */
+  /** The random part of its password. */
   readonly epoch: string;
   readonly keyId: string;
   /** An administrator asked for a new password; the next create gives it. */
   readonly rotationDue: boolean;
-  /** With the next password everybody is put out. */
+  /** Whether the next password also ends all sessions. */
   readonly evicting: boolean;
-  /** An administrator closed it: it is kept, and nobody comes in. */
+  /** Whether an administrator closed it: it is kept, and nobody may connect. */
   readonly closed: boolean;
 }
 
@@ -24,7 +24,7 @@ export type CreateDecision =
   | { readonly kind: 'create' | 'rotate'; readonly generation: number }
   | { readonly kind: 'existing' | 'conflict' };
 
-/** Generations never restart: a tombstone keeps the last one, and each new life or password adds one. */
+/** Generations never restart: a tombstone keeps the last one, and each new incarnation or password adds one. */
 export function decideCreate(row: DatabaseRow | undefined): CreateDecision {
   if (row === undefined) return { kind: 'create', generation: 1 };
   if (row.state === 'dropped') return { kind: 'create', generation: row.generation + 1 };
@@ -34,9 +34,10 @@ export function decideCreate(row: DatabaseRow | undefined): CreateDecision {
 
 export type DropDecision = 'cut' | 'resume' | 'already absent' | 'never created';
 
-/** A tombstone proves a drop of the life that asks, and of no earlier one. */
-export function decideDrop(row: DatabaseRow | undefined, life: number): DropDecision {
-  if (row === undefined || (row.state === 'dropped' && row.life !== life)) return 'never created';
+/** A tombstone proves a drop of the incarnation that asks, and of no earlier one. */
+export function decideDrop(row: DatabaseRow | undefined, incarnation: number): DropDecision {
+  if (row === undefined || (row.state === 'dropped' && row.incarnation !== incarnation))
+    return 'never created';
   if (row.state === 'dropped') return 'already absent';
   return row.state === 'dropping' ? 'resume' : 'cut';
 }

@@ -17,7 +17,7 @@ export function newEpoch(): string {
 
 /**
  * The name of a workload's database and role: an epoch, and a keyed hash, since every tenant can read pg_database. The
- * epoch is random, so that a late statement about an old life never meets a new database.
+ * epoch is random, so that a late statement about an old incarnation never meets a new database.
  */
 export function databaseName(key: Secret<Buffer>, space: string, workload: Workload, epoch: string): string {
   const parts = ['name/v2', space, workload.capsule, workload.app, epoch];

@@ -1,7 +1,7 @@
 import type { Session } from '@space/broker-kit/postgres';
-import type { QuotaState } from './quota.ts';
+import type { QuotaState } from '../core/quota.ts';
 
-/** What a Capsule may have; null is the broker's default. */
+/** A Capsule's limits; null is the broker's default. */
 export interface Limits {
   readonly databaseBytes: number | null;
   readonly connections: number | null;
@@ -11,7 +11,7 @@ export interface Limits {
 export interface LimitsRow extends Limits, QuotaState {
   readonly capsule: string;
   readonly used: number;
-  /** Of that, what was written outside of its databases. */
+  /** The part of it that was written outside its databases. */
   readonly shared: number;
 }
 
@@ -29,7 +29,7 @@ export async function readLimits(session: Session, capsule: string): Promise<Lim
   return row;
 }
 
-/** Of every Capsule that has a database, or is not open. */
+/** Reads the limits of every Capsule that has a database, or is not open. */
 export function allLimits(session: Session): Promise<LimitsRow[]> {
   return session.read(
     'read all limits',
@@ -48,7 +48,7 @@ export async function writeLimits(session: Session, capsule: string, limits: Lim
   );
 }
 
-/** What the sweep found; false when another replica's was first. */
+/** Writes what the sweep found; false when another replica was first. */
 export async function writeUsage(
   session: Session,
   before: LimitsRow,
@@ -135,7 +135,7 @@ export async function measure(session: Session, names: readonly string[]): Promi
 }
 
 export interface SharedGrowth {
-  /** Of the catalogues of the whole server, where settings and passwords of roles are. */
+  /** The size of the catalogues of the whole server, which hold settings and passwords of roles. */
   readonly bytes: number;
   /** Databases whose tenants are in a transaction that has written there. */
   readonly writers: readonly string[];

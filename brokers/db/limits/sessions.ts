@@ -1,24 +1,24 @@
-/** What one tenant's session holds of what is everybody's. */
+/** What one tenant's session holds of the resources that all share. */
 export interface TenantSession {
   readonly pid: number;
   /** Also its database's name. */
   readonly role: string;
   readonly locks: number;
-  /** Of them, what its serializable transactions have read, also those that are over and still kept. */
+  /** Those of its locks that record reads of serializable transactions, also of ended ones that are still kept. */
   readonly predicates: number;
-  /** Of the open transaction; 0 without one. */
+  /** The age of its open transaction; 0 without one. */
   readonly transactionSeconds: number;
-  /** Since it waits inside of a transaction for its client; 0 when it does not. */
+  /** How long it has waited for its client inside a transaction; 0 when it does not. */
   readonly idleSeconds: number;
 }
 
-/** What the server has left for everybody. */
+/** How full the server's shared tables are. */
 export interface ServerState {
   /** Locks that fit into the server's table. */
   readonly lockCapacity: number;
-  /** Of the table of what serializable transactions have read, 0 to 1; it holds those of sessions that are gone, too. */
+  /** How full the table of serializable reads is, 0 to 1; it holds those of ended sessions, too. */
   readonly predicates: number;
-  /** Of the queue of notifications, 0 to 1. */
+  /** How full the queue of notifications is, 0 to 1. */
   readonly notifications: number;
 }
 
@@ -36,17 +36,17 @@ interface End {
   readonly reason: EndReason;
 }
 
-/** Of the table of locks: beyond this, whoever has most of it goes, within its bound or not. */
+/** When the table of locks is fuller than this, the role with most of it is ended, within its bound or not. */
 const CROWDED = 0.5;
 /** The queue of notifications is cut behind its slowest reader, who is one that stays in a transaction. */
 const QUEUED = 0.5;
 /** What serializable transactions have read is forgotten when none is open that began before their end. */
 const PREDICATES = 0.5;
 const SLOW_READER_SECONDS = 5;
-/** Whoever has fewer is not why the table is full. */
+/** A session with fewer locks is not why the table is full. */
 const FEW_LOCKS = 100;
 
-/** Which sessions are put out, each for one reason. */
+/** Decides which sessions are ended, each for one reason. */
 export function decideEnds(
   sessions: readonly TenantSession[],
   server: ServerState,
@@ -69,7 +69,7 @@ export function decideEnds(
 function reasonFor(
   { role, locks, predicates, transactionSeconds, idleSeconds }: TenantSession,
   greedy: boolean,
-  /** Whoever has read most, where that is too much. */
+  /** The session that has read most, when the table of reads is too full. */
   reader: TenantSession | undefined,
   { notifications }: ServerState,
   bounds: SessionBounds,

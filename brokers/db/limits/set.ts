@@ -1,11 +1,11 @@
 import { ServiceError } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { about, audit, type Call, lockCapsule } from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
 import type { Workload } from '../core/names.ts';
-import type { Context } from '../operations/context.ts';
+import { decideQuota, type Standing, standingOf } from '../core/quota.ts';
 import { observeRegistered } from '../walls/observe.ts';
 import { connectionStatements, within } from '../walls/statements.ts';
-import { decideQuota, type Standing, standingOf } from './quota.ts';
 import { connectionsGranted, type Limits, measure, readLimits, writeLimits } from './rows.ts';
 
 /** The limits in force, and what the Capsule holds. */

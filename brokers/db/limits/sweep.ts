@@ -1,8 +1,8 @@
 import type { Round } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
-import type { Context } from '../operations/context.ts';
+import type { Context } from '../context.ts';
+import { type Door, decideQuota, type QuotaState, standingOf } from '../core/quota.ts';
 import { doorStatements, END_SESSIONS, within } from '../walls/statements.ts';
-import { type Door, decideQuota, type QuotaState, standingOf } from './quota.ts';
 import {
   allLimits,
   type LimitsRow,
@@ -64,7 +64,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
     context.metrics.oldestAnalysis.set(analysis);
     context.metrics.sessionsKilled.set(killed);
     context.metrics.sharedCatalogues.set(shared.bytes);
-    // Whoever is found writing has written it; several share it.
+    // The growth is attributed to the tenants that are writing there, in equal parts.
     const growth =
       Math.max(0, shared.bytes - (sharedBytes ?? shared.bytes)) / Math.max(1, shared.writers.length);
     sharedBytes = shared.bytes;

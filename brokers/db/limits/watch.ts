@@ -5,7 +5,7 @@ import type { BrokerMetrics } from '../metrics.ts';
 import { decideEnds, type ServerState, type SessionBounds, type TenantSession } from './sessions.ts';
 
 /**
- * Puts out tenants' sessions that hold too much of what is everybody's. Its one session stays open and inside of a
+ * Ends tenants' sessions that hold too much of what all share. Its one session stays open and inside of a
  * transaction: when the table of locks is full nobody can log in, and nobody but who holds a lock already can read a
  * shared catalogue. Such a transaction without a snapshot keeps nothing from being cleaned up.
  */
@@ -83,7 +83,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics }: WatchO
       await client.query('BEGIN');
       await client.query(HOLD);
     }
-    // Else the transaction would go on seeing the sessions of its first look.
+    // Otherwise the transaction would go on seeing the sessions of its first look.
     await client.query('SELECT pg_stat_clear_snapshot()');
     const { rows: sessions } = await client.query<TenantSession>({ name: 'look', text: LOOK });
     const { rows: states } = await client.query<ServerState>({

@@ -1,7 +1,7 @@
 import type { Logger } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 
-/** What waits for so long waits for somebody. */
+/** A statement that takes longer than this is waiting for another session. */
 const GRACE_MS = 50;
 const NEXT_LOOK_MS = 50;
 
@@ -9,7 +9,7 @@ const NEXT_LOOK_MS = 50;
 const OF_A_TENANT = `EXISTS (SELECT FROM pg_roles r
   WHERE r.oid = a.usesysid AND r.rolname ~ '^spc_[0-9a-f]{40}$' AND NOT r.rolsuper)`;
 
-/** Whoever a session of ours waits for: for a lock that he holds, or one that he waits for before us. */
+/** The sessions that one of ours waits for: they hold the lock, or wait for it before ours. */
 const END_HOLDERS = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended
   FROM (SELECT DISTINCT unnest(pg_blocking_pids(w.pid)) AS pid FROM pg_stat_activity w
         WHERE w.usename = current_user AND w.wait_event_type = 'Lock') holder
@@ -31,12 +31,12 @@ const END_STALLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS 
 const END_EXPELLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
   WHERE a.datname = ANY ($1) AND ${OF_A_TENANT}`;
 
-/** The one that the server says a drop waits for. */
+/** Ends the session that the server's log says a drop waits for. */
 const END_UNHEEDING = `SELECT a.backend_start::text AS since, a.usename::text AS tenant, pg_terminate_backend(a.pid) AS ended
   FROM pg_stat_activity a WHERE a.pid = $1 AND ${OF_A_TENANT}`;
 const FIND_STUCK = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
   JOIN unnest($1::int[], $2::text[]) AS told (pid, since) ON told.pid = a.pid AND told.since = a.backend_start::text`;
-/** Whoever was told to end, and hears, has ended by then. */
+/** A session that was told to end, and reacts, has ended after this time. */
 const STUCK_MS = 10_000;
 
 export type EndedFor = 'lock' | 'stall' | 'seizure' | 'unheeding';
@@ -56,7 +56,7 @@ export class Blockers {
   readonly #watch: Session;
   readonly #options: BlockersOptions;
   readonly #expelled = new Map<string, number>();
-  /** Since when each of them was seen to stand still, whenever a drop waited. */
+  /** Since when each session was seen to stall while a drop waited. */
   #stalled = new Map<string, number>();
   /** When those that drops wait for were first told to end. */
   #told = new Map<string, { readonly pid: number; readonly since: string; readonly at: number }>();
@@ -68,7 +68,7 @@ export class Blockers {
     this.#options = options;
   }
 
-  /** The same connections, with an eye on whatever takes longer on them than it should. */
+  /** Wraps connections, so that blockers of whatever takes long on them are ended. */
   guard(connections: Connections): Connections {
     return {
       ...connections,
@@ -78,7 +78,7 @@ export class Blockers {
     };
   }
 
-  /** Puts everybody out of a database, and whoever comes in, for as long as the work takes. */
+  /** Ends all sessions in a database, and new ones, for as long as the work takes. */
   async expel<T>(database: string, work: () => Promise<T>): Promise<T> {
     const count = (by: number) => this.#expelled.set(database, (this.#expelled.get(database) ?? 0) + by);
     count(1);
@@ -89,7 +89,7 @@ export class Blockers {
     }
   }
 
-  /** A drop waits for this process of the server; who it is must end, if it is a tenant's. */
+  /** Ends the session of a process that a drop waits for, if it is a tenant's. */
   async dropWaitsFor(pid: number): Promise<void> {
     const [row] = await this.#watch.run<{ since: string; tenant: string; ended: boolean }>(
       'end unheeding',
@@ -104,7 +104,7 @@ export class Blockers {
     this.#options.log.warn({ database: row.tenant, reason: 'unheeding' }, 'session ended');
   }
 
-  /** The databases of those that were told to end and compute on: nothing that a client may do ends them. */
+  /** The databases of sessions that were told to end and compute on: nothing that a client may do ends them. */
   async stuck(): Promise<string[]> {
     const told = [...this.#told.values()];
     if (told.length === 0) return [];
@@ -139,7 +139,7 @@ export class Blockers {
   async #lookAround(): Promise<void> {
     this.#looking = true;
     while (this.#waiting > 0) {
-      // A server that is gone for a moment; whoever waits hears of it himself.
+      // The server may be gone for a moment; the statement that waits fails by itself.
       await this.#look().catch((error: unknown) => this.#options.log.debug({ err: error }, 'nobody looked'));
       await new Promise((resolve) => setTimeout(resolve, NEXT_LOOK_MS));
     }

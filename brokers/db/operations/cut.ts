@@ -1,8 +1,8 @@
 import { ServiceError } from '@space/broker-kit';
 import { type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import type { Context } from '../context.ts';
 import type { ObservedWorkload } from '../walls/observe.ts';
 import { closingStatements, END_SESSIONS, seizingStatements, within } from '../walls/statements.ts';
-import type { Context } from './context.ts';
 
 /** Ends access to what was observed, in the transaction that notes why. */
 export type Cut = (observed: readonly ObservedWorkload[]) => Promise<void>;
@@ -82,7 +82,7 @@ function isInTheWay(error: unknown): error is StepError {
   );
 }
 
-/** Whoever was inside is put out: right behind the commit that lets nobody in, and before anything that can wait. */
+/** Ends the sessions inside, right behind the commit that lets nobody in and before anything that can wait. */
 export async function endSessions(
   { log }: Context,
   session: Session,

@@ -11,6 +11,7 @@ import {
   retireCapsule,
   type Undecided,
 } from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
 import { decideDrop } from '../core/decide.ts';
 import {
   droppedWithCapsule,
@@ -20,7 +21,6 @@ import {
   markDropping,
 } from '../registry/rows.ts';
 import { observeRegistered } from '../walls/observe.ts';
-import type { Context } from './context.ts';
 import { endSessions, withCut } from './cut.ts';
 import { finishDrop } from './finish.ts';
 
@@ -39,12 +39,12 @@ export async function dropApp(context: Context, call: Call, capsule: string, app
   const dropped = await withCut(
     context,
     async (session, cut) => {
-      const [{ life }, row, observed] = await Promise.all([
+      const [{ incarnation }, row, observed] = await Promise.all([
         authorisedCapsule(session, call, capsule, 'apps'),
         lockDatabase(session, workload),
         observeRegistered(session, capsule, app),
       ]);
-      const decision = decideDrop(row, life);
+      const decision = decideDrop(row, incarnation);
       if (row === undefined || decision === 'never created')
         throw new ServiceError('not_found', 'never created');
       await Promise.all([
@@ -77,10 +77,10 @@ export async function dropForAdministrator(
   const dropped = await dropAll(context, entry, async (session) => {
     const row = await lockCapsule(session, capsule, 'UPDATE');
     if (row === undefined) throw new ServiceError('not_found', 'no such Capsule');
-    const { state, life } = row;
+    const { state, incarnation } = row;
     if (state !== 'active' && state !== 'dropping')
       throw new ServiceError('conflict', `the Capsule is ${state}`);
-    return { state, life };
+    return { state, incarnation };
   });
   await context.connections.transaction((session) => finalize(session, entry));
   return dropped;
@@ -90,13 +90,13 @@ export async function dropForAdministrator(
 async function dropAll(
   context: Context,
   entry: Undecided,
-  authorise: (session: Session) => Promise<{ life: number; state: 'active' | 'dropping' }>,
+  authorise: (session: Session) => Promise<{ incarnation: number; state: 'active' | 'dropping' }>,
 ): Promise<string[]> {
   const { capsule } = entry;
-  const { life, living } = await withCut(
+  const { incarnation, living } = await withCut(
     context,
     async (session, cut) => {
-      const [{ state, life: found }, databases, observed] = await Promise.all([
+      const [{ state, incarnation: found }, databases, observed] = await Promise.all([
         authorise(session),
         livingDatabases(session, capsule),
         observeRegistered(session, capsule),
@@ -108,7 +108,7 @@ async function dropAll(
         active && moveCapsule(session, capsule, 'active', 'dropping'),
         audit(session, { ...entry, outcome: active ? 'cut' : 'resume' }),
       ]);
-      return { life: found, living: databases };
+      return { incarnation: found, living: databases };
     },
     (session, begun) =>
       endSessions(
@@ -121,9 +121,9 @@ async function dropAll(
   await eachOf(living, PARALLEL_DROPS, ({ app, name }) => finishDrop(context, entry, { capsule, app }, name));
   context.failpoint('capsule-drop:before-retire');
   return context.connections.transaction(async (session) => {
-    await retireCapsule(session, entry, life);
+    await retireCapsule(session, entry, incarnation);
     context.failpoint('capsule-drop:before-commit');
-    return droppedWithCapsule(session, capsule, life);
+    return droppedWithCapsule(session, capsule, incarnation);
   });
 }
 

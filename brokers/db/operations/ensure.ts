@@ -1,6 +1,7 @@
 import { ServiceError } from '@space/broker-kit';
 import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import { audit, type Undecided } from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
 import {
   type DerivationKey,
   databaseUrl,
@@ -26,7 +27,6 @@ import {
   reopeningStatements,
   shuttingStatement,
 } from '../walls/statements.ts';
-import type { Context } from './context.ts';
 import { seize } from './cut.ts';
 
 /** What a create answers with. */
@@ -34,34 +34,34 @@ export interface Ensured {
   readonly name: string;
   readonly url: string;
   readonly created: boolean;
-  /** Everybody was put out, and the database is shut until `reopen`. */
+  /** All sessions were ended, and the database is shut until `reopen`. */
   readonly evicting: boolean;
 }
 
-/** The pool was empty: the transaction must be begun anew with a spare of its own. */
+/** The pool was empty: the transaction must begin again with a spare of its own. */
 class NoSpare extends Error {}
 
-/** Another transaction registered the workload first: begun anew, this one finds its row. */
+/** Another transaction registered the workload first: this one must begin again, and then finds its row. */
 class Overtaken extends Error {}
 
-/** What the attempts before this one have learned. */
+/** What earlier attempts have found out. */
 interface Attempt {
-  /** A spare of its own, where the pool was empty or what is in it is held. */
+  /** A spare that was cloned for this create, since the pool was empty or its spares locked. */
   readonly reserved?: string | undefined;
   readonly passedOver: readonly string[];
-  /** The workload's role changes all the time: take its database first. */
+  /** Whether the workload's role changes all the time, so that its database must be seized first. */
   readonly contested: boolean;
-  /** Tells which spare it works with. */
+  /** Called with the spare that the attempt works with. */
   readonly take: (spare: string) => void;
 }
 
 const MAX_ATTEMPTS = 6;
-/** Of spares that are held; then one is made, which nobody has seen. */
+/** How many locked spares are passed over before one is cloned, which nobody else has seen. */
 const MAX_PASSED_OVER = 2;
 
 /**
- * Runs a transaction that may need a spare. Only when the pool is empty, or held, does it make one, outside the
- * transaction; a crash then leaves a closed spare, which the upkeep adopts.
+ * Runs a transaction that may need a spare. Only when the pool is empty, or its spares are locked, does it clone one,
+ * outside the transaction; a crash then leaves a closed spare, which the upkeep adopts.
  */
 export async function withSpare<T>(
   context: Context,
@@ -85,12 +85,12 @@ export async function withSpare<T>(
         next = { ...now, contested: true };
         continue;
       }
-      const held = isHeld(error) ? taken : undefined;
-      const passedOver = held === undefined ? now.passedOver : [...now.passedOver, held];
+      const locked = isSpareLocked(error) ? taken : undefined;
+      const passedOver = locked === undefined ? now.passedOver : [...now.passedOver, locked];
       next = { ...now, reserved: undefined, passedOver };
-      if (held !== undefined && held !== now.reserved && passedOver.length <= MAX_PASSED_OVER) continue;
+      if (locked !== undefined && locked !== now.reserved && passedOver.length <= MAX_PASSED_OVER) continue;
       const stolen = error instanceof StepError && error.code === SQLSTATE.undefinedDatabase;
-      if (held === undefined && !(error instanceof NoSpare) && !stolen) throw error;
+      if (locked === undefined && !(error instanceof NoSpare) && !stolen) throw error;
       context.nudge();
       context.failpoint('cold:before-clone');
       next = { ...next, reserved: await cloneWithRetries(context) };
@@ -99,14 +99,14 @@ export async function withSpare<T>(
   }
 }
 
-/** Does somebody hold the spare that was taken? Another one will do. */
-function isHeld(error: unknown): boolean {
+/** Is the spare that was taken locked by somebody? Another one will do. */
+function isSpareLocked(error: unknown): boolean {
   return (
     error instanceof StepError && error.step === 'open database' && error.code === SQLSTATE.lockNotAvailable
   );
 }
 
-/** Did the role's row not come free, or change under every attempt? */
+/** Did the row of the role stay locked, or change under every attempt? */
 function isContested(error: unknown): boolean {
   return (
     error instanceof StepError &&
@@ -127,12 +127,12 @@ async function cloneWithRetries({ cloning, connections, spares }: Context): Prom
   }
 }
 
-/** What a create works on, in the caller's transaction, which holds the Capsule's row and the workload's. */
+/** What a create works on, in a transaction that has locked the rows of the Capsule and the workload. */
 export interface Target {
   readonly workload: Workload;
   readonly row: DatabaseRow | undefined;
-  /** Of the Capsule. */
-  readonly life: number;
+  /** The Capsule's. */
+  readonly incarnation: number;
   readonly attempt: Attempt;
   readonly entry: Undecided;
 }
@@ -142,31 +142,36 @@ export interface Target {
  * an administrator asks for a rotation.
  */
 export async function ensureDatabase(context: Context, session: Session, target: Target): Promise<Ensured> {
-  const { workload, row, life } = target;
+  const { workload, row, incarnation } = target;
   const decision = decideCreate(row);
   if (decision.kind === 'conflict')
     throw new ServiceError('conflict', 'the database is being dropped, or closed');
   if (decision.kind === 'create') return create(context, session, target, decision.generation);
-  if (row === undefined) throw new Error('nothing to reassert');
+  if (row === undefined) throw new Error('no row to issue the URL of');
   if (decision.kind !== 'rotate')
-    return reassert(context, session, target, row, row, keyOf(context, row), 'existing');
+    return reissue(context, session, target, {
+      row,
+      edition: row,
+      key: keyOf(context, row),
+      outcome: 'existing',
+    });
   const edition: Edition = { generation: decision.generation, epoch: context.newEpoch() };
-  const key = context.keyring().current;
-  await advanceDatabase(session, workload, row, { ...edition, life, name: row.name, keyId: key.id });
-  return reassert(context, session, target, row, edition, key, 'rotated');
+  const key = context.derivationKeys().current;
+  await advanceDatabase(session, workload, row, { ...edition, incarnation, name: row.name, keyId: key.id });
+  return reissue(context, session, target, { row, edition, key, outcome: 'rotated' });
 }
 
 async function create(
   context: Context,
   session: Session,
-  { workload, row: tombstone, life, attempt, entry }: Target,
+  { workload, row: tombstone, incarnation, attempt, entry }: Target,
   generation: number,
 ): Promise<Ensured> {
-  const key = context.keyring().current;
+  const key = context.derivationKeys().current;
   const edition: Edition = { generation, epoch: context.newEpoch() };
   const name = databaseName(context.nameKey, context.space, workload, edition.epoch);
   const password = passwordOf(key, context.space, workload, edition);
-  const registration: Registration = { ...edition, life, name, keyId: key.id };
+  const registration: Registration = { ...edition, incarnation, name, keyId: key.id };
   const [connections, registered, spare, verifier] = await Promise.all([
     requireRoom(context, session, workload),
     tombstone === undefined
@@ -193,14 +198,20 @@ async function create(
   return { name, url: databaseUrl(name, password, context.issued), created: true, evicting: false };
 }
 
-async function reassert(
+/** The password to issue again, and why. */
+interface Reissue {
+  readonly row: DatabaseRow;
+  readonly edition: Edition;
+  readonly key: DerivationKey;
+  readonly outcome: 'existing' | 'rotated';
+}
+
+/** Sets the role's password on the server again, which undoes what a tenant did to it, and returns the URL. */
+async function reissue(
   context: Context,
   session: Session,
   { workload, attempt, entry }: Target,
-  { name, evicting }: DatabaseRow,
-  edition: Edition,
-  key: DerivationKey,
-  outcome: 'existing' | 'rotated',
+  { row: { name, evicting }, edition, key, outcome }: Reissue,
 ): Promise<Ensured> {
   const password = passwordOf(key, context.space, workload, edition);
   const [found, verifier] = await Promise.all([observe(session, name), scramVerifier(key, password)]);
@@ -213,14 +224,14 @@ async function reassert(
   if (attempt.contested || evicting) await seize(context, session, [{ name, ...found }]);
   await Promise.all([
     session.run('assert password', passwordStatement(name, verifier, attempt.contested ? 'insist' : 'cut')),
-    // Who proved the old password and waits at the door would come in when the transaction ends.
+    // A session that proved the old password and waits for the lock would get in when the transaction ends.
     evicting && session.run('shut database', shuttingStatement(name)),
     audit(session, { ...entry, outcome: evicting ? `${outcome}, sessions ended` : outcome }),
   ]);
   return { name, url: databaseUrl(name, password, context.issued), created: false, evicting };
 }
 
-/** The end of an eviction: opens the database again to whoever has the new password. */
+/** Ends an eviction: opens the database again, to the new password. */
 export async function reopen(context: Context, workload: Workload, name: string): Promise<void> {
   await context.connections.transaction(async (session) => {
     const row = await lockDatabase(session, workload);
@@ -231,7 +242,7 @@ export async function reopen(context: Context, workload: Workload, name: string)
 }
 
 function keyOf(context: Context, row: DatabaseRow): DerivationKey {
-  const key = context.keyring().byId(row.keyId);
+  const key = context.derivationKeys().byId(row.keyId);
   if (key === undefined)
     throw new ServiceError('unavailable', 'the derivation key of this database is not in the ring');
   return key;

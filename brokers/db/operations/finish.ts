@@ -1,11 +1,11 @@
 import { ServiceError } from '@space/broker-kit';
 import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
 import { checkedName, type Workload } from '../core/names.ts';
 import { lockDatabase, markDropped, noteLeftoverRole } from '../registry/rows.ts';
 import { isOpen, observe } from '../walls/observe.ts';
 import { END_SESSIONS, roleDropStatement, roleSilencingStatement } from '../walls/statements.ts';
-import type { Context } from './context.ts';
 import { withCut } from './cut.ts';
 
 /**

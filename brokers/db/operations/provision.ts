@@ -1,12 +1,12 @@
 import { ServiceError, type TokenDigest } from '@space/broker-kit';
 import { SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import { about, authorisedCapsule, type Call, registerCapsule } from '@space/broker-kit/principals';
+import type { Context } from '../context.ts';
 import type { Workload } from '../core/names.ts';
 import { lockDatabase } from '../registry/rows.ts';
-import type { Context } from './context.ts';
 import { type Ensured, ensureDatabase, reopen, withSpare } from './ensure.ts';
 
-/** Registers a Capsule with its principal and makes the Capsule's own database; in one transaction. */
+/** Registers a Capsule with its principal and makes the Capsule's own database, in one transaction. */
 export async function provisionCapsule(
   context: Context,
   call: Call,
@@ -15,16 +15,16 @@ export async function provisionCapsule(
 ): Promise<Ensured> {
   try {
     return await ensured(context, { capsule, app: '' }, async (session, attempt) => {
-      const { life } = await registerCapsule(session, capsule, principal);
+      const { incarnation } = await registerCapsule(session, capsule, principal);
       const workload = { capsule, app: '' };
       const row = await lockDatabase(session, workload);
       const entry = { ...about(call, 'capsule.provision', 'provisioner'), capsule };
-      const ensured = await ensureDatabase(context, session, { workload, row, life, attempt, entry });
+      const ensured = await ensureDatabase(context, session, { workload, row, incarnation, attempt, entry });
       context.failpoint('provision:before-commit');
       return ensured;
     });
   } catch (error) {
-    // The principal is another Capsule's; only the provisioner, who chose it, learns so.
+    // The principal belongs to another Capsule, which only the provisioner, who chose it, learns.
     const taken = error instanceof StepError && error.code === SQLSTATE.uniqueViolation;
     throw taken ? new ServiceError('conflict', 'the principal is in use', { cause: error }) : error;
   }
@@ -35,17 +35,17 @@ export function createApp(context: Context, call: Call, capsule: string, app: st
   const workload = { capsule, app };
   const entry = { ...about(call, 'capsule.app.create', 'capsule'), capsule, app };
   return ensured(context, workload, async (session, attempt) => {
-    const [{ life }, row] = await Promise.all([
+    const [{ incarnation }, row] = await Promise.all([
       authorisedCapsule(session, call, capsule, 'apps'),
       lockDatabase(session, workload),
     ]);
-    const ensured = await ensureDatabase(context, session, { workload, row, life, attempt, entry });
+    const ensured = await ensureDatabase(context, session, { workload, row, incarnation, attempt, entry });
     context.failpoint('create:before-commit');
     return ensured;
   });
 }
 
-/** Whoever was evicted is out before anybody is told the new password, and the database is open again. */
+/** Opens the database again after an eviction, before the new password is returned. */
 async function ensured(
   context: Context,
   workload: Workload,

@@ -6,7 +6,7 @@ import type { Workload } from '../core/names.ts';
 /** Every statement about registered databases. Whoever changes a row has locked it in the same transaction. */
 
 const DATABASE_COLUMNS =
-  'state, life, name, generation, epoch, key_id AS "keyId", rotation_due AS "rotationDue", evicting, closed';
+  'state, life AS incarnation, name, generation, epoch, key_id AS "keyId", rotation_due AS "rotationDue", evicting, closed';
 
 export async function lockDatabase(session: Session, workload: Workload): Promise<DatabaseRow | undefined> {
   const [row] = await session.read<DatabaseRow>(
@@ -19,7 +19,7 @@ export async function lockDatabase(session: Session, workload: Workload): Promis
 
 /** A registered database as `create` and rotation write it. */
 export interface Registration {
-  readonly life: number;
+  readonly incarnation: number;
   readonly name: string;
   readonly generation: number;
   readonly epoch: string;
@@ -36,12 +36,12 @@ export async function insertDatabase(
     'insert database',
     `INSERT INTO broker.database (capsule_id, app_id, state, life, name, generation, key_id, epoch)
      VALUES ($1, $2, 'ready', $3, $4, $5, $6, $7) ON CONFLICT (capsule_id, app_id) DO NOTHING RETURNING 1`,
-    [workload.capsule, workload.app, to.life, to.name, to.generation, to.keyId, to.epoch],
+    [workload.capsule, workload.app, to.incarnation, to.name, to.generation, to.keyId, to.epoch],
   );
   return rows.length === 1;
 }
 
-/** Compare-and-swap from one generation to the next, whether a tombstone lives again or a password changes. */
+/** Compare-and-swap from one generation to the next, whether a database is made again after a drop or a password changes. */
 export async function advanceDatabase(
   session: Session,
   workload: Workload,
@@ -58,7 +58,7 @@ export async function advanceDatabase(
       workload.app,
       from.state,
       from.generation,
-      to.life,
+      to.incarnation,
       to.name,
       to.generation,
       to.keyId,
@@ -68,7 +68,7 @@ export async function advanceDatabase(
   expectOne(rows);
 }
 
-/** The next create switches to the next password. */
+/** Lets the next create switch to the next password. */
 export async function markRotationDue(session: Session, workload: Workload): Promise<void> {
   const rows = await session.run(
     'mark rotation due',
@@ -79,7 +79,7 @@ export async function markRotationDue(session: Session, workload: Workload): Pro
   expectOne(rows);
 }
 
-/** Everybody was put out. */
+/** Notes that all sessions were ended. */
 export async function markEvicted(session: Session, workload: Workload): Promise<void> {
   const rows = await session.run(
     'mark evicted',
@@ -110,7 +110,7 @@ export async function markDropped(session: Session, workload: Workload, name: st
   expectOne(rows);
 }
 
-/** Lets nobody in any more, and keeps what is there; nothing when it was closed or is being dropped. */
+/** Notes that nobody may connect and the data stays; undefined when it was closed already or is being dropped. */
 export async function closeByName(session: Session, name: string): Promise<Workload | undefined> {
   const [row] = await session.run<{ capsule: string; app: string }>(
     'close database',
@@ -121,7 +121,7 @@ export async function closeByName(session: Session, name: string): Promise<Workl
   return row;
 }
 
-/** What still exists of a Capsule. */
+/** Locks the rows of a Capsule's databases that are not dropped. */
 export function livingDatabases(
   session: Session,
   capsule: string,
@@ -144,18 +144,22 @@ export async function markCapsuleDropping(session: Session, capsule: string): Pr
   );
 }
 
-/** What the drop of this life of the Capsule has dropped, over all its attempts, sorted. */
-export async function droppedWithCapsule(session: Session, capsule: string, life: number): Promise<string[]> {
+/** The names that the drop of this incarnation of the Capsule has dropped, over all its attempts, sorted. */
+export async function droppedWithCapsule(
+  session: Session,
+  capsule: string,
+  incarnation: number,
+): Promise<string[]> {
   const rows = await session.read<{ name: string }>(
     'list dropped databases',
     `SELECT name FROM broker.database
      WHERE capsule_id = $1 AND life = $2 AND dropped_with_capsule AND state = 'dropped' ORDER BY name COLLATE "C"`,
-    [capsule, life],
+    [capsule, incarnation],
   );
   return rows.map(({ name }) => name);
 }
 
-/** A role that is of nobody any more, until nobody names it. */
+/** Remembers a role that could not be dropped with its database. */
 export async function noteLeftoverRole(session: Session, name: string): Promise<void> {
   await session.run(
     'note leftover role',
@@ -181,7 +185,7 @@ export function leftoverRoles(session: Session): Promise<{ name: string; culprit
   );
 }
 
-/** Databases and roles of the broker's making that no row knows: of a registry that is older than the server. */
+/** Databases and roles with names of the broker's that no row has, as after a restore of an older registry. */
 export function unknownObjects(
   session: Session,
 ): Promise<{ name: string; database: boolean; role: boolean }[]> {

@@ -53,16 +53,16 @@ export function schedules(count: number, seed: number): Schedule[] {
 
 interface Database {
   state: 'ready' | 'dropping' | 'dropped';
-  /** Counts lives and passwords; stands for the URL. */
+  /** Counts incarnations and passwords; stands for the URL. */
   generation: number;
   withCapsule: boolean;
 }
 
 interface Capsule {
   state: 'active' | 'dropping' | 'retired' | 'finalized';
-  life: number;
+  incarnation: number;
   principal: number | null;
-  databases: Record<string, Database & { life: number }>;
+  databases: Record<string, Database & { incarnation: number }>;
 }
 
 export interface World {
@@ -95,13 +95,13 @@ function perform(world: World, op: Operation, moment: 'begin' | 'end', begun: Se
       }
       capsule.state = 'dropping';
     }
-    return `begun ${capsule.life}`;
+    return `begun ${capsule.incarnation}`;
   }
   const app = `app${op.app}`;
   if (op.kind === 'create') return ensure(capsule, op.capsule, app);
   const database = capsule.databases[app];
   if (database === undefined) return '404';
-  if (database.state === 'dropped' && database.life !== capsule.life) return '404';
+  if (database.state === 'dropped' && database.incarnation !== capsule.incarnation) return '404';
   if (database.state === 'ready') database.state = 'dropping';
   const name = `${op.capsule}/${app}/${database.generation}`;
   return database.state === 'dropped' ? `absent ${name}` : `dropped ${name}`;
@@ -118,14 +118,14 @@ function end(world: World, op: Operation, begun: Seen): Seen {
       database.state = 'dropped';
     return begun;
   }
-  const life = Number(begun.split(' ')[1]);
-  if (capsule.state === 'dropping' && capsule.life === life) {
+  const incarnation = Number(begun.split(' ')[1]);
+  if (capsule.state === 'dropping' && capsule.incarnation === incarnation) {
     for (const database of Object.values(capsule.databases)) database.state = 'dropped';
     if (capsule.principal !== null) world.retired.push(capsule.principal);
     Object.assign(capsule, { state: 'retired', principal: null });
   }
   const listed = Object.entries(capsule.databases)
-    .filter(([, database]) => database.withCapsule && database.life === life)
+    .filter(([, database]) => database.withCapsule && database.incarnation === incarnation)
     .map(([app, { generation }]) => `${op.capsule}/${app}/${generation}`);
   return `list ${listed.sort().join(' ')}`;
 }
@@ -139,7 +139,7 @@ function provision(world: World, id: number, principal: number): Seen {
   if (taken || world.retired.includes(principal)) return '409';
   const reborn: Capsule = {
     state: 'active',
-    life: (capsule?.life ?? 0) + 1,
+    incarnation: (capsule?.incarnation ?? 0) + 1,
     principal,
     databases: capsule?.databases ?? {},
   };
@@ -152,7 +152,12 @@ function ensure(capsule: Capsule, id: number, app: string): Seen {
   if (database?.state === 'dropping') return '409';
   if (database?.state === 'ready') return `found ${id}/${app}/${database.generation}`;
   const generation = (database?.generation ?? 0) + 1;
-  capsule.databases[app] = { state: 'ready', generation, life: capsule.life, withCapsule: false };
+  capsule.databases[app] = {
+    state: 'ready',
+    generation,
+    incarnation: capsule.incarnation,
+    withCapsule: false,
+  };
   return `made ${id}/${app}/${generation}`;
 }
 

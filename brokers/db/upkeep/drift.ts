@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Round } from '@space/broker-kit';
 import { closeRegistry } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
-import type { Context } from '../operations/context.ts';
+import type { Context } from '../context.ts';
 import { lockDatabase, unknownObjects } from '../registry/rows.ts';
 import { decideRepairs, type Repair, type Walls } from '../walls/drift.ts';
 import { judge, readServerFacts } from '../walls/preflight.ts';

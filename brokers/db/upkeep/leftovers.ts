@@ -1,5 +1,5 @@
 import type { Round } from '@space/broker-kit';
-import type { Context } from '../operations/context.ts';
+import type { Context } from '../context.ts';
 import { dropRole } from '../operations/finish.ts';
 import { forgetLeftoverRole, leftoverRoles } from '../registry/rows.ts';
 

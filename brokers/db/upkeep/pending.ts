@@ -1,6 +1,6 @@
 import type { Round } from '@space/broker-kit';
 import { pendingDrops } from '@space/broker-kit/principals';
-import type { Context } from '../operations/context.ts';
+import type { Context } from '../context.ts';
 import { finishDrop } from '../operations/finish.ts';
 
 /** Finishes drops that were begun and abandoned. */

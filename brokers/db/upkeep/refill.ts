@@ -1,12 +1,12 @@
 import type { Round } from '@space/broker-kit';
-import type { Context } from '../operations/context.ts';
+import type { Context } from '../context.ts';
 import { addSpare, adoptSpares, countSpares, dropSpare, unusableSpares } from '../spares/pool.ts';
 
-/** So many clones, then it is asked again what is missing. */
+/** The most clones of one round; the next one counts again what is missing. */
 const CLONES_A_ROUND = 8;
-/** Nobody has asked for anything for so long: a clone disturbs no one. */
+/** After a pause of this length between requests, a clone disturbs none. */
 const QUIET_MS = 50;
-/** And if they always ask, a clone comes in between as often as this. */
+/** While requests never pause, a clone is still made as often as this. */
 const LONGEST_PAUSE_MS = 1_000;
 
 /**
@@ -23,7 +23,7 @@ export function refill(context: Context, size: number): Round {
     return count;
   }
 
-  /** Whoever waits for a clone of its own comes first. While there are enough spares, so does everybody. */
+  /** Requests that wait for a clone of their own come first; with enough spares, so do all other requests. */
   const disturbs = (count: number) =>
     context.cloning.waiting > 0 || (count >= low && context.quietFor() < QUIET_MS);
 

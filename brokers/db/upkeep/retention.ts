@@ -1,5 +1,5 @@
 import type { Round } from '@space/broker-kit';
-import type { Context } from '../operations/context.ts';
+import type { Context } from '../context.ts';
 import { PRUNES, prune } from '../registry/retention.ts';
 
 /** Takes what was kept long enough out of the registry, which else would grow for ever. */

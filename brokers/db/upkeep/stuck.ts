@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Round } from '@space/broker-kit';
 import { audit } from '@space/broker-kit/principals';
-import type { Context } from '../operations/context.ts';
+import type { Context } from '../context.ts';
 import { endSessions, withCut } from '../operations/cut.ts';
 import { closeByName } from '../registry/rows.ts';
 import { observe } from '../walls/observe.ts';

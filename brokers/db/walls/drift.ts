@@ -1,5 +1,5 @@
 import { checkedName } from '../core/names.ts';
-import type { Door } from '../limits/quota.ts';
+import type { Door } from '../core/quota.ts';
 
 /** One workload's role and database as the server has them. */
 export interface Walls {

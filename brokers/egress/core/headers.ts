@@ -51,7 +51,7 @@ const PASSED = new Set([
   'x-request-id',
   'x-requested-with',
 ]);
-/** Of versions (`anthropic-version`, `x-github-api-version`) and of the SDKs that one company makes for others. */
+/** Headers for API versions (`anthropic-version`, `x-github-api-version`) and of SDKs that Stainless generates. */
 const PASSED_FAMILIES = /^(?:[a-z][a-z-]{0,40}-version|x-stainless-[a-z-]{1,40})$/;
 
 const isKnown = (name: string): boolean => PASSED.has(name) || PASSED_FAMILIES.test(name);
@@ -77,12 +77,12 @@ export function passedWith(more: readonly string[]): (name: string) => boolean {
   return (name) => isKnown(name) || added.has(name);
 }
 
-/** Of an upstream's answer: hop by hop, or a way to make the caller come back differently. */
+/** Headers of an answer that are not returned: hop-by-hop ones, and those that change the caller's next request. */
 const NOT_RETURNED = new Set([
   'alt-svc',
   'connection',
   'keep-alive',
-  // By which a caller knows that the gateway itself said no.
+  // Tells a caller that the gateway itself refused.
   'platform-egress-error',
   'proxy-authenticate',
   'proxy-authentication-info',
@@ -167,7 +167,7 @@ function connectionNamed(headers: readonly RawHeader[]): ReadonlySet<string> {
     names ??= new Set();
     for (const name of value.split(',')) names.add(name.trim().toLowerCase());
   }
-  // It frames the body whatever a Connection header says of it.
+  // Content-Length frames the body, whatever a Connection header says.
   names?.delete('content-length');
   return names ?? NONE;
 }

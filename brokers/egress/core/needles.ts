@@ -1,5 +1,5 @@
+import { percentEncode } from './percent-encode.ts';
 import type { Pace, Slices } from './slices.ts';
-import { percentEncode } from './slot.ts';
 
 /** Shorter forms would be found in any text; a value itself is always looked for. */
 const SHORTEST_FORM = 6;
@@ -9,13 +9,13 @@ const PERCENT = 0x25;
 /** What no encoder but hex, base64 and "percent, everything" would change. */
 const PLAIN = /^[A-Za-z0-9_.-]*$/;
 
-/** Every form of the values that is looked for in what an upstream sends, each once, in bytes. */
+/** Returns every form of the values that an answer is searched for, each once, in bytes. */
 export function* needlesOf(values: readonly string[], pace: Pace): Slices<readonly Uint8Array[]> {
   const forms = new Set(values);
   for (const value of values)
     for (const form of formsOf(value)) {
       if (form.length >= SHORTEST_FORM) forms.add(form);
-      // To write a character takes longer than to look at one.
+      // To write a form costs about half a step for each character.
       pace.steps += form.length >> 1;
       if (pace.due) yield pace.rest();
     }
@@ -41,7 +41,7 @@ function* formsOf(value: string): Generator<string, void, void> {
   yield* [percent, percent.toUpperCase(), hex, hex.toUpperCase()];
 }
 
-/** Byte by byte in one piece: put together from pieces of two digits, it costs as much as the whole answer. */
+/** Written byte by byte into one buffer: to join pieces of two digits costs as much as to scrub a whole answer. */
 function percentOf(hex: string): string {
   const bytes = Buffer.allocUnsafe((hex.length / 2) * 3);
   for (let from = 0, to = 0; from < hex.length; from += 2, to += 3) {
@@ -105,7 +105,7 @@ const upperDigits = (code: string): string => `\\u${code.slice(2).toUpperCase()}
 
 const APOSTROPHES = ["'", '&#39;', '&#039;', '&#x27;', '&apos;'];
 const LEAST_ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
-/** By who writes it. */
+/** The entities that different encoders write. */
 const ENTITIES: readonly Readonly<Record<string, string>>[] = [
   ...['&quot;', '&#34;'].flatMap((quote) =>
     APOSTROPHES.map((apostrophe) => ({ '"': quote, "'": apostrophe })),

@@ -5,9 +5,9 @@ import { Spans } from './spans.ts';
 
 const STAR = 0x2a;
 
-/** Puts stars in the place of values, in all their forms. Lengths do not change, so neither does Content-Length. */
+/** Replaces values by stars, in all their forms. Lengths do not change, so neither does Content-Length. */
 export interface Scrubber {
-  /** A header's name or value, or another text of one byte a character. */
+  /** Scrubs a header's name or value, or another text of one byte a character. */
   text(text: string): string;
   /** Begins a body, which is scrubbed as it flows. */
   body(): BodyScrubber;
@@ -15,35 +15,35 @@ export interface Scrubber {
 
 interface BodyScrubber {
   /**
-   * What can be sent now: all but the run of characters at the end that a value could be part of. How much that is does
-   * not depend on the value, nor on whether one has begun: who sees the parts would be told so, character by character.
+   * Returns what can be sent now: all but the run of characters at the end that a value could be part of. Its length does
+   * not depend on the value, nor on whether one has begun: a caller could tell the value from that, byte by byte.
    */
   push(chunk: Buffer): Buffer;
-  /** What was held back to the end. */
+  /** Returns what was held back to the end. */
   end(): Buffer;
-  /** Whether a value was in it so far. */
+  /** Whether a value was in the body so far. */
   readonly starred: boolean;
 }
 
-/** One that is kept for as long as its values are in use. */
+/** A scrubber that is kept for as long as its values are in use. */
 export interface CompiledScrubber extends Scrubber {
-  /** Of its tables. */
+  /** The size of its tables. */
   readonly bytes: number;
 }
 
-/** Of what characters values are, and so what ends a run of them. */
+/** The characters that values are made of; any other ends a run of them. */
 export type Alphabet = 'visible' | 'printable';
 
 const RUNS: Readonly<Record<Alphabet, Uint8Array>> = {
   visible: Uint8Array.from({ length: 256 }, (_, byte) => Number(byte > 0x20 && byte < 0x7f)),
-  // With spaces and whatever is not ASCII, as a user's password may have.
+  // A user's password may have spaces and characters beyond ASCII.
   printable: Uint8Array.from({ length: 256 }, (_, byte) => Number(byte >= 0x20 && byte !== 0x7f)),
 };
 
-/** The longest run that is held back goes by these steps, so that it tells next to nothing of the values' length. */
+/** The most bytes that are held back; few steps, so that they tell next to nothing of the length of a value. */
 const HELD_BACK = [1_024, 4_096, 16_384, 32_768];
 
-/** For values that are short, since nothing else is done meanwhile. */
+/** Makes a scrubber at once, for short values: it blocks the process. */
 export const scrubberOf = (values: readonly string[], alphabet?: Alphabet): CompiledScrubber =>
   atOnce(prepareScrubber(values, alphabet));
 
@@ -73,7 +73,7 @@ export function* prepareScrubber(
   };
 }
 
-/** One after the other. */
+/** Applies one scrubber after the other. */
 export function scrubbersInTurn(first: Scrubber, second: Scrubber): Scrubber {
   return {
     text: (text) => second.text(first.text(text)),
@@ -90,17 +90,17 @@ export function scrubbersInTurn(first: Scrubber, second: Scrubber): Scrubber {
   };
 }
 
-/** The same, for one answer; tells once when a value is in it. */
+/** Wraps the scrubber of one answer: calls `onStarred` once if a value is in it. */
 export function reporting(scrubber: Scrubber, onStarred: () => void): Scrubber {
-  let told = false;
-  const tell = () => {
-    if (!told) onStarred();
-    told = true;
+  let reported = false;
+  const report = () => {
+    if (!reported) onStarred();
+    reported = true;
   };
   return {
     text(text) {
       const scrubbed = scrubber.text(text);
-      if (scrubbed !== text) tell();
+      if (scrubbed !== text) report();
       return scrubbed;
     },
     body() {
@@ -108,7 +108,7 @@ export function reporting(scrubber: Scrubber, onStarred: () => void): Scrubber {
       return {
         push(chunk) {
           const out = body.push(chunk);
-          if (body.starred) tell();
+          if (body.starred) report();
           return out;
         },
         end: () => body.end(),
@@ -127,10 +127,10 @@ function bodyScrubber(
   run: Uint8Array,
   most: number,
 ): BodyScrubber {
-  /** As it came, from `from` to `to`, with as much room again: so a byte is moved once more at most. */
+  /** The bytes held back, from `from` to `to`; the buffer has twice the room, so that a byte moves at most once. */
   let held: Buffer = NOTHING;
   let [from, to] = [0, 0];
-  /** Where stars go, counted from the beginning of the body; as is what was sent. */
+  /** Where stars go; positions, and `sent`, count from the beginning of the body. */
   const spans = new Spans();
   let sent = 0;
   let before = 0;
@@ -149,12 +149,12 @@ function bodyScrubber(
     }
     to += bytes.copy(held, to);
   };
-  /** The first bytes, of those that were held and then of the chunk, with their stars. */
+  /** Returns the first `count` bytes of what was held and of the chunk, with their stars. */
   const release = (count: number, chunk: Buffer): Buffer => {
     const ofHeld = Math.min(count, to - from);
     let out = chunk.subarray(0, count);
     if (ofHeld > 0 || !spans.none) {
-      // A copy, as the chunk is the sender's and what is held is written over.
+      // A copy, since the chunk belongs to the sender and the held bytes are overwritten.
       out = Buffer.allocUnsafe(count);
       held.copy(out, 0, from, from + ofHeld);
       chunk.copy(out, ofHeld, 0, count - ofHeld);

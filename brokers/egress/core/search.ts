@@ -4,13 +4,13 @@ import { Pace, type Slices } from './slices.ts';
 import { type Rowed, tablesOf } from './tables.ts';
 
 export interface Tables extends Rowed {
-  /** By byte. */
+  /** The letter of each byte. */
   readonly letters: Uint8Array;
 }
 
 /** Finds every occurrence of any of several needles in a text that comes in pieces, by Aho and Corasick's automaton. */
 export interface Search {
-  /** Of its tables, which live as long as it does. */
+  /** The size of its tables, which are kept as long as the search. */
   readonly bytes: number;
   begin(): Scan;
 }
@@ -57,7 +57,7 @@ export function* prepareSearch(
     return {
       push(piece, found) {
         const { length } = piece;
-        // Of this call alone: what a closure shares is far from the processor's registers.
+        // A local variable, since one that a closure shares is not kept in a register.
         let state = stateBefore;
         let at = 0;
         while (at < length) {

@@ -1,7 +1,7 @@
-/** Work that can be done in slices, of the steps that each yield tells; what comes of it is returned. */
+/** Work that is done in slices: it yields the number of steps of each slice, and returns its result. */
 export type Slices<T> = Generator<number, T, void>;
 
-/** A step is a look at a table, or a few that go together. So many take a millisecond or two. */
+/** The steps of one slice, which take a millisecond or two. A step is a look at a table, or a few. */
 export const SLICE = 32_768;
 
 /** Counts the steps of one piece of work: `if (pace.due) yield pace.rest();` between any two of its loops. */
@@ -19,7 +19,7 @@ export class Pace {
   }
 }
 
-/** All slices at once. */
+/** Runs all slices at once. */
 export function atOnce<T>(slices: Slices<T>): T {
   for (;;) {
     const { done, value } = slices.next();

@@ -1,4 +1,5 @@
 import { basicPairOf, foldedParameter, secretOfPair } from '@space/manifests';
+import { percentEncode } from './percent-encode.ts';
 import type { Alphabet } from './scrub.ts';
 import type { InputTarget } from './target.ts';
 
@@ -7,7 +8,7 @@ export type Slot =
   | { readonly kind: 'header'; readonly name: string; readonly scheme?: string | undefined }
   | { readonly kind: 'query'; readonly name: string };
 
-/** The part of a target behind the host, with the value in its query. */
+/** The target of the request to the host, with the value in its query if the slot is there. */
 export function targetWith(target: InputTarget, slot: Slot, value: string | undefined): string {
   const { path, query } = target;
   const own = query === undefined ? path : `${path}?${query}`;
@@ -16,7 +17,7 @@ export function targetWith(target: InputTarget, slot: Slot, value: string | unde
   return `${own}${join}${slot.name}=${percentEncode(value)}`;
 }
 
-/** What the header gets; a scheme is the word before the value. */
+/** The header's value, with the scheme before the stored value. */
 export function headerValue(slot: Slot & { kind: 'header' }, value: string): string {
   return slot.scheme === undefined ? value : `${slot.scheme} ${value}`;
 }
@@ -28,19 +29,11 @@ export function fillsQuerySlot(target: InputTarget, slot: Slot): boolean {
   return target.parameters.some((parameter) => parameter.folded === folded);
 }
 
-/** Everything but RFC 3986 `unreserved` as uppercase escapes. */
-export function percentEncode(text: string): string {
-  return encodeURIComponent(text).replace(
-    /[!'()*]/g,
-    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
-  );
-}
-
-/** Of what characters a value's secrets are, by where it goes alone: a pair of the scheme Basic may have spaces. */
+/** The characters that the secrets of a value may have: a pair of the scheme Basic may have spaces. */
 export const alphabetOf = (slot: Slot): Alphabet =>
   slot.kind === 'header' && slot.scheme?.toLowerCase() === 'basic' ? 'printable' : 'visible';
 
-/** What of a value must not be told: itself and, where the scheme Basic writes a pair, that pair and its password. */
+/** What an answer must not hold: the value and, with the scheme Basic, the pair in it and the pair's password. */
 export function secretsIn(slot: Slot, value: string): readonly string[] {
   const pair = slot.kind === 'header' ? basicPairOf(slot, value) : undefined;
   return pair === undefined ? [value] : [value, pair, secretOfPair(pair)];

@@ -1,12 +1,12 @@
 type Span = [start: number, end: number];
 
 /**
- * Places of a text that are apart and in their order. Each that is added ends behind all others and takes in those that
- * it touches; each is taken from the front once. So however many there are, none costs more than these two looks.
+ * Ranges of a text, in order and apart. A range that is added ends behind all others and is merged with those that it
+ * touches; ranges are taken from the front. Both take constant time, amortised.
  */
 export class Spans {
   readonly #spans: Span[] = [];
-  /** Those before it have been taken. */
+  /** The index of the first range that was not taken. */
   #first = 0;
 
   get none(): boolean {
@@ -26,14 +26,14 @@ export class Spans {
     this.#spans.push([start, end]);
   }
 
-  /** Tells what is before a place, and forgets it. */
-  takeTo(place: number, tell: (start: number, end: number) => void): void {
+  /** Calls `visit` for the ranges before a position, and removes them. */
+  takeTo(position: number, visit: (start: number, end: number) => void): void {
     for (; !this.none; this.#first += 1) {
       const [start, end] = this.#spans[this.#first] as Span;
-      if (start >= place) break;
-      tell(start, Math.min(end, place));
-      if (end <= place) continue;
-      (this.#spans[this.#first] as Span)[0] = place;
+      if (start >= position) break;
+      visit(start, Math.min(end, position));
+      if (end <= position) continue;
+      (this.#spans[this.#first] as Span)[0] = position;
       break;
     }
     if (this.#first * 2 < this.#spans.length) return;

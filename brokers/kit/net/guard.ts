@@ -28,7 +28,7 @@ export class AddressBlockError extends Error {
   }
 }
 
-/** What no public host has, of the IANA registries of special-purpose addresses, and one cloud's metadata server. */
+/** Special-purpose addresses by the registries of IANA, which no public host has, and one cloud's metadata server. */
 const NOT_PUBLIC_V4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -48,7 +48,7 @@ const NOT_PUBLIC_V4 = [
   '240.0.0.0/4',
 ].map(block);
 
-/** Of IPv6 only global unicast is public, but for these: protocol assignments (Teredo too), documentation, 6to4. */
+/** Only global unicast is public in IPv6, except protocol assignments (with Teredo), documentation and 6to4. */
 const PUBLIC_V6 = block('2000::/3');
 const NOT_PUBLIC_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map(block);
 

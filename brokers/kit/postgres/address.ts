@@ -1,7 +1,16 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../config.ts';
 import { Secret } from '../secret.ts';
-import type { ServerAddress } from './connections.ts';
+
+export interface ServerAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string;
+  readonly password: Secret<string>;
+  /** False for no TLS; else the server is verified, by the system's authorities unless others are named. */
+  readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string };
+}
 
 /**
  * Reads a service's own URL, of which errors name only the setting. TLS is `sslmode=verify-full`, or none at all

@@ -1,28 +1,11 @@
 import type pg from 'pg';
 import type { Logger } from '../log.ts';
-import type { Secret } from '../secret.ts';
 import type { Watched } from '../watched.ts';
+import type { ServerAddress } from './address.ts';
 import { isDuplicate, isRace, SQLSTATE, StepError } from './errors.ts';
 import { CLIENT_TIMEOUT_MS, connect, createPool, type Notice, run } from './pool.ts';
-import { type AfterCommit, lend, sessionOver, transact } from './transaction.ts';
-
-/** Sends one statement under the name of its step, so that a failure says where it happened and never what was sent. */
-export type SendStatement = <Row extends pg.QueryResultRow>(
-  step: string,
-  text: string,
-  values?: readonly unknown[],
-) => Promise<Row[]>;
-
-/**
- * Statements are sent as they are called, in that order, without waiting for the answer to the one before: statements
- * that do not need each other's answers go out together, in one `Promise.all`, and cost one round trip.
- */
-export interface Session {
-  /** Runs any statement. */
-  readonly run: SendStatement;
-  /** Runs a statement that changes nothing, though it may lock rows: a transaction sends it before BEGIN is answered. */
-  readonly read: SendStatement;
-}
+import { type Session, sessionOver } from './session.ts';
+import { type AfterCommit, lend, transact } from './transaction.ts';
 
 /** A service's few connections, all to its own registry database. */
 export interface Connections {
@@ -42,16 +25,6 @@ export interface Connections {
   /** The number of connections that are open to the server now. */
   count(): number;
   close(): Promise<void>;
-}
-
-export interface ServerAddress {
-  readonly host: string;
-  readonly port: number;
-  readonly database: string;
-  readonly user: string;
-  readonly password: Secret<string>;
-  /** False for no TLS; else the server is verified, by the system's authorities unless others are named. */
-  readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string };
 }
 
 /**

@@ -15,7 +15,7 @@ export class StepError extends Error {
     this.code = code;
   }
 
-  /** Did the server answer, or was the connection lost with the outcome unknown? */
+  /** Whether the server answered; if not, the connection was lost and the outcome is unknown. */
   get answered(): boolean {
     return this.cause instanceof pg.DatabaseError;
   }
@@ -42,15 +42,15 @@ export const SQLSTATE = {
 } as const;
 
 // A unique violation too: ON CONFLICT forgives a concurrent insert at the index that it names, and at every other index
-// the same insert fails. Begun anew, the transaction sees the other's row.
+// the same insert fails. Begun again, the transaction sees the other's row.
 const RACES = new Set<string>([SQLSTATE.internal, SQLSTATE.uniqueViolation, '40001', '40P01']);
 
-/** Would the same transaction, begun anew, probably succeed? */
+/** Whether the same transaction would probably succeed when it is begun again. */
 export function isRace(error: unknown): boolean {
   return error instanceof StepError && error.code !== undefined && RACES.has(error.code);
 }
 
-/** Does the same step fail of a unique index once more? Then the other row is no race but there to stay. */
+/** Whether the same step failed at a unique index twice: then the other row is there to stay, and no race. */
 export function isDuplicate(error: unknown, before: unknown): boolean {
   return (
     error instanceof StepError &&
@@ -72,7 +72,7 @@ const PASSING = new Set([
   '3D000',
 ]);
 
-/** What a caller is told of a failed statement: that it may pass, or that it will not. */
+/** Turns a failed statement into the caller's error: `unavailable` if it may succeed later, else `internal`. */
 export function toServiceError(error: unknown): unknown {
   if (!(error instanceof StepError)) return error;
   const { code } = error;

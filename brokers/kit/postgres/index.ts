@@ -1,11 +1,7 @@
-export { parseServerUrl } from './address.ts';
-export {
-  type Connections,
-  openConnections,
-  type ServerAddress,
-  type Session,
-} from './connections.ts';
+export { parseServerUrl, type ServerAddress } from './address.ts';
+export { type Connections, openConnections } from './connections.ts';
 export { isRace, SQLSTATE, StepError, toServiceError } from './errors.ts';
 export { applyMigrations } from './migrations.ts';
 export { closeRegistry, untilReachable } from './reachable.ts';
-export { inTransaction, sessionOver } from './transaction.ts';
+export { type Session, sessionOver } from './session.ts';
+export { inTransaction } from './transaction.ts';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../config.ts';
-import type { Session } from './connections.ts';
+import type { Session } from './session.ts';
 
 /** Serialises the start of several replicas; an arbitrary number that nothing else in a registry uses. */
 const START_LOCK = 7_305_181_001;

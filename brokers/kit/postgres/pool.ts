@@ -2,25 +2,25 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import type { Logger } from '../log.ts';
 import type { Watched } from '../watched.ts';
-import type { ServerAddress } from './connections.ts';
+import type { ServerAddress } from './address.ts';
 import { StepError } from './errors.ts';
 
-/** One that a peer has stopped answering must not hold a request for ever. */
+/** A server that has stopped answering must not hold a request for ever. */
 export const CLIENT_TIMEOUT_MS = 90_000;
 
 interface PoolOptions {
   readonly application: string;
   readonly max: number;
-  /** The longest that anybody waits for one of the pool's connections. */
+  /** The longest wait for one of the pool's connections, in milliseconds. */
   readonly waitMs?: number;
-  /** Its connections stay when nobody uses them, so that they are there when no other can be opened. */
+  /** Whether idle connections stay open, so that they are there when no other can be opened. */
   readonly kept?: boolean;
   /** Settings of the session beside the fixed ones. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly onNotice?: (notice: Notice) => void;
 }
 
-/** What the server tells beside its answers. */
+/** A message that the server sends beside its answers. */
 export interface Notice {
   readonly routine?: string | undefined;
   readonly message?: string | undefined;
@@ -45,7 +45,7 @@ export function createPool(
     database,
     user,
     ssl,
-    // Asked for at every new connection: the file may have been replaced since.
+    // Read at every new connection, since the file may have been replaced.
     password: async () => {
       await address.refresh();
       return address.current().password.reveal();
@@ -63,7 +63,7 @@ export function createPool(
   });
   // Without a listener, a server restart that ends an idle connection would end this process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle server connection lost'));
-  // The same for an error between two statements of a connection that is checked out.
+  // The same holds for an error between two statements of a connection that is in use.
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
     if (onNotice !== undefined) client.on('notice', onNotice);
@@ -98,8 +98,8 @@ export async function run<Row extends pg.QueryResultRow>(
 const statementNames = new Map<string, string>();
 
 /**
- * Statements with values are constants of ours: each connection parses one once, under the name of its step, which is
- * short enough not to be cut by the server.
+ * Names a prepared statement after its step, so that each connection parses it once. Statements with values are constants
+ * of ours, and the name is short enough not to be cut by the server.
  */
 function statementName(step: string, text: string): string {
   const known = statementNames.get(text);

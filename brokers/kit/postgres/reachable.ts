@@ -2,7 +2,7 @@ import type { Logger } from '../log.ts';
 import type { Connections } from './connections.ts';
 import { StepError } from './errors.ts';
 
-/** The server may come up beside the service, and its bootstrap may end after it. */
+/** Waits for the server, which may start beside the service and finish its bootstrap after it. */
 export async function untilReachable(connections: Connections, log: Logger): Promise<void> {
   const deadline = Date.now() + 120_000;
   for (;;) {
@@ -17,7 +17,7 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
   }
 }
 
-/** Closes the registry's own database to everybody else. */
+/** Takes the right to connect to the registry's database from PUBLIC. */
 export async function closeRegistry(connections: Connections): Promise<void> {
   await connections.session((session) =>
     session.run(

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Session } from './connections.ts';
-import { sessionOver, transact } from './transaction.ts';
+import { type Session, sessionOver } from './session.ts';
+import { transact } from './transaction.ts';
 
 it('a statement that is run waits for BEGIN, however its text begins; one that is read does not', async () => {
   const begun = Promise.withResolvers<never[]>();

@@ -1,4 +1,4 @@
-import type { SendStatement, Session } from './connections.ts';
+import type { SendStatement, Session } from './session.ts';
 
 /**
  * Sends statements right behind COMMIT on the same connection, before the connection is given to anybody else; must not
@@ -51,11 +51,6 @@ async function untilCommitted<T>(
     await session.run('rollback', 'ROLLBACK').catch(() => undefined);
     throw error;
   }
-}
-
-/** A session without a difference between its two ways to send. */
-export function sessionOver(send: SendStatement): Session {
-  return { run: send, read: send };
 }
 
 /** Lends a session until it is taken back: a later statement would run outside the transaction, or in another one. */

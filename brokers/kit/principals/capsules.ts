@@ -1,5 +1,5 @@
 import { refusal, ServiceError } from '../errors.ts';
-import type { Session } from '../postgres/connections.ts';
+import type { Session } from '../postgres/session.ts';
 import { sameDigest, type TokenDigest } from '../tokens.ts';
 import { decideFinalize, decideProvision, mayAct } from './decide.ts';
 import {
@@ -30,9 +30,9 @@ export function about(call: Call, operation: string, authority: 'provisioner' | 
 }
 
 export interface Registered {
-  /** The life that the Capsule is in. */
-  readonly life: number;
-  /** Did this life begin now? */
+  /** The incarnation that the Capsule is in. */
+  readonly incarnation: number;
+  /** Did this incarnation begin now? */
   readonly begun: boolean;
 }
 
@@ -47,14 +47,14 @@ export async function registerCapsule(
     const same = row !== undefined && row.principal !== null && sameDigest(row.principal, principal);
     const decision = decideProvision(row, same);
     if (decision === 'conflict') throw new ServiceError('conflict', 'another principal, or not finalized');
-    if (decision === 'same life') return { life: row?.life ?? 1, begun: false };
+    if (decision === 'same incarnation') return { incarnation: row?.incarnation ?? 1, begun: false };
     if (await isRetired(session, principal)) throw new ServiceError('conflict', 'the principal is retired');
-    if (decision === 'next life' && row !== undefined) {
-      const life = row.life + 1;
-      await reviveCapsule(session, capsule, life, principal);
-      return { life, begun: true };
+    if (decision === 'next incarnation' && row !== undefined) {
+      const incarnation = row.incarnation + 1;
+      await reviveCapsule(session, capsule, incarnation, principal);
+      return { incarnation, begun: true };
     }
-    if (await insertCapsule(session, capsule, principal)) return { life: 1, begun: true };
+    if (await insertCapsule(session, capsule, principal)) return { incarnation: 1, begun: true };
   }
 }
 
@@ -64,23 +64,27 @@ export async function authorisedCapsule(
   call: Call,
   capsule: string,
   operation: 'apps' | 'drop',
-): Promise<{ life: number; state: 'active' | 'dropping' }> {
+): Promise<{ incarnation: number; state: 'active' | 'dropping' }> {
   const row = await lockCapsule(session, capsule, operation === 'apps' ? 'SHARE' : 'UPDATE');
   const { principal } = call;
   if (row?.principal == null || principal === undefined || !sameDigest(row.principal, principal))
     throw refusal();
   if (!mayAct(row.state, operation)) throw refusal();
-  return { life: row.life, state: row.state === 'active' ? 'active' : 'dropping' };
+  return { incarnation: row.incarnation, state: row.state === 'active' ? 'active' : 'dropping' };
 }
 
 /**
  * The last step of a drop: retires the principal. Does nothing, and says so, when another caller with the same
  * authority was faster: what was dropped is the same.
  */
-export async function retireCapsule(session: Session, entry: Undecided, life: number): Promise<boolean> {
+export async function retireCapsule(
+  session: Session,
+  entry: Undecided,
+  incarnation: number,
+): Promise<boolean> {
   const { capsule } = entry;
   const row = await lockCapsule(session, capsule, 'UPDATE');
-  if (row?.state !== 'dropping' || row.life !== life) return false;
+  if (row?.state !== 'dropping' || row.incarnation !== incarnation) return false;
   if (row.principal !== null) await retirePrincipal(session, capsule, row.principal);
   await moveCapsule(session, capsule, 'dropping', 'retired');
   await audit(session, { ...entry, outcome: 'retired' });

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { type CapsuleRow, type CapsuleState, decideFinalize, decideProvision, mayAct } from './decide.ts';
 
-const capsule = (state: CapsuleState): CapsuleRow => ({ state, life: 2, principal: Buffer.alloc(32) });
+const capsule = (state: CapsuleState): CapsuleRow => ({ state, incarnation: 2, principal: Buffer.alloc(32) });
 
 describe('provision', () => {
   it.each([
-    ['begins the first life of an unknown id', undefined, false, 'first life'],
-    ['finds the same Capsule again', capsule('active'), true, 'same life'],
+    ['begins the first incarnation of an unknown id', undefined, false, 'first incarnation'],
+    ['finds the same Capsule again', capsule('active'), true, 'same incarnation'],
     ['does not give a Capsule to another principal', capsule('active'), false, 'conflict'],
     ['does not interrupt a drop', capsule('dropping'), true, 'conflict'],
     ['waits until the id is released', capsule('retired'), true, 'conflict'],
-    ['begins the next life of a released id', capsule('finalized'), false, 'next life'],
+    ['begins the next incarnation of a released id', capsule('finalized'), false, 'next incarnation'],
   ])('%s', (_, row, same, decision) => {
     expect(decideProvision(row, same)).toBe(decision);
   });

@@ -5,17 +5,17 @@ export type CapsuleState = 'active' | 'dropping' | 'retired' | 'finalized';
 export interface CapsuleRow {
   readonly state: CapsuleState;
   /** How many times this id has been provisioned. */
-  readonly life: number;
+  readonly incarnation: number;
   /** Digest of the principal; null once it is retired. */
   readonly principal: Buffer | null;
 }
 
-export type ProvisionDecision = 'first life' | 'same life' | 'next life' | 'conflict';
+export type ProvisionDecision = 'first incarnation' | 'same incarnation' | 'next incarnation' | 'conflict';
 
 export function decideProvision(row: CapsuleRow | undefined, samePrincipal: boolean): ProvisionDecision {
-  if (row === undefined) return 'first life';
-  if (row.state === 'finalized') return 'next life';
-  return row.state === 'active' && samePrincipal ? 'same life' : 'conflict';
+  if (row === undefined) return 'first incarnation';
+  if (row.state === 'finalized') return 'next incarnation';
+  return row.state === 'active' && samePrincipal ? 'same incarnation' : 'conflict';
 }
 
 export type FinalizeDecision = 'finalize' | 'already finalized' | 'conflict' | 'unknown';

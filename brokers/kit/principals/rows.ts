@@ -1,8 +1,8 @@
-import type { Session } from '../postgres/connections.ts';
+import type { Session } from '../postgres/session.ts';
 import type { TokenDigest } from '../tokens.ts';
 import type { CapsuleRow, CapsuleState } from './decide.ts';
 
-/** Every statement about Capsules and the audit. Whoever changes a row has locked it in the same transaction. */
+/** All statements about Capsules and the audit. A caller that changes a row has locked it in the same transaction. */
 
 export interface Principal {
   readonly capsule: string;
@@ -26,7 +26,7 @@ export async function lockCapsule(
 ): Promise<CapsuleRow | undefined> {
   const [row] = await session.read<CapsuleRow>(
     'lock capsule',
-    `SELECT state, life, principal FROM broker.capsule WHERE capsule_id = $1 FOR ${mode}`,
+    `SELECT state, life AS incarnation, principal FROM broker.capsule WHERE capsule_id = $1 FOR ${mode}`,
     [capsule],
   );
   return row;
@@ -68,7 +68,7 @@ export async function retirePrincipal(
   );
 }
 
-/** Compare-and-swap of a Capsule's state. A Capsule that is no longer one keeps no principal. */
+/** Compare-and-swap of a Capsule's state. Only an active or dropping Capsule keeps its principal. */
 export async function moveCapsule(
   session: Session,
   capsule: string,
@@ -85,23 +85,23 @@ export async function moveCapsule(
   expectOne(rows);
 }
 
-/** A finalized id lives again, with a new principal. */
+/** Begins the next incarnation of a finalized id, with a new principal. */
 export async function reviveCapsule(
   session: Session,
   capsule: string,
-  life: number,
+  incarnation: number,
   principal: TokenDigest,
 ): Promise<void> {
   const rows = await session.run(
     'revive capsule',
     `UPDATE broker.capsule SET state = 'active', life = $2, principal = $3, changed_at = clock_timestamp()
      WHERE capsule_id = $1 AND state = 'finalized' AND life = $2 - 1 RETURNING 1`,
-    [capsule, life, principal],
+    [capsule, incarnation, principal],
   );
   expectOne(rows);
 }
 
-/** Compare-and-swap of a living Capsule's principal. */
+/** Compare-and-swap of the principal of a Capsule that is not retired. */
 export async function replacePrincipal(
   session: Session,
   capsule: string,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config.ts';
-import type { Session } from '../postgres/connections.ts';
+import type { Session } from '../postgres/session.ts';
 
 /** What every broker's first migration begins with. Released: never edited. */
 export const CAPSULE_TABLES = `

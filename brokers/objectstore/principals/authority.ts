@@ -46,7 +46,7 @@ export function createCapsuleAuthority({
       return undefined;
     },
     authorise: async (session, call, capsule, operation) => {
-      const { life: incarnation, state } = await authorisedCapsule(session, call, capsule, operation);
+      const { incarnation, state } = await authorisedCapsule(session, call, capsule, operation);
       const { principal } = call;
       const { prefix, mac } = await storeOf(session, capsule);
       if (principal !== undefined && bindings.capsule.holds({ capsule, incarnation, prefix, principal }, mac))

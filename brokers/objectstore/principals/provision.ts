@@ -30,7 +30,7 @@ export function provisionCapsule(
 ): Promise<boolean> {
   return unlessTaken(
     context.connections.transaction(async (session) => {
-      const { life: incarnation, begun } = await registerCapsule(session, capsule, principal);
+      const { incarnation, begun } = await registerCapsule(session, capsule, principal);
       const prefix = begun
         ? context.prefixNames.capsule(capsule, incarnation)
         : (await storeOf(session, capsule)).prefix;

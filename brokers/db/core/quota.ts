@@ -20,7 +20,7 @@ const SLACK = 16 * 2 ** 20;
 const HARD = 1.25;
 /** Opened wide again only below this share, so that it does not flap. */
 const ROOM = 0.95;
-/** And told to be near its limit from here on. */
+/** A Capsule is said to be near its limit from this share on. */
 const NEAR = 0.8;
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
