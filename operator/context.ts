@@ -4,6 +4,7 @@ import type { ObjectStoreBroker, ObjectsUsage } from './brokers/objects.ts';
 import type { Usages } from './capsule/usages.ts';
 import type { Finding } from './conditions.ts';
 import type { Gateways } from './egress/gateways.ts';
+import type { Selection } from './grants/mint.ts';
 import type { GrantKey } from './grants/sign.ts';
 import type { SecretObject } from './kinds.ts';
 import { SECRET } from './kinds.ts';
@@ -11,6 +12,7 @@ import type { Writer } from './runtime/apply.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { isNotFound } from './runtime/errors.ts';
 import type { EventRecorder } from './runtime/events.ts';
+import type { Kept } from './runtime/kept.ts';
 import { pathOf } from './runtime/kube-object.ts';
 import type { Stores } from './stores.ts';
 
@@ -68,6 +70,8 @@ export interface Context {
   readonly databaseUsages: Usages<DatabaseUsage>;
   /** What Capsules' objects took when that broker was asked last. */
   readonly objectUsages: Usages<ObjectsUsage>;
+  /** By a Capsule's name, what it has selected: asked once for all its Assistants. */
+  readonly selections: Kept<Selection | undefined>;
   /** Between two reconciles of an object that nothing has touched. */
   readonly sweepMs: () => number;
 }

@@ -20,6 +20,7 @@ import { sparingClient } from './runtime/breaker.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { type Clock, systemClock } from './runtime/clock.ts';
 import { EventRecorder } from './runtime/events.ts';
+import { Kept } from './runtime/kept.ts';
 import { fencedClient, type LeaseOptions } from './runtime/lease.ts';
 import { type Manager, startManager } from './runtime/manager.ts';
 import type { RuntimeMetrics } from './runtime/metrics.ts';
@@ -190,6 +191,7 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, netwo
     log,
     databaseUsages: new Usages(() => clock.now()),
     objectUsages: new Usages(() => clock.now()),
+    selections: new Kept(() => clock.now()),
     sweepMs: () => SWEEP_MS * (0.8 + 0.4 * clock.random()),
   };
 }

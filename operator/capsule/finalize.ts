@@ -76,6 +76,7 @@ async function takeAway(
   }
   context.databaseUsages.forget(capsule.metadata.uid ?? '');
   context.objectUsages.forget(capsule.metadata.uid ?? '');
+  context.selections.forget(capsule.metadata.name);
   await removeFinalizer(writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal);
   const note = retain
     ? 'The Capsule is gone; its data and its principals are kept.'

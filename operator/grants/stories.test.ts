@@ -12,10 +12,12 @@ import { type Issuer, newIssuer } from '../../brokers/objectstore/byok/grants/te
 import { DRIVER_DIRECTORY } from '../../brokers/objectstore/testing/broker.ts';
 import { type Stage, setStageOn } from '../../brokers/objectstore/testing/stage.ts';
 import { eventually } from '../../testing/eventually.ts';
+import { GRANTED_MS } from '../assistant/steps/grant.ts';
 import { objectStoreBroker } from '../brokers/objects.ts';
 import * as kinds from '../kinds.ts';
 import { objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
 import { Secret } from '../secret.ts';
+import { manifest } from '../testing/manifest.ts';
 import type { TestSpace } from '../testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from '../testing/test-environment.ts';
 import { parseGrantKey } from './sign.ts';
@@ -217,4 +219,27 @@ test('switched off for the Space, an Assistant loses its grant and where it was;
     what: 'a grant again',
   });
   await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
+});
+
+test('what a Capsule has selected is asked once for all its Assistants', async () => {
+  const askedAt: number[] = [];
+  const broker = objectStore();
+  await space.stop();
+  await space.start({
+    grantKey,
+    objectStore: {
+      ...broker,
+      selection(...args) {
+        askedAt.push(performance.now());
+        return broker.selection(...args);
+      },
+    },
+  });
+  await space.assistant('second', { capsule: space.home, manifest: manifest('second') });
+  await space.becomes(ASSISTANT, 'second', 'Ready', 'True Ready');
+  const granted = async () => (await value(workloadObjectsSecretName('second'), 'grant')) !== undefined;
+  await eventually(granted, { what: 'a grant of the second' });
+  await eventually(async () => askedAt.length >= 3, { what: 'the Capsule to be asked for twice more' });
+  const pauses = askedAt.slice(1).map((at, i) => at - (askedAt[i] ?? 0));
+  expect(Math.min(...pauses)).toBeGreaterThan(0.95 * GRANTED_MS);
 });

@@ -43,8 +43,11 @@ export async function ensureGrant(
 ): Promise<GrantOutcome> {
   const { capsule, app, principal, secret } = about;
   try {
-    const selection = await broker.selection(capsule, principal, signal);
+    const ask = () => broker.selection(capsule, principal, signal);
+    const selection = await context.selections.get(capsule, GRANTED_MS, ask);
     if (selection === undefined) {
+      // The first that is selected is seen by the very next look.
+      context.selections.forget(capsule);
       await withdrawGrant(context, about, signal);
       return { granted: false };
     }
