@@ -185,12 +185,15 @@ describe('a Capsule takes', () => {
   });
 
   it('the pods of its own Space’s sandbox only, as those of another Space are judged by that Space', async () => {
-    const kata = but((_, spec) => {
-      spec.runtimeClassName = 'kata';
-    }, 'cabin');
-    expect(await verdict(kata, OTHER_CAPSULE)).toBe('');
-    expect(await verdict(madeByOperator(), OTHER_CAPSULE)).toContain('must have runtimeClassName "kata"');
-    expect(await verdict(kata)).toContain('must have runtimeClassName "gvisor"');
+    // One rule at a time is broken: which of several the API server tells is its own choice.
+    const kata = (space: keyof typeof CANARIES) =>
+      but((_, spec) => {
+        spec.runtimeClassName = 'kata';
+      }, space);
+    expect(await verdict(kata('cabin'), OTHER_CAPSULE)).toBe('');
+    const gvisor = madeByOperator('cabin');
+    expect(await verdict(gvisor, OTHER_CAPSULE)).toContain('must have runtimeClassName "kata"');
+    expect(await verdict(kata('home'))).toContain('must have runtimeClassName "gvisor"');
   });
 });
 
