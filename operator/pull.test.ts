@@ -72,7 +72,8 @@ describe('credentials of registries', () => {
     await space.delete(SECRET, 'one');
     await touch();
     await eventually(async () => (await copy()) === undefined, { what: 'the copy is gone' });
-    expect((await space.events(home)).map(({ reason }) => reason)).toContain('PullSecretsRemoved');
+    const told = async () => (await space.events(home)).some(({ reason }) => reason === 'PullSecretsRemoved');
+    await eventually(told, { what: 'the removal is told' });
     expect(JSON.stringify(space.logs)).not.toContain('b25l');
     await space.removed(CAPSULE, home);
   });
