@@ -3,7 +3,8 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
-import { told } from './refusals.ts';
+import { asRefused, told } from './refusals.ts';
+import { Writer } from './runtime/apply.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
 import { type Denied, deny } from './testing/policies.ts';
@@ -109,6 +110,27 @@ describe('a write for an Assistant that somebody’s policy refuses', () => {
     await lift();
     await space.goes(ASSISTANT, 'ledger');
   });
+});
+
+test('a right that a role of the operator’s lacks is told by its verb and kind', async () => {
+  const { server } = environment;
+  const path = `/api/v1/namespaces/${space.names.namespace}/serviceaccounts`;
+  await server.client.call({ method: 'POST', path, body: { metadata: { name: 'no-rights' } } });
+  const { status } = await server.client.call<{ status: { token: string } }>({
+    method: 'POST',
+    path: `${path}/no-rights/token`,
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
+  });
+  const writer = new Writer({
+    client: server.clientOf(status.token),
+    fieldManager: 'test',
+    digestAnnotation: 'platform.space/digest',
+  });
+  const wish = { metadata: { name: 'some', namespace: space.names.namespace }, data: {} };
+  const failure: unknown = await writer.create(kinds.CONFIG_MAP, wish).catch((error: unknown) => error);
+  const { finding } = asRefused(failure);
+  expect(finding).toMatchObject({ status: 'False', reason: 'WriteRefused' });
+  expect(finding.message).toMatch(/cannot create resource \\"configmaps\\".* the missing right that says so/);
 });
 
 test('what a policy tells of a Secret is repeated nowhere', async () => {

@@ -9,6 +9,7 @@ import { grantKeyId } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseGrantKeys } from '../../brokers/objectstore/byok/grants/verify.ts';
 import { parseGrantKey } from '../../operator/grants/sign.ts';
+import { adviceOn } from '../../operator/keys/advice.ts';
 import { type Cluster, clusterOf } from '../../operator/keys/cluster.ts';
 import { keepKeys } from '../../operator/keys/keep.ts';
 import { type KeysOptions, keysOptions } from '../../operator/keys/options.ts';
@@ -144,6 +145,19 @@ describe('the keys of a Space', () => {
     expect(Object.keys(made).length).toBeGreaterThan(25);
     expect(await keep()).toEqual({ refused: 0, told: [] });
     await upgrade();
+    expect(await keep()).toEqual({ refused: 0, told: [] });
+    expect(await everything()).toEqual(made);
+  });
+
+  it('are told of by the right that is missing, where a Role lacks a verb, and are kept once it is back', async () => {
+    const made = await everything();
+    const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SERVICES}/roles/home-keys`;
+    const { rules } = await get<{ rules: { verbs: string[] }[] }>(path);
+    await merge(path, { rules: rules.map((rule) => ({ ...rule, verbs: ['patch'] })) });
+    const failure = await keep().catch((error: unknown) => error);
+    expect(String(failure)).toMatch(/403 .*home-keys" cannot get resource "configmaps"/);
+    expect(adviceOn(failure)).toMatch(/Put its Roles back with helm upgrade/);
+    await merge(path, { rules });
     expect(await keep()).toEqual({ refused: 0, told: [] });
     expect(await everything()).toEqual(made);
   });

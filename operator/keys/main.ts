@@ -10,6 +10,7 @@ import { pino } from 'pino';
 import { apiClient } from '../runtime/client.ts';
 import { connect } from '../runtime/connection.ts';
 import { adoptKeys } from './adopt.ts';
+import { adviceOn } from './advice.ts';
 import { clusterOf } from './cluster.ts';
 import { keepKeys } from './keep.ts';
 import { clearOut, copyOut } from './move.ts';
@@ -44,7 +45,7 @@ try {
   else if ((await keepKeys(run)) > 0) process.exitCode = 1;
   log.info('done');
 } catch (error) {
-  log.fatal({ err: error }, 'ended before everything was looked at; the next run goes on');
+  log.fatal({ err: error }, adviceOn(error));
   process.exitCode = 1;
 } finally {
   await connection.close();
