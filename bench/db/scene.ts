@@ -45,6 +45,8 @@ export async function openScene(spares: number): Promise<Scene> {
       SPARE_DATABASES: String(spares),
       // So many databases that the server could not promise each as many as usual.
       ROLE_CONNECTION_LIMIT: '1',
+      // And one Capsule has them all.
+      DEFAULT_QUOTA_BYTES: String(2 ** 40),
       CAPSULE_REQUESTS_PER_SECOND: UNLIMITED,
       CAPSULE_REQUESTS_BURST: UNLIMITED,
       REFUSALS_PER_SECOND: UNLIMITED,
