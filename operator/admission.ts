@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Finding, no } from './conditions.ts';
-import type { Context, SpaceNames } from './context.ts';
+import type { Context } from './context.ts';
 import { CONFIG_MAP, type ConfigMap } from './kinds.ts';
-import { policiesName } from './names.ts';
+import { policiesName, type SpaceNames } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { ApiError } from './runtime/errors.ts';
 import { Kept } from './runtime/kept.ts';

@@ -8,6 +8,7 @@ import type { Selection } from './grants/mint.ts';
 import type { GrantKey } from './grants/sign.ts';
 import type { SecretObject } from './kinds.ts';
 import { SECRET } from './kinds.ts';
+import type { SpaceNames } from './names.ts';
 import type { Writer } from './runtime/apply.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { isNotFound } from './runtime/errors.ts';
@@ -21,26 +22,6 @@ export interface Identity {
   readonly kind: 'ServiceAccount' | 'User';
   readonly name: string;
   readonly namespace?: string;
-}
-
-/** The names that decide everything else. */
-export interface SpaceNames {
-  readonly space: string;
-  /** Where people keep Capsules, Assistants and stored inputs. */
-  readonly namespace: string;
-  /** Where the operator runs, with principals, sealed inputs, probes and its Lease. */
-  readonly systemNamespace: string;
-  readonly servicesNamespace: string;
-  readonly runtimeClass: string;
-  readonly handler: string;
-  /** Reference of the attester's image, as the admission policy demands it. */
-  readonly attesterImage: string;
-  /** Secrets beside the operator with credentials of registries, for probes and Assistants. */
-  readonly pullSecrets?: readonly string[];
-  /** `probe`: where a node reports no handlers, a probe that passed there is enough. */
-  readonly handlerReport: 'node' | 'probe';
-  /** What becomes of pods that run when the sandbox is found lost; they are in the sandbox themselves. */
-  readonly onLoss: 'keep' | 'stop';
 }
 
 /** What every reconcile works with. */

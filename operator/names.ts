@@ -1,5 +1,25 @@
 import { createHash } from 'node:crypto';
 
+/** The names that decide everything else. */
+export interface SpaceNames {
+  readonly space: string;
+  /** Where people keep Capsules, Assistants and stored inputs. */
+  readonly namespace: string;
+  /** Where the operator runs, with principals, sealed inputs, probes and its Lease. */
+  readonly systemNamespace: string;
+  readonly servicesNamespace: string;
+  readonly runtimeClass: string;
+  readonly handler: string;
+  /** Reference of the attester's image, as the admission policy demands it. */
+  readonly attesterImage: string;
+  /** Secrets beside the operator with credentials of registries, for probes and Assistants. */
+  readonly pullSecrets?: readonly string[];
+  /** `probe`: where a node reports no handlers, a probe that passed there is enough. */
+  readonly handlerReport: 'node' | 'probe';
+  /** What becomes of pods that run when the sandbox is found lost; they are in the sandbox themselves. */
+  readonly onLoss: 'keep' | 'stop';
+}
+
 export const GROUP = 'platform.space';
 export const FIELD_MANAGER = 'space-operator';
 export const CAPSULE_FINALIZER = `${GROUP}/capsule`;

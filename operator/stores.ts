@@ -1,4 +1,3 @@
-import type { SpaceNames } from './context.ts';
 import type {
   Assistant,
   Capsule,
@@ -14,7 +13,7 @@ import type {
   RuntimeClass,
   Service,
 } from './kinds.ts';
-import { LABEL } from './names.ts';
+import { LABEL, type SpaceNames } from './names.ts';
 import type { KubeObject } from './runtime/kube-object.ts';
 import { Store } from './runtime/store.ts';
 import { isOutside } from './sandbox/attester.ts';

@@ -1,6 +1,5 @@
-import type { SpaceNames } from './context.ts';
 import * as kinds from './kinds.ts';
-import { LABEL } from './names.ts';
+import { LABEL, type SpaceNames } from './names.ts';
 import type { ApiClient } from './runtime/client.ts';
 import type { Clock } from './runtime/clock.ts';
 import type { KubeObject, Resource } from './runtime/kube-object.ts';

@@ -1,4 +1,4 @@
-import type { SpaceNames } from '../../operator/context.ts';
+import type { SpaceNames } from '../../operator/names.ts';
 import type { ApiClient } from '../../operator/runtime/client.ts';
 import type { KubeObject, Resource } from '../../operator/runtime/kube-object.ts';
 import type { Mortal } from '../operator/mortal.ts';

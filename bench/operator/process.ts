@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { SpaceNames } from '../../operator/context.ts';
+import type { SpaceNames } from '../../operator/names.ts';
 import { bundle } from '../../scripts/bundle.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { freePort } from '../../testing/ports.ts';

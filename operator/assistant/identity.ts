@@ -1,8 +1,7 @@
 import { canonicalJson, type Manifest } from '@space/manifests';
-import type { SpaceNames } from '../context.ts';
 import { type CompiledEgress, compileEgress } from '../egress/compile.ts';
 import type { Assistant } from '../kinds.ts';
-import { ANNOTATION, capsuleNamespace, LABEL } from '../names.ts';
+import { ANNOTATION, capsuleNamespace, LABEL, type SpaceNames } from '../names.ts';
 import { sha256 } from '../runtime/digest.ts';
 
 /** An Assistant with a valid manifest, and what follows from the two alone, made once in each reconcile. */

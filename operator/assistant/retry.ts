@@ -1,6 +1,6 @@
-import type { Context, SpaceNames } from '../context.ts';
+import type { Context } from '../context.ts';
 import { DEPLOYMENT, type Deployment } from '../kinds.ts';
-import { ANNOTATION } from '../names.ts';
+import { ANNOTATION, type SpaceNames } from '../names.ts';
 
 /** Admission learns of the class a moment after us, so that the first question may come too early. */
 export const AGAIN_MS = 5_000;

@@ -1,6 +1,6 @@
 import { BrokerError } from '@space/contracts/client';
 import { type Finding, no } from '../conditions.ts';
-import type { SpaceNames } from '../context.ts';
+import type { SpaceNames } from '../names.ts';
 
 /** Where the principal is that a call on a Capsule's behalf was made with. */
 export interface PrincipalPlace {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { SpaceNames } from '../context.ts';
 import type { Capsule } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import * as guardrails from './guardrails.ts';
 
 const names: SpaceNames = {

@@ -1,7 +1,14 @@
-import type { Identity, SpaceNames } from '../context.ts';
+import type { Identity } from '../context.ts';
 import { EGRESS_COMPONENT } from '../egress/replicas.ts';
 import type { Capsule } from '../kinds.ts';
-import { ANNOTATION, capsuleNamespace, LABEL, OBJECT_STORE_PORT, secretsRoleName } from '../names.ts';
+import {
+  ANNOTATION,
+  capsuleNamespace,
+  LABEL,
+  OBJECT_STORE_PORT,
+  type SpaceNames,
+  secretsRoleName,
+} from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 
 /** What a container gets that says nothing of resources. */

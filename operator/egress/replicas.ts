@@ -1,6 +1,5 @@
-import type { SpaceNames } from '../context.ts';
 import type { Pod } from '../kinds.ts';
-import { LABEL } from '../names.ts';
+import { LABEL, type SpaceNames } from '../names.ts';
 import type { Stores } from '../stores.ts';
 import type { Replica } from './replica.ts';
 

@@ -1,6 +1,6 @@
 import { type Finding, no, unknown, yes } from '../conditions.ts';
-import type { SpaceNames } from '../context.ts';
 import type { Node, RuntimeClass } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import type { Health } from '../runtime/reflector.ts';
 import { atItsBest, canRun } from './node.ts';
 import type { Proof } from './probe.ts';

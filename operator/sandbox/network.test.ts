@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, Service } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import { makeStores } from '../stores.ts';
 import { decideNetwork, networkQuestion, type Walls } from './network.ts';
 import { type Proof, probeName, probeObject, proofOf, type Question } from './probe.ts';

@@ -1,7 +1,6 @@
 import { type Finding, no, unknown, yes } from '../conditions.ts';
-import type { SpaceNames } from '../context.ts';
 import type { Node } from '../kinds.ts';
-import { LABEL } from '../names.ts';
+import { LABEL, type SpaceNames } from '../names.ts';
 import type { KubeObject } from '../runtime/kube-object.ts';
 import { addressesOf, type Stores } from '../stores.ts';
 import { ATTEST, attesterContainer, NO_WAY_OUT_PORT, WALLS_OPEN } from './attester.ts';

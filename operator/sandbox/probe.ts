@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { SpaceNames } from '../context.ts';
 import type { Deployment, Node, Pod } from '../kinds.ts';
-import { ANNOTATION, LABEL } from '../names.ts';
+import { ANNOTATION, LABEL, type SpaceNames } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import { digestOf } from '../runtime/digest.ts';
 import { ATTESTER, attesterContainer } from './attester.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import { probeName, probeObject, proofOf, sandboxQuestion, waitingProbeObject } from './probe.ts';
 import { type ProbeView, planProbe, planWaiting, RETRY_MS, type WaitingView } from './prober.ts';
 

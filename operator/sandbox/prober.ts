@@ -1,5 +1,6 @@
-import type { Context, SpaceNames } from '../context.ts';
+import type { Context } from '../context.ts';
 import { type Deployment, type Node, POD, type Pod, type RuntimeClass } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import type { Desired } from '../runtime/apply.ts';
 import type { Result } from '../runtime/controller.ts';
 import { isAlreadyExists } from '../runtime/errors.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { SpaceNames } from '../context.ts';
 import type { Node, Pod } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import { probeObject, sandboxQuestion } from './probe.ts';
 import { Proofs } from './proofs.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { SpaceNames } from '../context.ts';
 import type { Node, Pod } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import { systemClock } from '../runtime/clock.ts';
 import { makeStores } from '../stores.ts';
 import { fakeClock } from '../testing/fake-clock.ts';

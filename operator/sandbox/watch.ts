@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Finding } from '../conditions.ts';
-import type { SpaceNames } from '../context.ts';
 import type { Node, Pod, RuntimeClass } from '../kinds.ts';
+import type { SpaceNames } from '../names.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { Reflector } from '../runtime/reflector.ts';
 import type { Stores } from '../stores.ts';

@@ -1,4 +1,4 @@
-import type { SpaceNames } from '../context.ts';
+import type { SpaceNames } from '../names.ts';
 
 /** The names of a Space for tests without an API server. */
 export const names: SpaceNames = {

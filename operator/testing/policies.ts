@@ -1,8 +1,7 @@
 import { eventually } from '../../testing/eventually.ts';
 import { POLICY, POLICY_BINDING } from '../admission.ts';
-import type { SpaceNames } from '../context.ts';
 import { CONFIG_MAP } from '../kinds.ts';
-import { policiesName } from '../names.ts';
+import { policiesName, type SpaceNames } from '../names.ts';
 import type { ApiClient } from '../runtime/client.ts';
 import { ApiError, isNotFound } from '../runtime/errors.ts';
 import { pathOf } from '../runtime/kube-object.ts';

@@ -6,8 +6,6 @@ type Graph = ReadonlyMap<string, ReadonlyMap<string, Import>>;
 
 /** Files or folders each of which imports, perhaps through others, every other; and the imports that make it so. */
 export interface Circle {
-  /** Where it lies: the folder above all its members. */
-  readonly within: string;
   readonly members: readonly string[];
   readonly imports: readonly Import[];
 }
@@ -16,7 +14,7 @@ export interface Circle {
 export function fileCircles(imports: readonly Import[]): Circle[] {
   const graph = new Map<string, Map<string, Import>>();
   for (const one of imports) edge(graph, one.file, one.target, one);
-  return circlesOf(graph).map((circle) => ({ ...circle, within: above(circle.members) }));
+  return circlesOf(graph);
 }
 
 /**
@@ -37,7 +35,7 @@ export function folderCircles(imports: readonly Import[]): Circle[] {
     edge(graph, posix.join(within, first), posix.join(within, second), one);
     graphs.set(within, graph);
   }
-  return [...graphs].flatMap(([within, graph]) => circlesOf(graph).map((circle) => ({ ...circle, within })));
+  return [...graphs.values()].flatMap(circlesOf);
 }
 
 function edge(graph: Map<string, Map<string, Import>>, from: string, to: string, one: Import): void {
@@ -46,17 +44,11 @@ function edge(graph: Map<string, Map<string, Import>>, from: string, to: string,
   graph.set(from, targets);
 }
 
-function above(files: readonly string[]): string {
-  const [first = [], ...others] = files.map((file) => file.split('/').slice(0, -1));
-  const end = first.findIndex((name, index) => others.some((other) => other[index] !== name));
-  return (end === -1 ? first : first.slice(0, end)).join('/');
-}
-
 /** Two are in one circle when each reaches the other. */
-function circlesOf(graph: Graph): Omit<Circle, 'within'>[] {
+function circlesOf(graph: Graph): Circle[] {
   const reached = new Map([...graph.keys()].map((node) => [node, reach(graph, node)]));
   const seen = new Set<string>();
-  const circles: Omit<Circle, 'within'>[] = [];
+  const circles: Circle[] = [];
   for (const [node, others] of reached) {
     if (seen.has(node) || !others.has(node)) continue;
     const members = [...others].filter((other) => reached.get(other)?.has(node)).sort();
@@ -78,4 +70,11 @@ function reach(graph: Graph, start: string): Set<string> {
         open.push(next);
       }
   return found;
+}
+
+/** One line for each import that closes a circle: by file, line and rule. */
+export function closing(kind: 'files' | 'folders', circles: readonly Circle[]): readonly string[] {
+  return circles
+    .flatMap(({ imports }) => imports)
+    .map(({ file, line, target }) => `${file}:${line}: closes a circle of ${kind} by importing ${target}`);
 }

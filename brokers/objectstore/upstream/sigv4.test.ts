@@ -1,8 +1,8 @@
-import { createHash, createHmac } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { Secret } from '@space/broker-kit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { Sha256 } from '../testing/sha256.ts';
 import { createSigner, encode, encodePath, sha256, UNSIGNED_PAYLOAD } from './sigv4.ts';
 
 /** The AWS SDK's own signer, as a second opinion. */
@@ -10,20 +10,6 @@ const credentials = {
   accessKeyId: 'AKIDEXAMPLE',
   secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
 };
-
-class Sha256 {
-  readonly #hash;
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash =
-      secret === undefined ? createHash('sha256') : createHmac('sha256', Buffer.from(secret as Uint8Array));
-  }
-  update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#hash.update(Buffer.from(data as Uint8Array));
-  }
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-}
 
 const theirs = new SignatureV4({
   credentials,

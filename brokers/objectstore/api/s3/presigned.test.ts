@@ -1,8 +1,8 @@
-import { createHash, createHmac } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Assistant, assistant, newAssistant } from '../../testing/assistant.ts';
+import { Sha256 } from '../../testing/sha256.ts';
 import { type Stage, setStage } from '../../testing/stage.ts';
 import { encode } from '../../upstream/sigv4.ts';
 import { keysOf, type S3Keys } from './testing/clients.ts';
@@ -333,20 +333,6 @@ test('a query that was tampered with opens nothing', async () => {
     { numRuns: 400 },
   );
 });
-
-class Sha256 {
-  readonly #hash;
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash =
-      secret === undefined ? createHash('sha256') : createHmac('sha256', Buffer.from(secret as Uint8Array));
-  }
-  update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#hash.update(Buffer.from(data as Uint8Array));
-  }
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-}
 
 /** What a query means, by no code of ours. */
 function canonical(text: string): string {
