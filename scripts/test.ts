@@ -2,10 +2,12 @@
  * `npm test`: everything that can fail, in order of what is quickest to know: the checks, the unit tests, the integration
  * tests (real PostgreSQL, S3, API server), then the suites on a real cluster that comes up for them and goes away after
  * them, and beside them the integration tests that need a core for minutes.
- * Ends with the line `N passed, N failed`.
+ * Ends with what failed, each with its first words, and the line `N passed, N failed`.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';
+import { relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 
 const RESULTS = '.space/test';
 /** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
@@ -15,7 +17,28 @@ interface Count {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
+  /** What did not pass, a line each. */
+  readonly failures: readonly string[];
 }
+
+/** As vitest's reporter `json` writes it. */
+interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly message: string;
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly status: string;
+      readonly failureMessages: readonly string[];
+    }[];
+  }[];
+}
+
+const NOTHING: Count = { passed: 0, failed: 0, skipped: 0, failures: [] };
 
 const say = (text: string) => console.log(`\n── ${text}`);
 
@@ -31,7 +54,18 @@ function run(program: string, args: readonly string[]): Promise<boolean> {
 async function step(title: string, args: readonly string[]): Promise<Count> {
   say(title);
   const passed = await run(process.execPath, args);
-  return { passed: passed ? 1 : 0, failed: passed ? 0 : 1, skipped: 0 };
+  return passed ? { ...NOTHING, passed: 1 } : { ...NOTHING, failed: 1, failures: [title] };
+}
+
+/** Each test that failed with the first line of why; of a file that failed outside its tests, the file. */
+function failuresOf(report: Report): string[] {
+  const line = (file: string, test: string, why = '') =>
+    `${relative('.', file)}: ${test}\n    ${stripVTControlCharacters(why).split('\n')[0]?.slice(0, 300)}`;
+  return report.testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const failed = assertionResults.filter((test) => test.status === 'failed');
+    if (failed.length === 0 && status === 'failed') return [line(name, 'outside its tests', message)];
+    return failed.map(({ fullName, failureMessages }) => line(name, fullName, failureMessages[0]));
+  });
 }
 
 /** What vitest runs of a project; a run that breaks before it can count is a failure of its own. */
@@ -47,10 +81,12 @@ async function project(
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   const clean = await run('node_modules/.bin/vitest', ['run', '--project', name, ...reporters, ...more]);
   const text = await readFile(report, 'utf8').catch(() => undefined);
-  if (text === undefined) return { passed: 0, failed: 1, skipped: 0 };
-  const result = JSON.parse(text) as Record<'numPassedTests' | 'numFailedTests' | 'numPendingTests', number>;
+  if (text === undefined) return { ...NOTHING, failed: 1, failures: [`${title}: broke off`] };
+  const result: Report = JSON.parse(text);
   const failed = Math.max(result.numFailedTests, clean ? 0 : 1);
-  return { passed: result.numPassedTests, failed, skipped: result.numPendingTests };
+  const failures = failuresOf(result);
+  if (failed > 0 && failures.length === 0) failures.push(`${title}: failed outside of all files`);
+  return { passed: result.numPassedTests, failed, skipped: result.numPendingTests, failures };
 }
 
 const started = performance.now();
@@ -69,7 +105,9 @@ if (counts.every((count) => count.failed === 0)) {
   counts.push(await project('e2e', 'suites on a real cluster'), await beside);
 }
 
-const total = (key: keyof Count) => counts.reduce((sum, count) => sum + count[key], 0);
+const failures = counts.flatMap((count) => count.failures);
+if (failures.length > 0) say(`failed:\n${failures.join('\n')}`);
+const total = (key: 'passed' | 'failed' | 'skipped') => counts.reduce((sum, count) => sum + count[key], 0);
 const minutes = ((performance.now() - started) / 60_000).toFixed(1);
 say(`${minutes} minutes`);
 const skipped = total('skipped') > 0 ? `, ${total('skipped')} skipped` : '';
