@@ -24,6 +24,13 @@ vi.mock('node:crypto', async (original) => {
   };
 });
 
+/** The least of five: what the broker does meanwhile for itself takes hashes too, what it does for a caller it does each time. */
+async function fewest(measure: () => Promise<number[]>): Promise<number[]> {
+  const rounds = [];
+  for (let round = 0; round < 5; round++) rounds.push(await measure());
+  return rounds.reduce((least, round) => round.map((count, index) => Math.min(count, least[index] ?? count)));
+}
+
 let stage: Stage;
 beforeAll(async () => {
   stage = await setStage();
@@ -145,9 +152,13 @@ describe('a refusal', () => {
           return read(...args);
         },
       });
-      const before = hashes.count;
-      expect((await client.create('count-b', 'app')).status).toBe(403);
-      counts.push(count, hashes.count - before);
+      const refused = async () => {
+        count = 0;
+        const before = hashes.count;
+        expect((await client.create('count-b', 'app')).status).toBe(403);
+        return [count, hashes.count - before];
+      };
+      counts.push(...(await fewest(refused)));
       Object.assign(connections.lookup, { read });
     }
     expect(counts).toEqual(Array(12).fill(1));

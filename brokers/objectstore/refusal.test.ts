@@ -20,6 +20,13 @@ vi.mock('node:crypto', async (original) => {
   };
 });
 
+/** The least of five: what the broker does meanwhile for itself takes hashes too, what it does for a caller it does each time. */
+async function fewest(measure: () => Promise<number[]>): Promise<number[]> {
+  const rounds = [];
+  for (let round = 0; round < 5; round++) rounds.push(await measure());
+  return rounds.reduce((least, round) => round.map((count, index) => Math.min(count, least[index] ?? count)));
+}
+
 let stage: Stage;
 beforeAll(async () => {
   stage = await setStage();
@@ -91,9 +98,13 @@ describe('a refusal', () => {
           return run(...args);
         },
       });
-      const before = hashes.count;
-      expect((await one.create('count-b', 'app', token)).status).toBe(403);
-      counts.push(statements, hashes.count - before);
+      const refused = async () => {
+        statements = 0;
+        const before = hashes.count;
+        expect((await one.create('count-b', 'app', token)).status).toBe(403);
+        return [statements, hashes.count - before];
+      };
+      counts.push(...(await fewest(refused)));
       Object.assign(lookup, { run });
     }
     expect(counts).toEqual(Array(12).fill(1));
