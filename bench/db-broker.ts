@@ -1,9 +1,9 @@
+import type { Report } from '../testing/report.ts';
 import { createByHand, createByVault, createMany, createWarm } from './db/create.ts';
 import { cut } from './db/cut.ts';
 import { refuse } from './db/refuse.ts';
 import { type Part, round } from './db/samples.ts';
 import { openScene } from './db/scene.ts';
-import type { Report } from './report.ts';
 import { buildVault } from './vault.ts';
 
 /**

@@ -6,9 +6,9 @@ import { decide } from '../brokers/egress/testing/policy.ts';
 import { NODE_ROUTERS, startNodeRouters } from '../brokers/egress/testing/routers.ts';
 import { fuzzedTarget } from '../brokers/egress/testing/targets.ts';
 import { seeded } from '../testing/random.ts';
+import { quantile, type Report } from '../testing/report.ts';
 import { askGo } from './egress-routes/go.ts';
 import { askNginx } from './egress-routes/nginx.ts';
-import { quantile, type Report } from './report.ts';
 
 /**
  * What the gateway allows, replayed on the routers of upstreams: Node's http with the WHATWG URL, Express, Go's net/http

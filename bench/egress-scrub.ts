@@ -2,10 +2,10 @@ import { request, type ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import { portOf } from '../brokers/kit/index.ts';
+import { quantile, type Report } from '../testing/report.ts';
 import { type Ours, startOurs } from './egress/gateway.ts';
 import { setStage, VALUE } from './egress/stage.ts';
 import { timesOfTexts } from './egress/texts.ts';
-import { quantile, type Report } from './report.ts';
 
 /**
  * What the scrubber costs: bodies through two gateways in turn, one of which leaves it out, by processor time (which a

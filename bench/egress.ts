@@ -1,4 +1,5 @@
 import { cpus } from 'node:os';
+import type { Report, Row } from '../testing/report.ts';
 import { startEnvoy } from './egress/envoy.ts';
 import { CALLERS, type Measured, requests, tunnels } from './egress/load.ts';
 import { startMitmproxy } from './egress/mitmproxy.ts';
@@ -8,7 +9,6 @@ import { buildAtRate } from './egress/rate.ts';
 import { HOST, setStage } from './egress/stage.ts';
 import { startSquid, startTinyproxy } from './egress/tunnels.ts';
 import { type Program, watchProcess } from './objectstore/program.ts';
-import type { Report, Row } from './report.ts';
 
 type Watched = Pick<Program, 'cpuSeconds' | 'peakMib'>;
 

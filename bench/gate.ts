@@ -12,7 +12,7 @@ import { type KubeObject, pathOf, type Resource } from '../operator/runtime/kube
 import type { TestSpace } from '../operator/testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { eventually } from '../testing/eventually.ts';
-import { quantile, type Report, type Row } from './report.ts';
+import { quantile, type Report, type Row } from '../testing/report.ts';
 
 const SIZES = {
   quick: { capsules: 5, assistants: 20, rounds: 5 },

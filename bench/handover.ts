@@ -12,7 +12,7 @@ import {
 import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { bundle } from '../scripts/bundle.ts';
 import { eventually } from '../testing/eventually.ts';
-import { quantile, type Report, type Row } from './report.ts';
+import { quantile, type Report, type Row } from '../testing/report.ts';
 
 const ROUNDS = { quick: 1, full: 10 };
 const PROGRAM = resolve(import.meta.dirname, '../dist/operator/main.mjs');

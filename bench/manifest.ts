@@ -3,7 +3,7 @@ import { checkManifest, parseManifest } from '@space/manifests';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { manifestSchema } from '../manifests/derive/schemas.ts';
 import { sampleManifest } from '../manifests/testing/samples.ts';
-import { quantile, type Report, type Row } from './report.ts';
+import { quantile, type Report, type Row } from '../testing/report.ts';
 
 const KIB = 1024;
 

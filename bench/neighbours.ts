@@ -1,4 +1,5 @@
 import { loadavg } from 'node:os';
+import { quantile, type Report, type Row } from '../testing/report.ts';
 import type { Act } from './neighbours/acts.ts';
 import { openDbBroker, openPostgres } from './neighbours/database.ts';
 import { openGateway } from './neighbours/gateway.ts';
@@ -6,7 +7,6 @@ import { startHostile } from './neighbours/hostile.ts';
 import { openObjectStore } from './neighbours/objectstore.ts';
 import { measure, type Taken } from './neighbours/quiet.ts';
 import type { OpenScene, Scene } from './neighbours/scene.ts';
-import { quantile, type Report, type Row } from './report.ts';
 
 /**
  * What a hostile tenant costs a quiet one, for each resource that they share: the quiet one's p99 alone, and beside a

@@ -1,3 +1,4 @@
+import type { Report, Row } from '../testing/report.ts';
 import { type Contestant, startContestants } from './objectstore/contestants.ts';
 import {
   closedLoop,
@@ -11,7 +12,6 @@ import {
   store,
 } from './objectstore/load.ts';
 import { byP99, byRate, label, lineOf, middle, rowOf, type Target, targetsOf } from './objectstore/tell.ts';
-import type { Report, Row } from './report.ts';
 
 /**
  * The object-storage broker beside the S3 server itself and two other gateways in front of the same server, in turns

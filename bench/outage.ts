@@ -6,12 +6,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { KubeConfig } from '@kubernetes/client-node';
 import { type FaultProxy, openFaultProxy } from '../operator/testing/fault-proxy.ts';
+import { operatorProgram } from '../operator/testing/program.ts';
 import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { eventually } from '../testing/eventually.ts';
-import { operatorProgram } from './operator/process.ts';
+import type { Report, Row } from '../testing/report.ts';
 import { assemble, type Crowd } from './outage/crowd.ts';
 import { type Keeper, keep } from './outage/keeper.ts';
-import type { Report, Row } from './report.ts';
 
 const SECONDS = { quick: { short: 12, long: 20 }, full: { short: 60, long: 300 } };
 /** A leader that is back at once waits for the end of the Lease that it had. */

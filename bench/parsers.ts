@@ -1,6 +1,6 @@
 import { parseStrictJson } from '../brokers/kit/json.ts';
 import { XmlError, XmlReader, type XmlShape } from '../brokers/objectstore/upstream/xml.ts';
-import { quantile, type Report } from './report.ts';
+import { quantile, type Report } from '../testing/report.ts';
 
 /**
  * What a byte of a document costs of the processor, for the worst documents that were found: nanoseconds for each, and

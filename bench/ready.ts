@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { DEFAULT_CLUSTER, openCluster } from '../e2e/cluster/index.ts';
+import { quantile, type Report, type Row } from '../testing/report.ts';
 import { type ApiServer, connectApiServer, type Seen } from './apiserver.ts';
-import { quantile, type Report, type Row } from './report.ts';
 
 const NAMESPACE = 'home';
 const COMMAND = [

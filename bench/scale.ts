@@ -4,7 +4,7 @@
  * for the one probe of the sandbox; the chart's admission policies are not installed. `--capsules N` for another number of
  * them, with five Assistants each, `--rest SECONDS` for a longer rest. `SPACE_BENCH_NODE_ARGS` reaches the operator's Node, as for `--cpu-prof`.
  */
-import type { Report } from './report.ts';
+import type { Report } from '../testing/report.ts';
 import { judge, rounded } from './scale/judge.ts';
 import { inTheatre } from './scale/measure.ts';
 

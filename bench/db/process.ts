@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { bundle } from '../../scripts/bundle.ts';
-import { podCommand } from '../installed/image.ts';
+import { podCommand } from '../../testing/installed/image.ts';
 
 /** The database broker as its pod runs it. */
 export interface BrokerProgram {

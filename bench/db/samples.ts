@@ -1,4 +1,4 @@
-import { quantile, type Row } from '../report.ts';
+import { quantile, type Row } from '../../testing/report.ts';
 
 /** How long each call took, and all of them together. */
 export interface Samples {

@@ -2,8 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { askAll, ROUTE_HEADER } from '../../brokers/egress/testing/pipeline.ts';
 import { POLICY_ROUTES, routeOf, SELECTOR } from '../../brokers/egress/testing/policy.ts';
-import { fromDebian } from '../installed/debian.ts';
-import { startServer } from '../installed/server.ts';
+import { fromDebian } from '../../testing/installed/debian.ts';
+import { startServer } from '../../testing/installed/server.ts';
 
 /** The routes that nginx would take by its `location`s, asked over loopback. */
 export async function askNginx(directory: string, lines: readonly string[]): Promise<readonly number[]> {

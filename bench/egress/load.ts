@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { run } from '../../e2e/cluster/run.ts';
+import { fromDebian } from '../../testing/installed/debian.ts';
 import { freePort } from '../../testing/ports.ts';
-import { fromDebian } from '../installed/debian.ts';
-import { quantile } from '../report.ts';
+import { quantile } from '../../testing/report.ts';
 import { HOST } from './stage.ts';
 
 /** Callers at once. */

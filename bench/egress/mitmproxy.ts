@@ -1,5 +1,5 @@
-import { fromPyPi } from '../installed/python.ts';
-import { type Server, startServer } from '../installed/server.ts';
+import { fromPyPi } from '../../testing/installed/python.ts';
+import { type Server, startServer } from '../../testing/installed/server.ts';
 import { type Stage, VALUE } from './stage.ts';
 
 /** The newest for Python 3.11. */

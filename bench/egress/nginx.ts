@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fromDebian } from '../installed/debian.ts';
-import { type Server, startServer } from '../installed/server.ts';
+import { fromDebian } from '../../testing/installed/debian.ts';
+import { type Server, startServer } from '../../testing/installed/server.ts';
 import { HOST, type Stage, VALUE } from './stage.ts';
 
 /** One process, so that its processor time is known. */

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import type { PolicyPut } from '../../brokers/contracts/egress.ts';
 import { newToken } from '../../brokers/kit/index.ts';
 import { bundle } from '../../scripts/bundle.ts';
-import { podCommand } from '../installed/image.ts';
+import { podCommand } from '../../testing/installed/image.ts';
 import { type Program, watchProcess } from '../objectstore/program.ts';
 import { HOST, type Stage, VALUE } from './stage.ts';
 

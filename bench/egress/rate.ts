@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { run } from '../../e2e/cluster/run.ts';
-import { quantile } from '../report.ts';
+import { quantile } from '../../testing/report.ts';
 import type { Measured } from './load.ts';
 import type { Stage } from './stage.ts';
 

@@ -1,5 +1,5 @@
 import { scrubberOf } from '../../brokers/egress/core/scrub.ts';
-import { quantile } from '../report.ts';
+import { quantile } from '../../testing/report.ts';
 
 const BYTES = 2 ** 20;
 /** As they come through the gateway. */

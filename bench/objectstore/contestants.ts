@@ -9,10 +9,10 @@ import { createSigner, EMPTY_SHA256, UNSIGNED_PAYLOAD } from '../../brokers/obje
 import { ensureBuilt } from '../../e2e/cluster/builds/go.ts';
 import { built } from '../../e2e/cluster/tools.ts';
 import { bundle } from '../../scripts/bundle.ts';
+import { podCommand } from '../../testing/installed/image.ts';
 import { freePort } from '../../testing/ports.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { startS3Server } from '../../testing/s3.ts';
-import { podCommand } from '../installed/image.ts';
 import { type Program, startProgram, watchProcess } from './program.ts';
 
 const run = promisify(execFile);

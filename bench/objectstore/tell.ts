@@ -1,4 +1,4 @@
-import { quantile, type Row } from '../report.ts';
+import { quantile, type Row } from '../../testing/report.ts';
 import { KIB, type Measured, MIB } from './load.ts';
 
 /** How the results are told: a line as soon as there is one, rows and figures in the end, and the targets. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { OperatorProcess, OperatorProgram } from '../operator/process.ts';
+import type { OperatorProcess, OperatorProgram } from '../../operator/testing/program.ts';
 
 /** A kubelet's back-off: at once, then after 10 s, and each time after twice as long, up to five minutes. */
 const BACK_OFF_MS = { first: 10_000, most: 300_000 };

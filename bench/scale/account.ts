@@ -1,7 +1,7 @@
 import * as kinds from '../../operator/kinds.ts';
 import { pathOf } from '../../operator/runtime/kube-object.ts';
+import type { Pod } from '../../operator/testing/program.ts';
 import type { TestEnvironment } from '../../operator/testing/test-environment.ts';
-import type { Pod } from '../operator/process.ts';
 
 /** A kubeconfig with a token of the operator's own ServiceAccount, so that it queues as a pod's would. */
 export async function serviceAccount({ server }: TestEnvironment, namespace: string): Promise<string> {

@@ -1,5 +1,5 @@
+import { quantile, type Row } from '../../testing/report.ts';
 import type { CrowdSize } from '../operator/crowd.ts';
-import { quantile, type Row } from '../report.ts';
 
 /** As `operator.ts` has it: every object is looked at again after so long. */
 const SWEEP_SECONDS = 600;

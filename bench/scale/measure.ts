@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import * as kinds from '../../operator/kinds.ts';
 import { pathOf } from '../../operator/runtime/kube-object.ts';
+import { type OperatorProcess, operatorProgram, type Pod } from '../../operator/testing/program.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from '../../operator/testing/test-environment.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { type CrowdSize, createCrowd, follow } from '../operator/crowd.ts';
-import { type OperatorProcess, operatorProgram, type Pod } from '../operator/process.ts';
 import { podOf, serviceAccount } from './account.ts';
 import type { Cost } from './judge.ts';
 import { LIVE, liveChanges } from './live.ts';

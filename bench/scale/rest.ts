@@ -1,5 +1,5 @@
+import type { OperatorProcess } from '../../operator/testing/program.ts';
 import { eventually } from '../../testing/eventually.ts';
-import type { OperatorProcess } from '../operator/process.ts';
 
 const LIMIT_MS = 5 * 60_000;
 /** Seconds of quiet that `atRest` asks for. */

@@ -4,7 +4,7 @@ import { type ClientStage, GREETING, runClient, setClientStage } from './testing
 
 /**
  * Programs as they are, through a tunnel. Those that a machine may lack are skipped with a line that says so; more of
- * them are in `npm run bench -- compat-egress`.
+ * them are in `npm run soak -- compat-egress`.
  */
 
 let stage: ClientStage;

@@ -7,7 +7,7 @@ import { MANY_DATABASES, type Stage, setStage } from '../testing/postgres.ts';
 import { checkSchedules } from '../testing/schedules.ts';
 
 const MAJORS: readonly PostgresMajor[] = ['15', '16', '17', '18'];
-/** The newest has the most; `npm run bench -- model-db` goes on for as long as it is told. */
+/** The newest has the most; `npm run soak -- model-db` goes on for as long as it is told. */
 const runsOf = (major: PostgresMajor) => (major === '18' ? 300 : 75);
 
 describe.each(MAJORS)('on PostgreSQL %s', (major) => {

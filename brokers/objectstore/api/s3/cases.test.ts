@@ -6,7 +6,7 @@ import { CASES } from './testing/cases/index.ts';
 import { clientOf, players } from './testing/clients.ts';
 import { play } from './testing/sdk.ts';
 
-/** The AWS SDK for JavaScript, as it comes, plays the table; boto3 does in `bench/compat-objectstore.ts`. */
+/** The AWS SDK for JavaScript, as it comes, plays the table; boto3 does in `npm run soak -- compat-objectstore`. */
 
 let stage: Stage;
 let clients: Record<Step['as'], S3Client>;

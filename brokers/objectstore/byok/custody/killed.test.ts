@@ -15,6 +15,6 @@ afterAll(async () => {
 });
 
 it('a broker that is killed at any moment of a rotation leaves the old state or the new one', async () => {
-  // `npm run bench -- custody-killed` does a hundred.
+  // `npm run soak -- custody-kills` does a hundred.
   expect(await killRotations(stage, store, 10, Math.random)).toMatchObject({ rounds: 10 });
 });

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { bundleBroker } from '../../../brokers/db/testing/process.ts';
+import { spawnBroker as spawnObjectStore } from '../../../brokers/objectstore/testing/process.ts';
+import type { Stage as ObjectStage } from '../../../brokers/objectstore/testing/stage.ts';
+import { operatorProgram } from '../../../operator/testing/program.ts';
+import type { TestSpace } from '../../../operator/testing/space.ts';
+import type { TestEnvironment } from '../../../operator/testing/test-environment.ts';
+import { freePort } from '../../ports.ts';
+import type { EmbeddedServer } from '../../postgres/server.ts';
+import type { Killable } from './killer.ts';
+
+const MEAN_RUN_MS = { operator: 4_000, 'db-broker': 5_000, 'objectstore-broker': 6_000, postgres: 15_000 };
+
+/** The parts that are killed, each on a port that it keeps. */
+export async function assemble({ server, stage }: TestEnvironment, space: TestSpace, objects: ObjectStage) {
+  const [dbPort, objectsPort, dataPort] = [await freePort(), await freePort(), await freePort()];
+  const dbBroker = await bundleBroker();
+  // Those in this process go: what survives must be the work of those that are killed.
+  await stage.broker.stop();
+  await objects.broker.stop();
+  const operator = await operatorProgram({
+    names: space.names,
+    kubeconfig: server.kubeconfig,
+    dbBrokerUrl: `http://127.0.0.1:${dbPort}`,
+    dbProvisionerToken: stage.mounts.provisioner,
+    objectStore: {
+      url: `http://127.0.0.1:${objectsPort}`,
+      provisionerToken: objects.mounts.provisioner,
+    },
+  });
+  const pod = { name: 'operator', uid: randomUUID() };
+  const parts: Killable[] = [
+    { name: 'operator', meanRunMs: MEAN_RUN_MS.operator, start: () => operator.start(pod) },
+    {
+      name: 'db-broker',
+      meanRunMs: MEAN_RUN_MS['db-broker'],
+      start: () => dbBroker.spawn({ ...stage.mounts.environment, LISTEN_PORT: String(dbPort) }),
+    },
+    {
+      name: 'objectstore-broker',
+      meanRunMs: MEAN_RUN_MS['objectstore-broker'],
+      start: () =>
+        spawnObjectStore({
+          ...objects.mounts.environment,
+          LISTEN_PORT: String(objectsPort),
+          DATA_PORT: String(dataPort),
+        }),
+    },
+    { name: 'postgres', meanRunMs: MEAN_RUN_MS.postgres, start: postgres(stage.server) },
+  ];
+  return {
+    parts,
+    dataUrl: `http://127.0.0.1:${dataPort}`,
+    async remove() {
+      dbBroker.remove();
+      await operator.remove();
+    },
+  };
+}
+
+/** It was started with the stage; once it was killed, it starts on the same data. */
+function postgres(server: EmbeddedServer): Killable['start'] {
+  let started = true;
+  return async () => {
+    if (!started) await server.start();
+    started = false;
+    return { kill: () => server.kill(), gone: new Promise(() => {}) };
+  };
+}

@@ -1,0 +1,50 @@
+import * as kinds from '../../../operator/kinds.ts';
+import type { Resource } from '../../../operator/runtime/kube-object.ts';
+import { eventually } from '../../eventually.ts';
+import type { Population, Wished } from './population.ts';
+import type { SpaceView } from './world.ts';
+
+const SETTLE_MS = 15 * 60_000;
+
+/**
+ * All Capsules are Ready and all Assistants are what they were wished; those that are suspended run in turns. Each is
+ * looked at once while it is Ready.
+ */
+export async function ready(
+  space: SpaceView,
+  population: Population,
+  survivors: readonly Wished[],
+  look: (one: Wished) => Promise<void>,
+): Promise<void> {
+  const becomes = (resource: Resource, name: string, wanted: string) =>
+    eventually(
+      async () => {
+        const object = await space.get<kinds.Assistant>(resource, name);
+        const condition = object?.status?.conditions?.find(({ type }) => type === 'Ready');
+        if (object?.status?.observedGeneration !== object?.metadata.generation)
+          throw new Error('not looked at');
+        if (condition?.reason === wanted) return true;
+        throw new Error(`${condition?.reason}: ${condition?.message}`);
+      },
+      { what: `${resource.kind} ${name} is ${wanted}`, within: SETTLE_MS },
+    );
+  for (const name of population.capsules) await becomes(kinds.CAPSULE, name, 'Ready');
+  const suspended = survivors.filter((one) => one.suspended);
+  const running = survivors.filter((one) => !one.suspended);
+  for (const one of suspended) await becomes(kinds.ASSISTANT, one.name, 'Suspended');
+  for (const one of running) await becomes(kinds.ASSISTANT, one.name, 'Ready');
+  for (const one of running) await look(one);
+  for (const one of running) await population.suspend(one, true);
+  while (suspended.length > 0) {
+    const turn: Wished[] = [];
+    for (const one of suspended) {
+      await population.suspend(one, false);
+      if (one.suspended) break;
+      turn.push(one);
+    }
+    suspended.splice(0, turn.length);
+    for (const one of turn) await becomes(kinds.ASSISTANT, one.name, 'Ready');
+    for (const one of turn) await look(one);
+    for (const one of turn) await population.suspend(one, true);
+  }
+}

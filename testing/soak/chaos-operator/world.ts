@@ -1,0 +1,51 @@
+import type { SpaceNames } from '../../../operator/names.ts';
+import type { ApiClient } from '../../../operator/runtime/client.ts';
+import type { KubeObject, Resource } from '../../../operator/runtime/kube-object.ts';
+import type { Killable } from './killer.ts';
+import type { Make, Wished } from './population.ts';
+
+/** A Space with all that may be killed of it, and everything that its users and an auditor can see. */
+export interface World {
+  readonly title: string;
+  readonly space: SpaceView;
+  readonly parts: readonly Killable[];
+  /** What a user asks for under this id. */
+  readonly make: Make;
+  readonly tenant: Tenant;
+  readonly sight: Sight;
+  /** What every Assistant that has run has a Secret for. */
+  readonly secrets: readonly string[];
+  /** Parts that ended although nobody had killed them, and how. */
+  ended(): readonly string[];
+  /** More rows for the table. */
+  rows(): readonly { readonly what: string; readonly count: number }[];
+  close(): Promise<void>;
+}
+
+/** A Space as its API server shows it. */
+export interface SpaceView {
+  readonly client: ApiClient;
+  readonly names: Pick<SpaceNames, 'space' | 'namespace' | 'systemNamespace' | 'servicesNamespace'>;
+  namespaceOf(capsule: string): string;
+  get<T extends KubeObject>(resource: Resource, name: string, namespace?: string): Promise<T | undefined>;
+}
+
+export type Ask = <Row extends Record<string, unknown>>(statement: string) => Promise<Row[]>;
+
+/** What a Space holds outside of its API server, as its superusers see it. */
+interface Sight {
+  /** In the database broker's registry. */
+  readonly databases: Ask;
+  /** In the object-storage broker's registry. */
+  readonly files: Ask;
+  /** Of every object in the Space's bucket that is a Capsule's, something that names it. */
+  objects(): Promise<readonly string[]>;
+}
+
+/** An Assistant's own code, as far as its data goes: it does with its URL and its token what a tenant would. */
+export interface Tenant {
+  /** Leaves a mark of this life in database and object store; false when either cannot be reached now. */
+  mark(wished: Wished): Promise<boolean>;
+  /** What is wrong with the URL, the token or a mark of one that is Ready. */
+  problems(wished: Wished, marked: boolean): Promise<string[]>;
+}

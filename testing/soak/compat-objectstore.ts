@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setStage } from '../../brokers/objectstore/testing/stage.ts';
+import { CLIENTS, type Client, type Fixture, fixtureOf } from './compat-objectstore/clients.ts';
+import { tableOfPage } from './compat-objectstore/table.ts';
+import { Missing, type Outcome } from './outcome.ts';
+import type { SoakOptions, SoakReport } from './soak.ts';
+
+/**
+ * S3 clients that are not ours, unmodified, against the S3 front of the broker, from PyPI, Maven Central, Go modules and
+ * Debian. The AWS SDK for JavaScript is in `npm test`. Needs `python3` with `pip`, `go`, `mvn` with a JDK, `apt-get`, and
+ * root with FUSE; a client that this machine cannot have is told and left out. Ends with 1 when a case fails.
+ */
+
+interface Tried {
+  readonly client: string;
+  readonly version: string;
+  readonly outcomes: readonly Outcome[];
+  readonly missing?: string;
+}
+
+/** Nothing here takes long, so `--quick` changes nothing; `--only` names clients. */
+export async function run({ only }: SoakOptions): Promise<SoakReport> {
+  const directory = mkdtempSync(join(tmpdir(), 'space-compat-'));
+  const stage = await setStage();
+  try {
+    const fixture = fixtureOf(stage.broker, directory);
+    const wanted = CLIENTS.filter(({ name }) => only === undefined || only.includes(name));
+    const all: Tried[] = [];
+    for (const client of wanted) {
+      const one = await tried(client, fixture);
+      console.error(`${one.client} ${one.version}: ${one.outcomes.length} cases`);
+      all.push(one);
+    }
+    const outcomes = all.flatMap((one) => one.outcomes);
+    const failed = outcomes.filter((one) => one.failed !== undefined);
+    return {
+      passed: failed.length === 0,
+      title: 'S3 clients against the front',
+      rows: all.map(({ client, version, outcomes: played }) => ({
+        client,
+        version,
+        cases: played.length,
+        failed: played.filter((one) => one.failed !== undefined).length,
+      })),
+      figures: { cases: outcomes.length, failed: failed.length },
+      notes: [
+        ...failed.map((one) => `${one.by}: ${one.case}: ${one.failed}`),
+        ...all.flatMap(({ client, missing }) => (missing === undefined ? [] : [`${client}: ${missing}`])),
+        ...differences(all),
+      ],
+    };
+  } finally {
+    await stage.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function tried({ name, version = 'unknown', play }: Client, fixture: Fixture): Promise<Tried> {
+  try {
+    const played = await play(fixture);
+    return 'outcomes' in played ? { client: name, ...played } : { client: name, version, outcomes: played };
+  } catch (error) {
+    const outcomes = [{ by: name, case: 'all', failed: String(error).slice(-800) }];
+    return error instanceof Missing
+      ? { client: name, version, outcomes: [], missing: error.message }
+      : { client: name, version, outcomes };
+  }
+}
+
+/** Where the page of the wire says another version, or another number of cases. */
+function differences(all: readonly Tried[]): readonly string[] {
+  const page = tableOfPage();
+  return all.flatMap(({ client, version, outcomes, missing }) => {
+    const row = page.find((one) => one.client === client);
+    const same = row?.version === version && row.cases === outcomes.length;
+    return same || missing !== undefined
+      ? []
+      : [`docs/wire/objectstore-data.md says otherwise: | ${client} | ${version} | ${outcomes.length} |`];
+  });
+}

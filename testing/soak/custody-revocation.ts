@@ -1,0 +1,31 @@
+import { credentialsOf, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
+import { checkRevocation } from '../../brokers/objectstore/byok/custody/testing/revocation.ts';
+import { setStage } from '../../brokers/objectstore/testing/stage.ts';
+import type { SoakOptions, SoakReport } from './soak.ts';
+
+/** Requests on two replicas while a Capsule's credentials are rotated, selected and deleted: none may use the old ones. */
+export async function run({ quick }: SoakOptions): Promise<SoakReport> {
+  const wanted = quick ? 500 : 10_000;
+  const store = await startOwnStore();
+  const { environment } = store;
+  const stage = await setStage({ environment });
+  try {
+    const replica = await stage.replica({ environment });
+    const own = credentialsOf(await stage.broker.capsule('bench'), 'bench');
+    const replicas = [stage.broker, replica].map(({ context }) => context.custody);
+    const { requests, stale, changes } = await checkRevocation({
+      ...{ capsule: 'bench', own, replicas, wanted },
+      fields: store.fields(),
+    });
+    await replica.stop();
+    return {
+      passed: stale === 0,
+      title: 'Custody: revocation over two replicas, real PostgreSQL and S3 servers',
+      rows: [{ requests, stale, ...changes }],
+      figures: { requests, stale, ...changes },
+    };
+  } finally {
+    await stage.close();
+    await store.remove();
+  }
+}

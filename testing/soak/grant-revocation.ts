@@ -1,0 +1,25 @@
+import { setByokStage } from '../../brokers/objectstore/byok/grants/testing/byok-stage.ts';
+import { checkGrantRevocation } from '../../brokers/objectstore/byok/grants/testing/revocation.ts';
+import type { SoakOptions, SoakReport } from './soak.ts';
+
+/** Requests for objects at two replicas while a Capsule's selection changes: none may be served with what was before it. */
+export async function run({ quick }: SoakOptions): Promise<SoakReport> {
+  const stage = await setByokStage();
+  try {
+    const replica = await stage.replica({ environment: stage.environment });
+    const wanted = quick ? 200 : 10_000;
+    const { changes, ...counts } = await checkGrantRevocation(stage, {
+      replicas: [stage.broker, replica],
+      wanted,
+    });
+    await replica.stop();
+    return {
+      passed: counts.stale === 0,
+      title: 'Grants: revocation in the data plane over two replicas, real PostgreSQL and two S3 servers',
+      rows: [{ ...counts, ...changes }],
+      figures: { ...counts, ...changes },
+    };
+  } finally {
+    await stage.close();
+  }
+}

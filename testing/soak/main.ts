@@ -1,0 +1,92 @@
+/**
+ * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--examples N]`: what goes on for longer than
+ * `npm test` may: kills, models, mutations, compatibility, fuzzing. Without a name it lists them. Prints a table for people, ends with
+ * one JSON line for machines, and with 1 when something did not hold. `--quick` ends within minutes.
+ */
+import { parseArgs } from 'node:util';
+import { printReport } from '../report.ts';
+import type { Soak } from './soak.ts';
+
+interface Entry {
+  readonly what: string;
+  load(): Promise<Soak>;
+}
+
+const SOAKS: Readonly<Record<string, Entry>> = {
+  'chaos-db': {
+    what: 'database brokers killed at random moments (2,000 times) while callers create, drop and finalize',
+    load: () => import('./chaos-db.ts'),
+  },
+  'chaos-operator': {
+    what: 'operator, brokers and PostgreSQL killed (500 times, --kills N) while users change everything; --cluster: on the Space that is up',
+    load: () => import('./chaos-operator.ts'),
+  },
+  'compat-egress': {
+    what: 'HTTP clients that are not ours, through a tunnel of the gateway',
+    load: () => import('./compat-egress.ts'),
+  },
+  'compat-objectstore': {
+    what: 'S3 clients that are not ours (--only NAME,…), against the S3 listener of the object-storage broker',
+    load: () => import('./compat-objectstore.ts'),
+  },
+  'custody-kills': {
+    what: 'object-storage brokers killed (100 times) while they rotate a key',
+    load: () => import('./custody-kills.ts'),
+  },
+  'custody-mutations': {
+    what: '20,000 random mutations of stored credentials among 100,000 changes: each is noticed, nothing else is',
+    load: () => import('./custody-mutations.ts'),
+  },
+  'custody-revocation': {
+    what: 'requests at two replicas (10,000) that might use credentials which were revoked',
+    load: () => import('./custody-revocation.ts'),
+  },
+  'fuzz-db': {
+    what: "schemathesis against the database broker's OpenAPI document (--examples N of each operation)",
+    load: () => import('./fuzz-db.ts'),
+  },
+  'fuzz-objectstore': {
+    what: 'the same against the documents of both listeners of the object-storage broker',
+    load: () => import('./fuzz-objectstore.ts'),
+  },
+  'grant-revocation': {
+    what: 'requests for objects at two replicas (10,000) that might go where they may not go any more',
+    load: () => import('./grant-revocation.ts'),
+  },
+  'model-db': {
+    what: '10,000 random schedules of operations, retries and callers against a sequential model of the database broker',
+    load: () => import('./model-db.ts'),
+  },
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    quick: { type: 'boolean', default: false },
+    kills: { type: 'string' },
+    cluster: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    examples: { type: 'string' },
+  },
+});
+const [name = ''] = positionals;
+const soak = Object.hasOwn(SOAKS, name) && positionals.length === 1 ? SOAKS[name] : undefined;
+if (soak === undefined) {
+  console.error(
+    'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--examples N]\n',
+  );
+  for (const [known, { what }] of Object.entries(SOAKS)) console.error(`  ${known.padEnd(18)}  ${what}`);
+  process.exit(positionals.length === 0 ? 0 : 2);
+}
+
+const { quick, cluster, kills, only, examples } = values;
+const { run } = await soak.load();
+const started = performance.now();
+const { passed, ...report } = await run({
+  ...{ quick, cluster },
+  ...(kills === undefined ? {} : { kills: Number(kills) }),
+  ...(only === undefined ? {} : { only: only.split(',') }),
+  ...(examples === undefined ? {} : { examples: Number(examples) }),
+});
+printReport(report, { soak: name, quick, passed }, performance.now() - started);
+process.exitCode = passed ? 0 : 1;
