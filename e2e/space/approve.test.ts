@@ -62,7 +62,7 @@ beforeAll(async () => {
     return true;
   };
   await eventually(known, { what: 'rights and policies are known' });
-}, 300_000);
+}, 900_000);
 
 afterAll(() => judged?.stop());
 

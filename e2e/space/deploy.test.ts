@@ -78,7 +78,7 @@ beforeAll(async () => {
   await eventually(holds, { what: 'the policy to hold' });
   await judged.create(ASSISTANTS, assistant('household', ['bank']));
   await judged.create(ASSISTANTS, { ...assistant('cabin'), metadata: { name: 'neighbour' } });
-}, 300_000);
+}, 900_000);
 
 afterAll(() => judged?.stop());
 

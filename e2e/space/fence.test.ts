@@ -115,7 +115,7 @@ beforeAll(async () => {
   // A policy holds a moment after it was made.
   const holds = async () => fenced(await operator('POST', core('default', 'configmaps'), configMap));
   await eventually(holds, { what: 'the fence to hold' });
-}, 300_000);
+}, 900_000);
 
 afterAll(() => judged?.stop());
 

@@ -54,7 +54,7 @@ beforeAll(async () => {
     };
     await eventually(fenced, { what: `the fence of ${space}` });
   }
-}, 300_000);
+}, 900_000);
 
 afterAll(() => judged?.stop());
 

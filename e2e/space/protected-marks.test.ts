@@ -93,7 +93,7 @@ beforeAll(async () => {
     return true;
   };
   await eventually(holds, { what: 'rights to be known' });
-}, 300_000);
+}, 900_000);
 
 afterAll(() => judged?.stop());
 

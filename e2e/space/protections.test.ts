@@ -77,7 +77,7 @@ beforeAll(async () => {
     return true;
   };
   await eventually(holds, { what: 'the policies to hold' });
-}, 300_000);
+}, 900_000);
 
 afterAll(() => judged?.stop());
 

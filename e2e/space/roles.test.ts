@@ -77,7 +77,7 @@ beforeAll(async () => {
     return true;
   };
   await eventually(known, { what: 'roles and policies to hold' });
-}, 300_000);
+}, 900_000);
 
 afterAll(() => judged?.stop());
 

@@ -139,7 +139,7 @@ beforeAll(async () => {
     await eventually(async () => (await verdict(bare, namespace)) !== '', {
       what: `${namespace} is guarded`,
     });
-}, 300_000);
+}, 900_000);
 
 afterAll(async () => {
   await server?.stop();

@@ -173,7 +173,7 @@ beforeAll(async () => {
     running,
   ]);
   if (upgraded.code !== 0) throw new Error(upgraded.stderr);
-}, 400_000);
+}, 900_000);
 
 afterAll(async () => {
   await server?.stop();

@@ -194,6 +194,8 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
       over = true;
     });
     await Promise.all(writers);
+    // The answer tells what the next look will do.
+    await login(url, '55000');
     await eager.stop();
     const bytes = async () =>
       (
@@ -204,7 +206,8 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     const stopped = await bytes();
     expect(stopped).toBeGreaterThan(limit * 1.25);
     expect(await sqlstate(url)).toBe('55000');
-    expect(await bytes()).toBe(stopped);
+    // But for what autovacuum makes.
+    expect(await bytes()).toBeLessThan((stopped ?? 0) + MI);
     expect((await capsule.drop('fast', 'ledger')).status).toBe(200);
     await sizes();
     expect((await used()).standing).toBe('ok');
