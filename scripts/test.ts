@@ -1,7 +1,6 @@
 /**
- * `npm test`: everything that can fail, in order of what is quickest to know: the checks, the unit tests, the integration
- * tests (real PostgreSQL, S3, API server), then the suites on a real cluster that comes up for them and goes away after
- * them, and beside them the integration tests that need a core for minutes.
+ * `npm test`: everything that can fail: the checks, the unit tests, the integration tests (real PostgreSQL, S3, API
+ * server), and beside these the suites on a real cluster that comes up for them and goes away after them, which mostly wait.
  * Ends with what failed, each with its first words, and the line `N passed, N failed`.
  */
 import { spawn } from 'node:child_process';
@@ -10,9 +9,6 @@ import { relative } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 
 const RESULTS = '.space/test';
-/** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
-const BUSY = 'brokers/db/operations/';
-
 interface Count {
   readonly passed: number;
   readonly failed: number;
@@ -69,17 +65,12 @@ function failuresOf(report: Report): string[] {
 }
 
 /** What vitest runs of a project; a run that breaks before it can count is a failure of its own. */
-async function project(
-  name: string,
-  title: string,
-  more: readonly string[] = [],
-  file = name,
-): Promise<Count> {
+async function project(name: string, title: string): Promise<Count> {
   say(title);
-  const report = `${RESULTS}/${file}.json`;
+  const report = `${RESULTS}/${name}.json`;
   await rm(report, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const clean = await run('node_modules/.bin/vitest', ['run', '--project', name, ...reporters, ...more]);
+  const clean = await run('node_modules/.bin/vitest', ['run', '--project', name, ...reporters]);
   const text = await readFile(report, 'utf8').catch(() => undefined);
   if (text === undefined) return { ...NOTHING, failed: 1, failures: [`${title}: broke off`] };
   const result: Report = JSON.parse(text);
@@ -94,15 +85,9 @@ await mkdir(RESULTS, { recursive: true });
 const counts: Count[] = [await step('checks: types, lint, dead code, generated files', ['scripts/check.ts'])];
 if (counts.every((count) => count.failed === 0)) {
   counts.push(await project('unit', 'unit tests'));
-  counts.push(await project('integration', 'integration tests', [`--exclude=${BUSY}**`]));
-  const busy = ['--no-file-parallelism', BUSY];
-  const beside = project(
-    'integration',
-    'what the database broker does, and its model, beside the suites',
-    busy,
-    'beside',
-  );
-  counts.push(await project('e2e', 'suites on a real cluster'), await beside);
+  const suites = project('e2e', 'suites on a real cluster, beside the tests that need none');
+  counts.push(await project('integration', 'integration tests'));
+  counts.push(await suites);
 }
 
 const failures = counts.flatMap((count) => count.failures);

@@ -64,11 +64,14 @@ test('a directory without its list of files is no entry', async () => {
   expect(await findEntry(root, 'cni-1')).toBeUndefined();
 });
 
-test('of two that fill one entry at once, both get the same whole one', async () => {
-  const both = await Promise.all([
-    ensureEntry(root, 'cni-1', fill('plugin')),
-    ensureEntry(root, 'cni-1', fill('plugin')),
-  ]);
+test('of two that want one entry at once, one fills it and both get it', async () => {
+  let filled = 0;
+  const counted = async (draft: string) => {
+    filled += 1;
+    await fill('plugin')(draft);
+  };
+  const both = await Promise.all([ensureEntry(root, 'cni-1', counted), ensureEntry(root, 'cni-1', counted)]);
+  expect(filled).toBe(1);
   expect(new Set(both).size).toBe(1);
   expect(await findEntry(root, 'cni-1')).toBe(both[0]);
   expect(readdirSync(root)).toEqual(['cni-1']);

@@ -15,6 +15,7 @@ import {
 import { homedir } from 'node:os';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { locked } from '../lock.ts';
 
 /** Outside the repository, so that every checkout shares it. */
 export function cacheRoot(env: NodeJS.ProcessEnv = process.env, home: string = homedir()): string {
@@ -60,23 +61,30 @@ export const isUnused = (lastUsed: Date, now: Date = new Date()): boolean =>
 /** Removes entries that nobody used for a week: those of pins and patches that are no more. */
 export async function pruneEntries(root: string, now: Date = new Date()): Promise<void> {
   for (const name of await readdir(root)) {
-    // A draft has no list of files yet: its directory tells its age.
-    const used = (await stat(join(root, name, MANIFEST)).catch(() => stat(join(root, name)))).mtime;
-    if (isUnused(used, now)) await rm(join(root, name), { recursive: true, force: true });
+    // A draft has no list of files yet: its directory tells its age. One that another process ends meanwhile has none.
+    const found = await stat(join(root, name, MANIFEST))
+      .catch(() => stat(join(root, name)))
+      .catch(() => undefined);
+    if (found !== undefined && isUnused(found.mtime, now))
+      await rm(join(root, name), { recursive: true, force: true });
   }
 }
 
 /**
  * Answers the entry's directory; when there is none, `fill` makes its content. Only a whole entry is ever seen under its
- * name (rename is atomic), and when two processes fill the same one, the first wins and both use it.
+ * name (rename is atomic), and when two processes want one that is not there, the second waits for the first.
  */
-export async function ensureEntry(
-  root: string,
-  name: string,
-  fill: (draft: string) => Promise<void>,
-): Promise<string> {
+export async function ensureEntry(root: string, name: string, fill: Fill): Promise<string> {
   const found = await findEntry(root, name);
   if (found !== undefined) return found;
+  const lock = `${root}.${name}.lock`;
+  const waiting = () => undefined;
+  return locked(lock, waiting, async () => (await findEntry(root, name)) ?? makeEntry(root, name, fill));
+}
+
+type Fill = (draft: string) => Promise<void>;
+
+async function makeEntry(root: string, name: string, fill: Fill): Promise<string> {
   await mkdir(root, { recursive: true });
   const draft = await mkdtemp(join(root, '.draft-'));
   try {
