@@ -2,12 +2,11 @@
  * A real Kubernetes cluster, whichever way it is to be had: yours (`kubeconfig`), kind in a Docker engine (`kind`),
  * or one node built from Go modules in namespaces of this machine (`native`).
  */
-import { dockerAnswers } from './docker.ts';
-import * as kind from './kind.ts';
+import * as kind from './kind/provider.ts';
 import * as yours from './kubeconfig.ts';
 import type { BringUp, Cluster, Provider, TakeDown } from './model.ts';
 import * as native from './native/provider.ts';
-import { removeRecord } from './record.ts';
+import { readRecord, removeRecord } from './record.ts';
 
 export type {
   BringUp,
@@ -32,7 +31,7 @@ async function choose({ provider, kubeconfig, name }: BringUp): Promise<Provider
   if (kubeconfig !== undefined) return 'kubeconfig';
   const running = await openCluster(name);
   if (running?.provider === 'kind' || running?.provider === 'native') return running.provider;
-  return (await dockerAnswers()) ? 'kind' : 'native';
+  return (await kind.engineServes()) ? 'kind' : 'native';
 }
 
 /** The cluster `name` when it is running. */
@@ -42,8 +41,11 @@ export async function openCluster(name: string): Promise<Cluster | undefined> {
 
 /** Ends what `bringUp` started, and nothing else: a cluster that was yours is only forgotten. */
 export async function takeDown(name: string, options: TakeDown): Promise<void> {
-  const running = await openCluster(name);
-  if (running?.provider === 'kubeconfig') return removeRecord(name);
-  if (running?.provider === 'kind') return kind.takeDown(name, options);
+  if ((await native.open(name)) !== undefined) return native.takeDown(name, options);
+  const provider = (await readRecord(name))?.provider;
+  if (provider === 'kubeconfig') return removeRecord(name);
+  // One that another checkout made, or whose record is lost, is found by asking the engine.
+  if (provider === 'kind' || (!native.exists(name) && (await kind.exists(name))))
+    return kind.takeDown(name, options);
   return native.takeDown(name, options);
 }

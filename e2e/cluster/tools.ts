@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
-import { mkdir, symlink } from 'node:fs/promises';
+import { mkdir, rename, symlink } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { ensureBuilt } from './builds/go.ts';
-import { BUILDS } from './builds/pins.ts';
+import { BUILDS, KIND_BUILDS } from './builds/pins.ts';
 import type { Tool } from './model.ts';
 
 /** The program on the PATH, as a shell would find it. */
@@ -20,22 +21,27 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** For clusters that are not ours to build: your own tools when you have them, else the pinned ones. */
+/** For clusters that are yours: your own tools when you have them, else the pinned ones. */
 export async function findTool(name: Tool, directory: string): Promise<string> {
-  const own = onPath(name);
-  if (own !== undefined) return own;
+  return onPath(name) ?? pinnedTool(name, directory);
+}
+
+/** The tool in the version that the cluster is tested with, whatever is on the PATH. */
+export async function pinnedTool(name: Tool, directory: string): Promise<string> {
   const log = join(directory, `build-${name}.log`);
   await mkdir(directory, { recursive: true });
   const kubernetes = await built('kubernetes', log);
   if (name === 'helm') return join(kubernetes, 'helm');
   // The combined Kubernetes program is kubectl when it is called so.
   const kubectl = join(directory, 'kubectl');
-  await symlink(join(kubernetes, 'kubernetes'), kubectl).catch(() => undefined);
+  const draft = `${kubectl}.${randomUUID()}`;
+  await symlink(join(kubernetes, 'kubernetes'), draft);
+  await rename(draft, kubectl);
   return kubectl;
 }
 
 export async function built(component: string, log: string): Promise<string> {
-  const build = BUILDS.find((one) => one.component === component);
+  const build = [...BUILDS, ...KIND_BUILDS].find((one) => one.component === component);
   if (build === undefined) throw new Error(`${component} is not among the builds`);
   return ensureBuilt(build, { log });
 }

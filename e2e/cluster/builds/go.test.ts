@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { builtName, compilerFlags, entryName } from './go.ts';
-import { BUILDS, type Build } from './pins.ts';
+import { builtName, compilerFlags, entryName, goEnvironment } from './go.ts';
+import { BUILDS, type Build, KIND_BUILDS } from './pins.ts';
 
 const runc: Build = { component: 'runc', programs: { 'github.com/opencontainers/runc': 'runc' } };
 
@@ -19,6 +19,11 @@ test('programs have no symbols, no paths of the machine, and the versions that t
     '-ldflags=-s -w -X a/b.version=v1',
     '-tags=seccomp',
   ]);
+});
+
+test('what runs on a node is built for Linux on every machine, and a command for the machine', () => {
+  expect(goEnvironment({ ...runc, component: 'gvisor' })['GOOS']).toBe('linux');
+  expect(goEnvironment({ ...runc, component: 'kind' })['GOOS']).toBe(process.env['GOOS']);
 });
 
 describe('the name of a cache entry', () => {
@@ -39,7 +44,10 @@ describe('the name of a cache entry', () => {
   });
 });
 
-test.each(BUILDS.map((build) => [build.component]))('%s has its pins and checksums', (component) => {
-  for (const file of ['go.mod', 'go.sum'])
-    expect(existsSync(join(import.meta.dirname, '..', 'modules', component, file))).toBe(true);
-});
+test.each([...BUILDS, ...KIND_BUILDS].map((build) => [build.component]))(
+  '%s has its pins and checksums',
+  (component) => {
+    for (const file of ['go.mod', 'go.sum'])
+      expect(existsSync(join(import.meta.dirname, '..', 'modules', component, file))).toBe(true);
+  },
+);

@@ -51,12 +51,17 @@ export async function ensureBuilt(
   );
 }
 
-function goEnvironment(build: Build): NodeJS.ProcessEnv {
+/** Components that run on a node alone, and so never for the system of whoever builds them. */
+const ON_NODES: readonly string[] = ['calico', 'gvisor'];
+
+export function goEnvironment(build: Build): NodeJS.ProcessEnv {
   return {
     ...process.env,
     CGO_ENABLED: build.cgo === true ? '1' : '0',
     GOFLAGS: '-buildvcs=false',
     GOWORK: 'off',
+    // A node runs Linux, also where a Docker engine has it in a virtual machine.
+    ...(ON_NODES.includes(build.component) && { GOOS: 'linux' }),
   };
 }
 

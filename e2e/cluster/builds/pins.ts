@@ -23,6 +23,13 @@ export interface Patch {
 
 const KUBERNETES = 'v1.36.3';
 const componentVersion = 'k8s.io/component-base/version';
+const kubernetesVariables = {
+  [`${componentVersion}.gitVersion`]: KUBERNETES,
+  [`${componentVersion}.gitMajor`]: '1',
+  [`${componentVersion}.gitMinor`]: '36',
+  [`${componentVersion}.gitTreeState`]: 'clean',
+  [`${componentVersion}.gitCommit`]: 'go-module',
+};
 const calico = 'github.com/projectcalico/calico';
 const plugins = 'github.com/containernetworking/plugins/plugins';
 
@@ -38,11 +45,7 @@ export const BUILDS: readonly Build[] = [
     },
     variables: {
       'helm.sh/helm/v4/internal/version.version': 'v4.2.4',
-      [`${componentVersion}.gitVersion`]: KUBERNETES,
-      [`${componentVersion}.gitMajor`]: '1',
-      [`${componentVersion}.gitMinor`]: '36',
-      [`${componentVersion}.gitTreeState`]: 'clean',
-      [`${componentVersion}.gitCommit`]: 'go-module',
+      ...kubernetesVariables,
     },
   },
   {
@@ -109,6 +112,27 @@ export const BUILDS: readonly Build[] = [
       [`${plugins}/main/loopback`]: 'cni/loopback',
       [`${plugins}/meta/portmap`]: 'cni/portmap',
     },
+  },
+];
+
+/** The Kubernetes that every node of ours has; a kind cluster's may be another of its minor version. */
+export const KUBERNETES_VERSION = KUBERNETES;
+
+/** What kind needs beyond: itself, and for the lab what its node image is made of. */
+export const KIND_BUILDS: readonly Build[] = [
+  {
+    component: 'kind',
+    programs: { 'sigs.k8s.io/kind': 'kind', './reader': 'reader' },
+    data: [{ module: 'sigs.k8s.io/kind', path: 'images/base/files', as: 'base' }],
+  },
+  {
+    component: 'kind-node',
+    programs: {
+      './coredns': 'coredns',
+      'k8s.io/kubernetes/cmd/kubeadm': 'kubeadm',
+      'github.com/rancher/local-path-provisioner': 'local-path-provisioner',
+    },
+    variables: kubernetesVariables,
   },
 ];
 

@@ -215,6 +215,9 @@ function nativeCluster(name: string, layout: Layout, apiPort: number, builder: I
   };
 }
 
+/** True when there is something of it on this machine, running or not. */
+export const exists = (name: string): boolean => existsSync(layoutOf(name).state);
+
 export async function takeDown(name: string, { keep = false, steps }: TakeDown): Promise<void> {
   const layout = layoutOf(name);
   await steps.run(`take ${name} down`, async (step) => {

@@ -1,0 +1,94 @@
+/** What kind and containerd make of what we write, by kind's own code and the real containerd. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { run } from '../run.ts';
+import { built } from '../tools.ts';
+import { KIND_RUNSC, kindConfiguration, NODE } from './configuration.ts';
+
+interface Read {
+  readonly containerd: string;
+  readonly kubeadm: string;
+  readonly disableDefaultCNI: boolean;
+}
+
+let directory: string;
+let kind: string;
+let containerd: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'kind-'));
+  const log = join(directory, 'build.log');
+  kind = await built('kind', log);
+  containerd = join(await built('containerd', log), 'containerd');
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** What kind would write into a node that has `own` as its containerd's configuration. */
+async function read(own: string): Promise<Read> {
+  const file = join(directory, 'kind.yaml');
+  await writeFile(file, kindConfiguration({ name: 'space', image: 'kindest/node:v1.36.4' }));
+  return JSON.parse(await run([join(kind, 'reader'), file, own])) as Read;
+}
+
+/** The configuration as containerd understands it: its `[section]`s, and what is in them. */
+async function understood(configuration: string): Promise<ReadonlyMap<string, string>> {
+  const file = join(directory, 'containerd.toml');
+  await writeFile(file, configuration);
+  const dump = await run([containerd, '--config', file, 'config', 'dump']);
+  const heads = [...dump.matchAll(/^\s*\[([^\]=]+)\]$/gm)];
+  return new Map(
+    heads.map(({ index, 1: name = '' }, at) => [
+      name,
+      dump.slice(index, heads[at + 1]?.index ?? dump.length),
+    ]),
+  );
+}
+
+const RUNTIMES = "plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes";
+
+/** kind's nodes have version 2 today; containerd itself makes one of version 3 of it (4 has the same keys of runtimes). */
+describe.each([2, 3])('a node whose containerd is configured in version %i', (version) => {
+  let sections: ReadonlyMap<string, string>;
+
+  beforeAll(async () => {
+    const own = join(kind, 'base', 'etc', 'containerd', 'config.toml');
+    const before = join(directory, `own-${version}.toml`);
+    const text = await readFile(own, 'utf8');
+    expect(text).toContain('version = 2');
+    const migrated = async () =>
+      (await run([containerd, '--config', own, 'config', 'migrate'])).replace(
+        /^version = 4$/m,
+        'version = 3',
+      );
+    await writeFile(before, version === 2 ? text : await migrated());
+    sections = await understood((await read(before)).containerd);
+  });
+
+  it('has gVisor under the handler that the RuntimeClass names', () => {
+    expect(sections.get(`${RUNTIMES}.runsc`)).toMatch(/runtime_type = 'io\.containerd\.runsc\.v1'/);
+    const options = sections.get(`${RUNTIMES}.runsc.options`);
+    expect(options).toContain("TypeUrl = 'io.containerd.runsc.v1.options'");
+    expect(options).toContain(`ConfigPath = '${NODE.runscConfiguration}'`);
+  });
+
+  it('keeps what kind says of its own runtime, systemd’s cgroups among it', () => {
+    expect(sections.get(`${RUNTIMES}.runc`)).toContain("base_runtime_spec = '/etc/containerd/cri-base.json'");
+    expect(sections.get(`${RUNTIMES}.runc.options`)).toContain('SystemdCgroup = true');
+  });
+});
+
+test('the kubelet starts on cgroup v1, too', async () => {
+  const { kubeadm } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
+  const documents = parseAllDocuments(kubeadm).map((document) => document.toJS() as { kind: string });
+  expect(documents.find((document) => document.kind === 'KubeletConfiguration')).toMatchObject({
+    failCgroupV1: false,
+    cgroupDriver: 'systemd',
+  });
+});
+
+test('runsc uses the cgroup driver of kind', () => {
+  expect(KIND_RUNSC).toContain('systemd-cgroup = "true"');
+});

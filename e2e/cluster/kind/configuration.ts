@@ -1,0 +1,54 @@
+import { stringify } from 'yaml';
+
+/** The node image where none is chosen: kind 0.33's of our Kubernetes' minor version, by what it contains. */
+export const NODE_IMAGE =
+  'kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed';
+
+/** Paths in the node. */
+export const NODE = {
+  programs: '/usr/local/bin',
+  runscConfiguration: '/etc/containerd/runsc.toml',
+} as const;
+
+/** kind's kubelet uses systemd's cgroups, so runsc must put its own there, too. */
+export const KIND_RUNSC = '[runsc_config]\n  platform = "systrap"\n  systemd-cgroup = "true"\n';
+
+interface Configured {
+  readonly name: string;
+  readonly image: string;
+  /** Loopback port of the API server; left out, kind takes any that is free. */
+  readonly apiPort?: number | undefined;
+}
+
+/** A kind cluster whose one node has gVisor as the runtime handler `runsc`; what kind reads. */
+export function kindConfiguration({ name, image, apiPort }: Configured): string {
+  return stringify({
+    kind: 'Cluster',
+    apiVersion: 'kind.x-k8s.io/v1alpha4',
+    name,
+    ...(apiPort !== undefined && { networking: { apiServerPort: apiPort } }),
+    nodes: [{ role: 'control-plane', image }],
+    kubeadmConfigPatches: [KUBELET],
+    // kind leaves out the one that is not in the version of its node's own configuration: were the keys of another
+    // version in there, containerd would drop what kind says of runc, its cgroups among it.
+    containerdConfigPatches: [
+      runtime(2, 'plugins."io.containerd.grpc.v1.cri"'),
+      runtime(3, 'plugins."io.containerd.cri.v1.runtime"'),
+    ],
+  });
+}
+
+/** From 1.35 on the kubelet refuses to start on cgroup v1 unless told so. */
+const KUBELET = stringify({
+  apiVersion: 'kubelet.config.k8s.io/v1beta1',
+  kind: 'KubeletConfiguration',
+  failCgroupV1: false,
+});
+
+const runtime = (version: number, plugin: string) => `version = ${version}
+[${plugin}.containerd.runtimes.runsc]
+  runtime_type = "io.containerd.runsc.v1"
+[${plugin}.containerd.runtimes.runsc.options]
+  TypeUrl = "io.containerd.runsc.v1.options"
+  ConfigPath = "${NODE.runscConfiguration}"
+`;

@@ -1,0 +1,95 @@
+import type { Problem } from '../native/preflight.ts';
+import { ProgramFailed, run } from '../run.ts';
+import { NODE_IMAGE } from './configuration.ts';
+
+/** What must be known of the Docker engine before anything is asked of it. */
+export interface EngineFacts {
+  /** What `docker` said where no engine answers. */
+  readonly silent: string | undefined;
+  /** Where the engine listens. */
+  readonly host: string;
+  readonly os: string;
+  readonly rootless: boolean;
+  readonly cgroups: string;
+  /** The node image that is to be used. */
+  readonly image: string;
+}
+
+/** Everything that stands in the way, at once. */
+export function problemsOf({ silent, host, os, rootless, cgroups, image }: EngineFacts): readonly Problem[] {
+  if (silent !== undefined)
+    return [
+      {
+        wrong: `No Docker engine answers at ${host}${silent === '' ? '.' : `: ${silent}`}`,
+        mend: 'Start it (docker info tells when it runs), or choose another provider with --provider.',
+      },
+    ];
+  const problems: Problem[] = [];
+  if (!/^(unix|npipe):/.test(host))
+    problems.push({
+      wrong: `The Docker engine is on another machine (${host}), and so would be the API server’s port.`,
+      mend: 'Choose an engine of this machine (unset DOCKER_HOST, docker context use default), or bring up the cluster there.',
+    });
+  if (os !== 'linux')
+    problems.push({
+      wrong: `The Docker engine runs containers of ${os}; a node is one of Linux.`,
+      mend: 'Switch it to Linux containers.',
+    });
+  if (rootless)
+    problems.push({
+      wrong: 'The Docker engine is rootless: gVisor and Calico cannot do their work in such a node.',
+      mend: 'Choose an engine that runs as root (docker context use default), or another provider with --provider.',
+    });
+  if (cgroups === '1' && image === NODE_IMAGE)
+    problems.push({
+      wrong: 'This machine has cgroup v1, on which the systemd of kind’s node image does not start.',
+      mend: 'Boot it with systemd.unified_cgroup_hierarchy=1, or choose --provider native, which needs no Docker engine.',
+    });
+  return problems;
+}
+
+interface Info {
+  readonly OSType?: string;
+  readonly CgroupVersion?: string;
+  readonly SecurityOptions?: readonly string[] | null;
+}
+
+export async function gatherFacts(image: string): Promise<EngineFacts> {
+  const host = await run(['docker', 'context', 'inspect', '--format', '{{.Endpoints.docker.Host}}']).then(
+    (text) => text.trim(),
+    () => process.env['DOCKER_HOST'] ?? 'its usual socket',
+  );
+  try {
+    const info = JSON.parse(await run(['docker', 'info', '--format', '{{json .}}'])) as Info;
+    return {
+      silent: undefined,
+      host,
+      os: info.OSType ?? '',
+      rootless: (info.SecurityOptions ?? []).includes('name=rootless'),
+      cgroups: info.CgroupVersion ?? '',
+      image,
+    };
+  } catch (error) {
+    if (!(error instanceof ProgramFailed)) throw error;
+    return { silent: lastWords(error), host, os: '', rootless: false, cgroups: '', image };
+  }
+}
+
+/** The first line is the command, which the reader did not give. */
+const lastWords = ({ message, cause }: ProgramFailed): string =>
+  (cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT'
+    ? 'the program docker is not there'
+    : message.split('\n').slice(1).join(' ');
+
+const VERSION = /^v(\d+\.\d+)\./;
+
+/** A node image of another Kubernetes than the one that all is tested with; undefined when it is of the same minor version. */
+export function imageProblem(image: string, version: string, wanted: string): Problem | undefined {
+  const [, minor] = VERSION.exec(wanted) ?? [];
+  const [, found] = VERSION.exec(version.trim()) ?? [];
+  if (found !== undefined && found === minor) return undefined;
+  return {
+    wrong: `The node image ${image} has ${found === undefined ? 'no Kubernetes that can be told' : `Kubernetes ${version.trim()}`}; Space is tested with ${minor}.`,
+    mend: `Leave out SPACE_NODE_IMAGE, or name an image of Kubernetes ${minor}.`,
+  };
+}
