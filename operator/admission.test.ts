@@ -1,8 +1,9 @@
 /** The release's admission policies are looked at right before anything is scheduled. */
 import { expect, test } from 'vitest';
-import { POLICY, POLICY_BINDING } from './admission.ts';
+import { admissionLook, POLICY, POLICY_BINDING } from './admission.ts';
 import { ASSISTANT, CONFIG_MAP, DEPLOYMENT } from './kinds.ts';
-import { policiesName } from './names.ts';
+import { LABEL, policiesName } from './names.ts';
+import type { ApiClient } from './runtime/client.ts';
 import { type KubeObject, pathOf, type Resource } from './runtime/kube-object.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
@@ -117,4 +118,30 @@ test.each<[string, string, () => Promise<void>]>([
   await space.assistant('ledger', { capsule: home });
   await space.becomes(ASSISTANT, 'ledger', 'WorkloadReady', 'False PolicyNotInForce');
   expect(await space.message(ASSISTANT, 'ledger', 'Ready')).toContain(what);
+});
+
+const { signal } = new AbortController();
+
+/** What is asked of the API server, in order, by the look of somebody who sees all of it. */
+function looking() {
+  const { client } = environment.server;
+  const asked: string[] = [];
+  const call: ApiClient['call'] = (request) => {
+    asked.push(request.path);
+    return client.call(request);
+  };
+  return { asked, look: admissionLook({ client: { ...client, call }, names: space.names }, () => 0) };
+}
+
+test('two lists tell of all policies and bindings', async () => {
+  const { asked, look } = looking();
+  expect(await look(signal)).toBeUndefined();
+  expect(asked.slice(1).sort()).toEqual([POLICY_BINDING, POLICY].map((resource) => pathOf(resource)).sort());
+});
+
+test('one that has lost its label is asked for by its name, and stands', async () => {
+  await space.patch(POLICY, policy(), { metadata: { labels: { [LABEL.space]: null } } });
+  const { asked, look } = looking();
+  expect(await look(signal)).toBeUndefined();
+  expect(asked).toContain(pathOf(POLICY, undefined, policy()));
 });

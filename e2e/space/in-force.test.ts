@@ -1,6 +1,7 @@
 /** The operator's own look at the chart's admission policies, with its own rights, on a real API server. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { admissionLook, POLICY, POLICY_BINDING } from '../../operator/admission.ts';
+import type { ApiClient } from '../../operator/runtime/client.ts';
 import { pathOf } from '../../operator/runtime/kube-object.ts';
 import { type Judged, startJudged } from './testing/judged.ts';
 
@@ -14,12 +15,21 @@ async function look() {
   const account = '/api/v1/namespaces/home-system/serviceaccounts/home-operator/token';
   const { status } = (await judged.create(account, { spec: {} })) as { status: { token: string } };
   const names = { space: 'home', systemNamespace: 'home-system' };
-  const find = admissionLook({ client: judged.server.clientOf(status.token), names }, () => 0);
-  return find(new AbortController().signal);
+  const client = judged.server.clientOf(status.token);
+  const asked: string[] = [];
+  const call: ApiClient['call'] = (request) => {
+    asked.push(request.path);
+    return client.call(request);
+  };
+  const find = admissionLook({ client: { ...client, call }, names }, () => 0);
+  return { found: await find(new AbortController().signal), asked };
 }
 
 it('finds all in force that the chart has made, and tells which of them is not', async () => {
-  expect(await look()).toBeUndefined();
+  const { found, asked } = await look();
+  expect(found).toBeUndefined();
+  // Each that the lists do not tell of would be asked for by its name.
+  expect(asked.slice(1).sort()).toEqual([POLICY_BINDING, POLICY].map((resource) => pathOf(resource)).sort());
   const { client } = judged.server;
   await client.call({
     method: 'PATCH',
@@ -27,12 +37,12 @@ it('finds all in force that the chart has made, and tells which of them is not',
     contentType: 'application/merge-patch+json',
     body: { spec: { validationActions: ['Audit'] } },
   });
-  expect(await look()).toMatchObject({
+  expect((await look()).found).toMatchObject({
     reason: 'PolicyNotInForce',
     message: expect.stringContaining('"home-operator-lead-system" is not as the release has it'),
   });
   await client.call({ method: 'DELETE', path: pathOf(POLICY, undefined, 'home-sandbox'), body: {} });
-  expect(await look()).toMatchObject({
+  expect((await look()).found).toMatchObject({
     message: expect.stringContaining('ValidatingAdmissionPolicy "home-sandbox" does not exist'),
   });
 });

@@ -86,6 +86,8 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
 
 /** Database, files, egress and documents do not wait for one another; the Deployment waits for them all. */
 async function run(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
+  // What will be asked right before the first schedule is asked already, and kept so long; whether it failed is told then.
+  if (!facts.deployment) void context.admission(signal).catch(() => undefined);
   const [{ database, files }, egress, documents] = await together([
     ensureStores(context, facts, signal),
     ensureEgress(context, facts, signal).catch(asRefused),

@@ -1,7 +1,7 @@
 import { eventually } from '../../testing/eventually.ts';
 import { POLICY, POLICY_BINDING } from '../admission.ts';
 import { CONFIG_MAP } from '../kinds.ts';
-import { policiesName, type SpaceNames } from '../names.ts';
+import { LABEL, policiesName, type SpaceNames } from '../names.ts';
 import type { ApiClient } from '../runtime/client.ts';
 import { ApiError, isNotFound } from '../runtime/errors.ts';
 import { pathOf } from '../runtime/kube-object.ts';
@@ -45,7 +45,7 @@ export async function releasePolicies(
     await client.call({
       method: 'POST',
       path: pathOf(resource),
-      body: { metadata: { name }, spec: specs[resource.kind]?.[name] },
+      body: { metadata: { name, labels: { [LABEL.space]: space } }, spec: specs[resource.kind]?.[name] },
     });
   return async () => {
     for (const path of [BINDINGS, POLICIES])

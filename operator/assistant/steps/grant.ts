@@ -43,8 +43,8 @@ export async function ensureGrant(
 ): Promise<GrantOutcome> {
   const { capsule, app, principal, secret } = about;
   try {
-    const ask = () => broker.selection(capsule, principal, signal);
-    const selection = await context.selections.get(capsule, GRANTED_MS, ask);
+    const ask = (whole: AbortSignal) => broker.selection(capsule, principal, whole);
+    const selection = await context.selections.get(capsule, GRANTED_MS, ask, signal);
     if (selection === undefined) {
       // The first that is selected is seen by the very next look.
       context.selections.forget(capsule);
