@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { DEFAULT_CLUSTER, openCluster } from '../e2e/cluster/index.ts';
+import { eventually } from '../testing/eventually.ts';
 import { quantile, type Report, type Row } from '../testing/report.ts';
 import { type ApiServer, connectApiServer, type Seen } from './apiserver.ts';
 
@@ -44,7 +45,9 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   } finally {
     await api.remove(`${CAPSULES}/${capsule}`);
     await api.remove(`/api/v1/namespaces/${capsule}`);
-    await until(async () => (await api.get(`${CAPSULES}/${capsule}`)) === undefined);
+    await eventually(async () => (await api.get(`${CAPSULES}/${capsule}`)) === undefined, {
+      what: 'the Capsule is gone',
+    });
     api.close();
   }
 }
@@ -64,10 +67,13 @@ async function measure(api: ApiServer, capsule: string, runs: number): Promise<R
     kind: 'Namespace',
     metadata: { name: capsule },
   });
-  const ready = await until(async () => {
-    const object = await api.get(`${CAPSULES}/${capsule}`);
-    return isTrue(object, 'Ready') ? object : undefined;
-  });
+  const ready = await eventually(
+    async () => {
+      const object = await api.get(`${CAPSULES}/${capsule}`);
+      return isTrue(object, 'Ready') ? object : undefined;
+    },
+    { what: 'the Capsule is Ready' },
+  );
 
   const assistants: Milestones[] = [];
   const bare: Milestones[] = [];
@@ -161,7 +167,9 @@ async function assistantRun(
   await marks.wait('Ready');
   for (const watch of watches) watch.stop();
   await api.remove(`${ASSISTANTS}/${name}`);
-  await until(async () => (await api.get(`${ASSISTANTS}/${name}`)) === undefined);
+  await eventually(async () => (await api.get(`${ASSISTANTS}/${name}`)) === undefined, {
+    what: 'the Assistant is gone',
+  });
   return marks.inOrder([
     ...['accepted', 'database', 'Deployment', 'Pod', 'scheduled'],
     ...['attested', 'started', 'pod Ready', 'Ready'],
@@ -199,9 +207,8 @@ async function bareRun(api: ApiServer, namespace: string, name: string, image: s
   await marks.wait('Ready');
   for (const watch of watches) watch.stop();
   await api.remove(`${deployments(namespace)}/${name}`);
-  await until(async () => {
-    const left = await api.get(pods(namespace));
-    return left.items.length === 0;
+  await eventually(async () => (await api.get(pods(namespace)))?.items.length === 0, {
+    what: 'no pod is left',
   });
   return marks.inOrder(['Deployment', 'Pod', 'scheduled', 'started', 'pod Ready', 'Ready']);
 }
@@ -257,14 +264,4 @@ class Marks {
       }),
     );
   }
-}
-
-async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
-  const end = performance.now() + LIMIT_MS;
-  while (performance.now() < end) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`nothing came of a wait of ${LIMIT_MS / 1000} s`);
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../testing/eventually.ts';
+import { openLine } from '../testing/line.ts';
 import * as kinds from './kinds.ts';
 import { principalSecretName } from './names.ts';
 import { systemClock } from './runtime/clock.ts';
 import { Reflector } from './runtime/reflector.ts';
 import { Store } from './runtime/store.ts';
 import { eachFixture } from './testing/fixture.ts';
-import { openLine } from './testing/line.ts';
 import { manifest } from './testing/manifest.ts';
 import type { TestSpace } from './testing/space.ts';
 import type { TestEnvironment } from './testing/test-environment.ts';
@@ -99,7 +99,7 @@ describe('an API server', () => {
   });
 
   test('on a line that is cut and held at random is followed without a miss, and without a hot loop', async () => {
-    const line = await openLine(environment.server.url);
+    const line = await openLine({ port: Number(new URL(environment.server.url).port) });
     const store = new Store<kinds.ConfigMap>();
     const { namespace } = space.names;
     const reflector = new Reflector<kinds.ConfigMap>({

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Secret } from '@space/contracts/secret';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DRIVER_DIRECTORY } from '../brokers/objectstore/testing/broker.ts';
 import { type Stage, setStageOn } from '../brokers/objectstore/testing/stage.ts';
@@ -14,7 +15,6 @@ import {
   workloadObjectsSecretName,
 } from './names.ts';
 import { pathOf } from './runtime/kube-object.ts';
-import { Secret } from './secret.ts';
 import type { TestSpace } from './testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from './testing/test-environment.ts';
 

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { KubeConfig } from '@kubernetes/client-node';
+import { Secret } from '@space/contracts/secret';
 import { pino } from 'pino';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { databaseBroker } from './brokers/database.ts';
@@ -14,7 +15,6 @@ import { sinceStartMs, startOperator } from './operator.ts';
 import { apiClient } from './runtime/client.ts';
 import { connect } from './runtime/connection.ts';
 import { runtimeMetrics } from './runtime/metrics.ts';
-import { Secret } from './secret.ts';
 
 const config = readConfig(process.env);
 const log = pino({

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Paths of a certificate and its key, PEM. */
@@ -30,7 +32,11 @@ export function makeAuthority(directory: string, name: string): Authority {
     return made;
   };
   const extension = (text: string) => ['-addext', text];
-  const authority = make(name, ...extension('basicConstraints=critical,CA:TRUE'));
+  const authority = make(
+    name,
+    ...extension('basicConstraints=critical,CA:TRUE'),
+    ...extension('keyUsage=critical,keyCertSign'),
+  );
   return {
     ...authority,
     sign: (file, names) =>
@@ -40,5 +46,30 @@ export function makeAuthority(directory: string, name: string): Authority {
         ...extension('basicConstraints=critical,CA:FALSE'),
         ...extension(`subjectAltName=${names.join(',')}`),
       ),
+  };
+}
+
+/** An authority in a directory of its own, and certificates of hosts that it has made. PEM. */
+export interface TestPki {
+  readonly authority: string;
+  issue(...hosts: string[]): Promise<{ readonly cert: string; readonly key: string }>;
+  remove(): Promise<void>;
+}
+
+export async function makePki(): Promise<TestPki> {
+  const directory = await mkdtemp(join(tmpdir(), 'space-pki-'));
+  const authority = makeAuthority(directory, 'ca');
+  let issued = 0;
+  return {
+    authority: await readFile(authority.cert, 'utf8'),
+    async issue(...hosts) {
+      issued += 1;
+      const { cert, key } = authority.sign(
+        `leaf${issued}`,
+        hosts.map((host) => `DNS:${host}`),
+      );
+      return { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
+    },
+    remove: () => rm(directory, { recursive: true, force: true }),
   };
 }

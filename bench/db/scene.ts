@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { mountFiles } from '../../brokers/db/testing/broker.ts';
-import { intoDatabase, MANY_DATABASES, query, until } from '../../brokers/db/testing/postgres.ts';
+import { intoDatabase, MANY_DATABASES, query } from '../../brokers/db/testing/postgres.ts';
 import { newToken } from '../../brokers/kit/index.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { type BrokerProcess, brokerProgram } from './process.ts';
 
@@ -82,10 +83,13 @@ export async function openScene(spares: number): Promise<Scene> {
       drop: (app) => ofApp('drop', app),
       refuse: () => call(newToken('dbp').reveal(), '/v1/capsules/apps/create', {}, 403),
       async settle() {
-        await until(async () => {
-          const [row] = await query<{ n: number }>(registry, 'SELECT count(*)::int AS n FROM broker.spare');
-          return row?.n === spares;
-        }, 'the pool to be full');
+        await eventually(
+          async () => {
+            const [row] = await query<{ n: number }>(registry, 'SELECT count(*)::int AS n FROM broker.spare');
+            return row?.n === spares;
+          },
+          { what: 'the pool to be full' },
+        );
         await query(superuserUrl, 'CHECKPOINT');
       },
       async connections() {

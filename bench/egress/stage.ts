@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makePki } from '../../brokers/egress/testing/pki.ts';
+import { makePki } from '../../testing/certificates.ts';
 
 /** The one host outside, and what is entered for it. */
 export const HOST = 'api.bank.org';

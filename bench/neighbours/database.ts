@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import pg from 'pg';
 import { mountFiles } from '../../brokers/db/testing/broker.ts';
-import { query, until } from '../../brokers/db/testing/postgres.ts';
+import { query } from '../../brokers/db/testing/postgres.ts';
 import { newToken } from '../../brokers/kit/index.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { brokerProgram } from '../db/process.ts';
 import { headOf } from './acts.ts';
@@ -33,14 +34,17 @@ async function openStage() {
     /** A statement whose client is gone goes on until the server looks; it is not to be the next act's. */
     settle: async () => {
       const { username } = new URL(tenant.url);
-      await until(async () => {
-        const rows = await query(
-          server.superuserUrl,
-          'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1',
-          [username],
-        );
-        return rows.length === 0;
-      }, 'the hostile sessions to end');
+      await eventually(
+        async () => {
+          const rows = await query(
+            server.superuserUrl,
+            'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1',
+            [username],
+          );
+          return rows.length === 0;
+        },
+        { what: 'the hostile sessions to end' },
+      );
     },
     close: async () => {
       agent.destroy();

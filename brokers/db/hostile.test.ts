@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { type Client, client, type Mounts, mountFiles } from './testing/broker.ts';
-import { until } from './testing/postgres.ts';
 import { type BrokerProcess, type BrokerProgram, bundleBroker } from './testing/process.ts';
 
 /** A broker in a process of its own, as in service, among callers that mean it ill. */
@@ -49,10 +49,13 @@ function flood(count: number, bytes: string | Buffer): Set<Socket> {
 /** Whoever means it well is served, if he comes again when he is told to. */
 async function served(): Promise<void> {
   const statuses: number[] = [];
-  await until(async () => {
-    statuses.push((await healthy.create('home', 'app')).status);
-    return statuses.at(-1) !== 503;
-  }, 'an answer that is no 503');
+  await eventually(
+    async () => {
+      statuses.push((await healthy.create('home', 'app')).status);
+      return statuses.at(-1) !== 503;
+    },
+    { what: 'an answer that is no 503' },
+  );
   expect(statuses.at(-1)).toBe(200);
 }
 
@@ -62,11 +65,14 @@ const MEBIBYTE = 2 ** 20;
 async function settled(): Promise<number> {
   let before = Number.POSITIVE_INFINITY;
   let held = await broker.held();
-  await until(async () => {
-    before = held;
-    held = await broker.held();
-    return held > before - MEBIBYTE / 50;
-  }, 'the broker to let go');
+  await eventually(
+    async () => {
+      before = held;
+      held = await broker.held();
+      return held > before - MEBIBYTE / 50;
+    },
+    { what: 'the broker to let go' },
+  );
   return held;
 }
 
@@ -94,7 +100,7 @@ it('half-open, slow, oversized, garbled and pipelined requests end, keep nobody 
     const floods = wave();
     await served();
     for (const sockets of floods) hearAll(sockets);
-    await until(() => floods.every(({ size }) => size === 0), 'the broker to end them all');
+    await eventually(() => floods.every(({ size }) => size === 0), { what: 'the broker to end them all' });
     await served();
     held.push(await settled());
   }
@@ -107,7 +113,7 @@ it('a request that comes before the one before it was answered ends the connecti
   const sockets = flood(1, REFUSED.repeat(2));
   let text = '';
   for (const socket of sockets) socket.on('data', (chunk) => (text += chunk));
-  await until(() => sockets.size === 0, 'the broker to end it');
+  await eventually(() => sockets.size === 0, { what: 'the broker to end it' });
   expect(text.split('HTTP/1.1 ').length - 1).toBeLessThan(2);
   await served();
 });
@@ -119,15 +125,15 @@ it('connections beyond the limit are closed unheard, and those of a modest addre
     text += chunk;
   });
   kept.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
-  await until(() => text.includes('"ok"'), 'the first answer');
+  await eventually(() => text.includes('"ok"'), { what: 'the first answer' });
   const sockets = flood(4_200, 'GET /healthz HTTP/1.1\r\n');
-  await until(() => sockets.size < 4_200, 'some to be closed');
+  await eventually(() => sockets.size < 4_200, { what: 'some to be closed' });
   text = '';
   kept.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
-  await until(() => text.includes('"ok"'), 'the second answer');
+  await eventually(() => text.includes('"ok"'), { what: 'the second answer' });
   kept.destroy();
   await served();
   hearAll(sockets);
-  await until(() => sockets.size === 0, 'the broker to end the rest');
+  await eventually(() => sockets.size === 0, { what: 'the broker to end the rest' });
   await served();
 });

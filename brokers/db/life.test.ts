@@ -9,9 +9,10 @@ import type { TLSSocket } from 'node:tls';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../testing/certificates.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { client, DRIVER_PATH, mountFiles, startTestBroker } from './testing/broker.ts';
-import { connect, query, type Stage, setStage, sqlstate, until } from './testing/postgres.ts';
+import { connect, query, type Stage, setStage, sqlstate } from './testing/postgres.ts';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -106,10 +107,9 @@ describe('while it runs', () => {
     url.password = 'rotated-password';
     stage.mounts.write('url', url.href);
     await stage.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'space_broker'");
-    await until(
-      async () => (await capsule.create('files', 'app')).status === 200,
-      'the new password to be used',
-    );
+    await eventually(async () => (await capsule.create('files', 'app')).status === 200, {
+      what: 'the new password to be used',
+    });
 
     const next = newToken('prv').reveal();
     stage.mounts.write('token', `${stage.mounts.provisioner}\n${next}`);
@@ -208,7 +208,7 @@ describe('while it runs', () => {
     const capsule = await stage.broker.capsule('drain');
     const caller = replica.as(capsule.token);
     const running = Array.from({ length: 8 }, (_, i) => caller.create('drain', `app${i}`));
-    await until(() => replica.inFlight() > 0, 'work to begin');
+    await eventually(() => replica.inFlight() > 0, { what: 'work to begin' });
     const stopped = replica.stop();
     const replies = await Promise.allSettled(running);
     for (const reply of replies) {
@@ -290,7 +290,7 @@ describe('npm run dev:db', () => {
     const lines: string[] = [];
     const reader = createInterface({ input: child.stdout });
     reader.on('line', (line) => lines.push(line));
-    await until(() => lines.length > 0, 'the line');
+    await eventually(() => lines.length > 0, { what: 'the line' });
     const ready = JSON.parse(lines[0]!);
     expect(ready).toEqual({
       service: 'db-broker',

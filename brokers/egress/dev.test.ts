@@ -5,7 +5,8 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makePki, type TestPki } from './testing/pki.ts';
+import { makePki, type TestPki } from '../../testing/certificates.ts';
+import { eventually } from '../../testing/eventually.ts';
 import { startUpstream, type TestUpstream } from './testing/upstream.ts';
 
 const VALUE = ['sk', 'live', 'canary', 'e1f0b7c9'].join('_');
@@ -111,13 +112,17 @@ describe('the gateway on loopback for one manifest', () => {
       }
       expect(upstream.seen.at(-1)?.rawHeaders).toContain(VALUE);
       child.kill('SIGUSR2');
-      const snapshot = await eventually(() =>
-        readdirSync(directory).find((name) => name.endsWith('.heapsnapshot')),
+      const snapshot = await eventually(
+        () => readdirSync(directory).find((name) => name.endsWith('.heapsnapshot')),
+        { what: 'the heap snapshot' },
       );
-      const text = await eventually(() => {
-        const read = readFileSync(join(directory, snapshot), 'utf8');
-        return read.trimEnd().endsWith('}') ? read : undefined;
-      });
+      const text = await eventually(
+        () => {
+          const read = readFileSync(join(directory, snapshot), 'utf8');
+          return read.trimEnd().endsWith('}') ? read : undefined;
+        },
+        { what: 'the heap snapshot is whole' },
+      );
       const copies = text.split(VALUE).length - 1;
       // The command line itself, `KEY=VALUE` and cut out of it, is what this way of starting cannot be without.
       const fromArguments = text.split(`bank=${VALUE}`).length - 1;
@@ -143,11 +148,3 @@ describe('the gateway on loopback for one manifest', () => {
     expect(text).toMatch(said);
   });
 });
-
-async function eventually<T>(ask: () => T | undefined): Promise<T> {
-  for (;;) {
-    const answer = ask();
-    if (answer !== undefined) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}

@@ -9,10 +9,10 @@ import { createInterface } from 'node:readline';
 import { connect as connectTls } from 'node:tls';
 import { createLogger, newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makePki, type TestPki } from '../../testing/certificates.ts';
 import { readConfig } from './config.ts';
 import { startService } from './service.ts';
 import { basic, digest } from './testing/gateway.ts';
-import { makePki, type TestPki } from './testing/pki.ts';
 import { startUpstream, type TestUpstream } from './testing/upstream.ts';
 
 const HOST = 'api.bank.org';

@@ -1,4 +1,5 @@
 export { type ErrorCode, STATUS, type VerificationCheck } from '@space/contracts/errors';
+export { Secret } from '@space/contracts/secret';
 export { checkBodyHead, readJsonObject } from './body.ts';
 export {
   ConfigError,
@@ -29,7 +30,6 @@ export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens } from './provisioners.ts';
-export { Secret } from './secret.ts';
 export { type GiveBack, SharedPlaces, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';

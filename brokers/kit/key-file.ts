@@ -1,5 +1,5 @@
+import { Secret } from '@space/contracts/secret';
 import { ConfigError } from './config.ts';
-import { Secret } from './secret.ts';
 
 const KEY = /^[A-Za-z0-9_-]{43}$/;
 

@@ -4,12 +4,12 @@ import { connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
+import { Secret } from '@space/contracts/secret';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { type Listener, type ListenOptions, listen, type TlsMaterial } from './listener.ts';
 import { createLogger } from './log.ts';
 import { closeNow, createMetrics, portOf } from './metrics.ts';
-import { Secret } from './secret.ts';
 
 const ERROR = /^HTTP\/1\.1 400 [\s\S]*\{"error":\{"code":"invalid_request"\},"trace_id":"[0-9a-f]{32}"\}$/;
 

@@ -9,13 +9,13 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, STATUS } from '@space/contracts/errors';
+import type { Secret } from '@space/contracts/secret';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
 import { errorBody } from './errors.ts';
 import { hearNoMore } from './hear-no-more.ts';
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 import { announcesBody, headProblem } from './request-head.ts';
-import type { Secret } from './secret.ts';
 import { traceIdOf } from './trace.ts';
 
 /** A certificate chain and its key, PEM. */

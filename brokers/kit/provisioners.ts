@@ -1,5 +1,5 @@
+import { Secret } from '@space/contracts/secret';
 import { ConfigError } from './config.ts';
-import { Secret } from './secret.ts';
 import { digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 
 /** Compared instead of a credential that is missing, so that a refusal costs the same work as any other. */

@@ -1,7 +1,7 @@
 import { format, inspect } from 'node:util';
+import { Secret } from '@space/contracts/secret';
 import { expect, it } from 'vitest';
 import { createLogger, errorFields } from './log.ts';
-import { Secret } from './secret.ts';
 
 const canary = 'canary-4711';
 const secret = new Secret(canary);

@@ -1,8 +1,8 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
+import { Secret } from '@space/contracts/secret';
 import { Gauge, type Registry } from 'prom-client';
 import { ConfigError } from './config.ts';
 import type { TlsMaterial } from './listener.ts';
-import { Secret } from './secret.ts';
 import { type Watched, watchFile } from './watched.ts';
 
 /** The listener's certificate and key, which follow their files. */

@@ -1,6 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Audience } from '@space/contracts';
-import { Secret } from './secret.ts';
+import { Secret } from '@space/contracts/secret';
 
 /** SHA-256 of a token. Tokens are 256 random bits, so a slow hash would only cost us, never an attacker. */
 export type TokenDigest = Buffer;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { makePki, type TestPki } from '../../brokers/egress/testing/pki.ts';
+import { makePki, type TestPki } from '../../testing/certificates.ts';
 import { type OutsideHost, openCluster } from '../cluster/index.ts';
 import { finish } from '../space/kube.ts';
 import { isRolledOut } from '../space/rollout.ts';

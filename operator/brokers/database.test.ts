@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { BrokerError } from '@space/contracts/client';
+import { Secret } from '@space/contracts/secret';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
 import { makeAuthority } from '../../testing/certificates.ts';
-import { Secret } from '../secret.ts';
 import { type DatabaseBroker, databaseBroker, newPrincipal } from './database.ts';
 import { brokerFinding, principalFinding } from './findings.ts';
 

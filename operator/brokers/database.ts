@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type BrokerOptions, brokerClient } from '@space/contracts/client';
 import { DATABASE } from '@space/contracts/database';
-import { Secret } from '../secret.ts';
+import { Secret } from '@space/contracts/secret';
 
 /** The database broker as its wire has it. */
 export interface DatabaseBroker {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type BrokerOptions, brokerClient } from '@space/contracts/client';
 import { OBJECT_STORE } from '@space/contracts/objectstore';
+import { Secret } from '@space/contracts/secret';
 import type { Selection } from '../grants/mint.ts';
-import { Secret } from '../secret.ts';
 
 /** The object-storage broker's control listener as its wire has it: principals and what is selected, never an object. */
 export interface ObjectStoreBroker {

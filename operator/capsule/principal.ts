@@ -1,8 +1,8 @@
+import { Secret } from '@space/contracts/secret';
 import { type Finding, isTrue } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { type Capsule, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
-import { Secret } from '../secret.ts';
 import { asBefore, decidePrincipal } from './decide.ts';
 import { capsuleLabels } from './guardrails.ts';
 

@@ -1,7 +1,7 @@
 import type { About, InputSeal, PolicyNarrow, PolicyPut } from '@space/contracts/egress';
+import type { Secret } from '@space/contracts/secret';
 import { canonicalJson, type Definition } from '@space/manifests';
 import { sha256 } from '../runtime/digest.ts';
-import type { Secret } from '../secret.ts';
 import { type CallReplica, type Replica, ReplicaError } from './replica.ts';
 
 /** What became of a policy: all replicas that callers are sent to have it, or not yet. */

@@ -1,7 +1,7 @@
 import { type AnswerOf, type OperationName, operationOf, type RequestOf } from '@space/contracts';
 import { createTransport, type TransportOptions, understand } from '@space/contracts/client';
 import { EGRESS } from '@space/contracts/egress';
-import type { Secret } from '../secret.ts';
+import type { Secret } from '@space/contracts/secret';
 
 /** One running copy of the gateway. */
 export interface Replica {

@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { inspect } from 'node:util';
+import { Secret } from '@space/contracts/secret';
 import { expect, test } from 'vitest';
 import { newIssuer } from '../../brokers/objectstore/byok/grants/testing/issuer.ts';
 import { parseGrantKeys, verifyGrant } from '../../brokers/objectstore/byok/grants/verify.ts';
-import { Secret } from '../secret.ts';
 import { ageOf, claimsOf, type Subject } from './mint.ts';
 import { parseGrantKey } from './sign.ts';
 

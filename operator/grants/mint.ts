@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { Secret } from '@space/contracts/secret';
 import {
   GRANT_AUDIENCE,
   GRANT_ISSUER,
@@ -7,7 +8,6 @@ import {
   type GrantClaims,
   grantClaims,
 } from '@space/manifests';
-import type { Secret } from '../secret.ts';
 
 /** What a Capsule has selected: a credential set, at one generation. */
 export interface Selection {

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Secret } from '@space/contracts/secret';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type CredentialClient,
@@ -16,7 +17,6 @@ import { GRANTED_MS } from '../assistant/steps/grant.ts';
 import { objectStoreBroker } from '../brokers/objects.ts';
 import * as kinds from '../kinds.ts';
 import { objectPrincipalSecretName, workloadObjectsSecretName } from '../names.ts';
-import { Secret } from '../secret.ts';
 import { manifest } from '../testing/manifest.ts';
 import type { TestSpace } from '../testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from '../testing/test-environment.ts';

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { Secret } from '@space/contracts/secret';
 import type { AssistantSpec, CapsuleSpec } from '@space/manifests';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
@@ -18,7 +19,6 @@ import type { ApiClient } from '../runtime/client.ts';
 import { pathOf, type Resource } from '../runtime/kube-object.ts';
 import type { Manager } from '../runtime/manager.ts';
 import { runtimeMetrics } from '../runtime/metrics.ts';
-import { Secret } from '../secret.ts';
 import { type Fate, startControllers } from './controllers.ts';
 import { killableRun, type OperatorRun } from './crash.ts';
 import { EVENT, type Kubectl, kubectlIn } from './kubectl.ts';

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { connect, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
+import { connect, setStage, sqlstate } from '../testing/postgres.ts';
 
 it('the watch ends whoever has filled the table of locks, though nobody can log in any more', async () => {
   // So small a table is full long before the watch looks again.
@@ -12,13 +13,15 @@ it('the watch ends whoever has filled the table of locks, though nobody can log 
     const capsule = await stage.broker.capsule('attacker');
     const { database_url: url } = (await capsule.create('attacker', 'ledger')).json;
     const looks = async () => (await stage.broker.context.metrics.watchLooks.get()).values[0]?.value ?? 0;
-    await until(async () => (await looks()) > 0, 'the first look');
+    await eventually(async () => (await looks()) > 0, { what: 'the first look' });
     const client = await connect(url);
     const gone = new Promise<void>((resolve) => client.once('end', () => resolve()));
     const attack = `DO $$ DECLARE i bigint := 0; BEGIN LOOP
       i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
     client.query(attack).catch(() => undefined);
-    await until(async () => (await sqlstate(stage.server.superuserUrl)) === '53200', 'the table to be full');
+    await eventually(async () => (await sqlstate(stage.server.superuserUrl)) === '53200', {
+      what: 'the table to be full',
+    });
     await gone;
     expect(await sqlstate(stage.server.superuserUrl)).toBe('ok');
   } finally {

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { COMMANDS } from '../commands.ts';
 import type { Client } from '../testing/broker.ts';
-import { connect, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { connect, query, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 
 const MI = 2 ** 20;
 /** Full pages of what cannot be compressed. */
@@ -17,10 +18,13 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
   const sizes = () => stage.broker.round('sizes');
   /** What a session did is counted a moment after its end. */
   const settled = (isSo: () => Promise<boolean>) =>
-    until(async () => {
-      await sizes();
-      return isSo();
-    }, 'the doors');
+    eventually(
+      async () => {
+        await sizes();
+        return isSo();
+      },
+      { what: 'the doors' },
+    );
   const login = (url: string, state: string) => settled(async () => (await sqlstate(url)) === state);
   const standing = (name: string, bytes: number, wanted: string) =>
     settled(async () => (await limits(name, { database_bytes: bytes })).json.standing === wanted);
@@ -190,7 +194,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
       await stage.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'fast'");
       return (await used()).standing === 'closed';
     };
-    await until(isClosed, 'the end of it').finally(() => {
+    await eventually(isClosed, { what: 'the end of it' }).finally(() => {
       over = true;
     });
     await Promise.all(writers);

@@ -1,9 +1,10 @@
 import { newToken } from '@space/broker-kit';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Client } from '../testing/broker.ts';
-import { connect, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { connect, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 
 /** Swallows every error that PL/pgSQL may, so that nothing but the end of its session ends it. */
 const TAKE_LOCKS = (from: number) => `DO $$ DECLARE i bigint := ${from}; BEGIN LOOP
@@ -67,7 +68,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     try {
       for (const n of [1, 2, 3]) {
         const before = reasons().length;
-        await until(() => reasons().length > before, 'the end of an attacker');
+        await eventually(() => reasons().length > before, { what: 'the end of an attacker' });
         const principal = newToken('dbp').reveal();
         await insist(() => stage.broker.provisioner.provision(`calm${n}`, principal));
         const calm = stage.broker.as(principal);
@@ -117,7 +118,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     await client.query('SET statement_timeout = 0');
     await expect(client.query('SELECT pg_sleep(3600)')).rejects.toThrow();
     await gone;
-    await until(() => reasons().includes('transaction'), 'the line of the log');
+    await eventually(() => reasons().includes('transaction'), { what: 'the line of the log' });
   });
 
   it('ends one that waits for its client, whatever the tenant has set', async () => {
@@ -125,7 +126,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     const gone = ended(client);
     await client.query('SET idle_in_transaction_session_timeout = 0; BEGIN');
     await gone;
-    await until(() => reasons().includes('idle_in_transaction'), 'the line of the log');
+    await eventually(() => reasons().includes('idle_in_transaction'), { what: 'the line of the log' });
   });
 
   it('ends nobody else, and goes on when its own session was ended or the server was away', async () => {
@@ -141,7 +142,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     const gone = ended(idle);
     await idle.query('SET idle_in_transaction_session_timeout = 0; BEGIN');
     await gone;
-    await until(() => reasons().length > before, 'the line of the log');
+    await eventually(() => reasons().length > before, { what: 'the line of the log' });
     expect(reasons().slice(before)).toEqual(['idle_in_transaction']);
     await own.query('SELECT 1');
     await superuser.query('SELECT 1');
@@ -160,12 +161,12 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
     await write();
     await gone;
     await asleep;
-    await until(() => reasons().length > before, 'the line of the log');
+    await eventually(() => reasons().length > before, { what: 'the line of the log' });
     const written = () =>
       write().then(
         () => true,
         () => false,
       );
-    await until(written, 'room in the queue');
+    await eventually(written, { what: 'room in the queue' });
   });
 });

@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import { census } from '../testing/census.ts';
-import { connect, intoDatabase, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { connect, intoDatabase, query, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 
 /**
  * What blocks a drop for good: what only the server's owner can do or take away. Of all this a tenant can do one thing by
@@ -22,10 +23,13 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     await reader.connect();
     const options = "(proto_version '1', publication_names 'none')";
     reader.query(`START_REPLICATION SLOT held LOGICAL 0/0 ${options}`).catch(() => undefined);
-    await until(async () => {
-      const [slot] = await stage.sql<{ active: boolean }>('SELECT active FROM pg_replication_slots');
-      return slot?.active === true;
-    }, 'the slot to be read');
+    await eventually(
+      async () => {
+        const [slot] = await stage.sql<{ active: boolean }>('SELECT active FROM pg_replication_slots');
+        return slot?.active === true;
+      },
+      { what: 'the slot to be read' },
+    );
     return async () => {
       await stage.sql('SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active');
     };
@@ -95,7 +99,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
       expect(metrics).toMatch(/^space_db_drops_pending 1$/m);
 
       await lift();
-      await until(async () => (await pending()) === 'dropped', 'the broker to finish');
+      await eventually(async () => (await pending()) === 'dropped', { what: 'the broker to finish' });
       expect((await capsule.drop(id, 'app')).json).toMatchObject({ dropped: name, already_absent: true });
       expect((await capsule.dropAll(id)).status).toBe(200);
       expect(await census(stage.server.superuserUrl)).toEqual([]);

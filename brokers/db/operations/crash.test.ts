@@ -1,9 +1,10 @@
 import { newToken } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import { addSpare } from '../spares/pool.ts';
 import { type Client, client, type Reply } from '../testing/broker.ts';
 import { census, straySpares } from '../testing/census.ts';
-import { type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 import { type BrokerProcess, type BrokerProgram, bundleBroker } from '../testing/process.ts';
 
 /** A broker is killed at a step; its caller turns to another, and all must end as if nothing had happened. */
@@ -164,17 +165,16 @@ it('a crash of the server itself in the middle of work loses nothing that was an
       else expect(reply.status).toBe(503);
     }
   });
-  await until(() => answered.size >= 6, 'some work');
+  await eventually(() => answered.size >= 6, { what: 'some work' });
   await server.kill();
   down = true;
   await Promise.all(working);
   expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
   expect((await caller.create(capsule, 'later')).status).toBe(503);
   await server.start();
-  await until(
-    async () => (await caller.create(capsule, 'later')).status === 200,
-    'the broker to find the server again',
-  );
+  await eventually(async () => (await caller.create(capsule, 'later')).status === 200, {
+    what: 'the broker to find the server again',
+  });
   for (const [app, url] of answered) {
     expect(await sqlstate(url)).toBe('ok');
     expect((await caller.create(capsule, app)).json).toMatchObject({ created: false, database_url: url });

@@ -1,9 +1,10 @@
 import { newToken } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
+import { type Line, openLine } from '../../../testing/line.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { type Line, openLine } from '../testing/line.ts';
-import { MANY_DATABASES, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { MANY_DATABASES, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 import { startStandby } from '../testing/standby.ts';
 
 /** A broker whose line to the server, or whose server, goes away in the middle. */
@@ -15,7 +16,7 @@ let lives = 0;
 
 async function open(): Promise<void> {
   stage = await setStage({ settings: MANY_DATABASES }, { environment: { SPARE_DATABASES: '0' } });
-  line = await openLine(stage.server.port);
+  line = await openLine(stage.server);
   const url = new URL(stage.server.brokerUrl);
   url.port = String(line.port);
   stage.mounts.write('url', url.href);
@@ -34,10 +35,13 @@ async function close(): Promise<void> {
 /** Asks until it is neither refused for now nor cut. */
 async function insist<T extends { readonly status: number }>(ask: () => Promise<T>): Promise<T> {
   let last: T | undefined;
-  await until(async () => {
-    last = await ask();
-    return last.status !== 503;
-  }, 'an answer that is no 503');
+  await eventually(
+    async () => {
+      last = await ask();
+      return last.status !== 503;
+    },
+    { what: 'an answer that is no 503' },
+  );
   if (last === undefined) throw new Error('never asked');
   return last;
 }
@@ -108,7 +112,7 @@ describe('a standby', () => {
           }
         }
       });
-      await until(() => urls.size >= 6, 'work to be under way');
+      await eventually(() => urls.size >= 6, { what: 'work to be under way' });
       expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
       await stage.server.kill();
       await standby.promote();

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Line, openLine } from '../../../testing/line.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { type Line, openLine } from '../testing/line.ts';
 import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 
 /** The server's answer to a COMMIT is lost, and the connection with it. */
@@ -14,7 +14,7 @@ let line: Line;
 
 beforeAll(async () => {
   stage = await setStage();
-  line = await openLine(stage.server.port);
+  line = await openLine(stage.server);
   const url = new URL(stage.server.brokerUrl);
   url.port = String(line.port);
   const path = join(stage.mounts.directory, 'proxied');

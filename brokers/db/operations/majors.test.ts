@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Reply } from '../testing/broker.ts';
 import {
@@ -11,7 +12,6 @@ import {
   type Stage,
   setStage,
   sqlstate,
-  until,
 } from '../testing/postgres.ts';
 
 /** What must be the same on every major version, with one role that is no superuser and no branch on the version. */
@@ -194,7 +194,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     // What keeps the database keeps the drop between the two.
     const sitter = await connect(intoDatabase(stage.server.superuserUrl, name));
     expect((await capsule.drop('busy', 'app')).status).toBe(503);
-    await until(() => tries > 16, 'some to knock at a door that is shut');
+    await eventually(() => tries > 16, { what: 'some to knock at a door that is shut' });
     await sitter.end();
     const dropped = await capsule.drop('busy', 'app');
     expect(dropped.status).toBe(200);
@@ -291,9 +291,9 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
       [name],
     );
     await stage.broker.round('pending drops');
-    await until(
+    await eventually(
       async () => (await stage.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [name])).length === 0,
-      'the drop',
+      { what: 'the drop' },
     );
     expect((await capsule.drop('orphan', 'app')).json.already_absent).toBe(true);
   });

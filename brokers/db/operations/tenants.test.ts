@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Client, Reply } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { connect, query, type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { connect, query, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 
 /** What a tenant does with its own URL alone, to keep itself from being put out or others from being served. */
 describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
@@ -101,7 +102,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
           await session.end().catch(() => undefined);
         }
       });
-      await until(() => acts > 50, 'the fight to be under way');
+      await eventually(() => acts > 50, { what: 'the fight to be under way' });
       try {
         expect(await own.drop()).toMatchObject({ status: 200, json: { dropped: own.name } });
         expect(await sqlstate(own.url)).not.toBe('ok');
@@ -213,13 +214,16 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
 
   describe('a client that has stopped talking', () => {
     const waits = (name: string, event: string) =>
-      until(async () => {
-        const rows = await stage.sql(
-          'SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND wait_event = $2',
-          [name, event],
-        );
-        return rows.length > 0;
-      }, `${name} to wait in ${event}`);
+      eventually(
+        async () => {
+          const rows = await stage.sql(
+            'SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND wait_event = $2',
+            [name, event],
+          );
+          return rows.length > 0;
+        },
+        { what: `${name} to wait in ${event}` },
+      );
 
     it('in the middle of a result keeps no other Capsule from being dropped', async () => {
       const [hostile, victim] = [await tenant(), await tenant()];
@@ -246,13 +250,16 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       connection.sendCopyFail = () => undefined;
       client.query('COPY t FROM STDIN').catch(() => undefined);
       await waits(hostile.name, 'ClientRead');
-      await until(async () => {
-        const rows = await stage.sql(
-          "SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND wait_event = 'ClientRead'",
-          [hostile.name],
-        );
-        return rows.length > 0;
-      }, 'the copy to wait');
+      await eventually(
+        async () => {
+          const rows = await stage.sql(
+            "SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND wait_event = 'ClientRead'",
+            [hostile.name],
+          );
+          return rows.length > 0;
+        },
+        { what: 'the copy to wait' },
+      );
       expect((await victim.drop()).status).toBe(200);
       connection.stream.destroy();
     });

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { addSpare } from '../spares/pool.ts';
 import { census } from '../testing/census.ts';
-import { type Stage, setStage, sqlstate, until } from '../testing/postgres.ts';
+import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
 
 /**
  * Nobody may connect to a spare, and still a worker of autovacuum comes into it once its oldest transaction is far
@@ -38,13 +39,16 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
   async function vacuumed(database: string): Promise<void> {
     await stage.sql(`ALTER DATABASE ${database} SET vacuum_cost_delay = 100`);
     await stage.sql(`ALTER DATABASE ${database} SET vacuum_cost_limit = 1`);
-    await until(async () => {
-      const rows = await stage.sql(
-        "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' AND datname = $1",
-        [database],
-      );
-      return rows.length > 0;
-    }, 'a worker in the database');
+    await eventually(
+      async () => {
+        const rows = await stage.sql(
+          "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' AND datname = $1",
+          [database],
+        );
+        return rows.length > 0;
+      },
+      { what: 'a worker in the database' },
+    );
   }
 
   it('is ended by a create that takes the spare it is in, and by the drop', async () => {
@@ -67,13 +71,13 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
     expect(await sqlstate(url)).toBe('ok');
     // It was this spare, and the worker was in it.
     expect(await stage.sql('SELECT 1 FROM pg_database WHERE datname = $1', [spare?.name])).toEqual([]);
-    await until(() => ended() > before, 'the server to log the end of the worker');
+    await eventually(() => ended() > before, { what: 'the server to log the end of the worker' });
 
     const name = new URL(url).pathname.slice(1);
     await vacuumed(name);
     const between = ended();
     expect((await capsule.drop('old', 'app')).json).toMatchObject({ dropped: name });
-    await until(() => ended() > between, 'the server to log the end of the second worker');
+    await eventually(() => ended() > between, { what: 'the server to log the end of the second worker' });
     expect((await capsule.dropAll('old')).status).toBe(200);
     expect(await census(stage.server.superuserUrl)).toEqual([]);
   });

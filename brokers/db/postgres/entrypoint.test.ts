@@ -20,9 +20,10 @@ import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeAuthority } from '../../../testing/certificates.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { freePort } from '../../../testing/ports.ts';
 import { postgresPrograms } from '../../../testing/postgres/binaries.ts';
-import { connect, query, sqlstate, UNINTERRUPTIBLE, until } from '../testing/postgres.ts';
+import { connect, query, sqlstate, UNINTERRUPTIBLE } from '../testing/postgres.ts';
 
 /** The entry point of the embedded server's image, on the same major version, as an unprivileged user. */
 
@@ -109,11 +110,11 @@ describe('the embedded server', () => {
   it('begins its first start anew when that was cut short, and then comes up closed', async () => {
     setPassword('first_Password-1');
     start();
-    await until(() => existsSync(`${data()}.draft/base`), 'the draft');
+    await eventually(() => existsSync(`${data()}.draft/base`), { what: 'the draft' });
     await end('SIGKILL');
     expect(existsSync(join(data(), 'PG_VERSION'))).toBe(false);
     start();
-    await until(async () => (await sqlstate(url('first_Password-1'))) === 'ok', 'the server');
+    await eventually(async () => (await sqlstate(url('first_Password-1'))) === 'ok', { what: 'the server' });
     const [facts] = await query(
       url('first_Password-1'),
       `SELECT rolsuper, rolcreaterole, rolcreatedb, pg_has_role('pg_signal_backend', 'MEMBER') AS signal,
@@ -144,20 +145,24 @@ describe('the embedded server', () => {
   it('takes a changed password at its next start, also after a crash, and never logs one', async () => {
     setPassword('second_Password-2');
     start();
-    await until(async () => (await sqlstate(url('second_Password-2'))) === 'ok', 'the new password');
+    await eventually(async () => (await sqlstate(url('second_Password-2'))) === 'ok', {
+      what: 'the new password',
+    });
     expect(await sqlstate(url('first_Password-1'))).toBe('28P01');
     await query(url('second_Password-2'), 'CREATE TABLE kept AS SELECT 1 AS n');
     await end('SIGKILL');
     setPassword('third_Password-3');
     start();
-    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the recovery');
+    await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', {
+      what: 'the recovery',
+    });
     expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
     expect(log()).not.toMatch(/(first|second|third)_Password/);
   });
 
   it('starts after a crash, though the process that its lock file names lives: in a container it is always 1', async () => {
     start();
-    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the server');
+    await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', { what: 'the server' });
     const file = join(data(), 'postmaster.pid');
     const left = readFileSync(file, 'utf8');
     await end('SIGKILL');
@@ -166,7 +171,9 @@ describe('the embedded server', () => {
     try {
       writeFileSync(file, left.replace(/^\d+/, String(living.pid)));
       start();
-      await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the recovery');
+      await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', {
+        what: 'the recovery',
+      });
       expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
     } finally {
       living.kill('SIGKILL');
@@ -175,16 +182,17 @@ describe('the embedded server', () => {
 
   it('waits while another has the data, and goes on when the last process of that one has ended', async () => {
     const first = start();
-    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the server');
+    await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', { what: 'the server' });
     const others = { LOG: join(directory, 'log-of-the-other'), SOCKET_DIRECTORY: join(directory, 'volume') };
     const second = start(others);
-    await until(
-      () => existsSync(others.LOG) && readFileSync(others.LOG, 'utf8').includes('waits'),
-      'the wait',
-    );
+    await eventually(() => existsSync(others.LOG) && readFileSync(others.LOG, 'utf8').includes('waits'), {
+      what: 'the wait',
+    });
     expect(await query(url('third_Password-3'), 'SELECT n FROM kept')).toEqual([{ n: 1 }]);
     await end('SIGKILL', first);
-    await until(async () => (await sqlstate(url('third_Password-3'))) === 'ok', 'the other server');
+    await eventually(async () => (await sqlstate(url('third_Password-3'))) === 'ok', {
+      what: 'the other server',
+    });
     expect(readFileSync(others.LOG, 'utf8')).not.toContain('another server has');
     expect(second.exitCode).toBe(null);
   });
@@ -194,7 +202,9 @@ describe('the embedded server', () => {
       sqlstate(url(password, 'space_objectstore', database));
     writeFileSync(join(directory, 'objectstore-password'), 'objects_Password-1');
     start();
-    await until(async () => (await own('objects_Password-1')) === 'ok', 'the registry of the object store');
+    await eventually(async () => (await own('objects_Password-1')) === 'ok', {
+      what: 'the registry of the object store',
+    });
     for (const database of ['space_registry', 'postgres', 'template1'])
       expect(await own('objects_Password-1', database)).toBe('28000');
     expect(await sqlstate(url('third_Password-3', 'space_broker', 'space_objectstore'))).toBe('42501');
@@ -205,7 +215,9 @@ describe('the embedded server', () => {
     await end('SIGKILL');
     writeFileSync(join(directory, 'objectstore-password'), 'objects_Password-2');
     start();
-    await until(async () => (await own('objects_Password-2')) === 'ok', 'the changed password');
+    await eventually(async () => (await own('objects_Password-2')) === 'ok', {
+      what: 'the changed password',
+    });
     expect(await own('objects_Password-1')).toBe('28P01');
     expect(
       await query(url('objects_Password-2', 'space_objectstore', 'space_objectstore'), 'SELECT n FROM kept'),
@@ -235,7 +247,7 @@ describe('the embedded server', () => {
       const address = url('fourth_Password-4').replace('127.0.0.1', 'localhost');
       return sqlstate(`${address}?sslmode=verify-full&sslrootcert=${ca}`);
     };
-    await until(async () => (await verified(ours.cert)) === 'ok', 'the server');
+    await eventually(async () => (await verified(ours.cert)) === 'ok', { what: 'the server' });
     // No entry of pg_hba.conf fits, whatever the password.
     expect(await sqlstate(url('fourth_Password-4'))).toBe('28000');
     expect(await verified(foreign.cert)).toMatch(/^(UNABLE_TO_|SELF_SIGNED_|CERT_SIGNATURE_)/);
@@ -245,11 +257,13 @@ describe('the embedded server', () => {
     renew();
     mount(foreign.sign('second', ['DNS:localhost']));
     renew();
-    await until(async () => (await verified(foreign.cert)) === 'ok', 'the exchanged certificate');
+    await eventually(async () => (await verified(foreign.cert)) === 'ok', {
+      what: 'the exchanged certificate',
+    });
     // Half of an exchange is no pair: the server keeps what it has.
     cpSync(ours.cert, join(directory, 'tls/tls.crt'));
     renew();
-    await until(() => log().includes('SSL configuration was not reloaded'), 'the refusal');
+    await eventually(() => log().includes('SSL configuration was not reloaded'), { what: 'the refusal' });
     expect(await verified(foreign.cert)).toBe('ok');
     rmSync(join(directory, 'tls'), { recursive: true });
     rmSync(pki, { recursive: true });
@@ -268,7 +282,7 @@ describe('the embedded server', () => {
     const begin = async (changes: Readonly<Record<string, string>> = {}) => {
       setPassword('tenants_Password');
       start(changes);
-      await until(async () => (await sqlstate(broker())) === 'ok', 'the server');
+      await eventually(async () => (await sqlstate(broker())) === 'ok', { what: 'the server' });
       if ((await sqlstate(own())) === 'ok') return;
       await query(broker(), `CREATE ROLE ${tenant} LOGIN PASSWORD 'tenant_Password'`);
       await query(broker(), `CREATE DATABASE ${tenant}`);
@@ -330,8 +344,8 @@ describe('the embedded server', () => {
         if (i % 2 === 0) socket.write(hello);
         return socket;
       });
-      await until(() => log().includes('guard: too many at the door: ended'), 'the guard');
-      await until(() => ended > 0, 'the end of one of them');
+      await eventually(() => log().includes('guard: too many at the door: ended'), { what: 'the guard' });
+      await eventually(() => ended > 0, { what: 'the end of one of them' });
       for (const socket of sockets) socket.destroy();
       expect(await sqlstate(own())).toBe('ok');
     });
@@ -344,10 +358,9 @@ describe('the embedded server', () => {
       writeFileSync(join(directory, 'cgroup/memory.stat'), 'anon 900\nfile 5000\nshmem 10\n');
       writeFileSync(join(directory, 'cgroup/memory.max'), '1000\n');
       await large.gone;
-      await until(
-        () => log().includes(`guard: memory runs out: ended 1 of ${tenant}`),
-        'its line of the log',
-      );
+      await eventually(() => log().includes(`guard: memory runs out: ended 1 of ${tenant}`), {
+        what: 'its line of the log',
+      });
       await neighbour.client.query('SELECT 1');
     });
 
@@ -363,10 +376,9 @@ describe('the embedded server', () => {
         .query('SELECT pg_sleep(600) FROM wide a JOIN wide b USING (i, x) LIMIT 1')
         .catch(() => undefined);
       await gone;
-      await until(
-        () => log().includes(`guard: helpers share too much memory: ended 1 of ${tenant}`),
-        'its line of the log',
-      );
+      await eventually(() => log().includes(`guard: helpers share too much memory: ended 1 of ${tenant}`), {
+        what: 'its line of the log',
+      });
       await neighbour.client.query('SELECT 1');
     });
 
@@ -379,11 +391,12 @@ describe('the embedded server', () => {
       const many = 'BEGIN; SELECT count(pg_export_snapshot()) FROM generate_series(1, 2000)';
       await client.query(many).catch(() => undefined);
       await gone;
-      await until(
-        () => log().includes(`guard: too many snapshots: ended 1 of ${tenant}`),
-        'its line of the log',
-      );
-      await until(() => readdirSync(join(data(), 'pg_snapshots')).length === 1, 'the end of its files');
+      await eventually(() => log().includes(`guard: too many snapshots: ended 1 of ${tenant}`), {
+        what: 'its line of the log',
+      });
+      await eventually(() => readdirSync(join(data(), 'pg_snapshots')).length === 1, {
+        what: 'the end of its files',
+      });
       await few.client.query('SELECT 1');
       await neighbour.client.query('SELECT 1');
     });
@@ -393,7 +406,9 @@ describe('the embedded server', () => {
       const neighbour = await session(broker());
       const { gone } = await session(own());
       await gone;
-      await until(() => log().includes('guard: the disk runs out of files'), 'its line of the log');
+      await eventually(() => log().includes('guard: the disk runs out of files'), {
+        what: 'its line of the log',
+      });
       await neighbour.client.query('SELECT 1');
     });
 
@@ -415,13 +430,16 @@ describe('the embedded server', () => {
          CREATE TABLE told (n int); CREATE INDEX ON told (tell(n)); INSERT INTO told SELECT generate_series(1, 1000)`,
       ];
       for (const statement of said) await client.query(statement).catch(() => undefined);
-      await until(async () => {
-        const [row] = await query(
-          own(),
-          "SELECT last_autoanalyze FROM pg_stat_user_tables WHERE relname = 'told'",
-        );
-        return row?.last_autoanalyze instanceof Date;
-      }, 'an analysis of autovacuum');
+      await eventually(
+        async () => {
+          const [row] = await query(
+            own(),
+            "SELECT last_autoanalyze FROM pg_stat_user_tables WHERE relname = 'told'",
+          );
+          return row?.last_autoanalyze instanceof Date;
+        },
+        { what: 'an analysis of autovacuum' },
+      );
       expect(log().slice(before)).not.toContain('overheard');
       // What the server says of itself is there.
       await end('SIGINT');
@@ -433,7 +451,7 @@ describe('the embedded server', () => {
       const neighbour = await session(broker());
       const { gone } = await session(own());
       await gone;
-      await until(() => log().includes('guard: the disk runs full'), 'its line of the log');
+      await eventually(() => log().includes('guard: the disk runs full'), { what: 'its line of the log' });
       await neighbour.client.query('SELECT 1');
     });
 
@@ -446,10 +464,9 @@ describe('the embedded server', () => {
         i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
         await client.query(loop).catch(() => undefined);
         await gone;
-        await until(
-          () => log().includes(`guard: nobody can log in: ended 1 of ${tenant}`),
-          'its line of the log',
-        );
+        await eventually(() => log().includes(`guard: nobody can log in: ended 1 of ${tenant}`), {
+          what: 'its line of the log',
+        });
         expect(await sqlstate(broker())).toBe('ok');
       },
     );
@@ -464,10 +481,9 @@ describe('the embedded server', () => {
           CREATE FUNCTION s.slow(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
             IF current_setting('application_name') <> 'mine' THEN PERFORM pg_sleep(1000000); END IF; RETURN n; END $$;
           CREATE INDEX ON s.t (s.slow(n)); INSERT INTO s.t SELECT generate_series(1, 1000)`);
-        await until(
-          () => log().includes(`guard: an analysis takes too long: ended 1 of ${tenant}`),
-          'its line of the log',
-        );
+        await eventually(() => log().includes(`guard: an analysis takes too long: ended 1 of ${tenant}`), {
+          what: 'its line of the log',
+        });
         await client.query('DROP SCHEMA s CASCADE');
       },
     );
@@ -480,15 +496,18 @@ describe('the embedded server', () => {
           const { client, gone } = await session(own());
           client.query(UNINTERRUPTIBLE).catch(() => undefined);
           let pid: unknown;
-          await until(async () => {
-            const rows = await query(
-              broker(),
-              "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND query_start < now() - interval '2 seconds'",
-              [tenant],
-            );
-            pid = rows[0]?.pid;
-            return rows.length === 1;
-          }, 'the computation');
+          await eventually(
+            async () => {
+              const rows = await query(
+                broker(),
+                "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND query_start < now() - interval '2 seconds'",
+                [tenant],
+              );
+              pid = rows[0]?.pid;
+              return rows.length === 1;
+            },
+            { what: 'the computation' },
+          );
           await query(broker(), `ALTER DATABASE ${tenant} ALLOW_CONNECTIONS false`);
           return { gone, pid: Number(pid) };
         };
@@ -497,7 +516,7 @@ describe('the embedded server', () => {
         await expect(query(broker(), 'DROP DATABASE scratch')).rejects.toThrow();
         await first.gone;
         expect(log()).toContain(`restarts the server for 1 of ${tenant}`);
-        await until(async () => (await sqlstate(broker())) === 'ok', 'the server');
+        await eventually(async () => (await sqlstate(broker())) === 'ok', { what: 'the server' });
         await query(broker(), 'DROP DATABASE IF EXISTS scratch');
 
         await query(broker(), `ALTER DATABASE ${tenant} ALLOW_CONNECTIONS true`);

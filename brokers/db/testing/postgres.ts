@@ -43,15 +43,6 @@ export function intoDatabase(url: string, database: string): string {
   return other.href;
 }
 
-/** Waits for a condition, with a generous limit. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = Date.now() + 120_000;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 export interface Stage {
   readonly server: EmbeddedServer;
   readonly mounts: Mounts;

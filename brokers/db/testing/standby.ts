@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, chownSync, cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { eventually } from '../../../testing/eventually.ts';
 import { freePort } from '../../../testing/ports.ts';
 import { postgresPrograms } from '../../../testing/postgres/binaries.ts';
 import type { EmbeddedServer } from '../../../testing/postgres/server.ts';
-import { query, until } from './postgres.ts';
+import { query } from './postgres.ts';
 
 /** A server that follows another and may take its place. */
 export interface Standby {
@@ -64,13 +65,16 @@ export async function startStandby(primary: EmbeddedServer): Promise<Standby> {
     rmSync(directory, { recursive: true, force: true });
   };
   try {
-    await until(async () => {
-      const [row] = await query<{ n: number }>(
-        primary.superuserUrl,
-        "SELECT count(*)::int AS n FROM pg_stat_replication WHERE state = 'streaming' AND sync_state <> 'async'",
-      );
-      return row?.n === 1;
-    }, 'the standby to follow');
+    await eventually(
+      async () => {
+        const [row] = await query<{ n: number }>(
+          primary.superuserUrl,
+          "SELECT count(*)::int AS n FROM pg_stat_replication WHERE state = 'streaming' AND sync_state <> 'async'",
+        );
+        return row?.n === 1;
+      },
+      { what: 'the standby to follow' },
+    );
   } catch (error) {
     await remove();
     throw error;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
-import { connect, type Stage, setStage, sqlstate, UNINTERRUPTIBLE, until } from '../testing/postgres.ts';
+import { connect, type Stage, setStage, sqlstate, UNINTERRUPTIBLE } from '../testing/postgres.ts';
 
 describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
   let stage: Stage;
@@ -32,16 +33,19 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
           [name],
         )
       )[0]?.pid;
-    await until(async () => (await own()) !== undefined, 'the computation');
+    await eventually(async () => (await own()) !== undefined, { what: 'the computation' });
     const pid = await own();
     if (pid === undefined) throw new Error('it has ended');
     try {
       const dropped = victim.drop('victim', 'app');
       const metric = async () => (await stage.broker.context.metrics.stuckSessions.get()).values[0]?.value;
-      await until(async () => {
-        await stage.broker.round('stuck sessions');
-        return (await metric()) === 1;
-      }, 'the session to be found');
+      await eventually(
+        async () => {
+          await stage.broker.round('stuck sessions');
+          return (await metric()) === 1;
+        },
+        { what: 'the session to be found' },
+      );
       expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
       await gone;
       expect((await hostile.create('hostile', 'app')).status).toBe(409);
@@ -56,12 +60,17 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       // What the guard of the embedded server does, or its owner.
       process.kill(pid, 'SIGKILL');
       await dropped;
-      await until(async () => (await sqlstate(stage.server.superuserUrl)) === 'ok', 'the server');
-      await until(async () => (await victim.drop('victim', 'app')).status === 200, 'the drop');
-      await until(async () => {
-        await stage.broker.round('stuck sessions').catch(() => undefined);
-        return (await metric()) === 0;
-      }, 'the session to be forgotten');
+      await eventually(async () => (await sqlstate(stage.server.superuserUrl)) === 'ok', {
+        what: 'the server',
+      });
+      await eventually(async () => (await victim.drop('victim', 'app')).status === 200, { what: 'the drop' });
+      await eventually(
+        async () => {
+          await stage.broker.round('stuck sessions').catch(() => undefined);
+          return (await metric()) === 0;
+        },
+        { what: 'the session to be forgotten' },
+      );
     } catch (error) {
       // Else the server would not stop.
       process.kill(pid, 'SIGKILL');

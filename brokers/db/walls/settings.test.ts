@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
-import { connect, setStage, until } from '../testing/postgres.ts';
+import { connect, setStage } from '../testing/postgres.ts';
 
 /** The settings that the embedded server and a developer's have in common, on servers of each kind. */
 describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => {
@@ -40,7 +41,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => 
     const maps = () => readFileSync(`/proc/${row?.pid}/maps`, 'utf8');
     const asleep = session.query('SELECT pg_sleep(600) FROM wide a JOIN wide b USING (i) LIMIT 1');
     asleep.catch(() => undefined);
-    await until(() => /pg_dynshmem|\/dev\/shm\/PostgreSQL/.test(maps()), 'what they share');
+    await eventually(() => /pg_dynshmem|\/dev\/shm\/PostgreSQL/.test(maps()), { what: 'what they share' });
     expect(maps()).not.toMatch(/\/dev\/shm\/PostgreSQL/);
     await stage.sql('SELECT pg_terminate_backend($1)', [row?.pid]);
     await expect(asleep).rejects.toThrow();
@@ -52,7 +53,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('on PostgreSQL %s', (major) => 
       await stage.sql('SELECT pg_reload_conf()');
       const now = async () =>
         (await stage.sql<{ now: string }>("SELECT current_setting('temp_file_limit') AS now"))[0];
-      await until(async () => (await now())?.now === to, 'the setting');
+      await eventually(async () => (await now())?.now === to, { what: 'the setting' });
     };
     await set('ALTER SYSTEM SET temp_file_limit = -1', '-1');
     const told = async () => {

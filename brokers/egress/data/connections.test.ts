@@ -1,6 +1,7 @@
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { makePki, type TestPki } from '../testing/pki.ts';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 import { type ConnectionOptions, Connections, type PendingRequest } from './connections.ts';
 
@@ -96,10 +97,7 @@ function hold(): { readonly waiting: () => number; letGo(): void } {
   };
 }
 /** An answer is there a moment before its connection is free. */
-const quiet = () => eventually(() => !connections.inUse);
-async function eventually(happens: () => boolean): Promise<void> {
-  while (!happens()) await new Promise((resolve) => setTimeout(resolve, 5));
-}
+const quiet = () => eventually(() => !connections.inUse, { what: 'all connections are free' });
 
 describe('connections to a host', () => {
   it('that are open serve whoever piled up, and no others are opened', async () => {
@@ -113,7 +111,7 @@ describe('connections to a host', () => {
     begin({ openDelayMs: 1 });
     const slow = hold();
     const answers = many(20);
-    await eventually(() => slow.waiting() === 20);
+    await eventually(() => slow.waiting() === 20, { what: '20 requests wait' });
     expect(upstream.connections()).toBe(20);
     slow.letGo();
     expect(await answers).toEqual(all(20, 200));
@@ -127,7 +125,7 @@ describe('connections to a host', () => {
     begin({ openDelayMs: 1, most: 12 });
     const slow = hold();
     const answers = many(20);
-    await eventually(() => slow.waiting() === 12);
+    await eventually(() => slow.waiting() === 12, { what: '12 requests wait' });
     expect([opening.most, upstream.connections()]).toEqual([8, 12]);
     slow.letGo();
     expect(await answers).toEqual(all(20, 200));
@@ -151,7 +149,7 @@ describe('connections to a host', () => {
     });
     const slow = hold();
     const first = ask().answer;
-    await eventually(() => slow.waiting() === 1);
+    await eventually(() => slow.waiting() === 1, { what: 'one request waits' });
     reachable = false;
     expect(await ask().answer).toBe('unreachable');
     slow.letGo();
@@ -166,10 +164,10 @@ describe('connections to a host', () => {
     begin({ openDelayMs: 1, open: () => (stuck ? new Promise(() => undefined) : secure()) });
     const slow = hold();
     const first = ask().answer;
-    await eventually(() => slow.waiting() === 1);
+    await eventually(() => slow.waiting() === 1, { what: 'one request waits' });
     stuck = true;
     const second = ask().answer;
-    await eventually(() => opening.now === 1);
+    await eventually(() => opening.now === 1, { what: 'one is being opened' });
     slow.letGo();
     expect([await first, await second]).toEqual([200, 200]);
   });
@@ -186,10 +184,10 @@ describe('connections to a host', () => {
     });
     const slow = hold();
     const first = ask().answer;
-    await eventually(() => gates.length === 1);
+    await eventually(() => gates.length === 1, { what: '1 at the gate' });
     gates[0]?.();
     const second = ask().answer;
-    await eventually(() => gates.length === 2);
+    await eventually(() => gates.length === 2, { what: '2 at the gate' });
     slow.letGo();
     expect([await first, await second]).toEqual([200, 200]);
     gates[1]?.();
@@ -202,7 +200,7 @@ describe('connections to a host', () => {
     begin({ openDelayMs: 1 });
     const slow = hold();
     const first = ask().answer;
-    await eventually(() => slow.waiting() === 1);
+    await eventually(() => slow.waiting() === 1, { what: 'one request waits' });
     const second = ask();
     second.giveUp();
     slow.letGo();

@@ -3,8 +3,8 @@ import { request } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Definition } from '@space/manifests';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { basic, digest, makeGateway, type TestGateway, VALUE } from '../testing/gateway.ts';
-import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 import type { DataLimits } from './limits.ts';
 

@@ -3,8 +3,8 @@ import { request } from 'node:http';
 import { connect as connectTls } from 'node:tls';
 import type { Definition } from '@space/manifests';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { makeGateway, type TestGateway } from '../testing/gateway.ts';
-import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 
 const HOST = 'api.bank.org';

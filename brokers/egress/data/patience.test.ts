@@ -5,8 +5,9 @@ import { connect as connectTls, createServer as createTlsServer, type TLSSocket 
 import { portOf } from '@space/broker-kit';
 import type { Definition } from '@space/manifests';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { makeGateway, type TestGateway } from '../testing/gateway.ts';
-import { makePki, type TestPki } from '../testing/pki.ts';
 import type { DataLimits } from './limits.ts';
 
 /** What is slow, silent or endless ends by itself, and is not kept in memory meanwhile. */
@@ -99,13 +100,10 @@ async function told(): Promise<Record<string, unknown>> {
 
 const connections = () =>
   new Promise<number>((resolve) => test.gateway.listener.server.getConnections((_, count) => resolve(count)));
-async function eventually(happens: () => Promise<boolean>): Promise<void> {
-  while (!(await happens())) await new Promise((resolve) => setTimeout(resolve, 5));
-}
 /** Waits until somebody has been refused and nobody is connected. */
 const idle = async () => {
   await told();
-  await eventually(async () => (await connections()) === 0);
+  await eventually(async () => (await connections()) === 0, { what: 'nobody is connected' });
 };
 
 /** Writes as long as the other side takes it, and counts what it took. */
@@ -206,7 +204,9 @@ describe('a caller', () => {
     });
     const callers: Socket[] = [];
     await ended;
-    await eventually(async () => served !== undefined && served.writableLength > 0);
+    await eventually(async () => served !== undefined && served.writableLength > 0, {
+      what: 'an answer that is not read',
+    });
     return callers[0]!;
   }
   const open = async (): Promise<number> =>
@@ -225,7 +225,7 @@ describe('a caller', () => {
   it('who does not take the end of an answer is left', async () => {
     const caller = await leavesTheEnd({ bodyIdleMs: 10 * SOON });
     expect(await told()).toMatchObject({ code: 'request_timeout', status: 200 });
-    await eventually(async () => (await connections()) === 0);
+    await eventually(async () => (await connections()) === 0, { what: 'nobody is connected' });
     expect(await open()).toBe(0);
     caller.destroy();
   });
@@ -270,7 +270,7 @@ describe('a connection', () => {
     const fourth = kept(connect(test.port, '127.0.0.1'));
     await closed(fourth.resume());
     open[0]?.socket.destroy();
-    await eventually(async () => (await connections()) === 2);
+    await eventually(async () => (await connections()) === 2, { what: '2 are connected' });
     expect(await talk('GET / HTTP/1.1\r\nhost: assistant-egress\r\nconnection: close\r\n\r\n')).toMatch(
       /^HTTP/,
     );
@@ -296,7 +296,7 @@ describe('an upstream', () => {
     expect(answered).toMatch(/^HTTP\/1\.1 200 [\s\S]*ok$/);
     expect(await told()).toMatchObject({ code: 'ok', status: 200, bytes_in: 2 });
     socket.destroy();
-    await eventually(async () => (await connections()) === 0);
+    await eventually(async () => (await connections()) === 0, { what: 'nobody is connected' });
     expect(await talk(head('GET', ''))).toMatch(/^HTTP\/1\.1 200 /);
   });
 

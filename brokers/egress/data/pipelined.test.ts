@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { makeGateway, type TestGateway } from '../testing/gateway.ts';
-import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 
 /** Requests of one connection that are not waited for: each would be one more to hold, at the price of some bytes. */

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { portOf } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { makeGateway, type TestGateway } from '../testing/gateway.ts';
-import { makePki, type TestPki } from '../testing/pki.ts';
 
 /** A connection that a host ends just when a request goes out on it. */
 

@@ -4,8 +4,8 @@ import { Duplex, duplexPair } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { portOf } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
-import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 import type { DataLimits } from './limits.ts';
 

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import type { Definition } from '@space/manifests';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { makePki, type TestPki } from '../../../testing/certificates.ts';
 import { basic, digest, makeGateway, type TestGateway } from '../testing/gateway.ts';
-import { makePki, type TestPki } from '../testing/pki.ts';
 import { startUpstream, type TestUpstream } from '../testing/upstream.ts';
 import type { DataLimits } from './limits.ts';
 

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { portOf } from '@space/broker-kit';
+import { makePki } from '../../../testing/certificates.ts';
 import { makeGateway } from './gateway.ts';
-import { makePki } from './pki.ts';
 
 /** Programs that are not ours, unmodified, with the environment that a pod has, and a host behind the gateway. */
 export interface ClientStage {

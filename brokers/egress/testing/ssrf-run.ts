@@ -9,10 +9,10 @@ import { request } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect, createServer } from 'node:net';
 import { type AddressGuard, addressGuard, cached, dnsResolve } from '@space/broker-kit';
+import { makePki } from '../../../testing/certificates.ts';
 import { plainAddress } from '../policies/policies.ts';
 import { startDns } from './dns.ts';
 import { basic, makeGateway, type TestGateway } from './gateway.ts';
-import { makePki } from './pki.ts';
 import { PAYLOADS, type Payload, PUBLIC_V4, PUBLIC_V6, scheduled } from './ssrf.ts';
 
 /** What became of one payload. */

@@ -1,6 +1,6 @@
 import type { Authority } from '@space/contracts';
+import type { Secret } from '@space/contracts/secret';
 import { isProvisioner } from '../provisioners.ts';
-import type { Secret } from '../secret.ts';
 import { digestOf, newToken, type TokenDigest } from '../tokens.ts';
 
 /** Who a request proved to come from. */

@@ -1,10 +1,10 @@
 import { request } from 'node:http';
+import type { Secret } from '@space/contracts/secret';
 import { afterEach, expect, it } from 'vitest';
 import { RateLimit } from '../limits.ts';
 import { type Listener, listen } from '../listener.ts';
 import { createLogger } from '../log.ts';
 import { closeNow, createMetrics, portOf } from '../metrics.ts';
-import type { Secret } from '../secret.ts';
 import { newToken } from '../tokens.ts';
 import { Edge, sendJson } from './edge.ts';
 

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Audience } from '@space/contracts';
+import type { Secret } from '@space/contracts/secret';
 import { checkBodyHead, readJsonObject } from '../body.ts';
 import { errorBody, refusal, ServiceError } from '../errors.ts';
 import type { RateLimit } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { ServiceMetrics } from '../metrics.ts';
-import type { Secret } from '../secret.ts';
 import { bearerToken } from '../tokens.ts';
 import { traceIdOf } from '../trace.ts';
 import { RequestLine } from './request-line.ts';

@@ -6,8 +6,8 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
+import { Secret } from '@space/contracts/secret';
 import { CompactEncrypt } from 'jose';
-import { Secret } from '../secret.ts';
 import type { Keyring } from './keyring.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
+import { Secret } from '@space/contracts/secret';
 import { ConfigError } from '../config.ts';
-import { Secret } from '../secret.ts';
 
 export interface ServerAddress {
   readonly host: string;

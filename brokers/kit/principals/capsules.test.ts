@@ -1,6 +1,6 @@
+import { Secret } from '@space/contracts/secret';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Stage, setStage } from '../../db/testing/postgres.ts';
-import { Secret } from '../secret.ts';
 import { digestOf, newToken } from '../tokens.ts';
 import { authorisedCapsule, exchangePrincipal } from './capsules.ts';
 

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import type { Audience } from '@space/contracts';
+import { Secret } from '@space/contracts/secret';
 import pino from 'pino';
 import { ServiceError } from '../errors.ts';
 import { closeAll, type Held } from '../held.ts';
 import { createLogger, type Logger } from '../log.ts';
 import type { Connections, Session } from '../postgres/index.ts';
 import { exchangePrincipal } from '../principals/index.ts';
-import { Secret } from '../secret.ts';
 import { digestOf, isToken, newToken, type TokenDigest } from '../tokens.ts';
 
 /** What an administrator may do in the broker's container; no route leads here. */

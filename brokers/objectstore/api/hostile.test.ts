@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { callRaw, rawRequest } from '../testing/raw.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
@@ -247,11 +247,11 @@ describe('a body that is not what it says', () => {
       `PUT /v1/objects/data/early HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${mine.token}\r\ncontent-length: ${4 * MIB}\r\n\r\n`,
     );
     caller.send(Buffer.alloc(2 * MIB));
-    await until(() => caller.socket.writableLength === 0, 'the first half to be read');
+    await eventually(() => caller.socket.writableLength === 0, { what: 'the first half to be read' });
     caller.socket.destroy();
-    await until(
+    await eventually(
       () => stage.broker.log.some((line) => line.includes('"object.put"') && line.includes('cut_short')),
-      'the end of the request',
+      { what: 'the end of the request' },
     );
     expect((await mine.get('early')).status).toBe(404);
     expect(objects()).toEqual([]);
@@ -291,7 +291,7 @@ describe('a caller who keeps us waiting', () => {
     );
     const cut = () =>
       stage.broker.log.some((line) => line.includes('"object.get"') && line.includes('cut_short'));
-    await until(cut, 'the stalled reader to be cut');
+    await eventually(cut, { what: 'the stalled reader to be cut' });
     caller.socket.destroy();
   });
 
@@ -324,7 +324,9 @@ test('a Capsule has so many streams at once, and one more when one ends', async 
   const other = await newAssistant(stage.broker);
   expect((await other.get('anything')).status).toBe(404);
   for (const caller of callers) caller.socket.destroy();
-  await until(async () => (await mine.get('anything')).status === 404, 'a place among the streams');
+  await eventually(async () => (await mine.get('anything')).status === 404, {
+    what: 'a place among the streams',
+  });
 });
 
 test('a caller who is gone before it was let in keeps no place among the streams', async () => {

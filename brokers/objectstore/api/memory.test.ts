@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { assistant, newAssistant } from '../testing/assistant.ts';
 import { type BrokerProcess, spawnBroker } from '../testing/process.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
@@ -48,12 +48,15 @@ async function stalled(head: string, begin: (caller: RawCaller) => Promise<void>
 /** The memory when it has stopped growing. */
 async function settled(): Promise<number> {
   let [most, quiet] = [0, 0];
-  await until(() => {
-    const now = rssMib();
-    quiet = now > most + 1 ? 0 : quiet + 1;
-    most = Math.max(most, now);
-    return quiet >= 20;
-  }, 'the memory to settle');
+  await eventually(
+    () => {
+      const now = rssMib();
+      quiet = now > most + 1 ? 0 : quiet + 1;
+      most = Math.max(most, now);
+      return quiet >= 20;
+    },
+    { what: 'the memory to settle' },
+  );
   return most;
 }
 
@@ -74,10 +77,9 @@ async function stalledWriters(): Promise<number> {
     await caller.received((text) => text.startsWith('HTTP/1.1 100 '));
     caller.send(Buffer.alloc(2 * MIB));
   });
-  await until(
-    () => callers.every(({ socket }) => socket.writableLength === 0),
-    'the broker to take what was sent',
-  );
+  await eventually(() => callers.every(({ socket }) => socket.writableLength === 0), {
+    what: 'the broker to take what was sent',
+  });
   const most = await settled();
   for (const { socket } of callers) socket.destroy();
   return most;
@@ -91,5 +93,5 @@ it('readers and writers who stop in the middle hold buffers, not bodies, and not
   for (let round = 0; round < ROUNDS; round += 1)
     growth.push((await stalledReaders()) - before, (await stalledWriters()) - before);
   expect(Math.max(...growth), growth.map(Math.round).join(', ')).toBeLessThan(MOST_GROWTH_MIB);
-  await until(async () => (await mine.get('stalls')).status === 404, 'the writers to be gone');
+  await eventually(async () => (await mine.get('stalls')).status === 404, { what: 'the writers to be gone' });
 });

@@ -2,7 +2,8 @@ import { existsSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { Secret, SharedPlaces } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connect, intoDatabase, until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
+import { connect, intoDatabase } from '../../db/testing/postgres.ts';
 import type { Registry } from '../quota/rows.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { BUCKET } from '../testing/broker.ts';
@@ -152,7 +153,7 @@ async function strays(who: Assistant, keys: readonly string[]): Promise<string[]
     await registry.query('BEGIN; LOCK TABLE broker.object_upload IN SHARE MODE');
     const { post } = assistant(doomed.dataUrl, who.token);
     const asked = keys.map((key) => post('/v1/uploads/data', { key }).catch(() => 'killed'));
-    await until(() => begun().length === keys.length, 'the uploads to be begun');
+    await eventually(() => begun().length === keys.length, { what: 'the uploads to be begun' });
     await doomed.kill();
     expect(await Promise.all(asked)).toEqual(keys.map(() => 'killed'));
   } finally {
@@ -215,12 +216,12 @@ test('of one Capsule one list of uploads is read from the registry at a time, an
     );
   const greedy = Array.from({ length: 8 }, () => list('greedy'));
   const quiet = list('quiet');
-  await until(async () => reading.length >= 2, 'both read');
+  await eventually(async () => reading.length >= 2, { what: 'both read' });
   expect(reading.map(({ room }) => room)).toEqual(['greedy', 'quiet']);
   reading[1]?.end();
   expect(await quiet).toEqual([]);
   for (let i = 0; i < greedy.length; i += 1) {
-    await until(async () => reading.some(({ room }) => room === 'greedy'), 'the next is read');
+    await eventually(async () => reading.some(({ room }) => room === 'greedy'), { what: 'the next is read' });
     for (const { end } of reading) end();
     await greedy[i];
   }

@@ -1,7 +1,7 @@
 import { createLogger } from '@space/broker-kit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { parseKey } from '../objects/object-key.ts';
 import { physicalKey, prefixesOf } from '../objects/prefix.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
@@ -140,7 +140,7 @@ test('a broker that is killed between the deletion and the credit loses the cred
   expect(await credits()).toMatchObject({ credited: 0, rows: 0 });
   expect(await put(one, 'c', 450 * KIB), noRoom).not.toBe('ok');
   between.fate = () => 'pass';
-  await until(async () => (await put(one, 'c', 450 * KIB)) === 'ok', 'a count');
+  await eventually(async () => (await put(one, 'c', 450 * KIB)) === 'ok', { what: 'a count' });
   between.fate = noLists;
 });
 

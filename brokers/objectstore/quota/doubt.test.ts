@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateMultipartUploadCommand, UploadPartCopyCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { clientOf } from '../api/s3/testing/clients.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
 import { type Between, type Fate, startBetween } from '../testing/between.ts';
@@ -135,7 +135,7 @@ test('a write without an answer counts until a count has looked that began when 
   expect(doubt).toBeGreaterThan(2 * MIB);
   expect(await full()).toBe('quota_exceeded');
   await ageDoubt(capsulePrefix);
-  await until(async () => (await full()) === undefined, 'the doubt to end');
+  await eventually(async () => (await full()) === undefined, { what: 'the doubt to end' });
   expect((await used()).doubt).toBe(0);
 });
 
@@ -212,10 +212,12 @@ test('a copy keeps its place among the requests of its Capsule until it ends, wh
   await asked.promise;
   caller.abort();
   expect(await copy).toBe('hung up');
-  await until(() => narrow.log.some((line) => line.includes('cut_short')), 'the broker to notice');
+  await eventually(() => narrow.log.some((line) => line.includes('cut_short')), {
+    what: 'the broker to notice',
+  });
   expect((await one.get('source')).json.error.code).toBe('rate_limited');
   go.resolve();
-  await until(async () => (await one.get('copied')).status === 200, 'the copy to end');
+  await eventually(async () => (await one.get('copied')).status === 200, { what: 'the copy to end' });
   await narrow.stop();
 });
 

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { newAssistant } from '../testing/assistant.ts';
 import { BUCKET } from '../testing/broker.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
@@ -45,10 +45,10 @@ describe('what has no bytes', () => {
     // Charged as three each, and as 2 + 4 when counted.
     for (const key of ['f/g/a', 'f/g/b', 'f/g/c', 'f/g/d']) expect((await one.put(key, '')).status).toBe(200);
     for (let i = 0; i < 6; i += 1)
-      await until(async () => (await one.put(`top${i}`, '')).status === 200, 'the count');
+      await eventually(async () => (await one.put(`top${i}`, '')).status === 200, { what: 'the count' });
     expect((await one.put('top6', '')).status).toBe(507);
     await one.call('DELETE', '/v1/objects/data/f/g/a');
-    await until(async () => (await one.put('top6', '')).status === 200, 'the count');
+    await eventually(async () => (await one.put('top6', '')).status === 200, { what: 'the count' });
   });
 
   it('nor is an empty part free', async () => {

@@ -2,7 +2,7 @@ import { createLogger } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
 import { createQuota, type Quota } from './allowance.ts';
@@ -141,7 +141,7 @@ test('who finds the bytes that another has just taken has them, and the other ha
   });
   const first = quota.reserve(capsule, 100);
   first.catch(() => undefined);
-  await until(async () => thieves.length === 32, 'all of them');
+  await eventually(async () => thieves.length === 32, { what: 'all of them' });
   const outcomes = await Promise.allSettled([first, ...thieves]);
   expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
 });
@@ -241,10 +241,12 @@ describe('an Assistant', () => {
     expect(await put(one, 'b', 600 * KIB)).toBe('quota_exceeded');
     expect(await put(one, 'b', 300 * KIB)).toBe('ok');
     await one.call('DELETE', '/v1/objects/data/a');
-    await until(async () => (await put(one, 'c', 560 * KIB)) === 'ok', 'the deleted bytes');
+    await eventually(async () => (await put(one, 'c', 560 * KIB)) === 'ok', { what: 'the deleted bytes' });
     // An overwrite needs room beside what it replaces, and gives that back.
     for (let i = 0; i < 3; i += 1)
-      await until(async () => (await put(one, 'b', 110 * KIB)) === 'ok', 'the overwritten bytes');
+      await eventually(async () => (await put(one, 'b', 110 * KIB)) === 'ok', {
+        what: 'the overwritten bytes',
+      });
     expect((await one.get('b')).text.length).toBe(110 * KIB);
   });
 
@@ -273,7 +275,9 @@ describe('an Assistant', () => {
     expect((await part(2)).json.error.code).toBe('quota_exceeded');
     expect(await put(one, 'c', 300 * KIB)).toBe('quota_exceeded');
     await one.call('DELETE', `/v1/uploads/data/${json.upload_id}`);
-    await until(async () => (await put(one, 'c', 300 * KIB)) === 'ok', 'the bytes of the part');
+    await eventually(async () => (await put(one, 'c', 300 * KIB)) === 'ok', {
+      what: 'the bytes of the part',
+    });
   });
 
   test('and its Capsule read what counts, and of how much', async () => {
@@ -299,7 +303,7 @@ describe('an Assistant', () => {
     expect(status).toBe(507);
     // The tenant's own doing, and nothing for whoever watches the errors of the Space.
     const told = () => stage.broker.log.find((line) => line.includes(headers.get('trace-id') ?? 'none'));
-    await until(async () => told() !== undefined, 'the line of the request');
+    await eventually(async () => told() !== undefined, { what: 'the line of the request' });
     expect(JSON.parse(told()!)).toMatchObject({ level: 'info', code: 'quota_exceeded', status: 507 });
     expect((await one.put('a', 'x'.repeat(10))).status).toBe(200);
   });

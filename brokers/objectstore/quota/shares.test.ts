@@ -1,6 +1,6 @@
 import { Turns } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
 import { type Stage, setStage } from '../testing/stage.ts';
@@ -61,7 +61,7 @@ it('four Capsules of 64 slow readers each leave places for a fifth, for custody 
     const readers = await Promise.all(Array.from({ length: READERS }, () => slowReader(one.owner.token)));
     Object.assign(one, { readers });
   }
-  await until(async () => (await places('held')) > 150, 'the readers to hold what they get');
+  await eventually(async () => (await places('held')) > 150, { what: 'the readers to hold what they get' });
   for (let n = 0; n < 8; n += 1) {
     expect((await neighbour.get('own')).text).toBe('mine');
     expect((await neighbour.put(`new-${n}`, 'x')).status).toBe(200);

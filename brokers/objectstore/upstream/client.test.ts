@@ -7,8 +7,8 @@ import { Readable, Writable } from 'node:stream';
 import { portOf, Secret } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../../../testing/eventually.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
-import { until } from '../../db/testing/postgres.ts';
 import { createS3Client } from './client.ts';
 import { S3Error, toServiceError } from './errors.ts';
 import { createPool } from './managed.ts';
@@ -182,10 +182,10 @@ describe('a body that does not come whole', () => {
       client.put('whole', { stream: body, length: 4 * 1024 * 1024 }, { signal: abort.signal }),
     );
     body.push(Buffer.alloc(2 * 1024 * 1024));
-    await until(() => unfinished() > 0, 'the server to begin');
+    await eventually(() => unfinished() > 0, { what: 'the server to begin' });
     end(body, abort);
     expect(await put).toBeDefined();
-    await until(() => unfinished() === 0, 'the server to end');
+    await eventually(() => unfinished() === 0, { what: 'the server to end' });
     expect(await content('whole')).toBe('good');
   });
 

@@ -5,7 +5,7 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import { portOf } from '@space/broker-kit';
 import { Pool } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { until } from '../../db/testing/postgres.ts';
+import { eventually } from '../../../testing/eventually.ts';
 import { type Head, PATIENCE, relay } from './relay.ts';
 
 const MIB = 1024 * 1024;
@@ -74,12 +74,15 @@ test('a body waits for whoever takes it, and comes whole', async () => {
   };
   const slow = sink();
   const done = get(() => slow.to);
-  await until(() => slow.bytes > 0, 'the first bytes');
-  await until(async () => {
-    const before = handedOver;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    return handedOver === before;
-  }, 'the server to wait');
+  await eventually(() => slow.bytes > 0, { what: 'the first bytes' });
+  await eventually(
+    async () => {
+      const before = handedOver;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return handedOver === before;
+    },
+    { what: 'the server to wait' },
+  );
   expect(handedOver).toBeLessThan(64);
   expect(slow.bytes).toBeLessThan(MIB);
   slow.release();
@@ -125,7 +128,7 @@ test('who gives up while all connections are taken is told at once, and nothing 
   const open = sink();
   open.release();
   const first = get(() => open.to);
-  await until(() => requests === 1, 'the first request');
+  await eventually(() => requests === 1, { what: 'the first request' });
   const abort = new AbortController();
   const second = get(() => open.to, abort.signal);
   abort.abort(new Error('enough'));
@@ -135,7 +138,7 @@ test('who gives up while all connections are taken is told at once, and nothing 
   const third = sink();
   third.release();
   const last = get(() => third.to);
-  await until(() => requests > 1, 'the next request');
+  await eventually(() => requests > 1, { what: 'the next request' });
   kept[1]?.end('y');
   await last;
   expect(requests).toBe(2);
@@ -151,10 +154,10 @@ test('a body that nobody takes any more is not read on', async () => {
   };
   const gone = sink();
   const done = get(() => gone.to);
-  await until(() => gone.bytes > 0, 'the first bytes');
+  await eventually(() => gone.bytes > 0, { what: 'the first bytes' });
   gone.to.destroy();
   await expect(done).rejects.toThrow('closed before the end');
-  await until(() => closed, 'the connection to end');
+  await eventually(() => closed, { what: 'the connection to end' });
 });
 
 test('a body that ends too early breaks off what was begun with it', async () => {
@@ -196,7 +199,7 @@ test('an upstream is not given up for a caller that takes nothing', async () => 
   answer = (response) => void response.end(Buffer.alloc(8 * MIB));
   const slow = sink();
   const done = get(() => slow.to, undefined, { headMs: NEVER, pieceMs: SOON });
-  await until(() => slow.to.writableNeedDrain, 'the caller to be behind');
+  await eventually(() => slow.to.writableNeedDrain, { what: 'the caller to be behind' });
   await new Promise((resolve) => setTimeout(resolve, 4 * SOON));
   slow.release();
   await done;
@@ -214,7 +217,7 @@ test('who waits for a connection is let go at once, by abort and by deadline, an
   const takes = sink();
   takes.release();
   const holder = get(() => takes.to);
-  await until(() => first !== undefined, 'the only connection to be taken');
+  await eventually(() => first !== undefined, { what: 'the only connection to be taken' });
   const queued = (path: string, signal?: AbortSignal, patience: Partial<Patience> = {}) =>
     relay(
       pool,
@@ -306,7 +309,7 @@ describe('in turns', () => {
     });
     let turns = 0;
     while (!ended) {
-      await until(async () => ended || line.length > 0, 'a piece or the end');
+      await eventually(async () => ended || line.length > 0, { what: 'a piece or the end' });
       // However fast the server is, one piece waits, and nothing was written but what had its turn.
       expect(line.length).toBeLessThanOrEqual(1);
       const before = got.length;
@@ -345,7 +348,7 @@ describe('in turns', () => {
         return looks > 8;
       },
     );
-    await until(async () => line.length > 0, 'a piece that waits');
+    await eventually(async () => line.length > 0, { what: 'a piece that waits' });
     expect(held.bytes).toBeGreaterThan(MIB / 8);
     expect(held.bytes).toBeLessThan(whole.length);
     let ended = false;
@@ -366,7 +369,7 @@ describe('in turns', () => {
     const { line, inTurn } = byHand();
     const gone = new AbortController();
     const done = getInTurn(() => held.to, inTurn, gone.signal);
-    await until(async () => line.length > 0, 'a piece that waits');
+    await eventually(async () => line.length > 0, { what: 'a piece that waits' });
     const before = held.bytes;
     gone.abort(new Error('gone'));
     await expect(done).rejects.toThrow('gone');

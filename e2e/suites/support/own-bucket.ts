@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { makePki } from '../../../brokers/egress/testing/pki.ts';
+import { makePki } from '../../../testing/certificates.ts';
 import { kube, runningPod } from './space.ts';
 import { until } from './until.ts';
 

@@ -1,9 +1,9 @@
+import { Secret } from '@space/contracts/secret';
 import type { Manifest } from '@space/manifests';
 import { type Finding, no } from '../../conditions.ts';
 import { type Context, readSecret } from '../../context.ts';
 import type { Assistant, SecretObject } from '../../kinds.ts';
 import { LABEL, STORED_INPUT_TYPE } from '../../names.ts';
-import { Secret } from '../../secret.ts';
 
 /** A stored input's value, and the very object that it was read from. */
 export interface StoredInput {

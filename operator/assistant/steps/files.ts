@@ -1,3 +1,4 @@
+import { Secret } from '@space/contracts/secret';
 import { principalFinding } from '../../brokers/findings.ts';
 import { newWorkloadPrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
 import { encode, principalOf } from '../../capsule/principal.ts';
@@ -7,7 +8,6 @@ import { SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName, workloadObjectsSecretName } from '../../names.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import { together } from '../../runtime/together.ts';
-import { Secret } from '../../secret.ts';
 import type { Step } from '../../step.ts';
 import { isRegistered, type RunFacts } from '../facts.ts';
 import { type Workload, workloadMetadata } from '../identity.ts';

@@ -1,3 +1,4 @@
+import { Secret } from '@space/contracts/secret';
 import { principalFinding } from '../../brokers/findings.ts';
 import type { ObjectStoreBroker } from '../../brokers/objects.ts';
 import { encode } from '../../capsule/principal.ts';
@@ -8,7 +9,6 @@ import { POD, type Pod, SECRET, type SecretObject } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
 import type { Refused } from '../../refusals.ts';
 import { ApiError } from '../../runtime/errors.ts';
-import { Secret } from '../../secret.ts';
 
 /** How old the selection may be that grants are made by: of a Capsule that has selected a set, and of one that has none. */
 export const GRANTED_MS = 10_000;

@@ -1,11 +1,11 @@
 import { BrokerError } from '@space/contracts/client';
+import type { Secret } from '@space/contracts/secret';
 import { brokerFinding } from '../../brokers/findings.ts';
 import { newCapsulePrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
 import { isTrue, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { type Capsule, SECRET } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
-import type { Secret } from '../../secret.ts';
 import type { Step } from '../../step.ts';
 import { coarse, USAGE_MS } from '../coarse.ts';
 import { asBefore } from '../decide.ts';

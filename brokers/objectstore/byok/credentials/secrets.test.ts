@@ -15,9 +15,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { digestOf, newToken, Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../../../testing/eventually.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../../testing/postgres/server.ts';
 import { type S3Server, startS3Server } from '../../../../testing/s3.ts';
-import { intoDatabase, query, until } from '../../../db/testing/postgres.ts';
+import { intoDatabase, query } from '../../../db/testing/postgres.ts';
 import { assistant } from '../../testing/assistant.ts';
 import { BUCKET, client, type Mounts, mountFiles } from '../../testing/broker.ts';
 import { claimsFor, type Issuer, newIssuer } from '../grants/testing/issuer.ts';
@@ -85,11 +86,13 @@ async function start(output: string[], issuer: Issuer): Promise<Ports> {
 async function heapSnapshot(url: string): Promise<string> {
   broker?.kill('SIGUSR2');
   const files = () => readdirSync(directory).filter((name) => name.endsWith('.heapsnapshot'));
-  await until(() => files().length === 1, 'the heap snapshot');
+  await eventually(() => files().length === 1, { what: 'the heap snapshot' });
   const path = join(directory, files()[0] ?? '');
   // The process answers again only when it has written everything.
   await fetch(`${url}/healthz`);
-  await until(() => existsSync(path) && statSync(path).size > 1_000_000, 'the heap snapshot to be whole');
+  await eventually(() => existsSync(path) && statSync(path).size > 1_000_000, {
+    what: 'the heap snapshot to be whole',
+  });
   const chunks: Buffer[] = [];
   for await (const chunk of createReadStream(path)) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString('latin1');

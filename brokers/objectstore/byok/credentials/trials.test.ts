@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { portOf, type VerificationCheck } from '@space/broker-kit';
 import type { Fields } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../../../db/testing/postgres.ts';
+import { eventually } from '../../../../testing/eventually.ts';
 import { type Stage, setStage } from '../../testing/stage.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
 import { createTrials, MOST_TRIALS } from './trials.ts';
@@ -97,8 +97,8 @@ describe('with endpoints that accept and say nothing', () => {
         return reply;
       }),
     );
-    await until(() => sockets.size >= 16, 'the trials to begin');
-    await until(() => turnedAway > 0, 'the queue to be full');
+    await eventually(() => sockets.size >= 16, { what: 'the trials to begin' });
+    await eventually(() => turnedAway > 0, { what: 'the queue to be full' });
     expect((await quick.list()).status).toBe(200);
     // Of two hundred at five seconds and sixteen at once: were it one of their queue, most would be over by now.
     expect(tried).toBeLessThan(100);

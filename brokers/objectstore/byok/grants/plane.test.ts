@@ -5,7 +5,7 @@ import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } fr
 import type { Fields } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GRANT_OPERATIONS, type GrantClaims } from '../../../../manifests/driver/grant.ts';
-import { until } from '../../../db/testing/postgres.ts';
+import { eventually } from '../../../../testing/eventually.ts';
 import { BUCKET } from '../../testing/broker.ts';
 import { type ByokStage, grantOf, type Home, setByokStage } from './testing/byok-stage.ts';
 import { newIssuer } from './testing/issuer.ts';
@@ -311,7 +311,7 @@ test('the keyring is exchanged while requests are granted, and none of them fail
   });
   const more = async () => {
     const before = seen.length;
-    await until(() => seen.length > before + 8, 'more requests');
+    await eventually(() => seen.length > before + 8, { what: 'more requests' });
   };
   for (const primary of ['k1', 'k2']) {
     stage.mounts.write('keyring', JSON.stringify({ primary, keys }));

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 const HIDDEN = '[secret]';
 
 /** A value that cannot be printed, serialised or inspected by accident; `reveal` is the one way out. */
-export class Secret<T> {
+export class Secret<T = string> {
   readonly #value: T;
 
   constructor(value: T) {

@@ -1,9 +1,15 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { portOf } from '@space/broker-kit';
 
-/** A TCP line to a server, which a test may cut at a statement or lead to another server. */
+/** A TCP line to a server, which a test may cut at any moment or at a text, hold still, or lead to another server. */
 export interface Line {
   readonly port: number;
+  /** Connections made so far: a client in a hot loop makes many. */
+  readonly connections: number;
+  /** Ends every connection, wherever its bytes are. */
+  cut(): void;
+  /** While held, bytes go nowhere and nobody is told. */
+  hold(held: boolean): void;
   /** New connections go there from now on; those that are open are cut. */
   lead(port: number): void;
   /**
@@ -15,16 +21,23 @@ export interface Line {
   close(): Promise<void>;
 }
 
-export async function openLine(port: number): Promise<Line> {
-  let target = port;
+/** Characters of a transaction that are kept: whatever else goes over a line has no end. */
+const LONGEST_TRANSACTION = 65_536;
+
+export async function openLine(server: { readonly host?: string; readonly port: number }): Promise<Line> {
+  const { host = '127.0.0.1' } = server;
+  let target = server.port;
   let trap: { text: string; moment: 'before' | 'after'; since: RegExp } | undefined;
+  let held = false;
+  let connections = 0;
   const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(target, '127.0.0.1');
+  const listener = createServer((near) => {
+    connections += 1;
+    const far = connect(target, host);
     let losing = false;
     let transaction = '';
     near.on('data', (bytes) => {
-      transaction += bytes.toString('latin1');
+      transaction = (transaction + bytes.toString('latin1')).slice(-LONGEST_TRANSACTION);
       transaction = transaction.slice(Math.max(0, transaction.lastIndexOf('BEGIN')));
       if (trap !== undefined && bytes.includes(trap.text) && trap.since.test(transaction)) {
         const { moment } = trap;
@@ -40,6 +53,7 @@ export async function openLine(port: number): Promise<Line> {
     });
     for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
       sockets.add(socket);
+      if (held) socket.pause();
       socket.on('error', () => other.destroy());
       socket.on('close', () => {
         sockets.delete(socket);
@@ -47,24 +61,32 @@ export async function openLine(port: number): Promise<Line> {
       });
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };
   return {
-    port: portOf(server),
-    lead: (to) => {
-      target = to;
+    port: portOf(listener),
+    get connections() {
+      return connections;
+    },
+    cut,
+    hold(now) {
+      held = now;
+      for (const socket of sockets) now ? socket.pause() : socket.resume();
+    },
+    lead(port) {
+      target = port;
       cut();
     },
-    cutAt: (text, moment, since = /^/) => {
+    cutAt(text, moment, since = /^/) {
       const set = { text, moment, since };
       trap = set;
       return () => trap !== set;
     },
-    close: () => {
+    close() {
       cut();
-      return new Promise((resolve) => server.close(() => resolve()));
+      return new Promise((resolve) => listener.close(() => resolve()));
     },
   };
 }
