@@ -1,12 +1,13 @@
 /**
  * `npm test`: everything that can fail: the checks, the unit tests, the integration tests (real PostgreSQL, S3, API
  * server), and beside these the suites on a real cluster that comes up for them and goes away after them, which mostly wait.
- * Ends with what failed, each with its first words, and the line `N passed, N failed`.
+ * Ends with what failed, each with its first words, and the line `N passed, N failed`. `--provider` says where
+ * the suites' cluster comes from, as for `npm run up`.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { relative } from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
+import { parseArgs, stripVTControlCharacters } from 'node:util';
 
 const RESULTS = '.space/test';
 interface Count {
@@ -79,6 +80,9 @@ async function project(name: string, title: string): Promise<Count> {
   if (failed > 0 && failures.length === 0) failures.push(`${title}: failed outside of all files`);
   return { passed: result.numPassedTests, failed, skipped: result.numPendingTests, failures };
 }
+
+const { values } = parseArgs({ options: { provider: { type: 'string' } } });
+if (values.provider !== undefined) process.env['SPACE_PROVIDER'] = values.provider;
 
 const started = performance.now();
 await mkdir(RESULTS, { recursive: true });

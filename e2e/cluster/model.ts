@@ -20,7 +20,7 @@ export interface BringUp {
   /** Left out: `kubeconfig` when one is given, `kind` when a Docker engine answers, else `native`. */
   readonly provider?: Provider;
   readonly kubeconfig?: string;
-  /** Loopback port of the API server (native, 17443; another cluster on this machine needs another one). */
+  /** Loopback port of the API server (native: 17443, and another cluster on this machine needs another; kind: any). */
   readonly apiPort?: number;
   /** Where `kubeconfig` clusters pull our images from, for example `registry.example.com/team`. */
   readonly imageRegistry?: string;

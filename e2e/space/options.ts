@@ -8,7 +8,7 @@ export const USAGE = `usage: npm run up -- [options]
   --kubeconfig FILE                   your own cluster
   --image-registry PREFIX             where your own cluster pulls Space's images from
   --cluster NAME                      name of the cluster (space)
-  --api-port PORT                     loopback port of the native cluster's API server (17443)
+  --api-port PORT                     loopback port of the API server (native: 17443; kind: any that is free)
   --no-examples                       the Space alone`;
 
 /** The command line is not understood; nothing was done. */

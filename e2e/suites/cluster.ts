@@ -1,19 +1,23 @@
-/** `node e2e/suites/cluster.ts up|down`: the suites' own cluster with a Space on it; `up` prints what `setup.ts` needs. */
+/** `node e2e/suites/cluster.ts up|down`: the suites' own cluster with a Space on it; `up` prints what `setup.ts` needs. SPACE_PROVIDER says where it comes from. */
 import { takeDown } from '../cluster/index.ts';
 import { createSteps } from '../progress/index.ts';
 import { applyExamples, bringUpSpace } from '../space/index.ts';
+import { readOptions } from '../space/options.ts';
 import type { Installed } from './support/installed.ts';
 
 const CLUSTER = 'space-test';
 /** Beside the port of `npm run up`, so that tests and a running Space do not meet. */
-const API_PORT = 17_444;
+const API_PORT = '17444';
 
 const steps = createSteps();
 try {
   if (process.argv[2] === 'down') await takeDown(CLUSTER, { steps });
   else {
     const release = { space: 'home', namespace: 'home' };
-    const running = await bringUpSpace({ name: CLUSTER, apiPort: API_PORT, ...release, steps });
+    const provider = process.env['SPACE_PROVIDER'];
+    const chosen = provider === undefined ? [] : ['--provider', provider];
+    const { cluster: wanted } = readOptions(['--api-port', API_PORT, ...chosen], CLUSTER);
+    const running = await bringUpSpace({ ...wanted, ...release, steps });
     const { kube, namespace, ledgerImage } = running;
     await steps.run('examples', () => applyExamples(kube, namespace, ledgerImage));
     const installed: Installed = {

@@ -23,13 +23,6 @@ export interface Patch {
 
 const KUBERNETES = 'v1.36.3';
 const componentVersion = 'k8s.io/component-base/version';
-const kubernetesVariables = {
-  [`${componentVersion}.gitVersion`]: KUBERNETES,
-  [`${componentVersion}.gitMajor`]: '1',
-  [`${componentVersion}.gitMinor`]: '36',
-  [`${componentVersion}.gitTreeState`]: 'clean',
-  [`${componentVersion}.gitCommit`]: 'go-module',
-};
 const calico = 'github.com/projectcalico/calico';
 const plugins = 'github.com/containernetworking/plugins/plugins';
 
@@ -45,7 +38,11 @@ export const BUILDS: readonly Build[] = [
     },
     variables: {
       'helm.sh/helm/v4/internal/version.version': 'v4.2.4',
-      ...kubernetesVariables,
+      [`${componentVersion}.gitVersion`]: KUBERNETES,
+      [`${componentVersion}.gitMajor`]: '1',
+      [`${componentVersion}.gitMinor`]: '36',
+      [`${componentVersion}.gitTreeState`]: 'clean',
+      [`${componentVersion}.gitCommit`]: 'go-module',
     },
   },
   {
@@ -118,21 +115,12 @@ export const BUILDS: readonly Build[] = [
 /** The Kubernetes that every node of ours has; a kind cluster's may be another of its minor version. */
 export const KUBERNETES_VERSION = KUBERNETES;
 
-/** What kind needs beyond: itself, and for the lab what its node image is made of. */
+/** What a kind cluster needs beyond; `reader` tells the tests what kind makes of a configuration. */
 export const KIND_BUILDS: readonly Build[] = [
   {
     component: 'kind',
     programs: { 'sigs.k8s.io/kind': 'kind', './reader': 'reader' },
     data: [{ module: 'sigs.k8s.io/kind', path: 'images/base/files', as: 'base' }],
-  },
-  {
-    component: 'kind-node',
-    programs: {
-      './coredns': 'coredns',
-      'k8s.io/kubernetes/cmd/kubeadm': 'kubeadm',
-      'github.com/rancher/local-path-provisioner': 'local-path-provisioner',
-    },
-    variables: kubernetesVariables,
   },
 ];
 
