@@ -37,8 +37,16 @@ export const card = (tone: Tone | 'notice', content: Value): Html =>
 
 export const state = (tone: Tone, says: string): Html => html`<span class="state ${tone}">${says}</span>`;
 
+/** A moment as the API server tells it, to the minute; in the time of the server's clock, which is UTC. */
+export function moment(text: string): Html {
+  const [, day, minute] = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}):\d{2}(?:\.\d+)?Z$/.exec(text) ?? [];
+  if (day === undefined || minute === undefined) return foreign(text, 40);
+  return html`<time datetime="${text}" title="${text}">${day} ${minute}</time>`;
+}
+
 /** A table that becomes a list of cards on a narrow screen. */
 export function table(heads: readonly string[], rows: readonly (readonly Value[])[]): Html {
+  if (rows.length === 0) return html`<p class="quiet">There is none.</p>`;
   const cells = (row: readonly Value[]) =>
     row.map((cell, index) => html`<td data-label="${heads[index]}">${cell}</td>`);
   return html`<table><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>

@@ -8,6 +8,10 @@ export interface Page {
   readonly title: string;
   readonly main: Html;
   readonly status?: number;
+  /** What stands beside the title: how it is with the thing that the page is about. */
+  readonly beside?: Html;
+  /** Where in the Space the page is: the pages above it. */
+  readonly trail?: readonly { readonly to: Url; readonly says: string }[];
 }
 
 export class Redirect {

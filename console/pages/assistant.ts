@@ -1,6 +1,6 @@
 import { checkManifest, type Manifest, manifestDigest, newPowers } from '@space/manifests';
-import { foreign, hostName, kubectl, outside, state } from '../html/parts.ts';
-import { type Html, html, type Value } from '../html/template.ts';
+import { card, foreign, hostName, kubectl, outside, state } from '../html/parts.ts';
+import { type Html, html } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { notFound, type Page } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
@@ -8,7 +8,7 @@ import { type Running, runningManifest } from '../kubernetes/running.ts';
 import { type AssistantView, getAssistant, getCapsule } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
 import { maybeEvents } from './capsule.ts';
-import { conditionTable, eventTable, readyOf } from './conditions.ts';
+import { conditionTable, eventTable, readiness, readyOf } from './conditions.ts';
 import { powersList, powersPicture, reachesOf } from './powers-picture.ts';
 import { type InputProblem, inputsSection } from './stored-inputs.ts';
 
@@ -48,17 +48,28 @@ export async function assistantPage(visit: Visit, problem?: InputProblem): Promi
   const about = checked.ok
     ? await understood(visit, view, checked.manifest, { namespace: place?.status.namespace, problem })
     : html`<p class="problem">Its manifest is not valid; the condition Accepted says where.</p>`;
-  const main = html`<p class="lead">In the Capsule <a href="${Url.path`/capsules/${capsule}`}">${capsule}</a> · ${
-    ready?.status === 'True' ? state('good', 'Ready') : state('bad', ready?.reason ?? 'not looked at yet')
-  }</p>${await suspension(visit, view)}
+  const mayDeploy = await mayOn(visit, capsule, 'deploy');
+  const isSuspended = view.spec.suspend === true;
+  const main = html`${checked.ok ? html`<p class="lead">${foreign(checked.manifest.platform.summary, 80)}</p>` : ''}
+${mayDeploy && isSuspended ? card('warn', html`<p>Somebody suspended it: it does not run, and its data is kept.</p>${suspension(visit, view)}`) : ''}
 <h2>Conditions</h2>${conditionTable(view.status.conditions)}
 ${about}<h2>What happened</h2>${eventTable(events)}
+${mayDeploy && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops it and keeps its data, until somebody resumes it.</p>${suspension(visit, view)}` : ''}
 ${kubectl(
   `kubectl -n ${visit.names.namespace} describe assistant ${name}`,
   `kubectl -n ${visit.names.namespace} get assistant ${name} -o jsonpath='{.spec.manifest}'`,
   `kubectl -n ${visit.names.namespace} annotate --overwrite assistant ${name} ${APPROVED}=${digestOf(view) ?? 'DIGEST'}`,
 )}`;
-  return { title: `Assistant ${name}`, main, ...(problem === undefined ? {} : { status: 422 }) };
+  return {
+    title: `Assistant ${name}`,
+    main,
+    beside: readiness(ready?.status === 'True', ready?.reason),
+    trail: [
+      { to: Url.path`/capsules`, says: 'Capsules' },
+      { to: Url.path`/capsules/${capsule}`, says: capsule },
+    ],
+    ...(problem === undefined ? {} : { status: 422 }),
+  };
 }
 
 /** The Capsule may be gone, or not for this person to see; the Assistant is shown all the same. */
@@ -67,23 +78,24 @@ function notThere(error: unknown): undefined {
   throw error;
 }
 
-async function suspension(visit: Visit, { metadata: { name }, spec }: AssistantView): Promise<Value> {
-  const capsule = spec.capsule ?? '';
-  const { namespace } = visit.names;
-  const may = await visit.may({
+/** Whether the person has one of our own verbs on the Capsule. */
+const mayOn = (visit: Visit, capsule: string, verb: string): Promise<boolean> =>
+  visit.may({
     group: 'platform.space',
     resource: 'capsules',
-    namespace,
+    namespace: visit.names.namespace,
     name: capsule,
-    verb: 'deploy',
+    verb,
   });
-  if (!may) return '';
+
+function suspension(visit: Visit, { metadata: { name }, spec }: AssistantView): Html {
+  const capsule = spec.capsule ?? '';
   return spec.suspend === true
     ? postForm(visit, Url.path`/capsules/${capsule}/assistants/${name}/resume`, html`<button>Resume</button>`)
     : postForm(
         visit,
         Url.path`/capsules/${capsule}/assistants/${name}/suspend`,
-        html`<button class="grave">Suspend: stop it, keep its data</button>`,
+        html`<p><button class="grave">Suspend this Assistant</button></p>`,
       );
 }
 
@@ -122,7 +134,7 @@ function difference(running: Running, next: Manifest): Html {
       const powers = newPowers(running.manifest, next);
       const list = powers.map(
         ({ says, pointer }) =>
-          html`<li><span class="added">new</span> it ${foreign(says, 600)} <code class="quiet">${pointer}</code></li>`,
+          html`<li>${state('warn', 'new')} it ${foreign(says, 600)} <code class="quiet">${pointer}</code></li>`,
       );
       const versions = `${running.manifest.platform.version} → ${next.platform.version}`;
       return html`<p>${foreign(versions, 100)}</p>${powers.length === 0 ? html`<p>It may do nothing that it could not do before.</p>` : html`<ul>${list}</ul>`}`;
@@ -134,17 +146,10 @@ function difference(running: Running, next: Manifest): Html {
 async function approval(visit: Visit, view: AssistantView): Promise<Html> {
   const { name, annotations } = view.metadata;
   const capsule = view.spec.capsule ?? '';
-  const { namespace } = visit.names;
   const digest = digestOf(view);
   const shown = html`<p>Digest of this manifest: <code>${digest}</code></p>`;
   if (annotations[APPROVED] === digest) return html`${shown}<p>${state('good', 'Approved.')}</p>`;
-  const may = await visit.may({
-    group: 'platform.space',
-    resource: 'capsules',
-    namespace,
-    name: capsule,
-    verb: 'approve',
-  });
+  const may = await mayOn(visit, capsule, 'approve');
   const before =
     annotations[APPROVED] === undefined
       ? 'It is not approved.'
@@ -157,5 +162,8 @@ async function approval(visit: Visit, view: AssistantView): Promise<Html> {
     action,
     html`<input type="hidden" name="digest" value="${digest}"><button>Approve exactly this manifest</button>`,
   );
-  return html`${shown}<p>${before} It counts in Capsules with <code>approval: manual</code>.</p>${form}`;
+  return card(
+    'notice',
+    html`<p>${before} It counts in Capsules with <code>approval: manual</code>.</p>${shown}${form}`,
+  );
 }

@@ -1,4 +1,4 @@
-import { foreign, kubectl, state, table } from '../html/parts.ts';
+import { card, foreign, kubectl, table } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { type Page, Redirect } from '../http/outcome.ts';
@@ -10,7 +10,7 @@ import {
   listEvents,
 } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
-import { conditionTable, eventTable, readyOf } from './conditions.ts';
+import { conditionTable, eventTable, readiness, readyOf } from './conditions.ts';
 import { amountOf } from './quantity.ts';
 
 const GROUP = 'platform.space';
@@ -62,41 +62,43 @@ async function capsulePage(visit: Visit, name: string): Promise<Page> {
     assistants.map((row) => [
       html`<a href="${Url.path`/capsules/${name}/assistants/${row.name}`}">${row.name}</a>`,
       foreign(row.cells.get('Version'), 40),
-      row.cells.get('Ready') === 'True'
-        ? state('good', 'Ready')
-        : state('bad', row.cells.get('Reason') || 'not looked at yet'),
+      readiness(row.cells.get('Ready') === 'True', row.cells.get('Reason')),
       row.cells.get('Ready') === 'True' ? '' : foreign(row.cells.get('Why'), 300),
     ]),
   );
-  const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)} · ${
-    ready?.status === 'True' ? state('good', 'Ready') : state('bad', ready?.reason ?? 'not looked at yet')
-  }</p>${mayPatch ? suspendForm(visit, view) : ''}
+  const isSuspended = spec.suspend === true;
+  const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
+${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
 <h2>Conditions</h2>${conditionTable(status.conditions)}
 <h2>Quota beside use</h2>${quota(view)}
-<h2>Assistants</h2>${assistants.length === 0 ? html`<p>There is none in it yet.</p>` : list}
-${credentialsLink(visit, name, mayCredentials)}<h2>What it is granted</h2>${grants(spec.integrations)}
-<dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
-<dt>Namespace</dt><dd>${status.namespace ?? '–'}</dd></dl>
+<h2>Assistants</h2>${list}
+<h2>Integrations that it is granted</h2>${grants(spec.integrations)}
+${credentialsLink(visit, name, mayCredentials)}
+<h2>How it is set up</h2><dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
+<dt>Namespace</dt><dd>${status.namespace ?? '–'}</dd>${limits(view)}</dl>
 <h2>What happened</h2>${eventTable(events)}
+${mayPatch && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops all its Assistants and keeps its data, until somebody resumes it.</p>${suspendForm(visit, name)}` : ''}
 ${kubectl(
   `kubectl -n ${namespace} describe capsule ${name}`,
   `kubectl -n ${namespace} patch capsule ${name} --type merge -p '{"spec":{"suspend":true}}'`,
 )}`;
-  return { title: `Capsule ${name}`, main };
+  const beside = readiness(ready?.status === 'True', ready?.reason);
+  return { title: `Capsule ${name}`, main, beside, trail: [{ to: Url.path`/capsules`, says: 'Capsules' }] };
 }
 
-const suspendForm = (visit: Visit, { metadata: { name }, spec }: CapsuleView): Html =>
-  spec.suspend === true
-    ? postForm(visit, Url.path`/capsules/${name}/resume`, html`<button>Resume</button>`)
-    : postForm(
-        visit,
-        Url.path`/capsules/${name}/suspend`,
-        html`<button class="grave">Suspend: stop all its Assistants, keep its data</button>`,
-      );
+const resumeForm = (visit: Visit, name: string): Html =>
+  postForm(visit, Url.path`/capsules/${name}/resume`, html`<button>Resume</button>`);
+
+const suspendForm = (visit: Visit, name: string): Html =>
+  postForm(
+    visit,
+    Url.path`/capsules/${name}/suspend`,
+    html`<p><button class="grave">Suspend this Capsule</button></p>`,
+  );
 
 const credentialsLink = ({ names }: Visit, name: string, may: boolean): Value =>
   may && names.hasObjectStore
-    ? html`<p><a href="${Url.path`/capsules/${name}/credentials`}">Keys of its own to an S3 store</a></p>`
+    ? html`<h2>Where its files are kept</h2><p><a href="${Url.path`/capsules/${name}/credentials`}">Keys of its own to an S3 store</a></p>`
     : '';
 
 /** A bar for each limit of which the operator tells the use. */
@@ -107,26 +109,24 @@ function quota({ spec, status }: CapsuleView): Html {
     ['Files', quota.storage, status.usage?.storage],
     ['Assistants', quota.assistants, status.assistants?.total ?? 0],
   ] as const;
-  const rows = used.map(([what, limit, use]) => [
-    what,
-    use ?? 'not measured yet',
-    limit ?? 'as the Space grants',
-    bar(what, limit, use),
-  ]);
-  const others = (['cpu', 'memory', 'pods'] as const).map((key) => [
-    key,
-    '',
-    quota[key] ?? 'as the Space grants',
-    '',
-  ]);
-  return table(['What', 'Used', 'Limit', 'Share'], [...rows, ...others]);
+  const cards = used.map(
+    ([what, limit, use]) =>
+      html`<li class="card"><h3>${what}</h3><p><strong>${use ?? 'not measured yet'}</strong> <span class="quiet">of ${limit ?? 'what the Space grants'}</span></p>${bar(what, limit, use)}</li>`,
+  );
+  return html`<ul class="bars">${cards}</ul>`;
 }
+
+/** Limits of which nobody tells the use. */
+const limits = ({ spec: { quota = {} } }: CapsuleView): Value =>
+  (['cpu', 'memory', 'pods'] as const).map(
+    (key) => html`<dt>Most ${key}</dt><dd>${quota[key] ?? 'as the Space grants'}</dd>`,
+  );
 
 function bar(what: string, limit: unknown, use: unknown): Value {
   const [most, now] = [amountOf(limit), amountOf(use)];
   if (most === undefined || now === undefined || most === 0) return '';
   const share = Math.round((now / most) * 100);
-  return html`<meter aria-label="${what}" min="0" max="100" low="80" high="95" optimum="0" value="${Math.min(share, 100)}"></meter> ${share} %`;
+  return html`<meter aria-label="${what}" min="0" max="100" low="80" high="95" optimum="0" value="${Math.min(share, 100)}"></meter><p class="quiet">${share} % used</p>`;
 }
 
 function grants(integrations: CapsuleView['spec']['integrations'] = {}): Html {

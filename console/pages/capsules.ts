@@ -1,9 +1,10 @@
-import { kubectl, state, table } from '../html/parts.ts';
+import { kubectl, table } from '../html/parts.ts';
 import { html } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import type { Page } from '../http/outcome.ts';
 import { listCapsules } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
+import { readiness } from './conditions.ts';
 
 export const capsules: Route = { method: 'GET', path: '/capsules', under: 'capsules', run: capsulesPage };
 
@@ -13,7 +14,7 @@ async function capsulesPage(visit: Visit): Promise<Page> {
     const ready = cell('Ready') === 'True';
     return [
       html`<a href="${Url.path`/capsules/${name}`}">${name}</a>`,
-      ready ? state('good', 'Ready') : state('bad', cell('Reason') || 'not looked at yet'),
+      readiness(ready, cell('Reason')),
       `${cell('Running') || 0} of ${cell('Assistants') || 0} Ready`,
       cell('Database Used') || '–',
       cell('Storage Used') || '–',

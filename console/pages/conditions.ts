@@ -1,22 +1,29 @@
-import { foreign, state, table } from '../html/parts.ts';
+import { foreign, moment, state, table } from '../html/parts.ts';
 import { type Html, html } from '../html/template.ts';
 import type { Condition, EventView } from '../kubernetes/space.ts';
 import { timeOf } from '../kubernetes/space.ts';
+import { UNDER_WAY } from './troubles.ts';
 
 const isWell = ({ type, status }: Condition) => (type === 'Stalled' ? status === 'False' : status === 'True');
 
-/** Each condition with its advice, what is wrong first. */
+/** Each condition with its advice; what is well is folded away where something is not. */
 export function conditionTable(conditions: readonly Condition[]): Html {
   if (conditions.length === 0) return html`<p>The operator has not looked at it yet.</p>`;
-  const sorted = [...conditions].sort((a, b) => Number(isWell(a)) - Number(isWell(b)));
-  const rows = sorted.map((one) => [
+  const [well, wrong] = [conditions.filter(isWell), conditions.filter((one) => !isWell(one))];
+  const says = well.length === 1 ? 'One is as it should be' : `${well.length} are as they should be`;
+  const folded = html`<details><summary>${says}</summary>${tableOf(well)}</details>`;
+  return html`${wrong.length === 0 ? '' : tableOf(wrong)}${well.length === 0 ? '' : folded}`;
+}
+
+function tableOf(conditions: readonly Condition[]): Html {
+  const rows = conditions.map((one) => [
     one.type,
     state(
       isWell(one) ? 'good' : one.status === 'False' ? 'bad' : 'warn',
       one.reason === '' ? one.status : one.reason,
     ),
     foreign(one.message, 1_000),
-    one.lastTransitionTime,
+    moment(one.lastTransitionTime),
   ]);
   return table(['Condition', 'State', 'What to do', 'Since'], rows);
 }
@@ -26,17 +33,21 @@ export function eventTable(events: readonly EventView[] | undefined): Html {
   if (events === undefined)
     return html`<p class="quiet">You may not see Events: it takes <code>list</code> on <code>events.events.k8s.io</code>.</p>`;
   if (events.length === 0) return html`<p class="quiet">None that the cluster still keeps.</p>`;
-  const rows = events
-    .slice(0, MOST_SHOWN)
-    .map((event) => [
-      timeOf(event),
-      state(event.type === 'Warning' ? 'warn' : 'good', event.reason),
-      foreign(event.note, 1_000),
-    ]);
-  return table(['When', 'What', 'Note'], rows);
+  const entries = events.slice(0, MOST_SHOWN).map((event) => {
+    const tone = event.type === 'Warning' ? 'warn' : 'good';
+    return html`<li class="${tone}"><p>${state(tone, event.reason)} <span class="quiet">${moment(timeOf(event))}</span></p><p>${foreign(event.note, 1_000)}</p></li>`;
+  });
+  return html`<ol class="timeline">${entries}</ol>`;
 }
 
 const MOST_SHOWN = 100;
+
+/** Whether something is Ready, for a list or beside a title. What somebody suspended is no fault. */
+export function readiness(isReady: boolean, reason = ''): Html {
+  if (isReady) return state('good', 'Ready');
+  const tone = reason === 'Suspended' || UNDER_WAY.has(reason) ? 'warn' : 'bad';
+  return state(tone, reason === '' ? 'not looked at yet' : reason);
+}
 
 export const readyOf = (conditions: readonly Condition[]): Condition | undefined =>
   conditions.find(({ type }) => type === 'Ready');

@@ -4,7 +4,7 @@ import type { CredentialRecord } from '@space/contracts/objectstore';
 import { formats, isFieldValue } from '../../manifests/driver/formats.ts';
 import type { CredentialForm } from '../../manifests/driver/objectstore.ts';
 import { type CredentialBroker, CredentialError } from '../broker/client.ts';
-import { card, kubectl, state, table } from '../html/parts.ts';
+import { card, kubectl, moment, state, table } from '../html/parts.ts';
 import { flag, type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { type Outcome, type Page, PageError, Redirect } from '../http/outcome.ts';
@@ -40,6 +40,10 @@ ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, 
     return {
       title: `Credentials of ${capsule}`,
       main,
+      trail: [
+        { to: Url.path`/capsules`, says: 'Capsules' },
+        { to: Url.path`/capsules/${capsule}`, says: capsule },
+      ],
       ...(problem === undefined ? {} : { status: problem.status }),
     };
   }
@@ -158,7 +162,7 @@ function setsTable(visit: Visit, capsule: string, form: CredentialForm, list: In
     html`${set.name} ${set.selected ? state('good', 'selected') : ''}`,
     html`<code>${set.endpoint_host}</code> ${set.bucket} (${set.region})`,
     html`<code>${set.access_key_fingerprint}</code>`,
-    `${set.generation}, verified ${set.verified_at}${set.rotated_at === null ? '' : `, rotated ${set.rotated_at}`}`,
+    html`${set.generation}, verified ${moment(set.verified_at)}${set.rotated_at === null ? '' : html`, rotated ${moment(set.rotated_at)}`}`,
     html`<div class="acts">${choose(visit, capsule, list, set)}${remove(visit, capsule, set)}</div>${rotate(visit, capsule, form, set)}`,
   ]);
   return table(['Set', 'Place', 'Key', 'Generation', 'Acts'], rows);
@@ -229,9 +233,9 @@ function createForm(
   const inputs = form.forms[0].fields.map((field) =>
     fieldInput(field, { prefix: 'new', value: typed(`field-${field.id}`), problem: told(field.id) }),
   );
-  const content = html`${hidden('generation', generation)}${key()}
-${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem: told('name') })}${inputs}<button>Try out and keep</button>`;
-  return postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content);
+  const content = html`${hidden('generation', generation)}${key()}<div class="fields">
+${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem: told('name') })}${inputs}</div><button>Try out and keep</button>`;
+  return html`<div class="card">${postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content)}</div>`;
 }
 
 interface FieldState {

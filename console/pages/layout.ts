@@ -1,12 +1,13 @@
-import { type Html, html } from '../html/template.ts';
+import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
+import type { Page } from '../http/outcome.ts';
 import { postForm, type Section, type Visit } from '../visit.ts';
 
-export interface Frame {
+export interface Frame extends Pick<Page, 'title' | 'main' | 'beside' | 'trail'> {
   readonly stylesheet: Url;
-  readonly title: string;
-  readonly main: Html;
 }
+
+const SIGN = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3" y="3" width="18" height="18" rx="5"></rect><rect x="9" y="9" width="6" height="6" rx="2"></rect></svg>`;
 
 /** A whole document around something. */
 function document({ stylesheet, title, main: body }: Frame, space: string): Html {
@@ -33,16 +34,21 @@ export function framed(
   const { names, session } = visit;
   const count = (section: Section) =>
     section === 'repairs' && (frame.repairs ?? 0) > 0
-      ? html`<span class="count">${frame.repairs}<span class="skip"> to repair</span></span>`
+      ? html`<span class="count">${frame.repairs}<span class="hidden"> to repair</span></span>`
       : '';
   const links = LINKS.map(
     ({ section, to, says }) =>
       html`<li><a href="${to}" aria-current="${section === frame.under ? 'page' : 'false'}"><span>${says}</span>${count(section)}</a></li>`,
   );
   const main = html`<a class="skip" href="${Url.here('main')}">Skip to the page</a>
-<div class="frame"><nav class="side" aria-label="Space"><p class="space-name">${names.space}</p>
+<div class="frame"><nav class="side" aria-label="Space"><p class="space-name">${SIGN}${names.space}</p>
 <ul class="links">${links}</ul>
-<div class="who"><p>${session.user}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
-<main class="main" id="main" tabindex="-1"><h1>${frame.title}</h1>${frame.main}</main></div>`;
+<div class="who"><p class="user">${session.user.replace(/^system:serviceaccount:/, '')}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
+<main class="main" id="main" tabindex="-1">${trailOf(frame)}<div class="top"><h1>${frame.title}</h1>${frame.beside}</div>${frame.main}</main></div>`;
   return document({ ...frame, main }, names.space);
+}
+
+function trailOf({ trail = [] }: Frame): Value {
+  if (trail.length === 0) return '';
+  return html`<nav aria-label="Where this is"><ol class="trail">${trail.map(({ to, says }) => html`<li><a href="${to}">${says}</a></li>`)}</ol></nav>`;
 }

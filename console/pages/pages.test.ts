@@ -77,14 +77,14 @@ describe('what a role sees and is offered', () => {
       'capsule-admin',
       200,
       [`${HOUSEHOLD}/suspend`],
-      [`${at('waiting')}/suspend`, `${at('waiting')}/approve`],
+      [`${at('waiting')}/approve`, `${at('waiting')}/suspend`],
       [`${at('asleep')}/resume`],
     ],
     [
       'admin',
       200,
       [`${HOUSEHOLD}/suspend`],
-      [`${at('waiting')}/suspend`, `${at('waiting')}/approve`],
+      [`${at('waiting')}/approve`, `${at('waiting')}/suspend`],
       [`${at('asleep')}/resume`],
     ],
   ])('%s', async (role, status, onCapsule, onAssistant, onRepairs) => {

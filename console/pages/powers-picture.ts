@@ -37,24 +37,50 @@ export function reachesOf(manifest: Manifest): readonly Reach[] {
   ];
 }
 
-const [WIDTH, ROW, TOP] = [800, 56, 16];
-const LONGEST = 68;
+/** Where things stand in a picture: beside each other on a wide screen, below each other on a narrow one. */
+interface Plan {
+  readonly is: 'wide' | 'narrow';
+  readonly width: number;
+  readonly left: number;
+  /** The most letters of a line. */
+  readonly letters: number;
+}
+const PLANS: readonly Plan[] = [
+  { is: 'wide', width: 800, left: 270, letters: 62 },
+  { is: 'narrow', width: 360, left: 40, letters: 38 },
+];
+const [ROW, TOP, SELF] = [56, 8, 52];
 
 /** Assistant → what it may reach, drawn on the server; the same is beside it as a list for who does not see it. */
-export function powersPicture(name: string, reaches: readonly Reach[]): Html {
-  const height = TOP * 2 + reaches.length * ROW;
-  const middle = height / 2;
+export const powersPicture = (name: string, reaches: readonly Reach[]): Html =>
+  html`${PLANS.map((plan) => drawn(plan, name, reaches))}`;
+
+function drawn(plan: Plan, name: string, reaches: readonly Reach[]): Html {
+  const { is, width, left, letters } = plan;
+  const isWide = is === 'wide';
+  const first = isWide ? TOP : TOP + SELF + 20;
+  const height = first + reaches.length * ROW + TOP;
+  const middle = isWide ? height / 2 : TOP + SELF / 2;
   const lines = reaches.map(({ what, more, isOutside }, index) => {
-    const y = TOP + index * ROW;
+    const y = first + index * ROW;
     const centre = y + ROW / 2 - 4;
-    return html`<path d="M 190 ${middle} C 230 ${middle} 230 ${centre} 270 ${centre}"></path>
-<g class="${isOutside ? 'outside' : 'inside'}"><rect x="270" y="${y}" width="520" height="${ROW - 8}" rx="6"></rect>
-<text x="284" y="${y + 20}">${bounded(what, LONGEST)}</text><text class="small" x="284" y="${y + 38}">${bounded(more, LONGEST + 14)}</text></g>`;
+    const way = isWide
+      ? `M 190 ${middle} C 230 ${middle} 230 ${centre} ${left} ${centre}`
+      : `M 20 ${TOP + SELF} V ${centre - 8} Q 20 ${centre} 28 ${centre} H ${left}`;
+    return html`<path d="${way}"></path>
+<g class="${isOutside ? 'outside' : 'inside'}"><rect x="${left}" y="${y}" width="${width - left - 2}" height="${ROW - 8}" rx="8"></rect>
+<text x="${left + 14}" y="${y + 20}">${short(what, letters)}</text><text class="small" x="${left + 14}" y="${y + 38}">${short(more, letters + 10)}</text></g>`;
   });
-  return html`<svg class="picture" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="What the Assistant may reach; the list below says the same">
-<rect class="self" x="10" y="${middle - 26}" width="180" height="52" rx="8"></rect>
-<text class="self-text" x="24" y="${middle + 5}">${bounded(name, 20)}</text>${lines}</svg>`;
+  return html`<svg class="picture ${is}" viewBox="0 0 ${width} ${height}" role="img" aria-label="What the Assistant may reach; the list below says the same">
+${lines}<rect class="self" x="2" y="${middle - SELF / 2}" width="188" height="${SELF}" rx="10"></rect>
+<text class="self-text" x="18" y="${middle + 5}">${short(name, 20)}</text></svg>`;
 }
+
+/** For a place that is narrow; the list has the whole. */
+const short = (text: string, most: number) =>
+  [...text.slice(0, most * 2)].length <= most
+    ? text
+    : `${[...text.slice(0, most * 2)].slice(0, most - 1).join('')}…`;
 
 /** The same in words, whole. */
 export const powersList = (reaches: readonly Reach[]): Html =>

@@ -4,6 +4,7 @@ import { Url } from '../html/url.ts';
 import type { Page } from '../http/outcome.ts';
 import { listAssistants, listCapsules } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
+import { readiness } from './conditions.ts';
 import { type Trouble, troublesOf } from './troubles.ts';
 
 /** Everything that is not Ready, for a page and for the number in the sidebar. */
@@ -24,7 +25,7 @@ async function repairsPage(visit: Visit): Promise<Page> {
     Promise.all(list.slice(0, MOST_SHOWN).map(async (one) => card(tone, await described(visit, one))));
   const nothing = card('good', html`<p>${state('good', 'Nothing is to repair.')} All else is Ready.</p>`);
   const main = html`<p class="lead">What is not Ready in this Space, why, and what mends it.</p>
-${toRepair.length === 0 ? nothing : await cards(toRepair, 'bad')}${more(toRepair)}
+${toRepair.length === 0 ? nothing : html`<h2>To repair</h2>${await cards(toRepair, 'bad')}`}${more(toRepair)}
 ${underWay.length === 0 ? '' : html`<h2>On its way</h2>${await cards(underWay, 'warn')}${more(underWay)}`}
 ${suspended.length === 0 ? '' : html`<h2>Suspended by somebody</h2>${await cards(suspended, 'warn')}${more(suspended)}`}
 ${kubectl(`kubectl -n ${visit.names.namespace} get capsules,assistants -o wide`)}`;
@@ -37,7 +38,7 @@ const more = (list: readonly Trouble[]): Value =>
 
 async function described(visit: Visit, trouble: Trouble): Promise<Html> {
   const { kind, name, reason, why } = trouble;
-  return html`<h3><a href="${placeOf(trouble)}">${kind} ${name}</a> · ${reason === '' ? 'not looked at yet' : reason}</h3>
+  return html`<div class="card-head"><h3><a href="${placeOf(trouble)}">${kind} ${name}</a></h3>${readiness(false, reason)}</div>
 <p>${foreign(why, 1_000)}</p><div class="acts">${await actsOf(visit, trouble)}</div>`;
 }
 

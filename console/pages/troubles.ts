@@ -19,7 +19,9 @@ export interface Troubles {
   readonly suspended: readonly Trouble[];
 }
 
-const UNDER_WAY = new Set(['', 'Waiting', 'Starting', 'Deleting', 'ProbePending']);
+export const UNDER_WAY = new Set(['', 'Waiting', 'Starting', 'Deleting', 'ProbePending']);
+
+const isUnderWay = ({ reason }: Trouble) => UNDER_WAY.has(reason);
 
 /** Sorts what is not Ready, Capsules first: most troubles of an Assistant are its Capsule's. */
 export function troublesOf(capsules: readonly Row[], assistants: readonly Row[]): Troubles {
@@ -28,7 +30,6 @@ export function troublesOf(capsules: readonly Row[], assistants: readonly Row[])
     ...assistants.map((row) => troubleOf('Assistant', row)),
   ].filter((one) => one !== undefined);
   const isSuspended = ({ reason }: Trouble) => reason === 'Suspended';
-  const isUnderWay = ({ reason }: Trouble) => UNDER_WAY.has(reason);
   return {
     toRepair: all.filter((one) => !isSuspended(one) && !isUnderWay(one)),
     underWay: all.filter(isUnderWay),

@@ -1,11 +1,14 @@
 import { ClusterProblem } from '../problem.ts';
 import { ProgramFailed, run } from '../run.ts';
 
+/** Two that install at once take turns. */
+const WAIT = ['-o', 'DPkg::Lock::Timeout=600'];
+
 /** Has apt install Debian packages; refreshes its lists only when it does not know them. */
 export async function installPackages(packages: readonly string[], log: string): Promise<void> {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const install = () =>
-    run(['apt-get', 'install', '--yes', '--no-install-recommends', ...packages], { log, env });
+    run(['apt-get', 'install', '--yes', '--no-install-recommends', ...WAIT, ...packages], { log, env });
   try {
     await install().catch(async () => {
       await run(['apt-get', 'update'], { log, env });
