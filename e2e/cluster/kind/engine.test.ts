@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NODE_IMAGE } from './configuration.ts';
-import { type EngineFacts, imageProblem, problemsOf } from './engine.ts';
+import { type EngineFacts, gatherFacts, imageProblem, problemsOf } from './engine.ts';
 
 const fine: EngineFacts = {
   silent: undefined,
@@ -13,6 +13,18 @@ const fine: EngineFacts = {
 
 test('an engine of this machine that runs as root is in order', () => {
   expect(problemsOf(fine)).toEqual([]);
+});
+
+test('what docker itself says of an engine that is away is told', async () => {
+  const docker = process.env['DOCKER_HOST'];
+  process.env['DOCKER_HOST'] = 'unix:///nowhere/docker.sock';
+  try {
+    const [problem] = problemsOf(await gatherFacts(NODE_IMAGE));
+    expect(problem?.wrong).toMatch(/^No Docker engine answers at unix:\/\/\/\S*: /);
+  } finally {
+    if (docker === undefined) delete process.env['DOCKER_HOST'];
+    else process.env['DOCKER_HOST'] = docker;
+  }
 });
 
 test('a node image of one’s own may start on cgroup v1', () => {

@@ -15,8 +15,17 @@ export interface EngineFacts {
   readonly image: string;
 }
 
+const isLocal = (host: string): boolean => /^(unix|npipe):/.test(host);
+
 /** Everything that stands in the way, at once. */
 export function problemsOf({ silent, host, os, rootless, cgroups, image }: EngineFacts): readonly Problem[] {
+  if (!isLocal(host))
+    return [
+      {
+        wrong: `The Docker engine is on another machine (${host}), and so would be the API server’s port.`,
+        mend: 'Choose an engine of this machine (unset DOCKER_HOST, docker context use default), or bring up the cluster there.',
+      },
+    ];
   if (silent !== undefined)
     return [
       {
@@ -25,11 +34,6 @@ export function problemsOf({ silent, host, os, rootless, cgroups, image }: Engin
       },
     ];
   const problems: Problem[] = [];
-  if (!/^(unix|npipe):/.test(host))
-    problems.push({
-      wrong: `The Docker engine is on another machine (${host}), and so would be the API server’s port.`,
-      mend: 'Choose an engine of this machine (unset DOCKER_HOST, docker context use default), or bring up the cluster there.',
-    });
   if (os !== 'linux')
     problems.push({
       wrong: `The Docker engine runs containers of ${os}; a node is one of Linux.`,
@@ -48,7 +52,9 @@ export function problemsOf({ silent, host, os, rootless, cgroups, image }: Engin
   return problems;
 }
 
+/** Without an engine, `docker info` tells of itself alone, and is content. */
 interface Info {
+  readonly ServerErrors?: readonly string[] | null;
   readonly OSType?: string;
   readonly CgroupVersion?: string;
   readonly SecurityOptions?: readonly string[] | null;
@@ -57,12 +63,14 @@ interface Info {
 export async function gatherFacts(image: string): Promise<EngineFacts> {
   const host = await run(['docker', 'context', 'inspect', '--format', '{{.Endpoints.docker.Host}}']).then(
     (text) => text.trim(),
-    () => process.env['DOCKER_HOST'] ?? 'its usual socket',
+    () => process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock',
   );
+  const unknown = { host, os: '', rootless: false, cgroups: '', image };
+  if (!isLocal(host)) return { silent: '', ...unknown }; // it may take minutes not to answer
   try {
     const info = JSON.parse(await run(['docker', 'info', '--format', '{{json .}}'])) as Info;
     return {
-      silent: undefined,
+      silent: info.ServerErrors?.join(' ') || undefined,
       host,
       os: info.OSType ?? '',
       rootless: (info.SecurityOptions ?? []).includes('name=rootless'),
@@ -71,7 +79,7 @@ export async function gatherFacts(image: string): Promise<EngineFacts> {
     };
   } catch (error) {
     if (!(error instanceof ProgramFailed)) throw error;
-    return { silent: lastWords(error), host, os: '', rootless: false, cgroups: '', image };
+    return { silent: lastWords(error), ...unknown };
   }
 }
 
