@@ -36,8 +36,9 @@ export function attesterContainer(image: string) {
     name: ATTESTER,
     image,
     command: ATTEST,
-    // Far above its needs: alone in its pod, it starts the sandbox as well.
-    resources: { requests: { cpu: '5m', memory: '16Mi' }, limits: { cpu: '1', memory: '32Mi' } },
+    // Alone in its pod, it starts the sandbox as well. A node that has much to do gives processor time in proportion to
+    // the request: with one that is near nothing, no probe would end in its time.
+    resources: { requests: { cpu: '100m', memory: '16Mi' }, limits: { cpu: '1', memory: '32Mi' } },
     terminationMessagePolicy: 'FallbackToLogsOnError',
     securityContext: {
       allowPrivilegeEscalation: false,

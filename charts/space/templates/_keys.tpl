@@ -108,7 +108,8 @@ spec:
       command: [node, /app/keys.mjs, {{ .command }}]
       env:
         - { name: KEYS, value: {{ include "space.keys.options" $root | quote }} }
-      resources: { requests: { cpu: 10m, memory: 64Mi }, limits: { memory: 192Mi } }
+      # All other pods of the Space wait for it, and a node that has much to do gives time in proportion to the request.
+      resources: { requests: { cpu: 100m, memory: 64Mi }, limits: { memory: 192Mi } }
       securityContext: {{- include "space.containerSecurity" $root | nindent 8 }}
 {{- end }}
 
