@@ -92,11 +92,15 @@ it('a download takes the turns of its Capsule', async () => {
 it('a Capsule that has its share is told to come back, and a request that waited for too long, too', async () => {
   const [first] = greedy;
   if (first === undefined) throw new Error('no Capsule');
-  const answers = await Promise.all(
-    Array.from({ length: 96 }, () => first.owner.get('wide', { range: 'bytes=0-0' })),
+  // A machine with much to do may serve the first before it sends the last.
+  const refused = await eventually(
+    async () => {
+      const many = Array.from({ length: 96 }, () => first.owner.get('wide', { range: 'bytes=0-0' }));
+      const some = (await Promise.all(many)).filter(({ status }) => status !== 206);
+      return some.length > 0 && some;
+    },
+    { what: 'requests beyond the share' },
   );
-  const refused = answers.filter(({ status }) => status !== 206);
-  expect(refused.length).toBeGreaterThan(0);
   for (const { status, headers, json } of refused) {
     expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect([`429 rate_limited`, `503 unavailable`]).toContain(`${status} ${json.error.code}`);
