@@ -29,6 +29,8 @@ export interface S3Server {
 export interface S3Options {
   /** Serves TLS with this certificate and key, PEM files. */
   readonly tls?: { readonly cert: string; readonly key: string };
+  /** Buckets may be versioned. */
+  readonly versions?: boolean;
 }
 
 /** Starts the S3 server that the chart runs, built once into the cache of cluster programs. */
@@ -37,6 +39,8 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
   const directory = join(root, 'objects');
   mkdirSync(directory);
   mkdirSync(join(root, 'tmp'));
+  const versions = join(root, 'versions');
+  mkdirSync(versions);
   const log = join(root, 'server.log');
   const program = join(await built('versitygw', join(root, 'build.log')), 'versitygw');
   const port = await freePort();
@@ -53,7 +57,9 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
     const args = [
       ...['--port', `127.0.0.1:${port}`, '--keep-alive'],
       ...(tls === undefined ? [] : ['--cert', tls.cert, '--key', tls.key]),
-      ...['posix', directory],
+      'posix',
+      ...(options.versions === true ? ['--versioning-dir', versions] : []),
+      directory,
     ];
     const child = spawn('/bin/sh', ['-c', 'exec "$0" "$@" >>"$S3_LOG" 2>&1', program, ...args], {
       cwd: root,

@@ -72,7 +72,7 @@ export const schema = z
       .stringbool()
       .default(false)
       .describe(
-        "Whether the broker makes the bucket at start, for a server that is the Space's own; elsewhere its owner makes it.",
+        "Whether the broker makes the bucket at start, for a server that is the Space's own; elsewhere its owner makes it, and the broker tries it out and ends where it is unfit.",
       ),
     S3_ADDRESSING: z
       .enum(['path', 'virtual-host'])

@@ -308,6 +308,80 @@ describe('the chart', () => {
     expect(text).not.toMatch(/"(objectstore[a-z-]*|s3|s3-root)"|OBJECT_STORE_BROKER_URL/);
   });
 
+  describe('with an S3 server of one’s own', () => {
+    const AT = 'objectStore.external';
+    const whole = [
+      `${AT}.endpoint=https://s3.example.org:9000`,
+      `${AT}.bucket=home-files`,
+      `${AT}.region=eu-central-1`,
+      `${AT}.addressing=virtual-host`,
+      `${AT}.cidrs={203.0.113.0/28}`,
+      `${AT}.ca=PEM`,
+      'existingSecrets.s3Root=s3-of-ours',
+    ];
+    const set = (values: readonly string[]) => values.flatMap((value) => ['--set', value]);
+
+    it('runs none itself, makes no key or certificate for it, and lets the broker to it alone', async () => {
+      const rendered = await render(...set(whole), '--set', 's3.image=');
+      const text = JSON.stringify(rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition'));
+      expect(text).not.toMatch(/s3-root|s3-tls|"component":"s3"/);
+      expect(rendered.filter(({ metadata }) => metadata.name === 's3')).toEqual([]);
+      const broker = rendered.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'objectstore-broker',
+      )?.['spec'].template.spec;
+      const { env } = broker.containers[0];
+      const environment = Object.fromEntries(
+        env.map(({ name, value }: { name: string; value: string }) => [name, value]),
+      );
+      expect(readObjectStoreConfig(environment)).toMatchObject({
+        S3_ENDPOINT: 'https://s3.example.org:9000',
+        S3_BUCKET: 'home-files',
+        S3_REGION: 'eu-central-1',
+        S3_ADDRESSING: 'virtual-host',
+        S3_CREATE_BUCKET: false,
+        S3_CA_FILE: '/etc/space/s3-ca/ca.pem',
+      });
+      expect(broker.volumes).toContainEqual({
+        name: 's3',
+        secret: { secretName: 's3-of-ours', defaultMode: 288 },
+      });
+      const policies = rendered.filter(({ kind }) => kind === 'NetworkPolicy');
+      const to = { to: [{ ipBlock: { cidr: '203.0.113.0/28' } }], ports: [{ port: 9000 }] };
+      const allowed = policies.filter(({ spec }) => JSON.stringify(spec).includes('203.0.113.0/28'));
+      expect(allowed.map(({ metadata }) => metadata.name)).toEqual(['objectstore-broker']);
+      expect(allowed[0]?.['spec'].egress).toContainEqual(to);
+    });
+
+    it('finds it in the cluster by its pods', async () => {
+      const pods = ['cidrs=null', 'pods.namespace=minio', 'pods.labels.app=minio', 'pods.port=9000'];
+      const rendered = await render(...set([...whole, ...pods.map((value) => `${AT}.${value}`)]));
+      const policy = rendered.find(
+        ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'objectstore-broker',
+      );
+      expect(policy?.['spec'].egress).toContainEqual({
+        to: [
+          {
+            namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'minio' } },
+            podSelector: { matchLabels: { app: 'minio' } },
+          },
+        ],
+        ports: [{ port: 9000 }],
+      });
+    });
+
+    it.each([
+      ['without its keys', 'existingSecrets.s3Root=', /existingSecrets\.s3Root/],
+      ['in plain text', `${AT}.endpoint=http://s3.example.org`, /plain text.*use https/],
+      ['that no policy lets the broker to', `${AT}.cidrs=null`, /objectStore\.external\.cidrs/],
+      ['with a path', `${AT}.endpoint=https://s3.example.org/files`, /endpoint/],
+      ['with a bucket that has no such name', `${AT}.bucket=Home`, /bucket/],
+    ])('refuses one %s', async (_, change, reason) => {
+      const { code, stderr } = await template('home', ...set([...whole, change]));
+      expect(code).not.toBe(0);
+      expect(stderr).toMatch(reason);
+    });
+  });
+
   it('gives the gateway each Assistant’s share: its own default, or what you say', async () => {
     const environmentOf = (all: readonly KubeObject[]): Record<string, string> => {
       const gateway = all.find(

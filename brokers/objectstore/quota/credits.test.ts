@@ -36,7 +36,9 @@ afterAll(async () => {
 });
 
 function noLists({ url }: { readonly url?: string | undefined }): 'pass' | { status: number; code: string } {
-  return url?.includes('list-type') ? { status: 403, code: 'AccessDenied' } : 'pass';
+  // But for the one by which a broker tries the bucket out at its start.
+  const isRefused = url?.includes('list-type') && !url.includes('space-fit');
+  return isRefused ? { status: 403, code: 'AccessDenied' } : 'pass';
 }
 
 const put = async (who: Assistant, key: string, bytes: number): Promise<string> =>

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { createBulkDeletion } from './deletion.ts';
+import { fields } from './documents.ts';
 import { S3Error } from './errors.ts';
 import { createMultipart } from './multipart.ts';
 import { createObjects } from './object-requests.ts';
@@ -8,6 +9,7 @@ import { encodePath } from './sigv4.ts';
 import type { Target } from './target.ts';
 import { createTransport } from './transport.ts';
 import type { S3Client } from './types.ts';
+import { textOf } from './xml.ts';
 
 /** How long a server may be at a copy or a completion: it may move all bytes of an object meanwhile. */
 const LONG_MS = 600_000;
@@ -31,6 +33,15 @@ export function createS3Client(
         await transport.small({ method: 'PUT', headers, signal });
       } catch (error) {
         if (!(error instanceof S3Error && error.code === 'BucketAlreadyOwnedByYou')) throw error;
+      }
+    },
+    isVersioned: async ({ headers = {}, signal } = {}) => {
+      try {
+        const ask = { method: 'GET', query: { versioning: '' }, headers, signal } as const;
+        return textOf(await fields(transport, ask, 'VersioningConfiguration'), 'Status') === 'Enabled';
+      } catch (error) {
+        if (error instanceof S3Error && error.status === 501) return false;
+        throw error;
       }
     },
   };

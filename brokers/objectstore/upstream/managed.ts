@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Logger } from '@space/broker-kit';
 import { buildConnector, Pool } from 'undici';
 import { createS3Client } from './client.ts';
 import { type AccessKey, type WatchedKey, watchKey } from './credential-files.ts';
 import { S3Error } from './errors.ts';
+import { requireFit } from './fit.ts';
 import { freeing } from './pieces.ts';
 import { PATIENCE } from './relay.ts';
 import { routeOf, type Target } from './target.ts';
@@ -99,7 +101,11 @@ export async function openManagedStore(
       custody: clientOf(watched.current, 'custody'),
       upkeep: clientOf(watched.current, 'upkeep'),
     };
-    if (config.S3_CREATE_BUCKET) await createBucket(clients.upkeep, log);
+    await answered(log, (signal) =>
+      config.S3_CREATE_BUCKET
+        ? clients.upkeep.createBucket({ signal })
+        : requireFit(clients.upkeep, { bucket: config.S3_BUCKET, key: `space-fit/${randomUUID()}` }, signal),
+    );
     return { ...clients, refresh: watched.refresh, close };
   } catch (error) {
     await close();
@@ -107,13 +113,12 @@ export async function openManagedStore(
   }
 }
 
-/** The embedded server may come up beside the broker. */
-async function createBucket(s3: S3Client, log: Logger): Promise<void> {
+/** The server may come up beside the broker. */
+async function answered(log: Logger, ask: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const deadline = Date.now() + 120_000;
   for (;;) {
     try {
-      await s3.createBucket({ signal: AbortSignal.timeout(10_000) });
-      return;
+      return await ask(AbortSignal.timeout(10_000));
     } catch (error) {
       if (!(error instanceof S3Error) || error.kind === 'answered' || Date.now() > deadline) throw error;
       log.warn({ err: error }, 'waiting for the S3 server');

@@ -60,6 +60,8 @@ interface OpenUploadUpstream {
 export interface S3Client {
   /** Succeeds when the bucket is there and ours. */
   createBucket(options?: Options): Promise<void>;
+  /** Whether the bucket keeps what is deleted; a server that knows no versions keeps nothing. */
+  isVersioned(options?: Options): Promise<boolean>;
   put(key: string, body: Buffer | Body, options?: Options): Promise<{ readonly etag: string }>;
   get(key: string, options: ReadOptions, into: (head: Head) => Writable): Promise<Head>;
   /** A small object as a whole; at most `limit` bytes. */

@@ -38,13 +38,17 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- fail (printf "the namespace %s belongs to the Space %s; install the release %s into a namespace of its own" .Release.Namespace $owner .Release.Name) }}
 {{- end }}
 {{- include "space.validateImages" . }}
+{{- include "space.s3.validate" . }}
 {{- end }}
 
 {{/* Every image is named by whoever installs: a name of ours could be somebody else's in a registry, and a tag is what its registry says today. */}}
 {{- define "space.validateImages" -}}
 {{- $images := dict "operator.image" .Values.operator.image "dbBroker.image" .Values.dbBroker.image "postgres.image" .Values.postgres.image "egress.image" .Values.egress.image "sandbox.attester.image" .Values.sandbox.attester.image }}
 {{- if .Values.objectStore.enabled }}
-{{- $images = merge $images (dict "objectStore.image" .Values.objectStore.image "s3.image" .Values.s3.image) }}
+{{- $_ := set $images "objectStore.image" .Values.objectStore.image }}
+{{- end }}
+{{- if include "space.s3.embedded" . }}
+{{- $_ := set $images "s3.image" .Values.s3.image }}
 {{- end }}
 {{- range $index, $reference := .Values.sandbox.attester.accepted }}
 {{- $_ := set $images (printf "sandbox.attester.accepted[%d]" $index) $reference }}

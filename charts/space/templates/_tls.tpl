@@ -8,6 +8,8 @@ egress: { service: platform-assistant-egress, names: [] }
 postgres: { service: postgres, names: [postgres] }
 {{- if .Values.objectStore.enabled }}
 objectStoreBroker: { service: objectstore-broker, names: [objectstore] }
+{{- end }}
+{{- if include "space.s3.embedded" . }}
 s3: { service: s3, names: [] }
 {{- end }}
 {{- end }}

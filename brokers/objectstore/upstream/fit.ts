@@ -1,0 +1,54 @@
+import { S3Error } from './errors.ts';
+import type { S3Client } from './types.ts';
+
+/** A bucket that the Space cannot work with; the message says why and what mends it, and nothing of its keys. */
+export class UnfitBucketError extends Error {
+  constructor(bucket: string, why: string, options?: { cause?: unknown }) {
+    super(`the bucket "${bucket}" cannot be the Space's: ${why}`, options);
+    this.name = 'UnfitBucketError';
+  }
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  NoSuchBucket: 'it is not there; whoever owns the server makes it',
+  AccessDenied: 'the key may not list, read, write and delete all of it, or not ask whether it is versioned',
+  InvalidAccessKeyId: 'the server does not know the access key',
+  SignatureDoesNotMatch: 'the secret key is not that of the access key, or the region is another',
+  AuthorizationHeaderMalformed: 'it is in another region',
+  PermanentRedirect: 'it is in another region, or its server wants the other addressing',
+};
+
+/**
+ * Tries at start, on an object of its own that is gone afterwards, what a bucket of somebody else's making has to do: to
+ * be written on a condition (the records of custody and of principals are fenced by that), and to forget what is deleted.
+ * Rejects with UnfitBucketError where it answers otherwise, with S3Error where it does not answer.
+ */
+export async function requireFit(
+  s3: S3Client,
+  { bucket, key }: { readonly bucket: string; readonly key: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const unfit = (why: string, cause?: unknown) => new UnfitBucketError(bucket, why, { cause });
+  try {
+    await s3.list({ prefix: key, limit: 1 }, { signal });
+    if (await s3.isVersioned({ signal }))
+      throw unfit(
+        'it is versioned, so that what a Capsule deletes would stay; suspend that, or take another',
+      );
+    const once = { headers: { 'if-none-match': '*' }, signal };
+    await s3.put(key, Buffer.from('1'), once);
+    const again = await s3.put(key, Buffer.from('2'), once).catch((error: unknown) => error);
+    await s3.delete(key, { signal });
+    const isRefused = again instanceof S3Error && (again.status === 412 || again.status === 409);
+    if (!isRefused)
+      throw unfit(
+        'its server overwrites objects in spite of If-None-Match; take one with conditional writes',
+      );
+  } catch (error) {
+    if (!(error instanceof S3Error)) throw error;
+    if (error.kind === 'tls')
+      throw unfit('its certificate is not from an authority that S3_CA_FILE, or the system, has', error);
+    if (error.kind !== 'answered') throw error;
+    throw unfit(WHY[error.code] ?? `its server answers ${error.status} ${error.code}`, error);
+  }
+}
