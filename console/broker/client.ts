@@ -55,7 +55,9 @@ export function credentialBroker(options: {
   return {
     async form() {
       const { json } = await send(dispatcher, `${options.url}/v1/driver/credentials`);
-      return trusted(credentialForm, json);
+      const form = trusted(credentialForm, json);
+      checkLabels(form);
+      return form;
     },
     async call(name, principal, body) {
       const { path, response } = CREDENTIALS[name];
@@ -80,6 +82,14 @@ function trusted<T extends z.ZodType>(schema: T, json: unknown): z.infer<T> {
   const parsed = schema.safeParse(json);
   if (!parsed.success) throw new CredentialError('unavailable');
   return parsed.data;
+}
+
+/** A few short words: a key that stands where a label belongs is longer than one of them. */
+const LABEL = /^[A-Za-z][A-Za-z0-9]{0,11}(?: [A-Za-z][A-Za-z0-9]{0,11}){0,4}$/;
+
+function checkLabels({ forms: [{ label, fields }] }: CredentialForm): void {
+  const isPlain = [label, ...fields.map((field) => field.label)].every((one) => LABEL.test(one));
+  if (!isPlain) throw new CredentialError('unavailable');
 }
 
 const place = z.object({ endpoint_host: z.string(), region: z.string(), bucket: z.string() });

@@ -13,6 +13,10 @@ interface Entry {
 }
 
 const SOAKS: Readonly<Record<string, Entry>> = {
+  'canary-console': {
+    what: '100,000 answers of a taken-over object-storage broker (--examples N): none brings a key into a page of the console',
+    load: () => import('./canary-console.ts'),
+  },
   'chaos-db': {
     what: 'database brokers killed at random moments (2,000 times) while callers create, drop and finalize',
     load: () => import('./chaos-db.ts'),
