@@ -213,7 +213,7 @@ describe('approval', () => {
 describe('an Assistant', () => {
   it('is drawn with everything that it may reach, and in words', async () => {
     const { html, text } = await as.viewer.get(at('waiting'));
-    expect(html).toContain('<svg class="picture"');
+    expect(html).toContain('<svg class="picture wide"');
     for (const words of [
       'A database of its own',
       'api.bank.org',
