@@ -80,13 +80,22 @@ export async function writeUsage(
   return rows.length === 1;
 }
 
-/** Connections that the databases of Assistants may hold together, but for one Capsule's, and how many it has. */
+/** What connections are promised to databases of Assistants. */
+export interface Granted {
+  /** That those of other Capsules may hold together. */
+  readonly others: number;
+  /** How many databases the Capsule has. */
+  readonly own: number;
+  /** That the server has for them all. */
+  readonly capacity: number;
+}
+
 export async function connectionsGranted(
   session: Session,
   capsule: string,
   fallback: number,
-): Promise<{ readonly others: number; readonly own: number; readonly capacity: number }> {
-  const [row] = await session.read<{ others: number; own: number; capacity: number }>(
+): Promise<Granted> {
+  const [row] = await session.read<Granted>(
     'sum connections',
     `SELECT coalesce(sum(coalesce(l.connections, $2::int)) FILTER (WHERE d.capsule_id <> $1), 0)::int AS others,
        (count(*) FILTER (WHERE d.capsule_id = $1))::int AS own,

@@ -6,7 +6,7 @@ import type { Workload } from '../core/names.ts';
 import { decideQuota, type Standing, standingOf } from '../core/quota.ts';
 import { observeRegistered } from '../walls/observe.ts';
 import { connectionStatements, within } from '../walls/statements.ts';
-import { connectionsGranted, type Limits, measure, readLimits, writeLimits } from './rows.ts';
+import { connectionsGranted, type Granted, type Limits, measure, readLimits, writeLimits } from './rows.ts';
 
 /** The limits in force, and what the Capsule holds. */
 export interface Standings {
@@ -29,7 +29,11 @@ export function setLimits(context: Context, call: Call, capsule: string, wanted:
     const same = row.connections === wanted.connections && row.databaseBytes === wanted.databaseBytes;
     if (!same) {
       if (connections > (row.connections ?? context.connectionLimit))
-        await requireConnections(context, session, capsule, connections, 0);
+        requireConnections(
+          await connectionsGranted(session, capsule, context.connectionLimit),
+          connections,
+          0,
+        );
       await writeLimits(session, capsule, wanted);
       const statements = observed.flatMap((one) =>
         connectionStatements(one, connections, row.door === 'tidying' ? 1 : connections),
@@ -58,24 +62,20 @@ export async function requireRoom(
   session: Session,
   { capsule, app }: Workload,
 ): Promise<number> {
-  const row = await readLimits(session, capsule);
+  const [row, granted] = await Promise.all([
+    readLimits(session, capsule),
+    // The Capsule's own database, whose URL nobody is given, takes none.
+    app === '' ? undefined : connectionsGranted(session, capsule, context.connectionLimit),
+  ]);
   const connections = row?.connections ?? context.connectionLimit;
-  // The Capsule's own database, whose URL nobody is given.
-  if (app === '') return connections;
+  if (granted === undefined) return connections;
   if (row !== undefined && row.door !== 'open')
     throw new ServiceError('quota_exceeded', 'the databases of the Capsule hold more than it may have');
-  await requireConnections(context, session, capsule, connections, 1);
+  requireConnections(granted, connections, 1);
   return connections;
 }
 
-async function requireConnections(
-  context: Context,
-  session: Session,
-  capsule: string,
-  connections: number,
-  more: number,
-): Promise<void> {
-  const { others, own, capacity } = await connectionsGranted(session, capsule, context.connectionLimit);
+function requireConnections({ others, own, capacity }: Granted, connections: number, more: number): void {
   if (others + (own + more) * connections > capacity)
     throw new ServiceError('quota_exceeded', 'the server has no connections left to promise');
 }

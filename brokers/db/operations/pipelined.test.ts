@@ -1,6 +1,10 @@
+import { digestOf, newToken } from '@space/broker-kit';
 import { type Session, SQLSTATE } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Context } from '../context.ts';
+import { adoptSpares, makeSpare } from '../spares/pool.ts';
 import { connect, type Stage, setStage } from '../testing/postgres.ts';
+import { createApp, provisionCapsule } from './provision.ts';
 
 /** Statements of one transaction that go out one behind the other. */
 let stage: Stage;
@@ -48,4 +52,42 @@ it('a duplicate that is no race is tried twice', async () => {
   });
   await expect(failed).rejects.toMatchObject({ code: SQLSTATE.uniqueViolation });
   expect(tries).toBe(2);
+});
+
+/** A context that tells how many answers, one after the other, its transactions have waited for. */
+function countingWaits({ connections, ...rest }: Context) {
+  let waits = 0;
+  const counted =
+    (send: Session['run']): Session['run'] =>
+    async (...statement) => {
+      const nth = waits + 1;
+      const rows = await send<never>(...statement);
+      waits = Math.max(waits, nth);
+      return rows;
+    };
+  const counting: Context = {
+    ...rest,
+    connections: {
+      ...connections,
+      transaction: (work, afterCommit) =>
+        connections.transaction(
+          ({ run, read }, attempt) => work({ run: counted(run), read: counted(read) }, attempt),
+          afterCommit,
+        ),
+    },
+  };
+  return { counting, waits: () => waits };
+}
+
+it('a create waits three times: for the locks, for what it takes, and for the opening', async () => {
+  const { context } = stage.broker;
+  const principal = digestOf(newToken('dbp'));
+  const call = { traceId: '0'.repeat(32), principal };
+  await provisionCapsule(context, call, 'waits', principal);
+  await stage.registry('DELETE FROM broker.spare');
+  await context.connections.session((session) => makeSpare(session, context.spares));
+  await context.connections.session((session) => adoptSpares(session, context.spares));
+  const { counting, waits } = countingWaits(context);
+  expect(await createApp(counting, call, 'waits', 'app')).toMatchObject({ created: true });
+  expect(waits()).toBe(3);
 });
