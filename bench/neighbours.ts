@@ -2,6 +2,7 @@ import { loadavg } from 'node:os';
 import { quantile, type Report, type Row } from '../testing/report.ts';
 import type { Act } from './neighbours/acts.ts';
 import { openDbBroker, openPostgres } from './neighbours/database.ts';
+import { type Elsewhere, openElsewhere } from './neighbours/elsewhere.ts';
 import { openGateway } from './neighbours/gateway.ts';
 import { startHostile } from './neighbours/hostile.ts';
 import { openObjectStore } from './neighbours/objectstore.ts';
@@ -45,19 +46,25 @@ export async function run({ quick, only }: Options): Promise<Report> {
     only === undefined || only.some((one) => part === one || part.startsWith(`${one}/`));
   const rows: Row[] = [];
   const figures: Record<string, number> = {};
-  for (const [name, open] of Object.entries(SCENES)) {
-    if (only !== undefined && !only.some((one) => one.split('/')[0] === name)) continue;
-    const scene = await open();
-    try {
-      await warm(scene.habits);
-      if (scene.straight !== undefined) await warm(scene.straight.habits);
-      for (const act of Object.keys(scene.hostile)) {
-        const part = `${name}/${act}`;
-        if (wanted(part)) await beside(scene, part, act, quick ? QUICK : WHOLE, rows, figures);
+  const elsewhere = await openElsewhere();
+  try {
+    for (const [name, open] of Object.entries(SCENES)) {
+      if (only !== undefined && !only.some((one) => one.split('/')[0] === name)) continue;
+      const scene = await open();
+      try {
+        await warm(scene.habits);
+        if (scene.straight !== undefined) await warm(scene.straight.habits);
+        for (const act of Object.keys(scene.hostile)) {
+          const part = `${name}/${act}`;
+          if (wanted(part))
+            await beside({ scene, elsewhere }, part, act, quick ? QUICK : WHOLE, rows, figures);
+        }
+      } finally {
+        await scene.close();
       }
-    } finally {
-      await scene.close();
     }
+  } finally {
+    await elsewhere.close();
   }
   const missed = rows.filter(({ goal }) => goal !== 'met').length;
   return {
@@ -66,6 +73,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     figures: { ...figures, measured: rows.length, missed },
     notes: [
       `The goal: p99 at most ${MOST_RATIO} times what it is alone, and no failure.`,
+      'Elsewhere: the same quiet tenant, while the hostile one says the same to a server that does nothing, and its sessions only compute: what the machine takes that both share with the load itself.',
       'Straight: the same quiet tenant and the same load at the S3 server itself, by which the machine and that server are told from the service.',
       'The hostile process has nice 19 and bounded rates; PostgreSQL runs its statements at the priority of all. Clients and servers share the machine, over loopback and without TLS.',
     ],
@@ -73,14 +81,16 @@ export async function run({ quick, only }: Options): Promise<Report> {
 }
 
 async function beside(
-  scene: Scene,
+  { scene, elsewhere }: { readonly scene: Scene; readonly elsewhere: Elsewhere },
   part: string,
   act: string,
   plan: Plan,
   rows: Row[],
   figures: Record<string, number>,
 ): Promise<void> {
-  const { alone: alones, taken, became } = await compare(scene.habits, scene.hostile[act] ?? [], plan, scene);
+  const acts = scene.hostile[act] ?? [];
+  const { alone: alones, taken, became } = await compare(scene.habits, acts, plan, scene);
+  const machine = await compare(scene.habits, elsewhere.of(acts), plan, scene);
   const around = scene.straight?.hostile[act];
   const straight =
     scene.straight === undefined || around === undefined
@@ -99,7 +109,8 @@ async function beside(
       'p50 beside': round(p50),
       'p99 beside': round(p99),
       ratio: round(p99 / p99Alone),
-      ...straightOf(straight, i),
+      ...ratioOf('elsewhere', machine, i),
+      ...ratioOf('straight', straight, i),
       goal: failures === 0 && p99 <= MOST_RATIO * p99Alone ? 'met' : 'missed',
       'what became of its acts': told(became),
     };
@@ -108,23 +119,22 @@ async function beside(
     const key = `${part} ${habit.name}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_');
     figures[`${key}_alone_p99_ms`] = round(p99Alone);
     figures[`${key}_beside_p99_ms`] = round(p99);
+    figures[`${key}_elsewhere_p99_ms`] = round(quantile(machine.taken[i]?.ms ?? [], 0.99));
     figures[`${key}_failures`] = failures;
   }
 }
 
-/** What it costs without the service in between; its own part of a ratio is what is more than this. */
-function straightOf(straight: Compared | undefined, i: number) {
-  if (straight === undefined)
-    return { 'straight p99 alone': '-', 'straight p99 beside': '-', 'straight ratio': '-' };
-  const [alone, beside] = [
-    quantile(straight.alone[i] ?? [], 0.99),
-    quantile(straight.taken[i]?.ms ?? [], 0.99),
-  ];
-  return {
-    'straight p99 alone': round(alone),
-    'straight p99 beside': round(beside),
-    'straight ratio': round(beside / alone),
-  };
+/** What it costs without the service in between; the service's own part of a ratio is what is more than this. */
+function ratioOf(name: 'elsewhere' | 'straight', compared: Compared | undefined, i: number) {
+  const row = (alone: number | '-', beside: number | '-', ratio: number | '-') => ({
+    [`${name} p99 alone`]: alone,
+    [`${name} p99 beside`]: beside,
+    [`${name} ratio`]: ratio,
+  });
+  if (compared === undefined) return row('-', '-', '-');
+  const alone = quantile(compared.alone[i] ?? [], 0.99);
+  const beside = quantile(compared.taken[i]?.ms ?? [], 0.99);
+  return row(round(alone), round(beside), round(beside / alone));
 }
 
 interface Compared {
