@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import { portOf } from '../brokers/kit/index.ts';
 import { quantile, type Report } from '../testing/report.ts';
+import { openFixture, VALUE } from './egress/fixture.ts';
 import { type Ours, startOurs } from './egress/gateway.ts';
-import { setStage, VALUE } from './egress/stage.ts';
 import { timesOfTexts } from './egress/texts.ts';
 
 /**
@@ -16,12 +16,12 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   const bytes = (quick ? 64 : 256) * MIB;
   const rounds = quick ? 3 : 9;
   const events = quick ? 200 : 2_000;
-  const stage = await setStage();
-  const closers: (() => unknown)[] = [stage.remove];
+  const fixture = await openFixture();
+  const closers: (() => unknown)[] = [fixture.remove];
   try {
-    const upstream = await startUpstream(stage.leaf, bytes);
+    const upstream = await startUpstream(fixture.leaf, bytes);
     closers.push(upstream.close);
-    const at = { port: upstream.port, authority: stage.authority };
+    const at = { port: upstream.port, authority: fixture.authority };
     const [scrubbed, unscrubbed] = [await startOurs(at), await startOurs({ ...at, unscrubbed: true })];
     const worst = await startOurs({ ...at, value: REPEATED });
     closers.push(scrubbed.stop, unscrubbed.stop, worst.stop);

@@ -1,12 +1,12 @@
 import { cpus } from 'node:os';
 import type { Report, Row } from '../testing/report.ts';
 import { startEnvoy } from './egress/envoy.ts';
+import { HOST, openFixture } from './egress/fixture.ts';
 import { CALLERS, type Measured, requests, tunnels } from './egress/load.ts';
 import { startMitmproxy } from './egress/mitmproxy.ts';
 import { startNginxInjection, startUpstream } from './egress/nginx.ts';
 import { startPod } from './egress/pod.ts';
 import { buildAtRate } from './egress/rate.ts';
-import { HOST, setStage } from './egress/stage.ts';
 import { startSquid, startTinyproxy } from './egress/tunnels.ts';
 import { type Program, watchProcess } from './objectstore/program.ts';
 
@@ -43,8 +43,8 @@ export async function run({ quick, only }: Options): Promise<Report> {
   if (unknown !== undefined) throw new Error(`no part ${unknown}; there are ${PARTS.join(', ')}`);
   const wanted = (name: string) => only === undefined || only.includes(name);
   const seconds = quick ? 2 : 5;
-  const stage = await setStage();
-  const closers: (() => Promise<void>)[] = [stage.remove];
+  const fixture = await openFixture();
+  const closers: (() => Promise<void>)[] = [fixture.remove];
   const rows: Row[] = [];
   const figures: Record<string, number> = {};
   const measure = async (
@@ -85,12 +85,12 @@ export async function run({ quick, only }: Options): Promise<Report> {
     return perSecond;
   };
   try {
-    const upstream = await startUpstream(stage);
+    const upstream = await startUpstream(fixture);
     closers.push(upstream.stop);
-    const ours = await startPod(stage, upstream.port);
+    const ours = await startPod(fixture, upstream.port);
     closers.push(ours.stop);
 
-    const ask = await buildAtRate(stage);
+    const ask = await buildAtRate(fixture);
     const inject = async (
       name: string,
       key: string,
@@ -113,7 +113,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     if (wanted('gateway')) await inject('this gateway', 'ours', ours, url, own);
     for (const [name, start] of Object.entries(INJECTORS)) {
       if (!wanted(name)) continue;
-      const peer = await start(stage, upstream.port);
+      const peer = await start(fixture, upstream.port);
       const at = `http://127.0.0.1:${peer.port}/v1/rates`;
       try {
         await inject(peer.name, peer.name, watchProcess(peer.pid), at, [`Host: ${HOST}`]);
@@ -128,7 +128,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
         tunnels(ours.port, `${HOST}:443`, credentials, s),
       );
       for (const start of [startSquid, startTinyproxy]) {
-        const peer = await start(stage, upstream.port);
+        const peer = await start(fixture, upstream.port);
         try {
           await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, watchProcess(peer.pid), (s) =>
             tunnels(peer.port, `127.0.0.1:${upstream.port}`, [], s),

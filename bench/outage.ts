@@ -88,8 +88,8 @@ async function measure(
   const program = await operatorProgram({
     names: space.names,
     kubeconfig: byWayOf(proxy.port, environment.server.kubeconfig),
-    dbBrokerUrl: environment.stage.broker.url,
-    dbProvisionerToken: environment.stage.mounts.provisioner,
+    dbBrokerUrl: environment.database.broker.url,
+    dbProvisionerToken: environment.database.mounts.provisioner,
   });
   const keeper = keep(program);
   try {

@@ -25,7 +25,7 @@ eachFixture((fixture) => {
 describe('a broker', () => {
   let proxy: FaultProxy;
   beforeEach(async () => {
-    proxy = await openFaultProxy(environment.stage.broker);
+    proxy = await openFaultProxy(environment.database.broker);
     await space.start({ brokerUrl: `http://127.0.0.1:${proxy.port}` });
     return () => proxy.close();
   });
@@ -182,7 +182,7 @@ describe('a principal whose Secret was deleted', () => {
   beforeEach(() => space.start());
   const administrator = (input: string, ...args: string[]) =>
     new Promise<string>((resolve, reject) => {
-      const env = { PATH: process.env['PATH'], ...environment.stage.mounts.environment };
+      const env = { PATH: process.env['PATH'], ...environment.database.mounts.environment };
       const program = join(import.meta.dirname, '../brokers/db/admin.ts');
       const child = execFile(process.execPath, [program, ...args], { env }, (error, out) =>
         error ? reject(error) : resolve(out),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Secret } from '@space/contracts/secret';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DRIVER_DIRECTORY } from '../brokers/objectstore/testing/broker.ts';
-import { type Stage, setStageOn } from '../brokers/objectstore/testing/stage.ts';
+import { type Fixture, openFixtureOn } from '../brokers/objectstore/testing/fixture.ts';
 import { eventually } from '../testing/eventually.ts';
 import { type ObjectStoreBroker, objectStoreBroker } from './brokers/objects.ts';
 import * as kinds from './kinds.ts';
@@ -23,7 +23,7 @@ import { openTestEnvironment, type TestEnvironment } from './testing/test-enviro
 const { ASSISTANT, CAPSULE, DEPLOYMENT, SECRET } = kinds;
 const READY = 'True Ready';
 let environment: TestEnvironment;
-let store: Stage;
+let store: Fixture;
 let broker: ObjectStoreBroker;
 let space: TestSpace;
 let home: string;
@@ -31,7 +31,7 @@ let usagesAsked = 0;
 
 beforeAll(async () => {
   environment = await openTestEnvironment();
-  store = await setStageOn(environment.stage.server);
+  store = await openFixtureOn(environment.database.server);
   const asked = objectStoreBroker({
     url: store.broker.url,
     driver: readFileSync(join(DRIVER_DIRECTORY, 'objectstore.json')),

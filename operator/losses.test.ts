@@ -206,7 +206,7 @@ describe('a disk of the database server', () => {
   test('that is full is told, loses nothing, and all goes on when there is room again', async (context) => {
     // The machine's own disk is not to be filled, and only root may mount a small one.
     if (!disk) return context.skip('this process may not mount a file system of its own');
-    const { broker, server, sql } = environment.stage;
+    const { broker, server, sql } = environment.database;
     await space.settled();
     const url = await space.urlOf('ledger');
     const kept = await environment.databases();

@@ -64,7 +64,7 @@ describe('on a Space', () => {
 
   const mark = (...args: string[]) =>
     COMMANDS['rotate']?.run(
-      environment.stage.broker.context,
+      environment.database.broker.context,
       'a'.repeat(32),
       [home, ...args],
       async () => '',
@@ -83,7 +83,7 @@ describe('on a Space', () => {
   const creates = () => space.run.acts.filter((act) => act === 'createApp').length;
   const outcomes = async (app: string) =>
     (
-      await environment.stage.registry<{ outcome: string }>(
+      await environment.database.registry<{ outcome: string }>(
         'SELECT outcome FROM broker.audit WHERE capsule_id = $1 AND app_id = $2 AND outcome = $3',
         [home, app, 'rotated'],
       )
@@ -162,7 +162,7 @@ describe('on a Space', () => {
     const [url, before] = [await space.urlOf('ledger'), await pods()];
     await mark('ledger');
     await space.stop();
-    const line = await openLine({ port: Number(new URL(environment.stage.broker.url).port) });
+    const line = await openLine({ port: Number(new URL(environment.database.broker.url).port) });
     await line.close();
     await space.start({ brokerUrl: `http://127.0.0.1:${line.port}` });
     await ask('away');

@@ -1,5 +1,5 @@
 /**
- * `npm run check`: types, lint and format, dead code, imports, stale generated files, side by side, in seconds.
+ * `npm run check`: types, lint and format, dead code, imports, retired words, stale generated files, side by side, in seconds.
  * Prints one line a check; the output of one that fails follows it whole, and of the imports also what is left to do.
  */
 import { spawn } from 'node:child_process';
@@ -16,6 +16,7 @@ const CHECKS: readonly Check[] = [
   { name: 'lint and format', command: ['biome', 'ci', '--error-on-warnings', '.'] },
   { name: 'dead code', command: ['knip', '--no-progress', '--treat-config-hints-as-errors'] },
   { name: 'imports', command: ['node', 'scripts/imports.ts'], tells: true },
+  { name: 'retired words', command: ['node', 'scripts/words.ts'] },
   { name: 'generated files', command: ['node', 'scripts/generate.ts', '--check'] },
 ];
 

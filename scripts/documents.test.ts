@@ -31,15 +31,3 @@ test('every link of a page leads to a file of the repository, and to a heading o
   }
   expect(broken).toEqual([]);
 });
-
-test('no word that the glossary retired is in the sources', () => {
-  const [, retired = ''] = textOf('docs/glossary.md').split('## Retired words');
-  const words = [...retired.matchAll(/^\| `([^`]+)` \|/gm)].map(([, word = '']) => word);
-  expect(words).not.toEqual([]);
-  const sources = files('**/*.ts').map((file) => ({ file, text: textOf(file) }));
-  const found = words.flatMap((word) => {
-    const wanted = new RegExp(`(?<![\\w$])${RegExp.escape(word)}(?![\\w$])`);
-    return sources.filter(({ text }) => wanted.test(text)).map(({ file }) => `${file}: ${word}`);
-  });
-  expect(found).toEqual([]);
-});

@@ -5,7 +5,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { generated as contracts } from '../brokers/contracts/documents/generated.ts';
-import { generated as objectPlane } from '../brokers/objectstore/openapi.ts';
+import { generated as objectPlane } from '../brokers/objectstore/api/json/openapi.ts';
 import { generatedFiles as manifests } from '../manifests/derive/generate.ts';
 import { generated as configuration } from './configuration.ts';
 

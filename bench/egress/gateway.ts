@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { type Program, watchProcess } from '../objectstore/program.ts';
-import { HOST, VALUE } from './stage.ts';
+import { HOST, VALUE } from './fixture.ts';
 
 /** This gateway in a process of its own, put together here, so that a part of it can be left out. */
 export interface Ours extends Pick<Program, 'cpuSeconds' | 'stop'> {
@@ -17,7 +17,7 @@ export async function startOurs(options: {
   /** File with the upstream's authority. */
   readonly authority: string;
   readonly unscrubbed?: true;
-  /** Of the stored input, unless it is the stage's. */
+  /** Of the stored input, unless it is the fixture's. */
   readonly value?: string;
 }): Promise<Ours> {
   const program = join(import.meta.dirname, 'gateway-process.ts');

@@ -5,7 +5,7 @@ import { run } from '../../e2e/cluster/run.ts';
 import { fromDebian } from '../../testing/installed/debian.ts';
 import { freePort } from '../../testing/ports.ts';
 import { quantile } from '../../testing/report.ts';
-import { HOST } from './stage.ts';
+import { HOST } from './fixture.ts';
 
 /** Callers at once. */
 export const CALLERS = 16;

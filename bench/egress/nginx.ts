@@ -2,12 +2,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromDebian } from '../../testing/installed/debian.ts';
 import { type Server, startServer } from '../../testing/installed/server.ts';
-import { HOST, type Stage, VALUE } from './stage.ts';
+import { type Fixture, HOST, VALUE } from './fixture.ts';
 
 /** One process, so that its processor time is known. */
 async function startNginx(
   name: string,
-  { directory }: Stage,
+  { directory }: Fixture,
   http: (port: number) => string,
 ): Promise<Server> {
   const nginx = await fromDebian('nginx', 'usr/sbin/nginx');
@@ -26,26 +26,26 @@ ${http(port)} }`,
 }
 
 /** The host outside: TLS, kept alive, answers of 1 KiB. */
-export async function startUpstream(stage: Stage): Promise<Server> {
-  await writeFile(join(stage.directory, 'leaf.pem'), stage.leaf.cert);
-  await writeFile(join(stage.directory, 'leaf.key'), stage.leaf.key);
+export async function startUpstream(fixture: Fixture): Promise<Server> {
+  await writeFile(join(fixture.directory, 'leaf.pem'), fixture.leaf.cert);
+  await writeFile(join(fixture.directory, 'leaf.key'), fixture.leaf.key);
   const body = JSON.stringify({ rates: 'x'.repeat(1_012) });
   return startNginx(
     'upstream',
-    stage,
-    (port) => `server { listen 127.0.0.1:${port} ssl; ssl_certificate ${stage.directory}/leaf.pem;
-ssl_certificate_key ${stage.directory}/leaf.key; default_type application/json; location / { return 200 '${body}'; } }`,
+    fixture,
+    (port) => `server { listen 127.0.0.1:${port} ssl; ssl_certificate ${fixture.directory}/leaf.pem;
+ssl_certificate_key ${fixture.directory}/leaf.key; default_type application/json; location / { return 200 '${body}'; } }`,
   );
 }
 
 /** What people use to put a header into requests: `proxy_set_header`, towards a verified upstream kept alive. */
-export function startNginxInjection(stage: Stage, upstream: number): Promise<Server> {
+export function startNginxInjection(fixture: Fixture, upstream: number): Promise<Server> {
   return startNginx(
     'nginx',
-    stage,
+    fixture,
     (port) => `upstream bank { server 127.0.0.1:${upstream}; keepalive 32; }
 server { listen 127.0.0.1:${port}; location / { proxy_pass https://bank; proxy_http_version 1.1; proxy_set_header Connection "";
 proxy_set_header Host ${HOST}; proxy_set_header X-Api-Key ${VALUE}; proxy_ssl_server_name on; proxy_ssl_name ${HOST};
-proxy_ssl_verify on; proxy_ssl_trusted_certificate ${stage.authority}; } }`,
+proxy_ssl_verify on; proxy_ssl_trusted_certificate ${fixture.authority}; } }`,
   );
 }

@@ -9,7 +9,7 @@ import { newToken } from '../../brokers/kit/index.ts';
 import { bundle } from '../../scripts/bundle.ts';
 import { podCommand } from '../../testing/installed/image.ts';
 import { type Program, watchProcess } from '../objectstore/program.ts';
-import { HOST, type Stage, VALUE } from './stage.ts';
+import { type Fixture, HOST, VALUE } from './fixture.ts';
 
 /** This gateway as its pod runs it, with one Assistant that has one stored input and may reach one host. */
 export interface Pod extends Pick<Program, 'cpuSeconds' | 'peakMib' | 'stop'> {
@@ -22,8 +22,8 @@ const PROGRAM = resolve('dist/egress/main.mjs');
 /** Beyond what any load here asks for; only how many requests may be open at once is as it is shipped. */
 const UNLIMITED = '1000000';
 
-export async function startPod(stage: Stage, upstream: number): Promise<Pod> {
-  const pod = await startGatewayPod(stage, upstream, {
+export async function startPod(fixture: Fixture, upstream: number): Promise<Pod> {
+  const pod = await startGatewayPod(fixture, upstream, {
     // A share is less than all that there are.
     CALLER_CONNECTIONS: '2048',
     CAPSULE_CONNECTIONS: '2048',
@@ -61,7 +61,7 @@ interface GatewayPod extends Omit<Pod, 'principal'> {
 
 /** `limits`: environment beside that of every pod. */
 export async function startGatewayPod(
-  stage: Stage,
+  fixture: Fixture,
   upstream: number,
   limits: Readonly<Record<string, string>>,
 ): Promise<GatewayPod> {
@@ -69,8 +69,8 @@ export async function startGatewayPod(
   const command = await podCommand('brokers/egress/Dockerfile', 'egress');
   const provisioner = newToken('prv').reveal();
   const file = async (name: string, text: string) => {
-    await writeFile(join(stage.directory, name), text, { mode: 0o600 });
-    return join(stage.directory, name);
+    await writeFile(join(fixture.directory, name), text, { mode: 0o600 });
+    return join(fixture.directory, name);
   };
   const environment = {
     SPACE_NAME: 'bench',
@@ -84,7 +84,7 @@ export async function startGatewayPod(
       JSON.stringify({ primary: 'k1', keys: { k1: randomBytes(32).toString('base64url') } }),
     ),
     FIXED_HOSTS: `${HOST}=127.0.0.1:${upstream}`,
-    UPSTREAM_CA_FILE: stage.authority,
+    UPSTREAM_CA_FILE: fixture.authority,
     ...limits,
   };
   // `NODE_ARGS=--cpu-prof` profiles it.

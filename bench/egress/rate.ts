@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { run } from '../../e2e/cluster/run.ts';
 import { quantile } from '../../testing/report.ts';
+import type { Fixture } from './fixture.ts';
 import type { Measured } from './load.ts';
-import type { Stage } from './stage.ts';
 
 /** Requests at a constant rate, each measured from when it was due; those of a first second open the connections and are not told. */
 export type AtRate = (
@@ -13,7 +13,7 @@ export type AtRate = (
 ) => Promise<Measured>;
 
 /** Builds what asks; needs Go. @throws (when asked) when any request is not answered with success */
-export async function buildAtRate({ directory }: Stage): Promise<AtRate> {
+export async function buildAtRate({ directory }: Fixture): Promise<AtRate> {
   const program = join(directory, 'rate');
   const source = join(import.meta.dirname, '../egress-rate');
   await run(['go', 'build', '-o', program, '.'], {

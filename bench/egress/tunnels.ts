@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromDebian } from '../../testing/installed/debian.ts';
 import { type Server, startServer } from '../../testing/installed/server.ts';
-import type { Stage } from './stage.ts';
+import type { Fixture } from './fixture.ts';
 
-export async function startSquid({ directory }: Stage, upstream: number): Promise<Server> {
+export async function startSquid({ directory }: Fixture, upstream: number): Promise<Server> {
   const squid = await fromDebian('squid-openssl', 'usr/sbin/squid');
   return startServer('squid', squid, async (port) => {
     const file = join(directory, 'squid.conf');
@@ -29,7 +29,7 @@ export async function startSquid({ directory }: Stage, upstream: number): Promis
   });
 }
 
-export async function startTinyproxy({ directory }: Stage, upstream: number): Promise<Server> {
+export async function startTinyproxy({ directory }: Fixture, upstream: number): Promise<Server> {
   const tinyproxy = await fromDebian('tinyproxy-bin', 'usr/bin/tinyproxy');
   return startServer('tinyproxy', tinyproxy, async (port) => {
     const file = join(directory, 'tinyproxy.conf');

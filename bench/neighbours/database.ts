@@ -11,7 +11,7 @@ import { headOf } from './acts.ts';
 import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
 
 /** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
-async function openStage() {
+async function openFixture() {
   const server = await startEmbeddedServer();
   const program = await brokerProgram();
   const mounts = mountFiles(server, 'bench');
@@ -66,7 +66,7 @@ const MUCH = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
 
 /** What the operator asks of the broker for a quiet Capsule: an Assistant's database again, and another made and dropped. */
 export async function openDbBroker(): Promise<Scene> {
-  const { port, quiet, hostile, settle, close } = await openStage();
+  const { port, quiet, hostile, settle, close } = await openFixture();
   let made = 0;
   const unknown = headOf('POST /v1/capsules/apps/create', {
     host: 'db-broker',
@@ -136,7 +136,7 @@ export async function openDbBroker(): Promise<Scene> {
 
 /** A quiet tenant's own statements and logins beside a hostile tenant's, both with the database that they were given. */
 export async function openPostgres(): Promise<Scene> {
-  const { server, quiet, hostile, settle, close } = await openStage();
+  const { server, quiet, hostile, settle, close } = await openFixture();
   const session = new pg.Pool({
     connectionString: quiet.url,
     max: 2,

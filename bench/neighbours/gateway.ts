@@ -6,8 +6,8 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { newToken } from '../../brokers/kit/index.ts';
+import { type Fixture, HOST, openFixture, VALUE } from '../egress/fixture.ts';
 import { startGatewayPod } from '../egress/pod.ts';
-import { HOST, type Stage, setStage, VALUE } from '../egress/stage.ts';
 import { headOf } from './acts.ts';
 import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
 
@@ -17,15 +17,15 @@ const ROUTES = ['/v1/rates', '/v1/large', '/v1/letters'];
 
 /** The gateway as in its pod, two Capsules with an Assistant each, and one host outside. */
 export async function openGateway(): Promise<Scene> {
-  const stage = await setStage();
-  const closers: (() => unknown)[] = [stage.remove];
+  const fixture = await openFixture();
+  const closers: (() => unknown)[] = [fixture.remove];
   const close = async () => {
     for (const closer of closers.toReversed()) await closer();
   };
   try {
-    const upstream = await startUpstream(stage);
+    const upstream = await startUpstream(fixture);
     closers.push(upstream.stop);
-    const pod = await startGatewayPod(stage, upstream.port, {});
+    const pod = await startGatewayPod(fixture, upstream.port, {});
     closers.push(pod.stop);
     const quiet = newToken('egr').reveal();
     const hostile = newToken('egr').reveal();
@@ -34,7 +34,7 @@ export async function openGateway(): Promise<Scene> {
     await pod.admit({ capsule: 'hostile', principal: hostile, address: HOSTILE, routes, value: PERIODIC });
     const agent = new Agent({ keepAlive: true });
     closers.push(() => agent.destroy());
-    return { ...sceneOf(pod.port, stage, quiet, hostile, agent), close };
+    return { ...sceneOf(pod.port, fixture, quiet, hostile, agent), close };
   } catch (error) {
     await close();
     throw error;
@@ -43,7 +43,7 @@ export async function openGateway(): Promise<Scene> {
 
 function sceneOf(
   port: number,
-  stage: Stage,
+  fixture: Fixture,
   quiet: string,
   hostile: string,
   agent: Agent,
@@ -62,7 +62,7 @@ function sceneOf(
   return {
     habits: [
       { name: 'injection', perSecond: 30, once: () => injection(port, quiet, agent) },
-      { name: 'tunnel', perSecond: 5, once: () => handshakeThrough(port, quiet, stage.authorityPem) },
+      { name: 'tunnel', perSecond: 5, once: () => handshakeThrough(port, quiet, fixture.authorityPem) },
     ],
     hostile: {
       'pipelining of wrong principals': [
@@ -140,7 +140,7 @@ async function handshakeThrough(port: number, principal: string, ca: string): Pr
   }
 }
 
-async function startUpstream({ directory, leaf }: Stage) {
+async function startUpstream({ directory, leaf }: Fixture) {
   const file = async (name: string, text: string) => {
     await writeFile(join(directory, name), text);
     return join(directory, name);

@@ -35,7 +35,7 @@ async function measure(
   size: CrowdSize,
   restSeconds: number,
 ): Promise<Cost> {
-  const { server, stage } = environment;
+  const { server, database } = environment;
   const { client } = server;
   const { namespace, systemNamespace } = space.names;
   const began = performance.now();
@@ -44,8 +44,8 @@ async function measure(
   const program = await operatorProgram({
     names: space.names,
     kubeconfig: await serviceAccount(environment, systemNamespace),
-    dbBrokerUrl: stage.broker.url,
-    dbProvisionerToken: stage.mounts.provisioner,
+    dbBrokerUrl: database.broker.url,
+    dbProvisionerToken: database.mounts.provisioner,
   });
   const running = new Set<OperatorProcess>();
   const crash = Promise.withResolvers<never>();

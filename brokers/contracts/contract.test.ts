@@ -22,7 +22,7 @@ describe('the control listener of a broker', () => {
     ]);
   });
 
-  it('of objects serves the same life of a Capsule, its usage, the five credential operations, and nothing else', () => {
+  it('of objects serves the same operations on a Capsule, its usage, the five credential operations, and nothing else', () => {
     expect(routesOf(OBJECT_STORE)).toEqual([
       'GET /v1/driver none',
       'GET /v1/driver/credentials none',

@@ -6,21 +6,21 @@ import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from './commands.ts';
 import { census } from './testing/census.ts';
-import { connect, type Stage, setStage, sqlstate } from './testing/postgres.ts';
+import { connect, type Fixture, openFixture, sqlstate } from './testing/postgres.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const trace = 'a'.repeat(32);
 const command = (name: string, args: string[] = [], input = '') =>
-  COMMANDS[name]!.run(stage.broker.context, trace, args, async () => input);
+  COMMANDS[name]!.run(fixture.broker.context, trace, args, async () => input);
 
 describe('rotation', () => {
   it('gives the new URL at the next create and the same one ever after; the old one opens nothing', async () => {
-    const capsule = await stage.broker.capsule('rotating');
+    const capsule = await fixture.broker.capsule('rotating');
     const before: string = (await capsule.create('rotating', 'app')).json.database_url;
     expect(await command('rotate', ['rotating', 'app'])).toEqual({ marked: 1 });
     expect(await sqlstate(before)).toBe('ok');
@@ -34,7 +34,7 @@ describe('rotation', () => {
   });
 
   it('puts out who has the old password, and leaves no way back', async () => {
-    const capsule = await stage.broker.capsule('stolen');
+    const capsule = await fixture.broker.capsule('stolen');
     const before: string = (await capsule.create('stolen', 'app')).json.database_url;
     const { username: name } = new URL(before);
     const thieves = await Promise.all(Array.from({ length: 5 }, () => connect(before)));
@@ -64,38 +64,38 @@ describe('rotation', () => {
 
   it("reaches the Capsule's own database by provision", async () => {
     const principal = newToken('dbp').reveal();
-    const first = await stage.broker.provisioner.provision('own', principal);
+    const first = await fixture.broker.provisioner.provision('own', principal);
     await command('rotate', ['own']);
-    const second = await stage.broker.provisioner.provision('own', principal);
+    const second = await fixture.broker.provisioner.provision('own', principal);
     expect(second.json.database_url).not.toBe(first.json.database_url);
     expect(await sqlstate(second.json.database_url)).toBe('ok');
   });
 
   it('moves everything to a new derivation key, after which the old one may go', async () => {
-    const capsule = await stage.broker.capsule('keyring');
+    const capsule = await fixture.broker.capsule('keyring');
     const before: string = (await capsule.create('keyring', 'app')).json.database_url;
-    const path = join(stage.mounts.directory, 'derivation');
+    const path = join(fixture.mounts.directory, 'derivation');
     const fresh = randomBytes(32).toString('base64url');
     const old = readFileSync(path, 'utf8').trim();
-    stage.mounts.write('derivation', `${fresh}\n${old}`);
-    await stage.broker.refreshFiles();
+    fixture.mounts.write('derivation', `${fresh}\n${old}`);
+    await fixture.broker.refreshFiles();
     expect((await capsule.create('keyring', 'app')).json.database_url).toBe(before);
     await command('rotate', ['--all']);
     const after: string = (await capsule.create('keyring', 'app')).json.database_url;
     expect(await sqlstate(after)).toBe('ok');
-    const keys = await stage.registry<{ keys: number }>(
+    const keys = await fixture.registry<{ keys: number }>(
       "SELECT count(DISTINCT key_id)::int AS keys FROM broker.database WHERE state = 'ready'",
     );
     expect(keys).toEqual([{ keys: 2 }]);
-    stage.mounts.write('derivation', fresh);
-    await expect(stage.replica()).rejects.toThrow(/keys that databases depend on are missing/);
-    stage.mounts.write('derivation', `${fresh}\n${old}`);
+    fixture.mounts.write('derivation', fresh);
+    await expect(fixture.replica()).rejects.toThrow(/keys that databases depend on are missing/);
+    fixture.mounts.write('derivation', `${fresh}\n${old}`);
   });
 });
 
 describe('an administrator', () => {
   it('lists Capsules and databases without a credential in them', async () => {
-    const capsule = await stage.broker.capsule('listed');
+    const capsule = await fixture.broker.capsule('listed');
     const { password } = new URL((await capsule.create('listed', 'app')).json.database_url);
     const lines = String(await command('list'))
       .split('\n')
@@ -108,7 +108,7 @@ describe('an administrator', () => {
   });
 
   it('closes what is retained, which then stays closed, and opens it again', async () => {
-    const capsule = await stage.broker.capsule('kept');
+    const capsule = await fixture.broker.capsule('kept');
     const url: string = (await capsule.create('kept', 'app')).json.database_url;
     const session = await connect(url);
     await session.query("CREATE TABLE t AS SELECT 'kept' AS word");
@@ -116,7 +116,7 @@ describe('an administrator', () => {
     await expect(session.query('SELECT 1')).rejects.toThrow();
     expect(await sqlstate(url)).not.toBe('ok');
     expect((await capsule.create('kept', 'app')).status).toBe(409);
-    await stage.broker.round('drift');
+    await fixture.broker.round('drift');
     expect(await sqlstate(url)).not.toBe('ok');
     await command('open', ['kept']);
     expect(await sqlstate(url, "SELECT 1 / (word = 'kept')::int FROM t")).toBe('ok');
@@ -124,29 +124,29 @@ describe('an administrator', () => {
   });
 
   it('drops what is retained, and its id is free', async () => {
-    const capsule = await stage.broker.capsule('doomed');
+    const capsule = await fixture.broker.capsule('doomed');
     await capsule.create('doomed', 'app');
     await command('close', ['doomed']);
     expect(await command('drop', ['doomed'])).toEqual({ dropped: [expect.any(String), expect.any(String)] });
     expect((await capsule.create('doomed', 'app')).status).toBe(403);
-    expect((await stage.broker.provisioner.provision('doomed', newToken('dbp').reveal())).json.created).toBe(
-      true,
-    );
-    expect(await census(stage.server.superuserUrl)).toEqual([]);
+    expect(
+      (await fixture.broker.provisioner.provision('doomed', newToken('dbp').reveal())).json.created,
+    ).toBe(true);
+    expect(await census(fixture.server.superuserUrl)).toEqual([]);
   });
 
   it('replaces a lost principal, which never works again', async () => {
-    const lost = await stage.broker.capsule('lost');
+    const lost = await fixture.broker.capsule('lost');
     const found = newToken('dbp').reveal();
     expect(await command('replace-principal', ['lost'], `${found}\n`)).toEqual({ replaced: true });
     expect((await lost.create('lost', 'app')).status).toBe(403);
-    expect((await stage.broker.as(found).create('lost', 'app')).status).toBe(200);
-    expect((await stage.broker.provisioner.provision('other', lost.token ?? '')).status).toBe(409);
+    expect((await fixture.broker.as(found).create('lost', 'app')).status).toBe(200);
+    expect((await fixture.broker.provisioner.provision('other', lost.token ?? '')).status).toBe(409);
     await expect(command('replace-principal', ['lost'], 'short')).rejects.toThrow(/one token/);
   });
 
   it('leaves an audit row for every act, which nobody changes', async () => {
-    const rows = await stage.registry<{ operation: string }>(
+    const rows = await fixture.registry<{ operation: string }>(
       "SELECT DISTINCT operation FROM broker.audit WHERE authority = 'administrator' AND trace_id = $1 ORDER BY 1",
       [trace],
     );
@@ -162,14 +162,14 @@ describe('an administrator', () => {
       'UPDATE broker.audit SET outcome = outcome',
       'TRUNCATE broker.audit',
     ]) {
-      await expect(stage.registry(change)).rejects.toThrow(/append-only/);
+      await expect(fixture.registry(change)).rejects.toThrow(/append-only/);
     }
   });
 
   it('runs commands in the container, and is told how', async () => {
     const run = (...args: string[]) =>
       new Promise<{ code: number | string | null | undefined; out: string; err: string }>((resolve) => {
-        const env = { PATH: process.env['PATH'], ...stage.mounts.environment };
+        const env = { PATH: process.env['PATH'], ...fixture.mounts.environment };
         execFile(
           process.execPath,
           [join(import.meta.dirname, 'admin.ts'), ...args],

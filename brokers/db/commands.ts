@@ -3,11 +3,11 @@ import { type Command, onlyCapsule, principalCommands, UsageError } from '@space
 import type { Session } from '@space/broker-kit/postgres';
 import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './context.ts';
+import { observeRegistered } from './isolation/observe.ts';
+import { END_SESSIONS, reopeningStatements } from './isolation/statements.ts';
 import { type Cut, withCut } from './operations/cut.ts';
 import { dropForAdministrator } from './operations/drop.ts';
 import { RESTORE_COMMANDS } from './restore.ts';
-import { observeRegistered } from './walls/observe.ts';
-import { END_SESSIONS, reopeningStatements } from './walls/statements.ts';
 
 const entry = (traceId: string, operation: string, capsule: string, outcome: string) => ({
   traceId,

@@ -5,7 +5,7 @@ import { newToken } from '@space/broker-kit';
 import { DATABASE } from '@space/contracts/database';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DRIVER_PATH } from './testing/broker.ts';
-import { type Stage, setStage } from './testing/postgres.ts';
+import { type Fixture, openFixture } from './testing/postgres.ts';
 
 /** Counts the hashes that the broker takes. */
 const hashes = vi.hoisted(() => ({ count: 0 }));
@@ -31,15 +31,15 @@ async function fewest(measure: () => Promise<number[]>): Promise<number[]> {
   return rounds.reduce((least, round) => round.map((count, index) => Math.min(count, least[index] ?? count)));
 }
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 /** Sends bytes as they are and returns all that comes back until the end, or until the answer is whole. */
 async function raw(bytes: string | Buffer, { end = true } = {}): Promise<string> {
-  const socket: Socket = connect(stage.broker.port, '127.0.0.1');
+  const socket: Socket = connect(fixture.broker.port, '127.0.0.1');
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   let text = '';
@@ -59,20 +59,20 @@ const ERROR = /\{"error":\{"code":"([a-z_]+)"\},"trace_id":"[0-9a-f]{32}"\}$/;
 
 describe('discovery', () => {
   it('serves the driver document byte for byte', async () => {
-    const response = await fetch(`${stage.broker.url}/v1/driver`);
+    const response = await fetch(`${fixture.broker.url}/v1/driver`);
     expect(response.headers.get('content-type')).toBe('application/json');
     expect(Buffer.from(await response.arrayBuffer())).toEqual(readFileSync(DRIVER_PATH));
   });
 
   it('is alive without a credential', async () => {
-    const response = await fetch(`${stage.broker.url}/healthz`);
+    const response = await fetch(`${fixture.broker.url}/healthz`);
     expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
   });
 });
 
 describe('a refusal', () => {
   it('is the same bytes for whatever is wrong with the credential', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const principal = await broker.capsule('mine');
     const foreign = await broker.capsule('theirs');
     const retired = await broker.capsule('gone');
@@ -107,21 +107,21 @@ describe('a refusal', () => {
   });
 
   it('comes before the body is looked at', async () => {
-    const reply = await stage.broker
+    const reply = await fixture.broker
       .as(undefined)
       .post('/v1/capsules/drop', '{not json', { 'content-type': 'text/plain' });
     expect(reply.status).toBe(403);
   });
 
   it('is not got round by a second Authorization header, a query or a body', async () => {
-    const good = `Bearer ${stage.mounts.provisioner}`;
+    const good = `Bearer ${fixture.mounts.provisioner}`;
     const body = '{"capsule_id":"x"}';
     const lines = ['Content-Type: application/json', `Content-Length: ${body.length}`];
     const path = '/v1/capsules/finalize';
     expect(
       await raw(head(path, `Authorization: ${good}`, `Authorization: ${good}`, ...lines) + body),
     ).toMatch(/^HTTP\/1.1 403 /);
-    expect(await raw(head(`${path}?access_token=${stage.mounts.provisioner}`, ...lines) + body)).toMatch(
+    expect(await raw(head(`${path}?access_token=${fixture.mounts.provisioner}`, ...lines) + body)).toMatch(
       /^HTTP\/1.1 403 /,
     );
     const accepted = await raw(head(path, `Authorization: ${good}`, ...lines) + body, { end: false });
@@ -129,7 +129,7 @@ describe('a refusal', () => {
   });
 
   it('works with the same number of statements and hashes for every credential', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const foreign = await broker.capsule('count-a');
     await broker.capsule('count-b');
     const retired = await broker.capsule('count-c');
@@ -166,7 +166,7 @@ describe('a refusal', () => {
 });
 
 describe('a hostile request', () => {
-  const good = () => `Authorization: Bearer ${stage.mounts.provisioner}`;
+  const good = () => `Authorization: Bearer ${fixture.mounts.provisioner}`;
   const json = 'Content-Type: application/json';
   const path = '/v1/capsules/finalize';
   const withBody = (body: string | Buffer, type = json) =>
@@ -279,13 +279,13 @@ describe('a hostile request', () => {
 describe('every request', () => {
   it('has one log line with its trace, and nothing of what it carried', async () => {
     const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
-    const reply = await stage.broker.provisioner.post(
+    const reply = await fixture.broker.provisioner.post(
       '/v1/capsules/finalize?token=canary',
       { capsule_id: 'unknown' },
       { traceparent: `00-${trace}-00f067aa0ba902b7-01` },
     );
     expect(reply.json.trace_id).toBe(trace);
-    const lines = stage.broker.log.filter((line) => line.includes(trace)).map((line) => JSON.parse(line));
+    const lines = fixture.broker.log.filter((line) => line.includes(trace)).map((line) => JSON.parse(line));
     expect(lines).toMatchObject([
       { msg: 'request', operation: 'capsule.finalize', status: 400, code: 'invalid_request' },
     ]);
@@ -293,8 +293,8 @@ describe('every request', () => {
   });
 
   it('of a kubelet that asks for health is told at debug alone', async () => {
-    const quiet = await stage.replica({ environment: { LOG_LEVEL: 'info' } });
-    for (const { url, log } of [quiet, stage.broker]) {
+    const quiet = await fixture.replica({ environment: { LOG_LEVEL: 'info' } });
+    for (const { url, log } of [quiet, fixture.broker]) {
       const before = log.length;
       expect((await fetch(`${url}/healthz`)).status).toBe(200);
       await fetch(`${url}/healthz`, { method: 'PUT' });
@@ -313,11 +313,11 @@ describe('every request', () => {
   });
 
   it('is counted', async () => {
-    const text = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+    const text = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
     expect(text).toMatch(
       /space_http_request_seconds_count\{operation="capsule.finalize",status="403",code="forbidden"\} \d+/,
     );
     expect(text).toMatch(/^space_db_spares [0-3]$/m);
-    expect((await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/`)).status).toBe(404);
+    expect((await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/`)).status).toBe(404);
   });
 });

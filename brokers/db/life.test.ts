@@ -12,13 +12,13 @@ import { makeAuthority } from '../../testing/certificates.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { client, DRIVER_PATH, mountFiles, startTestBroker } from './testing/broker.ts';
-import { connect, query, type Stage, setStage, sqlstate } from './testing/postgres.ts';
+import { connect, type Fixture, openFixture, query, sqlstate } from './testing/postgres.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 describe('start-up refuses to listen', () => {
   it.each([
@@ -54,21 +54,21 @@ describe('start-up refuses to listen', () => {
       /CREATEDB/,
     ],
   ])('%s', async (_, open, close, reason) => {
-    await stage.sql(open);
-    await expect(startTestBroker(stage.mounts)).rejects.toThrow(reason);
-    await stage.sql(close);
+    await fixture.sql(open);
+    await expect(startTestBroker(fixture.mounts)).rejects.toThrow(reason);
+    await fixture.sql(close);
   });
 
   it('unless the open database was accepted by name', async () => {
-    await stage.sql('GRANT CONNECT ON DATABASE postgres TO PUBLIC');
-    const broker = await stage.replica({ environment: { ACCEPT_OPEN_DATABASES: 'postgres' } });
+    await fixture.sql('GRANT CONNECT ON DATABASE postgres TO PUBLIC');
+    const broker = await fixture.replica({ environment: { ACCEPT_OPEN_DATABASES: 'postgres' } });
     expect(broker.log.join('')).toContain('accepted although open to PUBLIC: postgres');
     await broker.stop();
-    await stage.sql('REVOKE CONNECT ON DATABASE postgres FROM PUBLIC');
+    await fixture.sql('REVOKE CONNECT ON DATABASE postgres FROM PUBLIC');
   });
 
   it('in a registry of another Space', async () => {
-    await expect(stage.replica({ environment: { SPACE_NAME: 'other' } })).rejects.toThrow(/another Space/);
+    await expect(fixture.replica({ environment: { SPACE_NAME: 'other' } })).rejects.toThrow(/another Space/);
   });
 
   it.each([
@@ -84,16 +84,16 @@ describe('start-up refuses to listen', () => {
     ['of another version', readFileSync(DRIVER_PATH, 'utf8').replace('"spec": 1', '"spec": 2')],
     ['that names another route', readFileSync(DRIVER_PATH, 'utf8').replace('apps/drop', 'apps/remove')],
   ])('with a driver document that is %s', async (_, text) => {
-    const driverPath = join(stage.mounts.directory, 'driver.json');
+    const driverPath = join(fixture.mounts.directory, 'driver.json');
     writeFileSync(driverPath, text);
     // Another broker has the port: whoever listened before reading the document would say so instead.
-    const environment = { LISTEN_PORT: String(stage.broker.port) };
-    const attempt = startTestBroker(stage.mounts, { environment, driverPath });
+    const environment = { LISTEN_PORT: String(fixture.broker.port) };
+    const attempt = startTestBroker(fixture.mounts, { environment, driverPath });
     await expect(attempt).rejects.toThrow(/driver document/);
   });
 
   it('and names a bad setting without quoting it', async () => {
-    const attempt = startTestBroker(stage.mounts, { environment: { LISTEN_PORT: 'canary' } });
+    const attempt = startTestBroker(fixture.mounts, { environment: { LISTEN_PORT: 'canary' } });
     await expect(attempt).rejects.toThrow(/LISTEN_PORT/);
     await attempt.catch((error: Error) => expect(error.message).not.toContain('canary'));
   });
@@ -101,34 +101,36 @@ describe('start-up refuses to listen', () => {
 
 describe('while it runs', () => {
   it('takes a new administrator password and two provisioner tokens from their files', async () => {
-    const capsule = await stage.broker.capsule('files');
-    await stage.sql("ALTER ROLE space_broker PASSWORD 'rotated-password'");
-    const url = new URL(stage.server.brokerUrl);
+    const capsule = await fixture.broker.capsule('files');
+    await fixture.sql("ALTER ROLE space_broker PASSWORD 'rotated-password'");
+    const url = new URL(fixture.server.brokerUrl);
     url.password = 'rotated-password';
-    stage.mounts.write('url', url.href);
-    await stage.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'space_broker'");
+    fixture.mounts.write('url', url.href);
+    await fixture.sql(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'space_broker'",
+    );
     await eventually(async () => (await capsule.create('files', 'app')).status === 200, {
       what: 'the new password to be used',
     });
 
     const next = newToken('prv').reveal();
-    stage.mounts.write('token', `${stage.mounts.provisioner}\n${next}`);
-    await stage.broker.refreshFiles();
-    for (const token of [next, stage.mounts.provisioner]) {
-      expect((await stage.broker.as(token).finalize('unknown')).status).toBe(404);
+    fixture.mounts.write('token', `${fixture.mounts.provisioner}\n${next}`);
+    await fixture.broker.refreshFiles();
+    for (const token of [next, fixture.mounts.provisioner]) {
+      expect((await fixture.broker.as(token).finalize('unknown')).status).toBe(404);
     }
-    stage.mounts.write('token', 'nonsense');
-    await stage.broker.refreshFiles();
-    expect((await stage.broker.as(next).finalize('unknown')).status).toBe(404);
-    stage.mounts.write('token', stage.mounts.provisioner);
-    await stage.broker.refreshFiles();
-    expect((await stage.broker.as(next).finalize('unknown')).status).toBe(403);
+    fixture.mounts.write('token', 'nonsense');
+    await fixture.broker.refreshFiles();
+    expect((await fixture.broker.as(next).finalize('unknown')).status).toBe(404);
+    fixture.mounts.write('token', fixture.mounts.provisioner);
+    await fixture.broker.refreshFiles();
+    expect((await fixture.broker.as(next).finalize('unknown')).status).toBe(403);
   });
 
   it('shares its work with a replica: one of 64 creates makes the database', async () => {
-    const replica = await stage.replica();
+    const replica = await fixture.replica();
     try {
-      const capsule = await stage.broker.capsule('pair');
+      const capsule = await fixture.broker.capsule('pair');
       const callers = [capsule, replica.as(capsule.token)];
       for (const app of ['one', 'two', 'three', 'four', 'five']) {
         const replies = await Promise.all(
@@ -154,17 +156,17 @@ describe('while it runs', () => {
   });
 
   it('says that it cannot now when the server has no connection left, and lives on', async () => {
-    const capsule = await stage.broker.capsule('full');
+    const capsule = await fixture.broker.capsule('full');
     const held = [];
     for (;;) {
       try {
-        held.push(await connect(stage.server.superuserUrl.replace('/postgres', '/template1')));
+        held.push(await connect(fixture.server.superuserUrl.replace('/postgres', '/template1')));
       } catch {
         break;
       }
     }
-    const replica = startTestBroker(stage.mounts);
-    expect((await fetch(`${stage.broker.url}/healthz`)).status).toBe(200);
+    const replica = startTestBroker(fixture.mounts);
+    expect((await fetch(`${fixture.broker.url}/healthz`)).status).toBe(200);
     const reply = await capsule.create('full', 'app');
     expect([200, 503]).toContain(reply.status);
     await Promise.all(held.map((one) => one.end()));
@@ -173,9 +175,9 @@ describe('while it runs', () => {
   });
 
   it('keeps within ten connections, and those of its watches', async () => {
-    const capsule = await stage.broker.capsule('many');
+    const capsule = await fixture.broker.capsule('many');
     await Promise.all(Array.from({ length: 40 }, (_, i) => capsule.create('many', `app${i % 12}`)));
-    const [row] = await stage.sql<{ n: number }>(
+    const [row] = await fixture.sql<{ n: number }>(
       "SELECT count(*)::int AS n FROM pg_stat_activity WHERE usename = 'space_broker'",
     );
     expect(row!.n).toBeLessThanOrEqual(12);
@@ -188,8 +190,8 @@ describe('while it runs', () => {
       REFUSALS_PER_SECOND: '1',
       REFUSALS_BURST: '3',
     };
-    const limited = await stage.replica({ environment });
-    const capsule = await stage.broker.capsule('eager');
+    const limited = await fixture.replica({ environment });
+    const capsule = await fixture.broker.capsule('eager');
     const caller = limited.as(capsule.token);
     const replies = await Promise.all(Array.from({ length: 30 }, () => caller.create('eager', 'app')));
     const late = replies.filter(({ status }) => status === 429);
@@ -204,8 +206,8 @@ describe('while it runs', () => {
   });
 
   it('ends what it has begun when it is told to stop, and takes nothing new', async () => {
-    const replica = await stage.replica();
-    const capsule = await stage.broker.capsule('drain');
+    const replica = await fixture.replica();
+    const capsule = await fixture.broker.capsule('drain');
     const caller = replica.as(capsule.token);
     const running = Array.from({ length: 8 }, (_, i) => caller.create('drain', `app${i}`));
     await eventually(() => replica.inFlight() > 0, { what: 'work to begin' });
@@ -236,7 +238,7 @@ describe('its certificate', () => {
     });
 
   it('follows its files, both or not at all, and the health check believes it no more than a caller does', async () => {
-    const { directory } = stage.mounts;
+    const { directory } = fixture.mounts;
     const [authority, foreign] = [makeAuthority(directory, 'authority'), makeAuthority(directory, 'foreign')];
     const [one, two] = [authority.sign('one', [`DNS:${NAME}`]), authority.sign('two', [`DNS:${NAME}`])];
     const served = { cert: join(directory, 'served.crt'), key: join(directory, 'served.key') };
@@ -244,7 +246,7 @@ describe('its certificate', () => {
       for (const file of what) copyFileSync(from[file], served[file]);
     };
     use(one, ['cert', 'key']);
-    const broker = await stage.replica({
+    const broker = await fixture.replica({
       environment: { TLS_CERT_FILE: served.cert, TLS_KEY_FILE: served.key },
     });
     expect(await subjectAt(broker.port)).toBe('one');

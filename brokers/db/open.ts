@@ -21,13 +21,13 @@ import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { newEpoch } from './core/names.ts';
 import { type DerivationKeys, parseDerivationKeys } from './derivation-keys.ts';
+import { judge, readServerFacts, requireSafe } from './isolation/preflight.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
 import { migrate } from './registry/migrations.ts';
 import { keyIdsInUse } from './registry/rows.ts';
 import { spareNames } from './spares/names.ts';
 import { ensureTemplate } from './spares/template.ts';
-import { judge, readServerFacts, requireSafe } from './walls/preflight.ts';
 
 /** Connections to the server: twelve, with the two that watch. */
 const CONNECTIONS = { application: 'space-db-broker', lookup: 2, work: 5, drop: 3 };

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { COMMANDS } from './commands.ts';
 import { census } from './testing/census.ts';
-import { type Stage, setStage, sqlstate } from './testing/postgres.ts';
+import { type Fixture, openFixture, sqlstate } from './testing/postgres.ts';
 
 /** A registry that is set back to what it was, on a server that has gone on. */
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const command = (name: string, ...args: string[]) =>
-  COMMANDS[name]!.run(stage.broker.context, 'a'.repeat(32), args, async () => '');
+  COMMANDS[name]!.run(fixture.broker.context, 'a'.repeat(32), args, async () => '');
 const unknown = async () =>
   String(await command('unknown'))
     .split('\n')
@@ -19,13 +19,13 @@ const unknown = async () =>
     .map((line) => JSON.parse(line));
 
 const save = () =>
-  stage.registry('DROP TABLE IF EXISTS saved; CREATE TABLE saved AS SELECT * FROM broker.database');
+  fixture.registry('DROP TABLE IF EXISTS saved; CREATE TABLE saved AS SELECT * FROM broker.database');
 const setBack = () =>
-  stage.registry('DELETE FROM broker.database; INSERT INTO broker.database SELECT * FROM saved');
+  fixture.registry('DELETE FROM broker.database; INSERT INTO broker.database SELECT * FROM saved');
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 it('makes no name and no password a second time, so that no old URL opens a new database', async () => {
-  const capsule = await stage.broker.capsule('reused');
+  const capsule = await fixture.broker.capsule('reused');
   await save();
   const before: string = (await capsule.create('reused', 'app')).json.database_url;
   await capsule.drop('reused', 'app');
@@ -46,24 +46,24 @@ it('makes no name and no password a second time, so that no old URL opens a new 
 });
 
 it('serves a workload anew whose database it has forgotten, and tells of the one that is left', async () => {
-  const capsule = await stage.broker.capsule('forgotten');
+  const capsule = await fixture.broker.capsule('forgotten');
   await save();
   const before: string = (await capsule.create('forgotten', 'app')).json.database_url;
   await setBack();
   const after = await capsule.create('forgotten', 'app');
   expect(after).toMatchObject({ status: 200, json: { created: true } });
-  await stage.broker.round('drift');
-  const text = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+  await fixture.broker.round('drift');
+  const text = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
   expect(text).toMatch(/^space_db_unknown_objects 1$/m);
   expect(await unknown()).toEqual([{ name: nameOf(before), database: true, role: true }]);
   expect(await command('drop-unknown', nameOf(before))).toEqual({ dropped: nameOf(before) });
   expect(await unknown()).toEqual([]);
-  expect(await census(stage.server.superuserUrl)).toEqual([]);
+  expect(await census(fixture.server.superuserUrl)).toEqual([]);
   await expect(command('drop-unknown', nameOf(after.json.database_url))).rejects.toThrow(/no unknown/);
 });
 
 it('gives a workload the database back that it has forgotten, under a new password, and nobody else', async () => {
-  const capsule = await stage.broker.capsule('adopted');
+  const capsule = await fixture.broker.capsule('adopted');
   await save();
   const before: string = (await capsule.create('adopted', 'app')).json.database_url;
   expect(await sqlstate(before, "CREATE TABLE t AS SELECT 'kept' AS word")).toBe('ok');
@@ -75,11 +75,11 @@ it('gives a workload the database back that it has forgotten, under a new passwo
   expect(await sqlstate(before)).toBe('28P01');
   expect(await sqlstate(after, "SELECT 1 / (word = 'kept')::int FROM t")).toBe('ok');
   expect(await unknown()).toEqual([]);
-  expect(await census(stage.server.superuserUrl)).toEqual([]);
+  expect(await census(fixture.server.superuserUrl)).toEqual([]);
 });
 
 it('gives back a database that took the place of the one it remembers', async () => {
-  const capsule = await stage.broker.capsule('replaced');
+  const capsule = await fixture.broker.capsule('replaced');
   await capsule.create('replaced', 'app');
   await save();
   await capsule.drop('replaced', 'app');

@@ -3,6 +3,7 @@ import { type Command, UsageError } from '@space/broker-kit/administrator';
 import { audit, lockCapsule } from '@space/broker-kit/principals';
 import type { Context } from './context.ts';
 import { checkedName, isNameOf } from './core/names.ts';
+import { observe } from './isolation/observe.ts';
 import { dropRole } from './operations/finish.ts';
 import {
   advanceDatabase,
@@ -12,7 +13,6 @@ import {
   noteLeftoverRole,
   unknownObjects,
 } from './registry/rows.ts';
-import { observe } from './walls/observe.ts';
 
 /** For a registry that was restored from a copy older than the server: what it does not know is adopted or dropped. */
 export const RESTORE_COMMANDS: Readonly<Record<string, Command<Context>>> = {

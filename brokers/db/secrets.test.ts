@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Stage, setStage } from './testing/postgres.ts';
+import { connect, type Fixture, openFixture } from './testing/postgres.ts';
 
 /** Every secret is looked for wherever words come out, with everything turned up as loud as it goes. */
 
@@ -20,7 +20,7 @@ function commandLines(): string {
   return lines.join('\n');
 }
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
   const settings = {
     log_statement: 'all',
@@ -31,12 +31,12 @@ beforeAll(async () => {
     log_parameter_max_length_on_error: '-1',
     log_connections: 'on',
   };
-  stage = await setStage({ settings, logsSessions: true }, { environment: { LOG_LEVEL: 'trace' } });
+  fixture = await openFixture({ settings, logsSessions: true }, { environment: { LOG_LEVEL: 'trace' } });
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 it('no token, password, key or URL comes out anywhere but in the answer to its owner', async () => {
-  const { broker, mounts, server } = stage;
+  const { broker, mounts, server } = fixture;
   const principal = newToken('dbp').reveal();
   const wrong = newToken('dbp').reveal();
   const replies = [await broker.provisioner.provision('canary', principal)];
@@ -48,7 +48,7 @@ it('no token, password, key or URL comes out anywhere but in the answer to its o
   replies.push(await capsule.post('/v1/capsules/apps/create', `{"capsule_id":"canary","app_id":"${wrong}"}`));
   replies.push(await capsule.post('/v1/capsules/apps/create', `{"capsule_id":"canary" "${principal}"}`));
   // Statements that fail, with everything about them in the server's log.
-  await stage.sql(`DROP ROLE IF EXISTS nobody`);
+  await fixture.sql(`DROP ROLE IF EXISTS nobody`);
   const name = new URL(urls[1]!).pathname.slice(1);
   const held = await connect(server.superuserUrl);
   await held.query(`BEGIN; ALTER ROLE ${name} CONNECTION LIMIT 5`);
@@ -56,15 +56,15 @@ it('no token, password, key or URL comes out anywhere but in the answer to its o
   await held.query('COMMIT');
   replies.push(await racing);
   await held.end();
-  await stage.registry("UPDATE broker.database SET name = name || 'x' WHERE app_id = 'b'");
+  await fixture.registry("UPDATE broker.database SET name = name || 'x' WHERE app_id = 'b'");
   replies.push(await capsule.create('canary', 'b'));
-  await stage.registry("UPDATE broker.database SET name = rtrim(name, 'x') WHERE app_id = 'b'");
+  await fixture.registry("UPDATE broker.database SET name = rtrim(name, 'x') WHERE app_id = 'b'");
   await capsule.drop('canary', 'b');
   const metrics = await (await fetch(`http://127.0.0.1:${broker.metricsPort}/metrics`)).text();
-  const activity = JSON.stringify(await stage.sql('SELECT * FROM pg_stat_activity'));
-  const audit = JSON.stringify(await stage.registry('SELECT * FROM broker.audit'));
+  const activity = JSON.stringify(await fixture.sql('SELECT * FROM pg_stat_activity'));
+  const audit = JSON.stringify(await fixture.registry('SELECT * FROM broker.audit'));
   const registry = JSON.stringify(
-    await stage.registry('SELECT * FROM broker.database, broker.capsule, broker.retired_principal'),
+    await fixture.registry('SELECT * FROM broker.database, broker.capsule, broker.retired_principal'),
   );
 
   const file = (which: string) => readFileSync(join(mounts.directory, which), 'utf8').trim();

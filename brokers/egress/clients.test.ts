@@ -1,39 +1,40 @@
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ClientStage, GREETING, runClient, setClientStage } from './testing/clients.ts';
+import { type ClientFixture, GREETING, openClientFixture, runClient } from './testing/clients.ts';
 
 /**
  * Programs as they are, through a tunnel. Those that a machine may lack are skipped with a line that says so; more of
  * them are in `npm run soak -- compat-egress`.
  */
 
-let stage: ClientStage;
+let fixture: ClientFixture;
 beforeAll(async () => {
-  stage = await setClientStage();
+  fixture = await openClientFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const node = (script: string) =>
-  runClient(stage, [process.execPath, '--input-type=module', '-e', script], { cwd: import.meta.dirname });
+  runClient(fixture, [process.execPath, '--input-type=module', '-e', script], { cwd: import.meta.dirname });
 
 describe('Node reaches an allowed host by', () => {
   it.each([
-    ['fetch', () => `console.log(await (await fetch('${stage.url}')).text())`],
+    ['fetch', () => `console.log(await (await fetch('${fixture.url}')).text())`],
     [
       'https.get',
-      () => `import { get } from 'node:https'; get('${stage.url}', (answer) => answer.pipe(process.stdout))`,
+      () =>
+        `import { get } from 'node:https'; get('${fixture.url}', (answer) => answer.pipe(process.stdout))`,
     ],
     [
       'undici with EnvHttpProxyAgent',
       () =>
         `import { EnvHttpProxyAgent, request } from 'undici';
-         const { body } = await request('${stage.url}', { dispatcher: new EnvHttpProxyAgent() });
+         const { body } = await request('${fixture.url}', { dispatcher: new EnvHttpProxyAgent() });
          console.log(await body.text())`,
     ],
     [
       'WebSocket',
       () =>
-        `const socket = new WebSocket('${stage.url.replace('https', 'wss')}');
+        `const socket = new WebSocket('${fixture.url.replace('https', 'wss')}');
          socket.onmessage = ({ data }) => { console.log(data); process.exit(0); };
          socket.onerror = (error) => { console.error(error); process.exit(1); };`,
     ],
@@ -42,7 +43,7 @@ describe('Node reaches an allowed host by', () => {
   });
 
   it('fetch, and hears of a refusal', async () => {
-    await expect(node(`await fetch('${stage.deniedUrl}')`)).rejects.toThrow(/403/);
+    await expect(node(`await fetch('${fixture.deniedUrl}')`)).rejects.toThrow(/403/);
   });
 });
 
@@ -60,26 +61,31 @@ describe('a program reaches an allowed host:', () => {
   it.skipIf(missing('curl'))(
     'curl, with its credential from the start, or when it is asked for',
     async () => {
-      expect(await runClient(stage, ['curl', '-sSf', stage.url])).toContain(GREETING);
-      const own = ['--proxy', `http://127.0.0.1:${stage.port}`, '--proxy-user', `egr:${stage.principal}`];
-      stage.ended();
-      expect(await runClient(stage, ['curl', '-sSf', ...own, '--proxy-anyauth', stage.url])).toContain(
+      expect(await runClient(fixture, ['curl', '-sSf', fixture.url])).toContain(GREETING);
+      const own = ['--proxy', `http://127.0.0.1:${fixture.port}`, '--proxy-user', `egr:${fixture.principal}`];
+      fixture.ended();
+      expect(await runClient(fixture, ['curl', '-sSf', ...own, '--proxy-anyauth', fixture.url])).toContain(
         GREETING,
       );
-      expect(stage.ended()).toContain('credential_required');
-      await expect(runClient(stage, ['curl', '-sSf', stage.deniedUrl])).rejects.toThrow(/403/);
+      expect(fixture.ended()).toContain('credential_required');
+      await expect(runClient(fixture, ['curl', '-sSf', fixture.deniedUrl])).rejects.toThrow(/403/);
     },
   );
 
   it.skipIf(missing('wget'))('wget', async () => {
-    const text = await runClient(stage, ['wget', '-qO-', `--ca-certificate=${stage.authority}`, stage.url]);
+    const text = await runClient(fixture, [
+      'wget',
+      '-qO-',
+      `--ca-certificate=${fixture.authority}`,
+      fixture.url,
+    ]);
     expect(text).toContain(GREETING);
   });
 
   it.skipIf(missing('git'))('git, which speaks without its credential first', async () => {
-    stage.ended();
-    const text = await runClient(stage, ['git', 'ls-remote', `${stage.url}/repository.git`]);
+    fixture.ended();
+    const text = await runClient(fixture, ['git', 'ls-remote', `${fixture.url}/repository.git`]);
     expect(text).toContain('refs/heads/main');
-    expect(stage.ended()).toContain('credential_required');
+    expect(fixture.ended()).toContain('credential_required');
   });
 });

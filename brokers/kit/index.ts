@@ -30,7 +30,7 @@ export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens } from './provisioners.ts';
-export { type GiveBack, SharedPlaces, type ShareOptions, type ShareRefusal } from './shares.ts';
+export { type GiveBack, SharedSlots, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';

@@ -1,109 +1,109 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type GiveBack, SharedPlaces, type ShareRefusal } from './shares.ts';
+import { type GiveBack, SharedSlots, type ShareRefusal } from './shares.ts';
 
 /** Lets promises that are settled run what waits for them. */
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-describe('places that are shared', () => {
-  it('one key holds at most its share, and the others find places', () => {
+describe('slots that are shared', () => {
+  it('one key holds at most its share, and the others find slots', () => {
     const reasons: ShareRefusal[] = [];
-    const places = new SharedPlaces({ total: 4, perKey: 2 }, (reason) => reasons.push(reason));
-    const own = [places.tryTake('greedy'), places.tryTake('greedy'), places.tryTake('greedy')];
-    expect(own.map((place) => place !== undefined)).toEqual([true, true, false]);
-    expect(places.tryTake('quiet')).toBeDefined();
-    expect(places.tryTake('other')).toBeDefined();
-    expect(places.tryTake('late')).toBeUndefined();
+    const slots = new SharedSlots({ total: 4, perKey: 2 }, (reason) => reasons.push(reason));
+    const own = [slots.tryTake('greedy'), slots.tryTake('greedy'), slots.tryTake('greedy')];
+    expect(own.map((slot) => slot !== undefined)).toEqual([true, true, false]);
+    expect(slots.tryTake('quiet')).toBeDefined();
+    expect(slots.tryTake('other')).toBeDefined();
+    expect(slots.tryTake('late')).toBeUndefined();
     expect(reasons).toEqual(['share', 'full']);
   });
 
-  it('a place is given back once, however often its holder says so', () => {
-    const places = new SharedPlaces({ total: 2, perKey: 1 });
-    const back = places.tryTake('a');
+  it('a slot is given back once, however often its holder says so', () => {
+    const slots = new SharedSlots({ total: 2, perKey: 1 });
+    const back = slots.tryTake('a');
     back?.();
     back?.();
-    expect(places.taken).toBe(0);
-    expect(places.heldBy('a')).toBe(0);
+    expect(slots.taken).toBe(0);
+    expect(slots.heldBy('a')).toBe(0);
   });
 
   it('a long line of one key delays nobody else', async () => {
-    const places = new SharedPlaces({ total: 3, perKey: 2, queued: 300, queuedPerKey: 200, waitMs: 60_000 });
-    const held = [await places.take('greedy'), await places.take('greedy'), await places.take('other')];
+    const slots = new SharedSlots({ total: 3, perKey: 2, queued: 300, queuedPerKey: 200, waitMs: 60_000 });
+    const held = [await slots.take('greedy'), await slots.take('greedy'), await slots.take('other')];
     const order: string[] = [];
     const over = new AbortController();
     const line = Array.from({ length: 100 }, () =>
-      places.take('greedy', over.signal).then(
+      slots.take('greedy', over.signal).then(
         () => order.push('greedy'),
         () => undefined,
       ),
     );
-    const quiet = places.take('quiet').then(() => order.push('quiet'));
+    const quiet = slots.take('quiet').then(() => order.push('quiet'));
     held[0]?.();
     await settled();
     held[2]?.();
     await quiet;
     expect(order).toEqual(['greedy', 'quiet']);
-    expect(places.waiting).toBe(99);
+    expect(slots.waiting).toBe(99);
     over.abort();
     expect(await Promise.all(line)).toHaveLength(100);
   });
 
   it('whoever finds the queue full, or waits too long, hears of it with a time to come back', async () => {
-    const places = new SharedPlaces({ total: 2, perKey: 1, queued: 2, queuedPerKey: 1, waitMs: 5 });
-    await places.take('a');
-    const waits = places.take('a');
-    await expect(places.take('a')).rejects.toMatchObject({ code: 'unavailable', retryAfter: 1 });
+    const slots = new SharedSlots({ total: 2, perKey: 1, queued: 2, queuedPerKey: 1, waitMs: 5 });
+    await slots.take('a');
+    const waits = slots.take('a');
+    await expect(slots.take('a')).rejects.toMatchObject({ code: 'unavailable', retryAfter: 1 });
     await expect(waits).rejects.toMatchObject({ code: 'unavailable' });
-    expect(places.waiting).toBe(0);
+    expect(slots.waiting).toBe(0);
   });
 
-  it('whoever gives up leaves the line, and its place goes to the next', async () => {
-    const places = new SharedPlaces({ total: 1, perKey: 1, queued: 4, queuedPerKey: 4, waitMs: 60_000 });
-    const back = await places.take('a');
+  it('whoever gives up leaves the line, and its slot goes to the next', async () => {
+    const slots = new SharedSlots({ total: 1, perKey: 1, queued: 4, queuedPerKey: 4, waitMs: 60_000 });
+    const back = await slots.take('a');
     const gone = new AbortController();
-    const given = places.take('b', gone.signal);
-    const next = places.take('c');
+    const given = slots.take('b', gone.signal);
+    const next = slots.take('c');
     gone.abort(new Error('left'));
     await expect(given).rejects.toThrow('left');
     back();
     (await next)();
-    expect([places.taken, places.waiting]).toEqual([0, 0]);
+    expect([slots.taken, slots.waiting]).toEqual([0, 0]);
   });
 
   it.each([
     [0, 4],
     [5, 4],
-  ])('a share of %i of %i places is refused', (perKey, total) => {
-    expect(() => new SharedPlaces({ total, perKey })).toThrow(RangeError);
+  ])('a share of %i of %i slots is refused', (perKey, total) => {
+    expect(() => new SharedSlots({ total, perKey })).toThrow(RangeError);
   });
 
-  it('a part of what is free leaves places for whoever comes later, however many came before', () => {
-    const places = new SharedPlaces({ total: 320, perKey: 64, ofFree: 1 / 4 });
+  it('a part of what is free leaves slots for whoever comes later, however many came before', () => {
+    const slots = new SharedSlots({ total: 320, perKey: 64, ofFree: 1 / 4 });
     const takeAll = (key: string) => {
-      while (places.tryTake(key) !== undefined);
-      return places.heldBy(key);
+      while (slots.tryTake(key) !== undefined);
+      return slots.heldBy(key);
     };
     expect(['a', 'b', 'c', 'd'].map(takeAll)).toEqual([64, 52, 41, 33]);
     for (let n = 0; n < 12; n += 1) takeAll(`more-${n}`);
-    expect(places.taken).toBeLessThan(320);
-    expect(places.tryTake('late')).toBeDefined();
+    expect(slots.taken).toBeLessThan(320);
+    expect(slots.tryTake('late')).toBeDefined();
   });
 
-  it('a place that is given back lets in everybody who may have one now, the poor and the rich', async () => {
-    const places = new SharedPlaces({ total: 8, perKey: 4, ofFree: 1 / 2, queued: 8 });
-    const first = Array.from({ length: 3 }, () => places.tryTake('a'));
-    const others = [places.tryTake('b'), places.tryTake('b')];
-    expect([places.heldBy('a'), places.heldBy('b')]).toEqual([3, 2]);
-    const waiting = [places.take('a'), places.take('b')];
-    expect(places.leastOfWaiting).toBe(2);
+  it('a slot that is given back lets in everybody who may have one now, the poor and the rich', async () => {
+    const slots = new SharedSlots({ total: 8, perKey: 4, ofFree: 1 / 2, queued: 8 });
+    const first = Array.from({ length: 3 }, () => slots.tryTake('a'));
+    const others = [slots.tryTake('b'), slots.tryTake('b')];
+    expect([slots.heldBy('a'), slots.heldBy('b')]).toEqual([3, 2]);
+    const waiting = [slots.take('a'), slots.take('b')];
+    expect(slots.leastOfWaiting).toBe(2);
     for (const back of others) back?.();
     await Promise.all(waiting.slice(1));
     for (const back of first) back?.();
     await Promise.all(waiting);
-    expect(places.leastOfWaiting).toBeUndefined();
+    expect(slots.leastOfWaiting).toBeUndefined();
   });
 
-  it('never more than all places or a share are held, and no place stays free while somebody may have it', async () => {
+  it('never more than all slots or a share are held, and no slot stays free while somebody may have it', async () => {
     const step = fc.record({
       act: fc.constantFrom('take', 'try', 'back', 'abort'),
       key: fc.nat(3),
@@ -112,14 +112,14 @@ describe('places that are shared', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const [total, perKey] = [4, 2];
-        const places = new SharedPlaces({ total, perKey, queued: 12, queuedPerKey: 6, waitMs: 3_600_000 });
+        const slots = new SharedSlots({ total, perKey, queued: 12, queuedPerKey: 6, waitMs: 3_600_000 });
         const held: { key: string; back: GiveBack }[] = [];
         const lines: { key: string; gone: AbortController }[] = [];
         const take = (key: string) => {
           const line = { key, gone: new AbortController() };
           lines.push(line);
           const leave = () => lines.splice(lines.indexOf(line), 1);
-          places.take(key, line.gone.signal).then((back) => {
+          slots.take(key, line.gone.signal).then((back) => {
             leave();
             held.push({ key, back });
           }, leave);
@@ -127,7 +127,7 @@ describe('places that are shared', () => {
         const acts = {
           take,
           try: (key: string) => {
-            const back = places.tryTake(key);
+            const back = slots.tryTake(key);
             if (back !== undefined) held.push({ key, back });
           },
           back: (_: string, which: number) => held.splice(which % Math.max(1, held.length), 1)[0]?.back(),
@@ -137,8 +137,8 @@ describe('places that are shared', () => {
           acts[act](`key-${key}`, which);
           await settled();
           const count = (of: { key: string }[], name: string) => of.filter((one) => one.key === name).length;
-          expect(places.taken).toBe(held.length);
-          expect(places.waiting).toBe(lines.length);
+          expect(slots.taken).toBe(held.length);
+          expect(slots.waiting).toBe(lines.length);
           expect(held.length).toBeLessThanOrEqual(total);
           for (const { key: name } of held) expect(count(held, name)).toBeLessThanOrEqual(perKey);
           const couldHave = lines.some((line) => count(held, line.key) < perKey);
@@ -147,7 +147,7 @@ describe('places that are shared', () => {
         for (const { gone } of [...lines]) gone.abort();
         await settled();
         for (const { back } of held.splice(0)) back();
-        expect([places.taken, places.waiting]).toEqual([0, 0]);
+        expect([slots.taken, slots.waiting]).toEqual([0, 0]);
       }),
       { numRuns: 300 },
     );

@@ -38,7 +38,7 @@ interface Holder {
  * most its share. A caller without a slot waits in a bounded queue of its key; a slot that becomes free goes to the next
  * key in turn, so that a key with a long queue delays its own callers and no others.
  */
-export class SharedPlaces {
+export class SharedSlots {
   readonly #total: number;
   readonly #perKey: number;
   readonly #ofFree: number;

@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto';
 import { type Logger, type Round, Secret, type ServiceMetrics } from '@space/broker-kit';
 import type { Connections } from '@space/broker-kit/postgres';
 import { type AdmissionOptions, createAdmission } from './api/admission.ts';
-import { createSeal, type DataKeys } from './api/cursors.ts';
+import { createCursors, type DataKeys } from './api/cursors.ts';
 import { createJsonProtocol } from './api/json/protocol.ts';
 import { createDataPlane, type DataPlane } from './api/listener.ts';
 import { SESSION_TOKEN, s3Keys } from './api/s3/access-keys.ts';
@@ -92,7 +92,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
   const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
   const managed = createObjectStore(s3, uploads, { quota, entryBytes, ending });
   const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
-  const cursors = createSeal(keys, 'cursor');
+  const cursors = createCursors(keys, 'cursor');
 
   const admission = createAdmission({
     tenants,

@@ -4,33 +4,33 @@ import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from './commands.ts';
 import { DRIVER_DIRECTORY } from './testing/broker.ts';
-import { type Stage, setStage } from './testing/stage.ts';
+import { type Fixture, openFixture } from './testing/fixture.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 describe('discovery', () => {
   it.each([
     ['/v1/driver', 'objectstore.json'],
     ['/v1/driver/credentials', 'objectstore-credentials.json'],
   ])('serves %s byte for byte', async (path, file) => {
-    const response = await fetch(`${stage.broker.url}${path}`);
+    const response = await fetch(`${fixture.broker.url}${path}`);
     expect(response.status).toBe(200);
     expect(Buffer.from(await response.arrayBuffer())).toEqual(readFileSync(join(DRIVER_DIRECTORY, file)));
   });
 
   it('is alive without a credential', async () => {
-    const response = await fetch(`${stage.broker.url}/healthz`);
+    const response = await fetch(`${fixture.broker.url}/healthz`);
     expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
   });
 });
 
 describe('a Capsule', () => {
   it('is provisioned once, whatever is retried', async () => {
-    const { provisioner } = stage.broker;
+    const { provisioner } = fixture.broker;
     const principal = newToken('osp').reveal();
     const answers = [];
     for (let i = 0; i < 3; i += 1)
@@ -41,12 +41,12 @@ describe('a Capsule', () => {
   });
 
   it('takes over the quota that its provisioner names', async () => {
-    const { provisioner } = stage.broker;
+    const { provisioner } = fixture.broker;
     const principal = newToken('osp').reveal();
     const quotas = [];
     for (const more of [{ quota_bytes: 1000 }, undefined, { quota_bytes: 2000 }]) {
       expect((await provisioner.provision('counted', principal, more)).status).toBe(200);
-      const [row] = await stage.registry<{ quota: string | null }>(
+      const [row] = await fixture.registry<{ quota: string | null }>(
         `SELECT quota_bytes AS quota FROM broker.store WHERE capsule_id = 'counted'`,
       );
       quotas.push(row?.quota);
@@ -57,7 +57,7 @@ describe('a Capsule', () => {
 
 describe('an administrator', () => {
   it('replaces a lost principal, which never works again', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const lost = await broker.capsule('lost');
     const found = newToken('osp').reveal();
     const workload = newToken('osw').reveal();
@@ -73,7 +73,7 @@ describe('an administrator', () => {
     await expect(command('replace-principal', ['none'], newToken('osp').reveal())).rejects.toThrow(
       /no such Capsule/,
     );
-    const rows = await stage.registry<{ outcome: string }>(
+    const rows = await fixture.registry<{ outcome: string }>(
       "SELECT outcome FROM broker.audit WHERE operation = 'administrator.replace-principal'",
     );
     expect(rows).toEqual([{ outcome: 'replaced' }]);
@@ -82,7 +82,7 @@ describe('an administrator', () => {
 
 describe('a workload', () => {
   it('is registered once, and another principal takes the place of the first for good', async () => {
-    const capsule = await stage.broker.capsule('works');
+    const capsule = await fixture.broker.capsule('works');
     const [first, second] = [newToken('osw').reveal(), newToken('osw').reveal()];
     const created = [];
     for (const token of [first, first, second])
@@ -93,8 +93,8 @@ describe('a workload', () => {
   });
 
   it('is not registered by another Capsule', async () => {
-    const capsule = await stage.broker.capsule('mine');
-    await stage.broker.capsule('theirs');
+    const capsule = await fixture.broker.capsule('mine');
+    await fixture.broker.capsule('theirs');
     expect((await capsule.create('theirs', 'app', newToken('osw').reveal())).status).toBe(403);
   });
 });

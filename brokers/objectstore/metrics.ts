@@ -1,4 +1,4 @@
-import type { SharedPlaces } from '@space/broker-kit';
+import type { SharedSlots } from '@space/broker-kit';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** What the broker counts beside its requests. */
@@ -12,7 +12,7 @@ export interface BrokerMetrics {
   readonly slowEnded: Counter<'reason'>;
   readonly documentSeconds: Counter;
   /** Shows how many slots of a resource are held, and how many wait. */
-  readonly watchSlots: (resource: string, slots: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
+  readonly watchSlots: (resource: string, slots: Pick<SharedSlots, 'taken' | 'waiting'>) => void;
 }
 
 export function createBrokerMetrics(registry: Registry, connections: () => number): BrokerMetrics {
@@ -25,7 +25,7 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       this.set(connections());
     },
   });
-  const watched = new Map<string, Pick<SharedPlaces, 'taken' | 'waiting'>>();
+  const watched = new Map<string, Pick<SharedSlots, 'taken' | 'waiting'>>();
   new Gauge({
     name: 'space_objectstore_places',
     help: 'Places of what Capsules share that are held, and callers who wait for one.',

@@ -1,7 +1,7 @@
 import { newToken } from '@space/broker-kit';
 import { OBJECT_STORE } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Stage, setStage } from './testing/stage.ts';
+import { type Fixture, openFixture } from './testing/fixture.ts';
 
 /** Counts the hashes that the broker takes. */
 const hashes = vi.hoisted(() => ({ count: 0 }));
@@ -27,15 +27,15 @@ async function fewest(measure: () => Promise<number[]>): Promise<number[]> {
   return rounds.reduce((least, round) => round.map((count, index) => Math.min(count, least[index] ?? count)));
 }
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 describe('a refusal', () => {
   it('is the same bytes for every operation and whatever is wrong with the credential', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const mine = await broker.capsule('mine');
     const foreign = await broker.capsule('theirs');
     const retired = await broker.capsule('gone');
@@ -67,14 +67,14 @@ describe('a refusal', () => {
   });
 
   it('comes before the body is looked at', async () => {
-    const reply = await stage.broker
+    const reply = await fixture.broker
       .as(undefined)
       .post('/v1/capsules/drop', '{not json', { 'content-type': 'text/plain' });
     expect(reply.status).toBe(403);
   });
 
   it('works with the same number of statements and hashes for every credential', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const foreign = await broker.capsule('count-a');
     await broker.capsule('count-b');
     const retired = await broker.capsule('count-c');

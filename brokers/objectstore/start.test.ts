@@ -9,17 +9,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from './config.ts';
 import { startService } from './service.ts';
 import { DRIVER_DIRECTORY } from './testing/broker.ts';
-import { type Stage, setStage } from './testing/stage.ts';
+import { type Fixture, openFixture } from './testing/fixture.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 let directory: string;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
   directory = mkdtempSync(join(tmpdir(), 'space-driver-'));
 });
 afterAll(async () => {
   rmSync(directory, { recursive: true });
-  await stage.close();
+  await fixture.close();
 });
 
 /** Starts a broker whose document was edited, and says why it did not start. Its files of tokens do not exist. */
@@ -29,7 +29,7 @@ async function refusalOf(file: string, edit: (text: string) => string): Promise<
   writeFileSync(path, edit(readFileSync(path, 'utf8')));
   const nowhere = join(directory, 'nowhere');
   const environment = {
-    ...stage.mounts.environment,
+    ...fixture.mounts.environment,
     PROVISIONER_TOKEN_FILE: nowhere,
     NAME_KEY_FILE: nowhere,
   };
@@ -110,7 +110,7 @@ describe('the health check', () => {
   };
 
   it('is content with two listeners that refuse, and with nothing else', async () => {
-    const { port, dataPort, metricsPort } = stage.broker;
+    const { port, dataPort, metricsPort } = fixture.broker;
     const open: Server = createServer((_, response) => response.end('{}'));
     await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve));
     const lax = String(portOf(open));

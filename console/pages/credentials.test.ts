@@ -3,26 +3,26 @@ import { newToken } from '@space/broker-kit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
-import { type Stage, setStage } from '../../brokers/objectstore/testing/stage.ts';
+import { type Fixture, openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import { freePort } from '../../testing/ports.ts';
 import { Browser } from '../testing/browser.ts';
 import { ROLES, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { type Subjects, subjects } from '../testing/subjects.ts';
 
 let store: OwnStore;
-let stage: Stage;
+let fixture: Fixture;
 let environment: TestEnvironment;
 let made: Subjects;
 let principal: string;
 
 beforeAll(async () => {
   store = await startOwnStore();
-  stage = await setStage({ environment: store.environment });
-  environment = await startEnvironment({ OBJECT_STORE_URL: stage.broker.url });
+  fixture = await openFixture({ environment: store.environment });
+  environment = await startEnvironment({ OBJECT_STORE_URL: fixture.broker.url });
   made = subjects(environment);
   await made.capsule('household');
   principal = newToken('osp').reveal();
-  const reply = await stage.broker.provisioner.provision('household', principal);
+  const reply = await fixture.broker.provisioner.provision('household', principal);
   expect(reply.status).toBe(200);
   await environment.judged.create('/api/v1/namespaces/home-system/secrets', {
     metadata: { name: 'capsule-household-objectstore' },
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await environment.close();
-  await stage.close();
+  await fixture.close();
   await store.remove();
 });
 
@@ -113,7 +113,7 @@ describe('a broker that was taken over', () => {
 
   beforeAll(async () => {
     const port = await freePort();
-    const form = await (await fetch(`${stage.broker.url}/v1/driver/credentials`)).text();
+    const form = await (await fetch(`${fixture.broker.url}/v1/driver/credentials`)).text();
     evil = createServer((request, response) => {
       request.resume();
       response.writeHead(request.method === 'GET' ? 200 : status, { 'content-type': 'application/json' });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { newToken } from '@space/broker-kit';
 import { manifestDigest } from '@space/manifests';
 import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
-import { setStage } from '../../brokers/objectstore/testing/stage.ts';
+import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { startEnvironment, type TestEnvironment } from './environment.ts';
 import { condition, HOSTILE, input, type Subjects, subjects } from './subjects.ts';
@@ -39,8 +39,8 @@ const BANK = input({ label: 'Key of your bank', description: 'Reads balances and
 
 export async function setScene(): Promise<Scene> {
   const store = await startOwnStore();
-  const stage = await setStage({ environment: store.environment });
-  const environment = await startEnvironment({ OBJECT_STORE_URL: stage.broker.url });
+  const fixture = await openFixture({ environment: store.environment });
+  const environment = await startEnvironment({ OBJECT_STORE_URL: fixture.broker.url });
   const made = subjects(environment);
   await capsules(made);
   await assistants(made);
@@ -51,7 +51,7 @@ export async function setScene(): Promise<Scene> {
     { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['list'] },
   ]);
   const principal = newToken('osp').reveal();
-  await stage.broker.provisioner.provision('household', principal);
+  await fixture.broker.provisioner.provision('household', principal);
   await environment.judged.create('/api/v1/namespaces/home-system/secrets', {
     metadata: { name: 'capsule-household-objectstore' },
     data: { principal: Buffer.from(principal).toString('base64') },
@@ -63,7 +63,7 @@ export async function setScene(): Promise<Scene> {
     pages: PAGES,
     async close() {
       await environment.close();
-      await stage.close();
+      await fixture.close();
       await store.remove();
     },
   };

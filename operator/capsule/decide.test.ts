@@ -52,7 +52,7 @@ describe('the principal', () => {
     ['that is not there is made', undefined, 'create'],
     ['that this Capsule made is kept', secret(mine, { principal: 'x' }), 'keep'],
     ['that was retained is taken up', secret(retained, { principal: 'x', 'database-url': 'y' }), 'adopt'],
-    ['of another life is refused', secret(other, { principal: 'x' }), 'refuse PrincipalConflict'],
+    ['of another incarnation is refused', secret(other, { principal: 'x' }), 'refuse PrincipalConflict'],
     [
       'retained for another Capsule is refused',
       secret({ ...retained, labels: { [LABEL.retained]: 'true' } }),

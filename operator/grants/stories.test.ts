@@ -11,7 +11,7 @@ import {
 } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { type Issuer, newIssuer } from '../../brokers/objectstore/byok/grants/testing/issuer.ts';
 import { DRIVER_DIRECTORY } from '../../brokers/objectstore/testing/broker.ts';
-import { type Stage, setStageOn } from '../../brokers/objectstore/testing/stage.ts';
+import { type Fixture, openFixtureOn } from '../../brokers/objectstore/testing/fixture.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { GRANTED_MS } from '../assistant/steps/grant.ts';
 import { objectStoreBroker } from '../brokers/objects.ts';
@@ -28,7 +28,7 @@ const { ASSISTANT, DEPLOYMENT, POD, SECRET } = kinds;
 const directory = mkdtempSync(join(tmpdir(), 'space-grants-'));
 let [environment, own]: [TestEnvironment?, OwnStore?] = [];
 let space: TestSpace;
-let store: Stage;
+let store: Fixture;
 let namespace: string;
 let credentials: CredentialClient;
 let issuer: Issuer;
@@ -47,7 +47,7 @@ beforeAll(async () => {
     DATA_PLANE_BYOK: 'true',
     GRANT_KEYS_FILE: keysFile,
   };
-  store = await setStageOn(environment.stage.server, { environment: settings });
+  store = await openFixtureOn(environment.database.server, { environment: settings });
   await space.start({ objectStore: objectStore(), grantKey });
   namespace = await space.settled();
   const principal = await value(
@@ -112,7 +112,7 @@ async function put(key: string, given?: string | null): Promise<number> {
 }
 
 test('an Assistant is granted what its Capsule selects, anew with each generation, and nothing without', async () => {
-  if (!own) throw new Error('no stage');
+  if (!own) throw new Error('no database');
   expect(await grant()).toBeUndefined();
   expect(await put('before')).toBe(200);
   const before = await deployment();
@@ -188,7 +188,7 @@ test('an Assistant is granted what its Capsule selects, anew with each generatio
 });
 
 test('under another signing key the next look brings another grant', async () => {
-  if (!own) throw new Error('no stage');
+  if (!own) throw new Error('no database');
   const { inventory_generation: generation } = (await credentials.list()).json;
   const { json } = await credentials.create('next', own.fields(), generation);
   await credentials.select(json.set_id, generation + 1);

@@ -33,7 +33,7 @@ describe('the store', () => {
     store.delete('a', object('a', 9));
     store.set(object('a', 7));
     expect(store.get('a')).toBeUndefined();
-    store.set(object('a', 10, 'x', 'another life'));
+    store.set(object('a', 10, 'x', 'another incarnation'));
     expect(store.get('a')).toBeDefined();
   });
 

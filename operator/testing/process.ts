@@ -37,7 +37,7 @@ export interface OperatorProcesses {
 const SOURCES = resolve(import.meta.dirname, '../main.ts');
 
 export async function operatorProcesses(
-  { server, stage }: TestEnvironment,
+  { server, database }: TestEnvironment,
   { names }: TestSpace,
   program = SOURCES,
 ): Promise<OperatorProcesses> {
@@ -56,8 +56,8 @@ export async function operatorProcesses(
     SANDBOX_RUNTIME_CLASS: names.runtimeClass,
     SANDBOX_HANDLER: names.handler,
     SANDBOX_ATTESTER_IMAGE: names.attesterImage,
-    DB_BROKER_URL: stage.broker.url,
-    DB_PROVISIONER_TOKEN_FILE: await file('token', stage.mounts.provisioner),
+    DB_BROKER_URL: database.broker.url,
+    DB_PROVISIONER_TOKEN_FILE: await file('token', database.mounts.provisioner),
     HEALTH_PORT: '0',
     METRICS_PORT: '0',
   };

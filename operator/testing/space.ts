@@ -4,7 +4,7 @@ import type { AssistantSpec, CapsuleSpec } from '@space/manifests';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { DRIVER_PATH } from '../../brokers/db/testing/broker.ts';
-import type { Stage } from '../../brokers/db/testing/postgres.ts';
+import type { Fixture } from '../../brokers/db/testing/postgres.ts';
 import type { ApiServer } from '../../testing/api-server.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { databaseBroker } from '../brokers/database.ts';
@@ -79,7 +79,7 @@ const NO_REPLICA: CallReplica = () => Promise.reject(new ReplicaError('nothing')
 
 let spaces = 0;
 
-export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSpace> {
+export async function makeSpace(server: ApiServer, database: Fixture): Promise<TestSpace> {
   spaces += 1;
   const space = `t${process.pid}x${spaces}`;
   const names: SpaceNames = {
@@ -127,7 +127,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
 
   function operate({
     dieAfter,
-    brokerUrl = stage.broker.url,
+    brokerUrl = database.broker.url,
     callReplica = NO_REPLICA,
     onLoss = names.onLoss,
     handlerReport = names.handlerReport,
@@ -139,9 +139,9 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
     client: way = client,
     onLost,
   }: StartOptions & { readonly onLost?: (run: OperatorRun) => void } = {}): Standby {
-    const provisionerToken = async () => new Secret(stage.mounts.provisioner);
-    const database = databaseBroker({ url: brokerUrl, driver, provisionerToken });
-    const killable = killableRun(way, database, dieAfter, objectStore);
+    const provisionerToken = async () => new Secret(database.mounts.provisioner);
+    const dbBroker = databaseBroker({ url: brokerUrl, driver, provisionerToken });
+    const killable = killableRun(way, dbBroker, dieAfter, objectStore);
     runs += 1;
     const begun = startOperator({
       client: killable.client,
@@ -203,7 +203,7 @@ export async function makeSpace(server: ApiServer, stage: Stage): Promise<TestSp
       await withdrawPolicies();
       const told = { capsules: kinds.CAPSULE, assistants: kinds.ASSISTANT, Events: EVENT };
       const lists = Object.entries(told).map(async ([what, kind]) => [what, await test.list(kind)] as const);
-      const { provisioner } = stage.mounts;
+      const { provisioner } = database.mounts;
       nothingLeaked({ logs, ...Object.fromEntries(await Promise.all(lists)) }, [provisioner]);
     },
     async capsule(name, spec = {}) {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { type Stage, setStage } from '../../brokers/db/testing/postgres.ts';
+import { type Fixture, openFixture } from '../../brokers/db/testing/postgres.ts';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import type { EmbeddedOptions } from '../../testing/postgres/server.ts';
 import { prepareCluster } from './prepare.ts';
@@ -10,7 +10,7 @@ import { makeSpace, type TestSpace } from './space.ts';
 /** An API server with both kinds, a PostgreSQL and a broker: what the stories of one file are told on. */
 export interface TestEnvironment {
   readonly server: ApiServer;
-  readonly stage: Stage;
+  readonly database: Fixture;
   space(): Promise<TestSpace>;
   /** Names of all databases that somebody may open, and of all roles that may log in. */
   databases(): Promise<string[]>;
@@ -20,19 +20,19 @@ export interface TestEnvironment {
 const CRDS = join(import.meta.dirname, '../../crds');
 
 export async function openTestEnvironment(postgres: EmbeddedOptions = {}): Promise<TestEnvironment> {
-  const [server, stage] = await bothOrNone(startApiServer(), setStage(postgres));
+  const [server, database] = await bothOrNone(startApiServer(), openFixture(postgres));
   await prepareCluster(server, readCrds());
   const spaces: TestSpace[] = [];
   return {
     server,
-    stage,
+    database,
     async space() {
-      const space = await makeSpace(server, stage);
+      const space = await makeSpace(server, database);
       spaces.push(space);
       return space;
     },
     async databases() {
-      const rows = await stage.sql<{ name: string }>(
+      const rows = await database.sql<{ name: string }>(
         `SELECT 'database ' || datname AS name FROM pg_database WHERE datallowconn
          UNION SELECT 'role ' || rolname FROM pg_roles WHERE rolcanlogin ORDER BY name`,
       );
@@ -41,7 +41,7 @@ export async function openTestEnvironment(postgres: EmbeddedOptions = {}): Promi
     async close() {
       // Whatever a failed story left in a bad way, no process stays.
       await Promise.allSettled(spaces.map((space) => space.close()));
-      await Promise.all([server.stop(), stage.close()]);
+      await Promise.all([server.stop(), database.close()]);
     },
   };
 }
@@ -55,12 +55,15 @@ function readCrds(): unknown[] {
 }
 
 /** What did start is ended when the other did not. */
-async function bothOrNone(server: Promise<ApiServer>, stage: Promise<Stage>): Promise<[ApiServer, Stage]> {
+async function bothOrNone(
+  server: Promise<ApiServer>,
+  database: Promise<Fixture>,
+): Promise<[ApiServer, Fixture]> {
   try {
-    return await Promise.all([server, stage]);
+    return await Promise.all([server, database]);
   } catch (error) {
     await server.then(({ stop }) => stop()).catch(() => undefined);
-    await stage.then(({ close }) => close()).catch(() => undefined);
+    await database.then(({ close }) => close()).catch(() => undefined);
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Kills the operator, the brokers and PostgreSQL with SIGKILL at random moments while users create, change, suspend and
  * delete Capsules and Assistants. When it is over, every survivor must become Ready with a URL and a token that work and
- * with all the data that its life had left, and nothing else may exist; then all is deleted, and nothing may.
+ * with all the data that its incarnation had left, and nothing else may exist; then all is deleted, and nothing may.
  *
  * Real are the API server with etcd, PostgreSQL, the S3 server, and operator and brokers as processes of their own. There
  * is no kubelet and no sandbox: a stand-in gives Deployments their pods and says of them what a kubelet would, and

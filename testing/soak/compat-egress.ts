@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  type ClientStage,
+  type ClientFixture,
   GREETING,
+  openClientFixture,
   runClient,
-  setClientStage,
 } from '../../brokers/egress/testing/clients.ts';
 import { CASES, type Case } from './compat-egress/cases.ts';
 import type { Outcome } from './outcome.ts';
@@ -20,14 +20,14 @@ import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** Nothing here takes long, so `--quick` changes nothing. */
 export async function run(_options: SoakOptions): Promise<SoakReport> {
-  const stage = await setClientStage();
+  const fixture = await openClientFixture();
   try {
     const outcomes: Outcome[] = [];
     const skipped: string[] = [];
     for (const one of CASES) {
       const missing = one.needs.find((program) => !isInstalled(program));
       if (missing === undefined)
-        outcomes.push(await outcomeOf(one.client, 'tunnel', () => tryOut(stage, one)));
+        outcomes.push(await outcomeOf(one.client, 'tunnel', () => tryOut(fixture, one)));
       else skipped.push(`${one.client}: skipped, since ${missing} is not installed here`);
     }
     const failed = outcomes.filter((one) => one.failed !== undefined);
@@ -39,14 +39,14 @@ export async function run(_options: SoakOptions): Promise<SoakReport> {
       notes: [...skipped, ...failed.map((one) => `${one.by}: ${one.failed}`)],
     };
   } finally {
-    await stage.close();
+    await fixture.close();
   }
 }
 
-async function tryOut(stage: ClientStage, one: Case): Promise<void> {
-  const { command, files = {}, env = {} } = await one.prepare(stage);
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(stage.directory, name), text);
-  const text = await runClient(stage, command, { env });
+async function tryOut(fixture: ClientFixture, one: Case): Promise<void> {
+  const { command, files = {}, env = {} } = await one.prepare(fixture);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(fixture.directory, name), text);
+  const text = await runClient(fixture, command, { env });
   if (!text.includes(GREETING)) throw new Error(text);
 }
 

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setStage } from '../../brokers/objectstore/testing/stage.ts';
-import { CLIENTS, type Client, type Fixture, fixtureOf } from './compat-objectstore/clients.ts';
+import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
+import { CLIENTS, type Client, type Setting, settingOf } from './compat-objectstore/clients.ts';
 import { tableOfPage } from './compat-objectstore/table.ts';
 import { Missing, type Outcome } from './outcome.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
@@ -23,13 +23,13 @@ interface Tried {
 /** Nothing here takes long, so `--quick` changes nothing; `--only` names clients. */
 export async function run({ only }: SoakOptions): Promise<SoakReport> {
   const directory = mkdtempSync(join(tmpdir(), 'space-compat-'));
-  const stage = await setStage();
+  const fixture = await openFixture();
   try {
-    const fixture = fixtureOf(stage.broker, directory);
+    const setting = settingOf(fixture.broker, directory);
     const wanted = CLIENTS.filter(({ name }) => only === undefined || only.includes(name));
     const all: Tried[] = [];
     for (const client of wanted) {
-      const one = await tried(client, fixture);
+      const one = await tried(client, setting);
       console.error(`${one.client} ${one.version}: ${one.outcomes.length} cases`);
       all.push(one);
     }
@@ -52,14 +52,14 @@ export async function run({ only }: SoakOptions): Promise<SoakReport> {
       ],
     };
   } finally {
-    await stage.close();
+    await fixture.close();
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-async function tried({ name, version = 'unknown', play }: Client, fixture: Fixture): Promise<Tried> {
+async function tried({ name, version = 'unknown', play }: Client, setting: Setting): Promise<Tried> {
   try {
-    const played = await play(fixture);
+    const played = await play(setting);
     return 'outcomes' in played ? { client: name, ...played } : { client: name, version, outcomes: played };
   } catch (error) {
     const outcomes = [{ by: name, case: 'all', failed: String(error).slice(-800) }];

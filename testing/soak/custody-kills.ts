@@ -1,15 +1,15 @@
 import { startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { killRotations } from '../../brokers/objectstore/byok/custody/testing/killed.ts';
-import { setStage } from '../../brokers/objectstore/testing/stage.ts';
+import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** Rotations of a Capsule's key in a process that is killed at a random moment; fails when any ends in between. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const store = await startOwnStore();
   try {
-    const stage = await setStage({ environment: store.environment });
+    const fixture = await openFixture({ environment: store.environment });
     try {
-      const tally = await killRotations(stage, store, quick ? 10 : 100, Math.random);
+      const tally = await killRotations(fixture, store, quick ? 10 : 100, Math.random);
       return {
         // One that ends neither old nor new throws.
         passed: true,
@@ -18,7 +18,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
         figures: { rounds: tally.rounds, unanswered: tally.unanswered, moved: tally.moved },
       };
     } finally {
-      await stage.close();
+      await fixture.close();
     }
   } finally {
     await store.remove();

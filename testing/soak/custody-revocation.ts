@@ -1,6 +1,6 @@
 import { credentialsOf, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { checkRevocation } from '../../brokers/objectstore/byok/custody/testing/revocation.ts';
-import { setStage } from '../../brokers/objectstore/testing/stage.ts';
+import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** Requests on two replicas while a Capsule's credentials are rotated, selected and deleted: none may use the old ones. */
@@ -8,11 +8,11 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const wanted = quick ? 500 : 10_000;
   const store = await startOwnStore();
   const { environment } = store;
-  const stage = await setStage({ environment });
+  const fixture = await openFixture({ environment });
   try {
-    const replica = await stage.replica({ environment });
-    const own = credentialsOf(await stage.broker.capsule('bench'), 'bench');
-    const replicas = [stage.broker, replica].map(({ context }) => context.custody);
+    const replica = await fixture.replica({ environment });
+    const own = credentialsOf(await fixture.broker.capsule('bench'), 'bench');
+    const replicas = [fixture.broker, replica].map(({ context }) => context.custody);
     const { requests, stale, changes } = await checkRevocation({
       ...{ capsule: 'bench', own, replicas, wanted },
       fields: store.fields(),
@@ -25,7 +25,7 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
       figures: { requests, stale, ...changes },
     };
   } finally {
-    await stage.close();
+    await fixture.close();
     await store.remove();
   }
 }

@@ -1,28 +1,28 @@
 import { newToken } from '@space/broker-kit';
-import { setStage } from '../../brokers/db/testing/postgres.ts';
+import { openFixture } from '../../brokers/db/testing/postgres.ts';
 import { fuzz, fuzzReport, GENEROUS } from './fuzz/schemathesis.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** The database broker's document, with each of its credentials, with a wrong one and with none. */
 export async function run({ examples }: SoakOptions): Promise<SoakReport> {
-  const stage = await setStage({}, { environment: GENEROUS });
+  const fixture = await openFixture({}, { environment: GENEROUS });
   try {
-    const capsule = await stage.broker.capsule('fuzzed');
+    const capsule = await fixture.broker.capsule('fuzzed');
     const control = await fuzz({
       document: 'db-broker',
-      url: stage.broker.url,
+      url: fixture.broker.url,
       credentials: {
-        'the provisioner': stage.mounts.provisioner,
+        'the provisioner': fixture.mounts.provisioner,
         'a Capsule': capsule.token,
         'a wrong token': newToken('dbp').reveal(),
         'no token': undefined,
       },
       there: { capsule_id: ['fuzzed'], app_id: ['one', 'two'] },
-      log: stage.broker.log,
+      log: fixture.broker.log,
       examples,
     });
     return fuzzReport('The database broker and its OpenAPI document', [control]);
   } finally {
-    await stage.close();
+    await fixture.close();
   }
 }

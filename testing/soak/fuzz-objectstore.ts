@@ -1,7 +1,7 @@
 import { newToken } from '@space/broker-kit';
 import { credentialsOf, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { newAssistant } from '../../brokers/objectstore/testing/assistant.ts';
-import { type Stage, setStage } from '../../brokers/objectstore/testing/stage.ts';
+import { type Fixture, openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import { type Fuzzed, fuzz, fuzzReport, GENEROUS } from './fuzz/schemathesis.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
@@ -14,7 +14,7 @@ type OwnStore = Awaited<ReturnType<typeof startOwnStore>>;
 export async function run({ examples }: SoakOptions): Promise<SoakReport> {
   const store = await startOwnStore();
   try {
-    const stage = await setStage({
+    const fixture = await openFixture({
       environment: {
         ...store.environment,
         ...GENEROUS,
@@ -25,18 +25,18 @@ export async function run({ examples }: SoakOptions): Promise<SoakReport> {
     });
     try {
       return fuzzReport('The object-storage broker and its OpenAPI documents', [
-        await fuzz({ ...(await controlOf(stage, store)), examples }),
-        await fuzz({ ...(await dataOf(stage)), examples }),
+        await fuzz({ ...(await controlOf(fixture, store)), examples }),
+        await fuzz({ ...(await dataOf(fixture)), examples }),
       ]);
     } finally {
-      await stage.close();
+      await fixture.close();
     }
   } finally {
     await store.remove();
   }
 }
 
-async function controlOf({ broker, mounts }: Stage, store: OwnStore): Promise<Fuzzed> {
+async function controlOf({ broker, mounts }: Fixture, store: OwnStore): Promise<Fuzzed> {
   const capsule = await broker.capsule('fuzzed');
   const fields = store.fields();
   const { set_id } = (await credentialsOf(capsule, 'fuzzed').create('one', fields, 0)).json;
@@ -65,7 +65,7 @@ async function controlOf({ broker, mounts }: Stage, store: OwnStore): Promise<Fu
   };
 }
 
-async function dataOf({ broker }: Stage): Promise<Fuzzed> {
+async function dataOf({ broker }: Fixture): Promise<Fuzzed> {
   const one = await newAssistant(broker);
   await one.put('there', 'x');
   const { upload_id } = (await one.post('/v1/uploads/data', { key: 'parts' })).json;

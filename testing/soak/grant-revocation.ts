@@ -1,15 +1,15 @@
-import { setByokStage } from '../../brokers/objectstore/byok/grants/testing/byok-stage.ts';
+import { openByokFixture } from '../../brokers/objectstore/byok/grants/testing/byok-fixture.ts';
 import { checkGrantRevocation } from '../../brokers/objectstore/byok/grants/testing/revocation.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /** Requests for objects at two replicas while a Capsule's selection changes: none may be served with what was before it. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
-  const stage = await setByokStage();
+  const fixture = await openByokFixture();
   try {
-    const replica = await stage.replica({ environment: stage.environment });
+    const replica = await fixture.replica({ environment: fixture.environment });
     const wanted = quick ? 200 : 10_000;
-    const { changes, ...counts } = await checkGrantRevocation(stage, {
-      replicas: [stage.broker, replica],
+    const { changes, ...counts } = await checkGrantRevocation(fixture, {
+      replicas: [fixture.broker, replica],
       wanted,
     });
     await replica.stop();
@@ -20,6 +20,6 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
       figures: { ...counts, ...changes },
     };
   } finally {
-    await stage.close();
+    await fixture.close();
   }
 }

@@ -1,6 +1,6 @@
 import { census } from '../../brokers/db/testing/census.ts';
 import { type Schedule, schedules } from '../../brokers/db/testing/model.ts';
-import { MANY_DATABASES, setStage } from '../../brokers/db/testing/postgres.ts';
+import { MANY_DATABASES, openFixture } from '../../brokers/db/testing/postgres.ts';
 import { checkSchedules } from '../../brokers/db/testing/schedules.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
@@ -47,15 +47,15 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
 }
 
 async function onServer(part: readonly Schedule[]) {
-  const stage = await setStage({ settings: MANY_DATABASES });
+  const fixture = await openFixture({ settings: MANY_DATABASES });
   try {
-    const replica = await stage.replica();
-    const urls = [stage.broker.url, replica.url];
-    const contradiction = await checkSchedules(urls, stage.mounts.provisioner, part, 'm');
-    const problems = await census(stage.server.superuserUrl);
+    const replica = await fixture.replica();
+    const urls = [fixture.broker.url, replica.url];
+    const contradiction = await checkSchedules(urls, fixture.mounts.provisioner, part, 'm');
+    const problems = await census(fixture.server.superuserUrl);
     await replica.stop();
     return { contradiction, problems };
   } finally {
-    await stage.close();
+    await fixture.close();
   }
 }

@@ -1,5 +1,6 @@
 import type { Contract } from '../contract.ts';
 import { DATABASE } from '../database.ts';
+import { EGRESS } from '../egress.ts';
 import { OBJECT_STORE } from '../objectstore.ts';
 import { listedOperations, printed } from './driver.ts';
 import { openApiDocument } from './openapi.ts';
@@ -8,6 +9,7 @@ import { openApiDocument } from './openapi.ts';
 export function generated(): readonly { readonly path: string; readonly text: string }[] {
   return [
     openApi('db-broker', DATABASE),
+    openApi('egress', EGRESS),
     openApi('objectstore', OBJECT_STORE),
     driver('postgres', { spec: 1, service: 'postgres', scope: 'space' }, DATABASE),
     driver(

@@ -6,7 +6,6 @@ import { VERIFICATION_CHECKS } from '../errors.ts';
 const MEANING: Readonly<Record<number, string>> = {
   400: 'The request is not what the operation takes.',
   403: 'The one refusal: no credential, or not the one for this operation and Capsule.',
-  413: 'The body is over 16 KiB.',
   415: 'The body is not application/json in UTF-8.',
   429: 'Too many requests; see Retry-After.',
   500: 'An error of the broker; the trace id finds it in its log.',

@@ -32,7 +32,9 @@ export function openApiDocument(contract: Contract): object {
   );
 }
 
-function described({ meanings }: Contract, name: string, operation: Operation) {
+const KIB = 1024;
+
+function described({ meanings, longest }: Contract, name: string, operation: Operation) {
   const { summary, authority, request, response, errors } = operation;
   return {
     operationId: name,
@@ -41,7 +43,10 @@ function described({ meanings }: Contract, name: string, operation: Operation) {
     requestBody: { required: true, content: jsonContent(schemaOf(request)) },
     responses: {
       '200': { description: 'Done, or found done.', content: jsonContent(schemaOf(response)) },
-      ...errorAnswers([...EDGE_ERRORS, ...errors.map((code) => STATUS[code])], meanings),
+      ...errorAnswers([...EDGE_ERRORS, ...errors.map((code) => STATUS[code])], {
+        413: `The body is over ${longest.request / KIB} KiB.`,
+        ...meanings,
+      }),
     },
   };
 }

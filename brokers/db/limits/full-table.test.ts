@@ -1,30 +1,30 @@
 import { expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
-import { connect, setStage, sqlstate } from '../testing/postgres.ts';
+import { connect, openFixture, sqlstate } from '../testing/postgres.ts';
 
 it('the watch ends whoever has filled the table of locks, though nobody can log in any more', async () => {
   // So small a table is full long before the watch looks again.
   const environment = { WATCH_INTERVAL_MS: '4000', ROLE_LOCKS: '100000' };
-  const stage = await setStage(
+  const fixture = await openFixture(
     { major: '17', settings: { max_locks_per_transaction: '10' } },
     { environment },
   );
   try {
-    const capsule = await stage.broker.capsule('attacker');
+    const capsule = await fixture.broker.capsule('attacker');
     const { database_url: url } = (await capsule.create('attacker', 'ledger')).json;
-    const looks = async () => (await stage.broker.context.metrics.watchLooks.get()).values[0]?.value ?? 0;
+    const looks = async () => (await fixture.broker.context.metrics.watchLooks.get()).values[0]?.value ?? 0;
     await eventually(async () => (await looks()) > 0, { what: 'the first look' });
     const client = await connect(url);
     const gone = new Promise<void>((resolve) => client.once('end', () => resolve()));
     const attack = `DO $$ DECLARE i bigint := 0; BEGIN LOOP
       i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
     client.query(attack).catch(() => undefined);
-    await eventually(async () => (await sqlstate(stage.server.superuserUrl)) === '53200', {
+    await eventually(async () => (await sqlstate(fixture.server.superuserUrl)) === '53200', {
       what: 'the table to be full',
     });
     await gone;
-    expect(await sqlstate(stage.server.superuserUrl)).toBe('ok');
+    expect(await sqlstate(fixture.server.superuserUrl)).toBe('ok');
   } finally {
-    await stage.close();
+    await fixture.close();
   }
 });

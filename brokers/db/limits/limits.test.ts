@@ -3,7 +3,7 @@ import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { COMMANDS } from '../commands.ts';
 import type { Client } from '../testing/broker.ts';
-import { connect, query, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { connect, type Fixture, openFixture, query, sqlstate } from '../testing/postgres.ts';
 
 const MI = 2 ** 20;
 /** Full pages of what cannot be compressed. */
@@ -12,10 +12,10 @@ const FILL = (mebibytes: number) =>
    INSERT INTO heap SELECT repeat(chr(65 + i % 26), 8000) FROM generate_series(1, ${mebibytes * 128}) i`;
 
 describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on PostgreSQL %s', (major) => {
-  let stage: Stage;
+  let fixture: Fixture;
   const limits = (capsule_id: string, more: object = {}) =>
-    stage.broker.provisioner.post('/v1/capsules/limits', { capsule_id, ...more });
-  const sizes = () => stage.broker.round('sizes');
+    fixture.broker.provisioner.post('/v1/capsules/limits', { capsule_id, ...more });
+  const sizes = () => fixture.broker.round('sizes');
   /** What a session did is counted a moment after its end. */
   const settled = (isSo: () => Promise<boolean>) =>
     eventually(
@@ -29,13 +29,13 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
   const standing = (name: string, bytes: number, wanted: string) =>
     settled(async () => (await limits(name, { database_bytes: bytes })).json.standing === wanted);
   const capsuleWithApp = async (name: string): Promise<{ capsule: Client; url: string }> => {
-    const capsule = await stage.broker.capsule(name);
+    const capsule = await fixture.broker.capsule(name);
     const { json } = await capsule.create(name, 'ledger');
     return { capsule, url: json.database_url };
   };
   const roleLimits = async (url: string) => {
     const name = new URL(url).username;
-    const [row] = await stage.sql<{ role: number; database: number; open: boolean }>(
+    const [row] = await fixture.sql<{ role: number; database: number; open: boolean }>(
       `SELECT rolconnlimit AS role, datconnlimit AS database, datallowconn AS open
        FROM pg_roles JOIN pg_database ON datname = rolname WHERE rolname = $1`,
       [name],
@@ -45,9 +45,9 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
 
   beforeAll(async () => {
     // Looked at by hand, so that a test sees each step.
-    stage = await setStage({ major }, { environment: { SIZE_INTERVAL_MS: '1000000' } });
+    fixture = await openFixture({ major }, { environment: { SIZE_INTERVAL_MS: '1000000' } });
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   it('are told and set by the provisioner alone, and setting them again changes nothing', async () => {
     const { capsule } = await capsuleWithApp('told');
@@ -63,7 +63,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
       database_bytes: 64 * MI,
       connections: 3,
     });
-    const audits = () => stage.registry("SELECT FROM broker.audit WHERE operation = 'capsule.limits'");
+    const audits = () => fixture.registry("SELECT FROM broker.audit WHERE operation = 'capsule.limits'");
     const { length } = await audits();
     expect((await limits('told', { database_bytes: 64 * MI, connections: 3 })).status).toBe(200);
     expect((await audits()).length).toBe(length);
@@ -85,8 +85,8 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     for (const client of held) await client.end();
     const other = (await capsule.create('few', 'other')).json.database_url;
     expect(await roleLimits(other)).toEqual({ role: 2, database: 2, open: true });
-    await stage.sql(`ALTER ROLE ${new URL(url).username} CONNECTION LIMIT 50`);
-    await stage.broker.round('drift');
+    await fixture.sql(`ALTER ROLE ${new URL(url).username} CONNECTION LIMIT 50`);
+    await fixture.broker.round('drift');
     expect(await roleLimits(url)).toEqual({ role: 2, database: 2, open: true });
     await limits('few');
     expect(await roleLimits(url)).toEqual({ role: 5, database: 5, open: true });
@@ -137,12 +137,12 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect(await sqlstate(url)).toBe('ok');
     await query(url, FILL(20));
     await login(url, '55000');
-    await stage.broker.round('drift');
+    await fixture.broker.round('drift');
     expect(await sqlstate(url)).toBe('55000');
-    await COMMANDS['open']!.run(stage.broker.context, 'test', ['grows'], async () => '');
+    await COMMANDS['open']!.run(fixture.broker.context, 'test', ['grows'], async () => '');
     await login(url, '55000');
     // The pause is over.
-    await stage.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'grows'");
+    await fixture.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'grows'");
     await login(url, 'ok');
     await query(url, FILL(60));
     await standing('grows', 120 * MI, 'closed');
@@ -182,7 +182,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     const { capsule, url } = await capsuleWithApp('fast');
     const limit = 64 * MI;
     await limits('fast', { database_bytes: limit });
-    const eager = await stage.replica({ environment: { SIZE_INTERVAL_MS: '50' } });
+    const eager = await fixture.replica({ environment: { SIZE_INTERVAL_MS: '50' } });
     let over = false;
     const write = async () => {
       while (!over) await query(url, FILL(4)).catch(() => undefined);
@@ -191,7 +191,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     const used = async () => (await limits('fast', { database_bytes: limit })).json;
     const isClosed = async () => {
       // Whoever is shut out for a while need not wait here.
-      await stage.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'fast'");
+      await fixture.registry("UPDATE broker.capsule_limits SET until_ms = 0 WHERE capsule_id = 'fast'");
       return (await used()).standing === 'closed';
     };
     await eventually(isClosed, { what: 'the end of it' }).finally(() => {
@@ -203,7 +203,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     await eager.stop();
     const bytes = async () =>
       (
-        await stage.sql<{ bytes: number }>('SELECT pg_database_size($1)::float8 AS bytes', [
+        await fixture.sql<{ bytes: number }>('SELECT pg_database_size($1)::float8 AS bytes', [
           new URL(url).username,
         ])
       )[0]?.bytes;

@@ -4,8 +4,8 @@ import { about, audit, type Call, lockCapsule } from '@space/broker-kit/principa
 import type { Context } from '../context.ts';
 import type { Workload } from '../core/names.ts';
 import { decideQuota, type Standing, standingOf } from '../core/quota.ts';
-import { observeRegistered } from '../walls/observe.ts';
-import { connectionStatements, within } from '../walls/statements.ts';
+import { observeRegistered } from '../isolation/observe.ts';
+import { connectionStatements, within } from '../isolation/statements.ts';
 import { connectionsGranted, type Granted, type Limits, measure, readLimits, writeLimits } from './rows.ts';
 
 /** The limits in force, and what the Capsule holds. */

@@ -2,7 +2,7 @@ import type { Round } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import type { Context } from '../context.ts';
 import { type Door, decideQuota, type QuotaState, standingOf } from '../core/quota.ts';
-import { doorStatements, END_SESSIONS, within } from '../walls/statements.ts';
+import { doorStatements, END_SESSIONS, within } from '../isolation/statements.ts';
 import {
   allLimits,
   type LimitsRow,

@@ -4,14 +4,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Client } from '../testing/broker.ts';
-import { connect, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 
 /** Swallows every error that PL/pgSQL may, so that nothing but the end of its session ends it. */
 const TAKE_LOCKS = (from: number) => `DO $$ DECLARE i bigint := ${from}; BEGIN LOOP
   i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
 
 describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', (major) => {
-  let stage: Stage;
+  let fixture: Fixture;
   let capsule: Client;
   let url: string;
   const sessions: pg.Client[] = [];
@@ -22,7 +22,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
   };
   const ended = (client: pg.Client) => new Promise<void>((resolve) => client.once('end', resolve));
   const reasons = () =>
-    stage.broker.log.flatMap((line) => {
+    fixture.broker.log.flatMap((line) => {
       const { msg, reason } = JSON.parse(line) as { msg?: string; reason?: string };
       return msg === 'session ended' && reason !== undefined ? [reason] : [];
     });
@@ -34,14 +34,14 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
       max_pred_locks_per_transaction: '10',
       ...(major === '15' ? {} : { max_notify_queue_pages: '64' }),
     };
-    stage = await setStage({ major, settings }, { environment });
-    capsule = await stage.broker.capsule('attacker');
+    fixture = await openFixture({ major, settings }, { environment });
+    capsule = await fixture.broker.capsule('attacker');
     url = (await capsule.create('attacker', 'ledger')).json.database_url;
   });
   afterEach(async () => {
     for (const client of sessions.splice(0)) await client.end().catch(() => undefined);
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   it('lets others provision, create and drop while one fills the table of locks again and again', async () => {
     let over = false;
@@ -70,8 +70,8 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
         const before = reasons().length;
         await eventually(() => reasons().length > before, { what: 'the end of an attacker' });
         const principal = newToken('dbp').reveal();
-        await insist(() => stage.broker.provisioner.provision(`calm${n}`, principal));
-        const calm = stage.broker.as(principal);
+        await insist(() => fixture.broker.provisioner.provision(`calm${n}`, principal));
+        const calm = fixture.broker.as(principal);
         await insist(() => calm.create(`calm${n}`, 'ledger'));
         await insist(() => calm.drop(`calm${n}`, 'ledger'));
       }
@@ -80,7 +80,7 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
       await Promise.all(attackers);
     }
     expect(new Set(reasons())).toEqual(new Set(['locks']));
-    expect(stage.broker.log.join('')).not.toContain('pg_advisory_lock');
+    expect(fixture.broker.log.join('')).not.toContain('pg_advisory_lock');
   });
 
   it('ends locks that an idle session keeps', async () => {
@@ -132,10 +132,10 @@ describe.each<PostgresMajor>(['15', '17', '18'])('the watch, on PostgreSQL %s', 
   it('ends nobody else, and goes on when its own session was ended or the server was away', async () => {
     const own = await session();
     await own.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 9000) i');
-    const superuser = await session(stage.server.superuserUrl);
+    const superuser = await session(fixture.server.superuserUrl);
     await superuser.query('BEGIN; SELECT count(pg_advisory_lock(i)) FROM generate_series(20001, 30002) i');
     const before = reasons().length;
-    await stage.sql(
+    await fixture.sql(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'space-db-broker-watch'",
     );
     const idle = await session();

@@ -2,18 +2,21 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { census } from '../testing/census.ts';
-import { connect, intoDatabase, query, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { connect, type Fixture, intoDatabase, openFixture, query, sqlstate } from '../testing/postgres.ts';
 
 /**
  * What blocks a drop for good: what only the server's owner can do or take away. Of all this a tenant can do one thing by
  * itself, on a server whose owner allows prepared transactions. What it can do on every server is in `tenants.test.ts`.
  */
 describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
-  let stage: Stage;
+  let fixture: Fixture;
   beforeAll(async () => {
-    stage = await setStage({ major, settings: { wal_level: 'logical', max_prepared_transactions: '5' } });
+    fixture = await openFixture({
+      major,
+      settings: { wal_level: 'logical', max_prepared_transactions: '5' },
+    });
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   /** A logical slot that is being read from; ends with its connection. */
   async function readSlot(url: string): Promise<() => Promise<void>> {
@@ -25,13 +28,13 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     reader.query(`START_REPLICATION SLOT held LOGICAL 0/0 ${options}`).catch(() => undefined);
     await eventually(
       async () => {
-        const [slot] = await stage.sql<{ active: boolean }>('SELECT active FROM pg_replication_slots');
+        const [slot] = await fixture.sql<{ active: boolean }>('SELECT active FROM pg_replication_slots');
         return slot?.active === true;
       },
       { what: 'the slot to be read' },
     );
     return async () => {
-      await stage.sql('SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active');
+      await fixture.sql('SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active');
     };
   }
 
@@ -42,7 +45,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     );
     return async () => {
       const name = new URL(url).pathname.slice(1);
-      await stage.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      await fixture.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
       await query(url, 'DROP SUBSCRIPTION held');
     };
   }
@@ -51,7 +54,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     await query(url, "BEGIN; CREATE TABLE t (n int); PREPARE TRANSACTION 'held'");
     return async () => {
       const name = new URL(url).pathname.slice(1);
-      await stage.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+      await fixture.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
       await query(url, "ROLLBACK PREPARED 'held'");
     };
   }
@@ -69,12 +72,12 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
   ])(
     '%s keeps a database, and nobody in it; the broker finishes by itself when it is gone',
     async (_, block) => {
-      const capsule = await stage.broker.capsule(`kept-${block.name.toLowerCase()}`);
+      const capsule = await fixture.broker.capsule(`kept-${block.name.toLowerCase()}`);
       const id = `kept-${block.name.toLowerCase()}`;
       const url: string = (await capsule.create(id, 'app')).json.database_url;
       const name = new URL(url).pathname.slice(1);
       const tenant = await connect(url);
-      const lift = await block(intoDatabase(stage.server.superuserUrl, name));
+      const lift = await block(intoDatabase(fixture.server.superuserUrl, name));
 
       const blocked = await capsule.drop(id, 'app');
       expect(blocked).toMatchObject({ status: 503, json: { error: { code: 'unavailable' } } });
@@ -84,32 +87,32 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
       expect((await capsule.create(id, 'app')).status).toBe(409);
       const pending = async () => {
         // As if a minute had gone by since anybody asked.
-        await stage.registry(
+        await fixture.registry(
           "UPDATE broker.database SET changed_at = now() - interval '1 hour' WHERE state = 'dropping'",
         );
-        await stage.broker.round('pending drops');
-        const [row] = await stage.registry<{ state: string }>(
+        await fixture.broker.round('pending drops');
+        const [row] = await fixture.registry<{ state: string }>(
           'SELECT state FROM broker.database WHERE name = $1',
           [name],
         );
         return row?.state;
       };
       expect(await pending()).toBe('dropping');
-      const metrics = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+      const metrics = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
       expect(metrics).toMatch(/^space_db_drops_pending 1$/m);
 
       await lift();
       await eventually(async () => (await pending()) === 'dropped', { what: 'the broker to finish' });
       expect((await capsule.drop(id, 'app')).json).toMatchObject({ dropped: name, already_absent: true });
       expect((await capsule.dropAll(id)).status).toBe(200);
-      expect(await census(stage.server.superuserUrl)).toEqual([]);
+      expect(await census(fixture.server.superuserUrl)).toEqual([]);
       await tenant.end().catch(() => undefined);
     },
   );
 
   /** A transaction that changes the role, of somebody whom the broker may not end. */
   async function holdRole(name: string): Promise<() => Promise<void>> {
-    const holder = await connect(stage.server.superuserUrl);
+    const holder = await connect(fixture.server.superuserUrl);
     await holder.query(`BEGIN; ALTER ROLE ${name} VALID UNTIL 'infinity'`);
     return () => holder.end();
   }
@@ -117,7 +120,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
   async function prepareRole(name: string, url: string): Promise<() => Promise<void>> {
     await query(url, `BEGIN; ALTER ROLE ${name} PASSWORD 'mine'; PREPARE TRANSACTION 'role'`);
     return async () => {
-      await query(intoDatabase(stage.server.superuserUrl, name), "ROLLBACK PREPARED 'role'");
+      await query(intoDatabase(fixture.server.superuserUrl, name), "ROLLBACK PREPARED 'role'");
     };
   }
 
@@ -128,7 +131,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
     '%s on the role keeps access from being cut, not the intent; access ends as soon as it can',
     async (_, hold) => {
       const id = `role-${hold.name.toLowerCase()}`;
-      const capsule = await stage.broker.capsule(id);
+      const capsule = await fixture.broker.capsule(id);
       const url: string = (await capsule.create(id, 'app')).json.database_url;
       const name = new URL(url).pathname.slice(1);
       const lift = await hold(name, url);
@@ -140,7 +143,7 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
       expect((await capsule.drop(id, 'app')).json).toMatchObject({ dropped: name });
       expect(await sqlstate(url)).not.toBe('ok');
       expect((await capsule.dropAll(id)).status).toBe(200);
-      expect(await census(stage.server.superuserUrl)).toEqual([]);
+      expect(await census(fixture.server.superuserUrl)).toEqual([]);
     },
   );
 });

@@ -4,12 +4,12 @@ import { eventually } from '../../../testing/eventually.ts';
 import { addSpare } from '../spares/pool.ts';
 import { type Client, client, type Reply } from '../testing/broker.ts';
 import { census, straySpares } from '../testing/census.ts';
-import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 import { type BrokerProcess, type BrokerProgram, bundleBroker } from '../testing/process.ts';
 
 /** A broker is killed at a step; its caller turns to another, and all must end as if nothing had happened. */
 
-let stage: Stage;
+let fixture: Fixture;
 let program: BrokerProgram;
 let doomed: BrokerProcess | undefined;
 let count = 0;
@@ -17,14 +17,14 @@ let count = 0;
 beforeAll(async () => {
   // What was committed must outlive a crash of the server's processes; the machine itself does not crash here.
   // No broker makes spares by itself here: each test has exactly the ones that it asks for.
-  stage = await setStage(
+  fixture = await openFixture(
     { settings: { synchronous_commit: 'on' } },
     { environment: { SPARE_DATABASES: '0' } },
   );
   program = await bundleBroker();
 });
 afterAll(async () => {
-  await stage.close();
+  await fixture.close();
   program.remove();
 });
 beforeEach(() => {
@@ -33,39 +33,39 @@ beforeEach(() => {
 afterEach(() => doomed?.kill());
 
 async function setSpares(count: number): Promise<void> {
-  const { connections, spares } = stage.broker.context;
-  const names = await stage.sql<{ datname: string }>(
+  const { connections, spares } = fixture.broker.context;
+  const names = await fixture.sql<{ datname: string }>(
     "SELECT datname FROM pg_database WHERE datname ~ '_spare_'",
   );
-  for (const { datname } of names) await stage.sql(`DROP DATABASE ${datname}`);
-  await stage.registry('DELETE FROM broker.spare');
+  for (const { datname } of names) await fixture.sql(`DROP DATABASE ${datname}`);
+  await fixture.registry('DELETE FROM broker.spare');
   for (let i = 0; i < count; i += 1) await addSpare(connections, spares);
 }
 
 /** Calls the broker that is to die, then the one that stands beside it. */
 async function dieAndRetry(failpoint: string, token: string, act: (caller: Client) => Promise<Reply>) {
-  doomed = await program.spawn({ ...stage.mounts.environment, SPARE_DATABASES: '0', FAILPOINT: failpoint });
+  doomed = await program.spawn({ ...fixture.mounts.environment, SPARE_DATABASES: '0', FAILPOINT: failpoint });
   await setSpares(failpoint.startsWith('cold') ? 0 : 1);
   await expect(act(client(doomed.url, token))).rejects.toThrow();
   await doomed.gone;
-  return act(client(stage.broker.url, token));
+  return act(client(fixture.broker.url, token));
 }
 
 async function prepare(apps: readonly string[]) {
   const capsule = `crash-${count}`;
   const principal = newToken('dbp').reveal();
-  expect((await stage.broker.provisioner.provision(capsule, principal)).status).toBe(200);
+  expect((await fixture.broker.provisioner.provision(capsule, principal)).status).toBe(200);
   const urls: string[] = [];
   for (const app of apps)
-    urls.push((await stage.broker.as(principal).create(capsule, app)).json.database_url);
+    urls.push((await fixture.broker.as(principal).create(capsule, app)).json.database_url);
   return { capsule, principal, urls };
 }
 
 async function nothingLeft() {
-  expect(await census(stage.server.superuserUrl)).toEqual([]);
+  expect(await census(fixture.server.superuserUrl)).toEqual([]);
   // The one that lives adopts what the dead one left.
-  await stage.broker.round('spares');
-  expect(await straySpares(stage.server.superuserUrl)).toBe(0);
+  await fixture.broker.round('spares');
+  expect(await straySpares(fixture.server.superuserUrl)).toBe(0);
 }
 
 describe('killed while it creates', () => {
@@ -89,7 +89,7 @@ describe('killed while it creates', () => {
     async (failpoint) => {
       const capsule = `crash-${count}`;
       const principal = newToken('dbp').reveal();
-      const reply = await dieAndRetry(failpoint, stage.mounts.provisioner, (one) =>
+      const reply = await dieAndRetry(failpoint, fixture.mounts.provisioner, (one) =>
         one.provision(capsule, principal),
       );
       expect(reply).toMatchObject({ status: 200, json: { created: failpoint !== 'answer' } });
@@ -102,7 +102,7 @@ describe('killed while it creates', () => {
 it('killed while it puts everybody out, the retry opens the database to the new password alone', async () => {
   const { capsule, principal, urls } = await prepare(['app']);
   const [before = ''] = urls;
-  await stage.registry(
+  await fixture.registry(
     `UPDATE broker.database SET rotation_due = true, evicting = true WHERE capsule_id = '${capsule}' AND app_id = 'app'`,
   );
   const reply = await dieAndRetry('evict:before-reopen', principal, (one) => one.create(capsule, 'app'));
@@ -142,7 +142,7 @@ describe('killed while it drops', () => {
   ])('a Capsule, at %s, the retry lists exactly what was dropped', async (failpoint) => {
     const { capsule, principal } = await prepare(['a', 'b']);
     const reply = await dieAndRetry(failpoint, principal, (one) => one.dropAll(capsule));
-    const rows = await stage.registry<{ name: string }>(
+    const rows = await fixture.registry<{ name: string }>(
       'SELECT name FROM broker.database WHERE capsule_id = $1 ORDER BY name COLLATE "C"',
       [capsule],
     );
@@ -154,7 +154,7 @@ describe('killed while it drops', () => {
 
 it('a crash of the server itself in the middle of work loses nothing that was answered', async () => {
   const { capsule, principal } = await prepare([]);
-  const { broker, server } = stage;
+  const { broker, server } = fixture;
   const caller = broker.as(principal);
   const answered = new Map<string, string>();
   let down = false;

@@ -1,36 +1,36 @@
 import { StepError } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
-import { observe } from '../walls/observe.ts';
+import { observe } from '../isolation/observe.ts';
+import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 import { withCut } from './cut.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const raced = () =>
   new StepError('cut access', Object.assign(new Error('concurrently updated'), { code: 'XX000' }));
 
 it('a cut that has lost a race has the database to itself the next time, whoever is in and whoever comes', async () => {
-  const capsule = await stage.broker.capsule('fought');
+  const capsule = await fixture.broker.capsule('fought');
   const url: string = (await capsule.create('fought', 'app')).json.database_url;
   const name = new URL(url).pathname.slice(1);
   const held = await connect(url);
   let attempts = 0;
   let knock: Promise<string> | undefined;
-  await withCut(stage.broker.context, async (session, cut) => {
+  await withCut(fixture.broker.context, async (session, cut) => {
     attempts += 1;
     if (attempts === 1) throw raced();
     await cut([{ name, ...(await observe(session, name)) }]);
     // Nothing is committed, and nobody is in.
-    expect(await stage.sql('SELECT 1 FROM pg_stat_activity WHERE datname = $1', [name])).toEqual([]);
+    expect(await fixture.sql('SELECT 1 FROM pg_stat_activity WHERE datname = $1', [name])).toEqual([]);
     knock = sqlstate(url);
     // One that has proved its password waits at the door.
     const at =
       "SELECT 1 FROM pg_locks WHERE locktype = 'object' AND NOT granted AND mode = 'RowExclusiveLock'";
-    while ((await stage.sql(at)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    while ((await fixture.sql(at)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
   });
   expect(attempts).toBe(2);
   expect(await knock).not.toBe('ok');

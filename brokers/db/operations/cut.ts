@@ -1,8 +1,8 @@
 import { ServiceError } from '@space/broker-kit';
 import { type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
 import type { Context } from '../context.ts';
-import type { ObservedWorkload } from '../walls/observe.ts';
-import { closingStatements, END_SESSIONS, seizingStatements, within } from '../walls/statements.ts';
+import type { ObservedWorkload } from '../isolation/observe.ts';
+import { closingStatements, END_SESSIONS, seizingStatements, within } from '../isolation/statements.ts';
 
 /** Ends access to what was observed, in the transaction that notes why. */
 export type Cut = (observed: readonly ObservedWorkload[]) => Promise<void>;

@@ -13,6 +13,7 @@ import {
 } from '@space/broker-kit/principals';
 import type { Context } from '../context.ts';
 import { decideDrop } from '../core/decide.ts';
+import { observeRegistered } from '../isolation/observe.ts';
 import {
   droppedWithCapsule,
   livingDatabases,
@@ -20,7 +21,6 @@ import {
   markCapsuleDropping,
   markDropping,
 } from '../registry/rows.ts';
-import { observeRegistered } from '../walls/observe.ts';
 import { endSessions, withCut } from './cut.ts';
 import { finishDrop } from './finish.ts';
 

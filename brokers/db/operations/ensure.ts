@@ -11,6 +11,13 @@ import {
 } from '../core/credentials.ts';
 import { type DatabaseRow, decideCreate } from '../core/decide.ts';
 import { databaseName, type Workload } from '../core/names.ts';
+import { observe } from '../isolation/observe.ts';
+import {
+  openingStatements,
+  passwordStatement,
+  reopeningStatements,
+  shuttingStatement,
+} from '../isolation/statements.ts';
 import { requireRoom } from '../limits/set.ts';
 import {
   advanceDatabase,
@@ -20,13 +27,6 @@ import {
   type Registration,
 } from '../registry/rows.ts';
 import { claimSpare, makeSpare, takeSpare } from '../spares/pool.ts';
-import { observe } from '../walls/observe.ts';
-import {
-  openingStatements,
-  passwordStatement,
-  reopeningStatements,
-  shuttingStatement,
-} from '../walls/statements.ts';
 import { seize } from './cut.ts';
 
 /** What a create answers with. */

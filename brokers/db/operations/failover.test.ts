@@ -4,32 +4,32 @@ import { eventually } from '../../../testing/eventually.ts';
 import { type Line, openLine } from '../../../testing/line.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { MANY_DATABASES, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { type Fixture, MANY_DATABASES, openFixture, sqlstate } from '../testing/postgres.ts';
 import { startStandby } from '../testing/standby.ts';
 
 /** A broker whose line to the server, or whose server, goes away in the middle. */
 
-let stage: Stage;
+let fixture: Fixture;
 let line: Line;
 let broker: TestBroker;
 let lives = 0;
 
 async function open(): Promise<void> {
-  stage = await setStage({ settings: MANY_DATABASES }, { environment: { SPARE_DATABASES: '0' } });
-  line = await openLine(stage.server);
-  const url = new URL(stage.server.brokerUrl);
+  fixture = await openFixture({ settings: MANY_DATABASES }, { environment: { SPARE_DATABASES: '0' } });
+  line = await openLine(fixture.server);
+  const url = new URL(fixture.server.brokerUrl);
   url.port = String(line.port);
-  stage.mounts.write('url', url.href);
+  fixture.mounts.write('url', url.href);
   // URLs lead through the line too, as through a Service. Without spares to make and sizes to write down, every
   // transaction is the test's own.
   const environment = { ISSUED_PORT: String(line.port), SPARE_DATABASES: '0', SIZE_INTERVAL_MS: '1000000' };
-  broker = await stage.replica({ environment });
+  broker = await fixture.replica({ environment });
 }
 
 async function close(): Promise<void> {
   await broker?.stop();
   await line?.close();
-  await stage?.close();
+  await fixture?.close();
 }
 
 /** Asks until it is neither refused for now nor cut. */
@@ -79,7 +79,7 @@ describe('a line that is cut', () => {
     expect(again.status).toBe(200);
     if (drops) expect((await capsule.create(id, 'app')).json.created).toBe(true);
     else expect(await sqlstate(again.json.database_url)).toBe('ok');
-    expect(await census(stage.server.superuserUrl)).toEqual([]);
+    expect(await census(fixture.server.superuserUrl)).toEqual([]);
     expect((await capsule.dropAll(id)).json.dropped).toHaveLength(2);
   });
 });
@@ -89,7 +89,7 @@ describe('a standby', () => {
   afterEach(close);
 
   it('that takes the place of its primary in the middle of work has all that was answered', async () => {
-    const standby = await startStandby(stage.server);
+    const standby = await startStandby(fixture.server);
     try {
       const principal = newToken('dbp').reveal();
       expect((await insist(() => broker.provisioner.provision('moving', principal))).status).toBe(200);
@@ -114,7 +114,7 @@ describe('a standby', () => {
       });
       await eventually(() => urls.size >= 6, { what: 'work to be under way' });
       expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
-      await stage.server.kill();
+      await fixture.server.kill();
       await standby.promote();
       line.lead(standby.port);
       await insist(() => capsule.create('moving', 'after'));
@@ -137,10 +137,10 @@ describe('a standby', () => {
   });
 
   it('that is one still is not served from', async () => {
-    const standby = await startStandby(stage.server);
+    const standby = await startStandby(fixture.server);
     try {
       line.lead(standby.port);
-      await expect(stage.replica()).rejects.toThrow(/read-only standby/);
+      await expect(fixture.replica()).rejects.toThrow(/read-only standby/);
       const principal = newToken('dbp').reveal();
       expect((await broker.provisioner.provision('still', principal)).status).toBe(503);
       await standby.promote();

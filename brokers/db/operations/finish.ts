@@ -3,9 +3,9 @@ import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/pos
 import { audit } from '@space/broker-kit/principals';
 import type { Context } from '../context.ts';
 import { checkedName, type Workload } from '../core/names.ts';
+import { isOpen, observe } from '../isolation/observe.ts';
+import { END_SESSIONS, roleDropStatement, roleSilencingStatement } from '../isolation/statements.ts';
 import { lockDatabase, markDropped, noteLeftoverRole } from '../registry/rows.ts';
-import { isOpen, observe } from '../walls/observe.ts';
-import { END_SESSIONS, roleDropStatement, roleSilencingStatement } from '../walls/statements.ts';
 import { withCut } from './cut.ts';
 
 /**

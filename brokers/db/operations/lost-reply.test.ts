@@ -5,26 +5,26 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Line, openLine } from '../../../testing/line.ts';
 import type { TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 
 /** The server's answer to a COMMIT is lost, and the connection with it. */
-let stage: Stage;
+let fixture: Fixture;
 let broker: TestBroker;
 let line: Line;
 
 beforeAll(async () => {
-  stage = await setStage();
-  line = await openLine(stage.server);
-  const url = new URL(stage.server.brokerUrl);
+  fixture = await openFixture();
+  line = await openLine(fixture.server);
+  const url = new URL(fixture.server.brokerUrl);
   url.port = String(line.port);
-  const path = join(stage.mounts.directory, 'proxied');
+  const path = join(fixture.mounts.directory, 'proxied');
   writeFileSync(path, url.href);
-  broker = await stage.replica({ environment: { ADMIN_DATABASE_URL_FILE: path, SPARE_DATABASES: '0' } });
+  broker = await fixture.replica({ environment: { ADMIN_DATABASE_URL_FILE: path, SPARE_DATABASES: '0' } });
 });
 afterAll(async () => {
   await broker.stop();
   await line.close();
-  await stage.close();
+  await fixture.close();
 });
 
 it('an operation whose commit was not heard of says so, and its retry finds it done', async () => {
@@ -54,11 +54,11 @@ it('an operation whose commit was not heard of says so, and its retry finds it d
   const gone = await twice(() => capsule.dropAll('unheard'));
   expect(gone.json.dropped).toHaveLength(1);
   expect((await twice(() => provisioner.finalize('unheard'))).json.finalized).toBe(true);
-  // What an earlier life of the id dropped is no proof for the next.
+  // What an earlier incarnation of the id dropped is no proof for the next.
   const next = newToken('dbp').reveal();
   await provisioner.provision('unheard', next);
   expect((await broker.as(next).drop('unheard', 'app')).status).toBe(404);
   expect((await broker.as(next).dropAll('unheard')).json.dropped).toHaveLength(1);
   await provisioner.finalize('unheard');
-  expect(await census(stage.server.superuserUrl)).toEqual([]);
+  expect(await census(fixture.server.superuserUrl)).toEqual([]);
 });

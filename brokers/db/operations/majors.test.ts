@@ -6,11 +6,11 @@ import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Reply } from '../testing/broker.ts';
 import {
   connect,
+  type Fixture,
   intoDatabase,
   MANY_DATABASES,
+  openFixture,
   query,
-  type Stage,
-  setStage,
   sqlstate,
 } from '../testing/postgres.ts';
 
@@ -18,19 +18,19 @@ import {
 const MAJORS: readonly PostgresMajor[] = ['15', '16', '17', '18'];
 
 describe.each(MAJORS)('on PostgreSQL %s', (major) => {
-  let stage: Stage;
+  let fixture: Fixture;
   beforeAll(async () => {
     // Prepared transactions are allowed here, so that a test can block a drop with one.
-    stage = await setStage({
+    fixture = await openFixture({
       major,
       settings: { ...MANY_DATABASES, max_prepared_transactions: '5', log_statement: 'all' },
       logsSessions: true,
     });
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   it('goes through the life of a Capsule', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const principal = newToken('dbp').reveal();
     const first = await broker.provisioner.provision('life', principal);
     expect(first).toMatchObject({ status: 200, json: { created: true } });
@@ -70,14 +70,14 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     expect(reborn.json.created).toBe(true);
     expect(reborn.json.database_url).not.toBe(first.json.database_url);
     expect(await sqlstate(first.json.database_url)).toBe('28P01');
-    expect(await stage.sql('SELECT 1 FROM pg_roles WHERE rolname = ANY ($1)', [names])).toEqual([]);
+    expect(await fixture.sql('SELECT 1 FROM pg_roles WHERE rolname = ANY ($1)', [names])).toEqual([]);
   });
 
   it('lets every workload into its own database and no other', async () => {
-    const capsule = await stage.broker.capsule('walls');
+    const capsule = await fixture.broker.capsule('walls');
     const replies = await Promise.all(['a', 'b', 'c'].map((app) => capsule.create('walls', app)));
     const urls = replies.map(({ json }) => json.database_url as string);
-    const databases = await stage.sql<{ datname: string }>('SELECT datname FROM pg_database');
+    const databases = await fixture.sql<{ datname: string }>('SELECT datname FROM pg_database');
     for (const url of urls) {
       const own = new URL(url).pathname.slice(1);
       for (const { datname } of databases) {
@@ -89,7 +89,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('lets nobody else in at any moment of a creation', async () => {
-    const capsule = await stage.broker.capsule('prober');
+    const capsule = await fixture.broker.capsule('prober');
     const url: string = (await capsule.create('prober', 'nosy')).json.database_url;
     const own = new URL(url).pathname.slice(1);
     let stop = false;
@@ -120,7 +120,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('gives a hostile tenant nothing outside its database', async () => {
-    const capsule = await stage.broker.capsule('hostile');
+    const capsule = await fixture.broker.capsule('hostile');
     const url: string = (await capsule.create('hostile', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);
     const refused = [
@@ -155,23 +155,23 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('never opens a session in a database of a tenant', async () => {
-    const rows = await stage.sql<{ datname: string }>(
+    const rows = await fixture.sql<{ datname: string }>(
       `SELECT DISTINCT datname FROM pg_stat_activity WHERE usename = 'space_broker'`,
     );
     expect(rows).toEqual([{ datname: 'space_registry' }]);
   });
 
   it('refuses to hand out an interrupted drop, and drops it at the first attempt', async () => {
-    const capsule = await stage.broker.capsule('invalid');
+    const capsule = await fixture.broker.capsule('invalid');
     const name = new URL((await capsule.create('invalid', 'app')).json.database_url).pathname.slice(1);
-    await stage.sql('UPDATE pg_database SET datconnlimit = -2 WHERE datname = $1', [name]);
+    await fixture.sql('UPDATE pg_database SET datconnlimit = -2 WHERE datname = $1', [name]);
     expect((await capsule.create('invalid', 'app')).status).toBe(503);
     expect((await capsule.drop('invalid', 'app')).json).toMatchObject({ dropped: name });
     expect((await capsule.create('invalid', 'app')).json.created).toBe(true);
   });
 
   it('drops a database whose clients keep coming back', async () => {
-    const capsule = await stage.broker.capsule('busy');
+    const capsule = await fixture.broker.capsule('busy');
     const url: string = (await capsule.create('busy', 'app')).json.database_url;
     const held = await connect(url);
     let stop = false;
@@ -181,7 +181,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     const knocking = Array.from({ length: 8 }, async () => {
       while (!stop) {
         // Access is cut where the intent is there to be read, long before the database is gone.
-        const [row] = await stage.registry<{ state: string }>(
+        const [row] = await fixture.registry<{ state: string }>(
           'SELECT state FROM broker.database WHERE name = $1',
           [name],
         );
@@ -192,7 +192,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
       }
     });
     // What keeps the database keeps the drop between the two.
-    const sitter = await connect(intoDatabase(stage.server.superuserUrl, name));
+    const sitter = await connect(intoDatabase(fixture.server.superuserUrl, name));
     expect((await capsule.drop('busy', 'app')).status).toBe(503);
     await eventually(() => tries > 16, { what: 'some to knock at a door that is shut' });
     await sitter.end();
@@ -207,7 +207,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('keeps the intent of a drop that something blocks', async () => {
-    const capsule = await stage.broker.capsule('blocked');
+    const capsule = await fixture.broker.capsule('blocked');
     const url: string = (await capsule.create('blocked', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);
     await query(url, "BEGIN; CREATE TABLE t (n int); PREPARE TRANSACTION 'stuck'");
@@ -221,10 +221,10 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
     expect((await capsule.dropAll('blocked')).status).toBe(503);
     // While it is being dropped, its principal may do nothing else.
     expect((await capsule.create('blocked', 'new')).status).toBe(403);
-    await query(intoDatabase(stage.server.superuserUrl, name), "ROLLBACK PREPARED 'stuck'").catch(
+    await query(intoDatabase(fixture.server.superuserUrl, name), "ROLLBACK PREPARED 'stuck'").catch(
       async () => {
-        await stage.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
-        await query(intoDatabase(stage.server.superuserUrl, name), "ROLLBACK PREPARED 'stuck'");
+        await fixture.sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+        await query(intoDatabase(fixture.server.superuserUrl, name), "ROLLBACK PREPARED 'stuck'");
       },
     );
     const done = await capsule.dropAll('blocked');
@@ -234,8 +234,8 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('does not wait for whoever sits in template1', async () => {
-    const held = await connect(intoDatabase(stage.server.superuserUrl, 'template1'));
-    const capsule = await stage.broker.capsule('sitter');
+    const held = await connect(intoDatabase(fixture.server.superuserUrl, 'template1'));
+    const capsule = await fixture.broker.capsule('sitter');
     // More than the pool holds, so that clones are needed too.
     const replies = await Promise.all(
       Array.from({ length: 6 }, (_, i) => capsule.create('sitter', `app${i}`)),
@@ -245,7 +245,7 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('answers 64 callers of one workload with one database', async () => {
-    const capsule = await stage.broker.capsule('race');
+    const capsule = await fixture.broker.capsule('race');
     // Who has waited too long for a connection on a busy machine is told to come again, and does.
     const ask = async (): Promise<Reply> => {
       const reply = await capsule.create('race', 'one');
@@ -260,17 +260,17 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('mends what somebody changed by hand', async () => {
-    const capsule = await stage.broker.capsule('drift');
+    const capsule = await fixture.broker.capsule('drift');
     const url: string = (await capsule.create('drift', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);
-    await stage.sql(`CREATE ROLE stranger_${major} LOGIN`);
-    await stage.sql(`GRANT CONNECT ON DATABASE ${name} TO PUBLIC`);
-    await stage.sql(`GRANT ALL ON DATABASE ${name} TO stranger_${major}`);
-    await stage.sql(`ALTER DATABASE ${name} CONNECTION LIMIT 50`);
-    await stage.sql(`ALTER ROLE ${name} NOLOGIN CREATEDB CONNECTION LIMIT 50 VALID UNTIL '2020-01-01'`);
-    await stage.broker.round('drift');
+    await fixture.sql(`CREATE ROLE stranger_${major} LOGIN`);
+    await fixture.sql(`GRANT CONNECT ON DATABASE ${name} TO PUBLIC`);
+    await fixture.sql(`GRANT ALL ON DATABASE ${name} TO stranger_${major}`);
+    await fixture.sql(`ALTER DATABASE ${name} CONNECTION LIMIT 50`);
+    await fixture.sql(`ALTER ROLE ${name} NOLOGIN CREATEDB CONNECTION LIMIT 50 VALID UNTIL '2020-01-01'`);
+    await fixture.broker.round('drift');
     expect(await sqlstate(url)).toBe('ok');
-    const [walls] = await stage.sql(
+    const [walls] = await fixture.sql(
       `SELECT r.rolcreatedb, r.rolconnlimit, d.datconnlimit, d.datacl::text AS acl
        FROM pg_roles r JOIN pg_database d ON d.datname = r.rolname WHERE r.rolname = $1`,
       [name],
@@ -284,27 +284,27 @@ describe.each(MAJORS)('on PostgreSQL %s', (major) => {
   });
 
   it('leaves nothing of a drop whose broker died, without being asked', async () => {
-    const capsule = await stage.broker.capsule('orphan');
+    const capsule = await fixture.broker.capsule('orphan');
     const name = new URL((await capsule.create('orphan', 'app')).json.database_url).pathname.slice(1);
-    await stage.registry(
+    await fixture.registry(
       "UPDATE broker.database SET state = 'dropping', changed_at = now() - interval '1 hour' WHERE name = $1",
       [name],
     );
-    await stage.broker.round('pending drops');
+    await fixture.broker.round('pending drops');
     await eventually(
-      async () => (await stage.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [name])).length === 0,
+      async () => (await fixture.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [name])).length === 0,
       { what: 'the drop' },
     );
     expect((await capsule.drop('orphan', 'app')).json.already_absent).toBe(true);
   });
 
   it('sends no password to the server', async () => {
-    const capsule = await stage.broker.capsule('secret');
+    const capsule = await fixture.broker.capsule('secret');
     const url = new URL((await capsule.create('secret', 'app')).json.database_url);
-    const log = await readFile(stage.server.logPath, 'utf8');
+    const log = await readFile(fixture.server.logPath, 'utf8');
     expect(log).toContain('CREATE ROLE');
     expect(log).not.toContain(url.password);
-    expect(stage.broker.log.join('')).not.toContain(url.password);
-    expect(stage.broker.log.join('')).not.toContain(capsule.token);
+    expect(fixture.broker.log.join('')).not.toContain(url.password);
+    expect(fixture.broker.log.join('')).not.toContain(capsule.token);
   });
 });

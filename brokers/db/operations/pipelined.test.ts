@@ -3,19 +3,19 @@ import { type Session, SQLSTATE } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Context } from '../context.ts';
 import { adoptSpares, makeSpare } from '../spares/pool.ts';
-import { connect, type Stage, setStage } from '../testing/postgres.ts';
+import { connect, type Fixture, openFixture } from '../testing/postgres.ts';
 import { createApp, provisionCapsule } from './provision.ts';
 
 /** Statements of one transaction that go out one behind the other. */
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage({}, { environment: { SPARE_DATABASES: '0' } });
-  await stage.registry('CREATE TABLE held (n int UNIQUE); GRANT ALL ON held TO PUBLIC');
+  fixture = await openFixture({}, { environment: { SPARE_DATABASES: '0' } });
+  await fixture.registry('CREATE TABLE held (n int UNIQUE); GRANT ALL ON held TO PUBLIC');
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 it('all fail after the first, and it is the first whose failure is told', async () => {
-  const holder = await connect(stage.server.superuserUrl.replace(/\/postgres$/, '/space_registry'));
+  const holder = await connect(fixture.server.superuserUrl.replace(/\/postgres$/, '/space_registry'));
   await holder.query('BEGIN; LOCK TABLE held');
   // Who waits for it hears of it a few turns later than who waits for the statement behind it.
   const later = async (session: Session) => {
@@ -24,7 +24,7 @@ it('all fail after the first, and it is the first whose failure is told', async 
     const once = async () => [...(await rows())];
     return [...(await once())];
   };
-  const failed = stage.broker.context.connections.transaction((session) =>
+  const failed = fixture.broker.context.connections.transaction((session) =>
     Promise.all([
       later(session),
       session.run('second', 'SET LOCAL work_mem = 64'),
@@ -37,16 +37,16 @@ it('all fail after the first, and it is the first whose failure is told', async 
 
 it('none goes out once the transaction has ended', async () => {
   let kept: Session | undefined;
-  await stage.broker.context.connections.transaction(async (session) => {
+  await fixture.broker.context.connections.transaction(async (session) => {
     kept = session;
   });
   await expect(kept?.run('late', 'SELECT 1')).rejects.toThrow(/late: its session has ended/);
 });
 
 it('a duplicate that is no race is tried twice', async () => {
-  await stage.registry('INSERT INTO held VALUES (1)');
+  await fixture.registry('INSERT INTO held VALUES (1)');
   let tries = 0;
-  const failed = stage.broker.context.connections.transaction((session) => {
+  const failed = fixture.broker.context.connections.transaction((session) => {
     tries += 1;
     return session.run('insert', 'INSERT INTO public.held VALUES (1)');
   });
@@ -80,11 +80,11 @@ function countingWaits({ connections, ...rest }: Context) {
 }
 
 it('a create waits three times: for the locks, for what it takes, and for the opening', async () => {
-  const { context } = stage.broker;
+  const { context } = fixture.broker;
   const principal = digestOf(newToken('dbp'));
   const call = { traceId: '0'.repeat(32), principal };
   await provisionCapsule(context, call, 'waits', principal);
-  await stage.registry('DELETE FROM broker.spare');
+  await fixture.registry('DELETE FROM broker.spare');
   await context.connections.session((session) => makeSpare(session, context.spares));
   await context.connections.session((session) => adoptSpares(session, context.spares));
   const { counting, waits } = countingWaits(context);

@@ -6,19 +6,19 @@ import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import type { Client, Reply } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
-import { connect, query, type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { connect, type Fixture, openFixture, query, sqlstate } from '../testing/postgres.ts';
 
 /** What a tenant does with its own URL alone, to keep itself from being put out or others from being served. */
 describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
-  let stage: Stage;
+  let fixture: Fixture;
   const open: pg.Client[] = [];
   beforeAll(async () => {
-    stage = await setStage({ major }, { environment: { STALLED_CLIENT_SECONDS: '1' } });
+    fixture = await openFixture({ major }, { environment: { STALLED_CLIENT_SECONDS: '1' } });
   });
   afterEach(async () => {
     for (const client of open.splice(0)) await client.end().catch(() => undefined);
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   interface Tenant {
     readonly capsule: string;
@@ -31,7 +31,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
 
   async function tenant(): Promise<Tenant> {
     const capsule = `t${randomBytes(6).toString('hex')}`;
-    const caller = await stage.broker.capsule(capsule);
+    const caller = await fixture.broker.capsule(capsule);
     const url: string = (await caller.create(capsule, 'app')).json.database_url;
     return {
       capsule,
@@ -54,7 +54,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
   }
 
   const metric = async (name: string) => {
-    const text = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+    const text = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
     return Number(new RegExp(`^${name}(?:{[^}]*})? (.*)$`, 'm').exec(text)?.[1]);
   };
 
@@ -133,8 +133,8 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
   describe('a tenant that locks what is not its own', () => {
     it('every database of the server keeps no other Capsule from a database', async () => {
       const hostile = await tenant();
-      await stage.broker.round('spares');
-      const names = await stage.sql<{ datname: string }>('SELECT datname FROM pg_database');
+      await fixture.broker.round('spares');
+      const names = await fixture.sql<{ datname: string }>('SELECT datname FROM pg_database');
       await stay(
         hostile.url,
         ...names.map(
@@ -172,25 +172,25 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       await query(hostile.url, act(victim.name));
       expect(await victim.drop()).toMatchObject({ status: 200, json: { dropped: victim.name } });
       expect((await victim.drop()).json).toMatchObject({ already_absent: true });
-      const left = await stage.sql(
+      const left = await fixture.sql(
         'SELECT rolcanlogin AS login, rolpassword IS NULL AS silent FROM pg_authid WHERE rolname = $1',
         [victim.name],
       );
       expect(left).toEqual([{ login: false, silent: true }]);
-      expect(await stage.sql('SELECT 1 FROM pg_database WHERE datname = $1', [victim.name])).toEqual([]);
-      expect(await census(stage.server.superuserUrl)).toEqual([]);
+      expect(await fixture.sql('SELECT 1 FROM pg_database WHERE datname = $1', [victim.name])).toEqual([]);
+      expect(await census(fixture.server.superuserUrl)).toEqual([]);
       // The name belongs to one database that is gone: the next one has another.
       expect(new URL((await victim.create()).json.database_url).pathname.slice(1)).not.toBe(victim.name);
-      await stage.broker.round('leftover roles');
+      await fixture.broker.round('leftover roles');
       expect(await metric('space_db_leftover_roles')).toBe(1);
-      expect(stage.broker.log.join('')).toContain(`"culprit":"${hostile.capsule}/app"`);
+      expect(fixture.broker.log.join('')).toContain(`"culprit":"${hostile.capsule}/app"`);
       expect((await victim.caller.dropAll(victim.capsule)).status).toBe(200);
 
       expect((await hostile.drop()).status).toBe(200);
-      await stage.broker.round('leftover roles');
+      await fixture.broker.round('leftover roles');
       expect(await metric('space_db_leftover_roles')).toBe(0);
-      expect(await stage.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [victim.name])).toEqual([]);
-      expect(await census(stage.server.superuserUrl)).toEqual([]);
+      expect(await fixture.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [victim.name])).toEqual([]);
+      expect(await census(fixture.server.superuserUrl)).toEqual([]);
     });
 
     it.each([
@@ -208,7 +208,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       const [hostile, victim] = [await tenant(), await tenant()];
       await query(hostile.url, act(hostile.name, victim.name)).catch(() => undefined);
       expect((await victim.drop()).status).toBe(200);
-      expect(await stage.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [victim.name])).toEqual([]);
+      expect(await fixture.sql('SELECT 1 FROM pg_roles WHERE rolname = $1', [victim.name])).toEqual([]);
     });
   });
 
@@ -216,7 +216,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     const waits = (name: string, event: string) =>
       eventually(
         async () => {
-          const rows = await stage.sql(
+          const rows = await fixture.sql(
             'SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND wait_event = $2',
             [name, event],
           );
@@ -252,7 +252,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       await waits(hostile.name, 'ClientRead');
       await eventually(
         async () => {
-          const rows = await stage.sql(
+          const rows = await fixture.sql(
             "SELECT 1 FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND wait_event = 'ClientRead'",
             [hostile.name],
           );

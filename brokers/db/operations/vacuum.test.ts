@@ -4,7 +4,7 @@ import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { addSpare } from '../spares/pool.ts';
 import { census } from '../testing/census.ts';
-import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 
 /**
  * Nobody may connect to a spare, and still a worker of autovacuum comes into it once its oldest transaction is far
@@ -16,9 +16,9 @@ const FREEZE_MAX_AGE = 100_000;
 const ENDED = 'terminating autovacuum process due to administrator command';
 
 describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
-  let stage: Stage;
+  let fixture: Fixture;
   beforeAll(async () => {
-    stage = await setStage(
+    fixture = await openFixture(
       {
         major,
         settings: {
@@ -31,17 +31,17 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
       { environment: { SPARE_DATABASES: '0' } },
     );
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
-  const ended = () => readFileSync(stage.server.logPath, 'utf8').split(ENDED).length - 1;
+  const ended = () => readFileSync(fixture.server.logPath, 'utf8').split(ENDED).length - 1;
 
   /** Makes every worker that comes into the database stay, and waits for one. */
   async function vacuumed(database: string): Promise<void> {
-    await stage.sql(`ALTER DATABASE ${database} SET vacuum_cost_delay = 100`);
-    await stage.sql(`ALTER DATABASE ${database} SET vacuum_cost_limit = 1`);
+    await fixture.sql(`ALTER DATABASE ${database} SET vacuum_cost_delay = 100`);
+    await fixture.sql(`ALTER DATABASE ${database} SET vacuum_cost_limit = 1`);
     await eventually(
       async () => {
-        const rows = await stage.sql(
+        const rows = await fixture.sql(
           "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' AND datname = $1",
           [database],
         );
@@ -52,15 +52,15 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
   }
 
   it('is ended by a create that takes the spare it is in, and by the drop', async () => {
-    const capsule = await stage.broker.capsule('old');
-    const { connections, spares } = stage.broker.context;
+    const capsule = await fixture.broker.capsule('old');
+    const { connections, spares } = fixture.broker.context;
     await addSpare(connections, spares);
     // Of the server: for a moment, the registry may list one that was just given away.
-    const [spare, ...others] = await stage.sql<{ name: string }>(
+    const [spare, ...others] = await fixture.sql<{ name: string }>(
       "SELECT datname AS name FROM pg_database WHERE datname ~ '_spare_'",
     );
     expect(others).toEqual([]);
-    await stage.sql(
+    await fixture.sql(
       `DO $$ BEGIN FOR i IN 0..${FREEZE_MAX_AGE} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`,
     );
     await vacuumed(spare?.name ?? '');
@@ -70,7 +70,7 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
     const url: string = created.json.database_url;
     expect(await sqlstate(url)).toBe('ok');
     // It was this spare, and the worker was in it.
-    expect(await stage.sql('SELECT 1 FROM pg_database WHERE datname = $1', [spare?.name])).toEqual([]);
+    expect(await fixture.sql('SELECT 1 FROM pg_database WHERE datname = $1', [spare?.name])).toEqual([]);
     await eventually(() => ended() > before, { what: 'the server to log the end of the worker' });
 
     const name = new URL(url).pathname.slice(1);
@@ -79,6 +79,6 @@ describe.each(MAJORS)('autovacuum on PostgreSQL %s', (major) => {
     expect((await capsule.drop('old', 'app')).json).toMatchObject({ dropped: name });
     await eventually(() => ended() > between, { what: 'the server to log the end of the second worker' });
     expect((await capsule.dropAll('old')).status).toBe(200);
-    expect(await census(stage.server.superuserUrl)).toEqual([]);
+    expect(await census(fixture.server.superuserUrl)).toEqual([]);
   });
 });

@@ -1,70 +1,72 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Stage, setStage, sqlstate } from '../testing/postgres.ts';
+import { type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 import { spareNames } from './names.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const named = async (pattern: string) =>
   (
-    await stage.sql<{ name: string }>(
+    await fixture.sql<{ name: string }>(
       'SELECT datname::text AS name FROM pg_database WHERE datname ~ $1 ORDER BY 1',
       [pattern],
     )
   ).map(({ name }) => name);
 
 it('a template that is lost comes back with the next round, and with it new databases', async () => {
-  const { template } = stage.broker.context.spares;
-  await stage.broker.round('spares');
-  for (const name of await named('_(spare|template)_')) await stage.sql(`DROP DATABASE ${name}`);
-  await stage.broker.round('spares');
+  const { template } = fixture.broker.context.spares;
+  await fixture.broker.round('spares');
+  for (const name of await named('_(spare|template)_')) await fixture.sql(`DROP DATABASE ${name}`);
+  await fixture.broker.round('spares');
   expect(await named('_template_')).toEqual([template]);
-  const capsule = await stage.broker.capsule('again');
+  const capsule = await fixture.broker.capsule('again');
   expect(await sqlstate((await capsule.create('again', 'app')).json.database_url)).toBe('ok');
 });
 
 it('what is of a lower version goes, and what a newer replica made stays', async () => {
-  const { template, usable } = stage.broker.context.spares;
+  const { template, usable } = fixture.broker.context.spares;
   const installation = template.slice(4, 12);
   const [older, newer] = [spareNames(installation, 0), spareNames(installation, 10)];
   const kept = [newer.template, newer.next()];
   for (const name of [older.template, older.next(), ...kept])
-    await stage.sql(`CREATE DATABASE ${name} OWNER space_broker TEMPLATE template0 ALLOW_CONNECTIONS false`);
-  await stage.broker.round('spares');
+    await fixture.sql(
+      `CREATE DATABASE ${name} OWNER space_broker TEMPLATE template0 ALLOW_CONNECTIONS false`,
+    );
+  await fixture.broker.round('spares');
   expect((await named('_(spare|template)_')).filter((name) => !name.startsWith(usable)).sort()).toEqual(
     [template, ...kept].sort(),
   );
 });
 
 it('a spare that somebody opened is no longer one: another takes its place', async () => {
-  await stage.broker.round('spares');
-  const { usable } = stage.broker.context.spares;
+  await fixture.broker.round('spares');
+  const { usable } = fixture.broker.context.spares;
   const [opened = '', ...others] = await named(usable);
-  await stage.sql(`ALTER DATABASE ${opened} ALLOW_CONNECTIONS true`);
-  await stage.broker.round('spares');
+  await fixture.sql(`ALTER DATABASE ${opened} ALLOW_CONNECTIONS true`);
+  await fixture.broker.round('spares');
   const after = await named(usable);
   expect(after).not.toContain(opened);
   expect(after).toHaveLength(others.length + 1);
-  const counted = await stage.registry<{ name: string }>('SELECT name FROM broker.spare ORDER BY name');
+  const counted = await fixture.registry<{ name: string }>('SELECT name FROM broker.spare ORDER BY name');
   expect(counted.map(({ name }) => name)).toEqual(after);
 });
 
 it('a spare that somebody was granted is given to nobody, and another takes its place', async () => {
-  await stage.broker.round('spares');
-  const { usable } = stage.broker.context.spares;
+  await fixture.broker.round('spares');
+  const { usable } = fixture.broker.context.spares;
   const granted = await named(usable);
-  await stage.sql('CREATE ROLE stranger LOGIN');
-  for (const name of granted) await stage.sql(`GRANT CONNECT ON DATABASE ${name} TO stranger`);
-  const capsule = await stage.broker.capsule('sealed');
+  await fixture.sql('CREATE ROLE stranger LOGIN');
+  for (const name of granted) await fixture.sql(`GRANT CONNECT ON DATABASE ${name} TO stranger`);
+  const capsule = await fixture.broker.capsule('sealed');
   const { pathname } = new URL((await capsule.create('sealed', 'app')).json.database_url);
   expect(
-    await stage.sql("SELECT has_database_privilege('stranger', $1, 'CONNECT') AS enters", [
+    await fixture.sql("SELECT has_database_privilege('stranger', $1, 'CONNECT') AS enters", [
       pathname.slice(1),
     ]),
   ).toEqual([{ enters: false }]);
-  await stage.broker.round('spares');
+  await fixture.broker.round('spares');
   for (const name of granted) expect(await named(usable)).not.toContain(name);
 });

@@ -2,7 +2,7 @@ import type { Watched } from '@space/broker-kit';
 import { type Connections, type ServerAddress, type Session, StepError } from '@space/broker-kit/postgres';
 import pg from 'pg';
 import { checkedName } from '../core/names.ts';
-import { observe } from '../walls/observe.ts';
+import { observe } from '../isolation/observe.ts';
 import type { SpareNames } from './names.ts';
 
 /** Replicas that start for the first time, side by side; an arbitrary number that nothing else in a registry uses. */

@@ -43,7 +43,7 @@ export function intoDatabase(url: string, database: string): string {
   return other.href;
 }
 
-export interface Stage {
+export interface Fixture {
   readonly server: EmbeddedServer;
   readonly mounts: Mounts;
   readonly broker: TestBroker;
@@ -63,10 +63,10 @@ export interface Stage {
 export const MANY_DATABASES = { max_connections: '1500', max_locks_per_transaction: '70' } as const;
 
 /** A server and a broker on it, for one test file. */
-export async function setStage(
+export async function openFixture(
   server: Parameters<typeof startEmbeddedServer>[0] = {},
   broker: Parameters<typeof startTestBroker>[1] = {},
-): Promise<Stage> {
+): Promise<Fixture> {
   const running = await startEmbeddedServer({ durable: false, ...server });
   try {
     const mounts = mountFiles(running);

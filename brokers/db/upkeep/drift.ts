@@ -3,13 +3,13 @@ import type { Round } from '@space/broker-kit';
 import { closeRegistry } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
 import type { Context } from '../context.ts';
+import { decideRepairs, type Isolation, type Repair } from '../isolation/drift.ts';
+import { judge, readServerFacts } from '../isolation/preflight.ts';
+import { within } from '../isolation/statements.ts';
+import { surveyIsolation } from '../isolation/survey.ts';
 import { lockDatabase, unknownObjects } from '../registry/rows.ts';
-import { decideRepairs, type Repair, type Walls } from '../walls/drift.ts';
-import { judge, readServerFacts } from '../walls/preflight.ts';
-import { within } from '../walls/statements.ts';
-import { surveyWalls } from '../walls/survey.ts';
 
-type Surveyed = Walls & { readonly capsule: string; readonly app: string };
+type Surveyed = Isolation & { readonly capsule: string; readonly app: string };
 
 /** Puts back roles, grants and limits that somebody changed by hand, and counts what it cannot put back. */
 export function repairDrift(context: Context, acceptedOpen: readonly string[]): Round {
@@ -26,10 +26,10 @@ export function repairDrift(context: Context, acceptedOpen: readonly string[]): 
       }
       metrics.unknownObjects.set((await connections.session(unknownObjects)).length);
       metrics.unrepaired.reset();
-      for (const walls of await connections.session((session) => surveyWalls(session))) {
-        for (const { kind } of decideRepairs(walls, connectionLimit)) {
+      for (const isolation of await connections.session((session) => surveyIsolation(session))) {
+        for (const { kind } of decideRepairs(isolation, connectionLimit)) {
           if (stopping.aborted) return;
-          const mended = await tryToMend(context, walls, kind);
+          const mended = await tryToMend(context, isolation, kind);
           if (mended) metrics.repaired.labels(kind).inc();
           else metrics.unrepaired.labels(kind).inc();
         }
@@ -39,12 +39,12 @@ export function repairDrift(context: Context, acceptedOpen: readonly string[]): 
 }
 
 /** One difference, one transaction: what cannot be mended does not keep the rest. */
-async function tryToMend(context: Context, walls: Surveyed, kind: Repair['kind']): Promise<boolean> {
-  const { capsule, app } = walls;
+async function tryToMend(context: Context, isolation: Surveyed, kind: Repair['kind']): Promise<boolean> {
+  const { capsule, app } = isolation;
   const traceId = randomBytes(16).toString('hex');
   const about = { trace_id: traceId, capsule, app, kind };
   try {
-    const mended = await mend(context, walls, kind, traceId);
+    const mended = await mend(context, isolation, kind, traceId);
     context.log.warn(about, mended ? 'drift mended' : 'drift cannot be mended');
     return mended;
   } catch (error) {
@@ -59,8 +59,9 @@ function mend(context: Context, workload: Surveyed, kind: Repair['kind'], traceI
     const row = await lockDatabase(session, { capsule, app });
     if (row?.state !== 'ready' || row.name !== name) return true;
     // Looked at again under the lock: the survey was of a moment ago.
-    const [walls] = await surveyWalls(session, name);
-    const repair = walls && decideRepairs(walls, context.connectionLimit).find((one) => one.kind === kind);
+    const [isolation] = await surveyIsolation(session, name);
+    const repair =
+      isolation && decideRepairs(isolation, context.connectionLimit).find((one) => one.kind === kind);
     if (repair === undefined) return true;
     if (repair.statements.length === 0) return false;
     await session.run(`mend ${kind}`, within('cut', repair.statements));

@@ -1,12 +1,12 @@
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Stage, setStage } from '../testing/postgres.ts';
+import { type Fixture, openFixture } from '../testing/postgres.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage({}, { environment: { SPARE_DATABASES: '0', RETENTION_DAYS: '100' } });
+  fixture = await openFixture({}, { environment: { SPARE_DATABASES: '0', RETENTION_DAYS: '100' } });
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 /** As if so many days had gone by since. */
 async function age(days: number): Promise<void> {
@@ -15,14 +15,14 @@ async function age(days: number): Promise<void> {
     ['capsule', 'changed_at'],
     ['retired_principal', 'retired_at'],
   ])
-    await stage.registry(`UPDATE broker.${table} SET ${column} = ${column} - interval '${days} days'`);
-  await stage.registry(
+    await fixture.registry(`UPDATE broker.${table} SET ${column} = ${column} - interval '${days} days'`);
+  await fixture.registry(
     `SET session_replication_role = replica; UPDATE broker.audit SET at = at - interval '${days} days'`,
   );
 }
 
 const counts = async () => {
-  const [row] = await stage.registry<{
+  const [row] = await fixture.registry<{
     audit: number;
     tombstones: number;
     digests: number;
@@ -37,25 +37,25 @@ const counts = async () => {
 };
 
 it('what was kept long enough goes, and leaves its counts; the rest stays', async () => {
-  const living = await stage.broker.capsule('living');
+  const living = await fixture.broker.capsule('living');
   await living.create('living', 'gone');
   await living.drop('living', 'gone');
   const url: string = (await living.create('living', 'app')).json.database_url;
-  const ended = await stage.broker.capsule('ended');
+  const ended = await fixture.broker.capsule('ended');
   await ended.dropAll('ended');
-  await stage.broker.provisioner.finalize('ended');
+  await fixture.broker.provisioner.finalize('ended');
   const before = await counts();
   expect(before).toMatchObject({ tombstones: 2, digests: 1, capsules: 2 });
 
   await age(99);
-  await stage.broker.round('retention');
+  await fixture.broker.round('retention');
   expect(await counts()).toEqual(before);
 
   await age(2);
   await living.create('living', 'app');
-  await stage.broker.round('retention');
+  await fixture.broker.round('retention');
   expect(await counts()).toEqual({ audit: 1, tombstones: 0, digests: 0, capsules: 1 });
-  const [sums] = await stage.registry<{ entries: number; creations: number }>(
+  const [sums] = await fixture.registry<{ entries: number; creations: number }>(
     `SELECT sum(entries)::int AS entries,
        (sum(entries) FILTER (WHERE operation = 'capsule.app.create' AND outcome = 'created'))::int AS creations
      FROM broker.audit_summary`,
@@ -64,18 +64,18 @@ it('what was kept long enough goes, and leaves its counts; the rest stays', asyn
 
   expect((await living.create('living', 'app')).json).toMatchObject({ created: false, database_url: url });
   expect((await living.drop('living', 'gone')).status).toBe(404);
-  expect((await stage.broker.provisioner.provision('ended', newToken('dbp').reveal())).json.created).toBe(
+  expect((await fixture.broker.provisioner.provision('ended', newToken('dbp').reveal())).json.created).toBe(
     true,
   );
   expect((await ended.create('ended', 'app')).status).toBe(403);
 });
 
 it('no audit entry of the last 30 days can be deleted, and none changed', async () => {
-  await stage.broker.capsule('audited');
+  await fixture.broker.capsule('audited');
   for (const change of [
     'DELETE FROM broker.audit',
     'UPDATE broker.audit SET at = at',
     'TRUNCATE broker.audit',
   ])
-    await expect(stage.registry(change)).rejects.toThrow(/append-only/);
+    await expect(fixture.registry(change)).rejects.toThrow(/append-only/);
 });

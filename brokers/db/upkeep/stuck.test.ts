@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
-import { connect, type Stage, setStage, sqlstate, UNINTERRUPTIBLE } from '../testing/postgres.ts';
+import { connect, type Fixture, openFixture, sqlstate, UNINTERRUPTIBLE } from '../testing/postgres.ts';
 
 describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
-  let stage: Stage;
+  let fixture: Fixture;
   beforeAll(async () => {
-    stage = await setStage({ major });
+    fixture = await openFixture({ major });
   });
-  afterAll(() => stage.close());
+  afterAll(() => fixture.close());
 
   it('a computation that nothing ends holds up drops: its database takes nobody more, and others compute on', async () => {
-    const hostile = await stage.broker.capsule('hostile');
+    const hostile = await fixture.broker.capsule('hostile');
     const url: string = (await hostile.create('hostile', 'app')).json.database_url;
     const name = new URL(url).pathname.slice(1);
-    const victim = await stage.broker.capsule('victim');
+    const victim = await fixture.broker.capsule('victim');
     await victim.create('victim', 'app');
-    const calm = await stage.broker.capsule('calm');
+    const calm = await fixture.broker.capsule('calm');
     const busy = await connect((await calm.create('calm', 'app')).json.database_url);
     const computed = busy.query('SELECT count(*) FROM generate_series(1, 1000000000)').then(
       () => 'ended',
@@ -28,7 +28,7 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     client.query(UNINTERRUPTIBLE).catch(() => undefined);
     const own = async () =>
       (
-        await stage.sql<{ pid: number }>(
+        await fixture.sql<{ pid: number }>(
           "SELECT pid FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND query_start < clock_timestamp() - interval '2 seconds'",
           [name],
         )
@@ -38,10 +38,10 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     if (pid === undefined) throw new Error('it has ended');
     try {
       const dropped = victim.drop('victim', 'app');
-      const metric = async () => (await stage.broker.context.metrics.stuckSessions.get()).values[0]?.value;
+      const metric = async () => (await fixture.broker.context.metrics.stuckSessions.get()).values[0]?.value;
       await eventually(
         async () => {
-          await stage.broker.round('stuck sessions');
+          await fixture.broker.round('stuck sessions');
           return (await metric()) === 1;
         },
         { what: 'the session to be found' },
@@ -50,23 +50,23 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       await gone;
       expect((await hostile.create('hostile', 'app')).status).toBe(409);
       // Neither drift nor another look opens it, or tells it twice.
-      await stage.broker.round('drift');
-      await stage.broker.round('stuck sessions');
+      await fixture.broker.round('drift');
+      await fixture.broker.round('stuck sessions');
       expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
-      const told = stage.broker.log.filter((line) => line.includes('nothing ends its session'));
+      const told = fixture.broker.log.filter((line) => line.includes('nothing ends its session'));
       expect(told).toHaveLength(1);
       expect(await Promise.race([computed, Promise.resolve('computes')])).toBe('computes');
 
       // What the guard of the embedded server does, or its owner.
       process.kill(pid, 'SIGKILL');
       await dropped;
-      await eventually(async () => (await sqlstate(stage.server.superuserUrl)) === 'ok', {
+      await eventually(async () => (await sqlstate(fixture.server.superuserUrl)) === 'ok', {
         what: 'the server',
       });
       await eventually(async () => (await victim.drop('victim', 'app')).status === 200, { what: 'the drop' });
       await eventually(
         async () => {
-          await stage.broker.round('stuck sessions').catch(() => undefined);
+          await fixture.broker.round('stuck sessions').catch(() => undefined);
           return (await metric()) === 0;
         },
         { what: 'the session to be forgotten' },

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Round } from '@space/broker-kit';
 import { audit } from '@space/broker-kit/principals';
 import type { Context } from '../context.ts';
+import { observe } from '../isolation/observe.ts';
 import { endSessions, withCut } from '../operations/cut.ts';
 import { closeByName } from '../registry/rows.ts';
-import { observe } from '../walls/observe.ts';
 
 /**
  * Closes the databases of sessions that nothing ends and that hold up everybody's drops, so that they get no company.

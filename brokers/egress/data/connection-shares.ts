@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { type GiveBack, SharedPlaces, type ShareRefusal } from '@space/broker-kit';
+import { type GiveBack, SharedSlots, type ShareRefusal } from '@space/broker-kit';
 import type { TurnedAwayReason } from '../metrics.ts';
 import { type Policies, plainAddress } from '../policies/policies.ts';
 import { isLoopback } from '../policies/strangers.ts';
@@ -17,15 +17,15 @@ interface Kept {
 
 /** Connections of which one address and one Capsule have their share. Those on which nothing happens give way. */
 interface Pool {
-  readonly byAddress: SharedPlaces;
-  readonly byCapsule: SharedPlaces;
+  readonly byAddress: SharedSlots;
+  readonly byCapsule: SharedSlots;
   /** Silent, the longest first. */
   readonly idle: Set<Socket>;
 }
 
 /**
  * Who may be connected. Known pods hold a share for each and for their Capsule; addresses in no policy hold a handful
- * of places that are only theirs. When all are taken, the connection that was silent for longest ends: what is at work
+ * of slots that are only theirs. When all are taken, the connection that was silent for longest ends: what is at work
  * is bounded by less than all, so there always is one.
  */
 export class ConnectionShares {
@@ -54,7 +54,7 @@ export class ConnectionShares {
     return [this.#known, this.#unknown, this.#own].reduce((sum, { byAddress }) => sum + byAddress.taken, 0);
   }
 
-  /** Whether a new connection may stay; it leaves its places by itself. */
+  /** Whether a new connection may stay; it leaves its slots by itself. */
   admit(socket: Socket): boolean {
     const address = plainAddress(socket.remoteAddress ?? '');
     const capsule = this.#policies.capsuleAt(address);
@@ -77,7 +77,7 @@ export class ConnectionShares {
     if (!socket.destroyed) this.#kept.get(socket)?.pool.idle.add(socket);
   }
 
-  /** Its caller proved to be of a Capsule whose address was not told when it came: its place is the Capsule's. */
+  /** Its caller proved to be of a Capsule whose address was not told when it came: its slot is the Capsule's. */
   proved(socket: Socket, capsule: string): void {
     const kept = this.#kept.get(socket);
     if (kept === undefined || kept.pool === this.#known) return;
@@ -98,8 +98,8 @@ export class ConnectionShares {
       this.#refusal = reason;
     };
     return {
-      byAddress: new SharedPlaces({ total, perKey: perAddress }, onRefusal),
-      byCapsule: new SharedPlaces({ total, perKey: perCapsule }, onRefusal),
+      byAddress: new SharedSlots({ total, perKey: perAddress }, onRefusal),
+      byCapsule: new SharedSlots({ total, perKey: perCapsule }, onRefusal),
       idle: new Set(),
     };
   }
@@ -113,14 +113,14 @@ export class ConnectionShares {
     return this.#refuse('connections_capsule');
   }
 
-  #tryTake(pool: Pool, places: SharedPlaces, key: string): GiveBack | undefined {
-    const place = places.tryTake(key);
-    if (place !== undefined || this.#refusal === 'share') return place;
+  #tryTake(pool: Pool, slots: SharedSlots, key: string): GiveBack | undefined {
+    const slot = slots.tryTake(key);
+    if (slot !== undefined || this.#refusal === 'share') return slot;
     const [longest] = pool.idle;
     if (longest === undefined) return undefined;
     this.#leave(longest);
     longest.destroy();
-    return places.tryTake(key);
+    return slots.tryTake(key);
   }
 
   #refuse(reason: TurnedAwayReason): undefined {

@@ -1,4 +1,4 @@
-import { type GiveBack, RateLimit, SharedPlaces, type ShareRefusal } from '@space/broker-kit';
+import { type GiveBack, RateLimit, SharedSlots, type ShareRefusal } from '@space/broker-kit';
 import { Problem } from '../core/problem.ts';
 import type { SharedResource } from '../metrics.ts';
 import { TurnedAway } from '../policies/strangers.ts';
@@ -8,7 +8,7 @@ import type { DataLimits } from './limits.ts';
 /** Counts what each Assistant and each Capsule uses, and says no beyond its share. */
 export interface Usage {
   /**
-   * One request or tunnel begins. @throws Problem `rate_limited`, or `unavailable` when all places are taken; TurnedAway
+   * One request or tunnel begins. @throws Problem `rate_limited`, or `unavailable` when all slots are taken; TurnedAway
    * when its Capsule was refused as often as it may begin.
    */
   begin(tenant: Tenant, kind: 'tunnels' | 'requests', connection: OpenConnection): () => void;
@@ -31,9 +31,9 @@ type UsageLimits = Pick<
   | 'allSignedBytes'
 >;
 
-/** Bytes are held in places of this size: few for the largest body, and none that costs far more than it counts. */
-const PLACE_BYTES = 16 * 1024;
-const placesFor = (bytes: number): number => Math.ceil(bytes / PLACE_BYTES);
+/** Bytes are held in slots of this size: few for the largest body, and none that costs far more than it counts. */
+const SLOT_BYTES = 16 * 1024;
+const slotsFor = (bytes: number): number => Math.ceil(bytes / SLOT_BYTES);
 
 export function createUsage(
   limits: UsageLimits,
@@ -49,7 +49,7 @@ export function createUsage(
   let refusal: ShareRefusal = 'full';
   // The first Capsule gets its whole share, and each that comes later the same part of what is left: there is some.
   const placesOf = (resource: SharedResource, total: number, perKey: number) =>
-    new SharedPlaces({ total, perKey, ofFree: perKey / (total - perKey) }, (reason) => {
+    new SharedSlots({ total, perKey, ofFree: perKey / (total - perKey) }, (reason) => {
       refusal = reason;
       onRefused(resource, reason);
     });
@@ -58,14 +58,14 @@ export function createUsage(
     requests: placesOf('requests', limits.allRequests, limits.capsuleRequests),
     signedBytes: placesOf(
       'signedBytes',
-      placesFor(limits.allSignedBytes),
-      placesFor(limits.capsuleSignedBytes),
+      slotsFor(limits.allSignedBytes),
+      slotsFor(limits.capsuleSignedBytes),
     ),
   };
   /** What the Capsule has used up is its own doing; what all have is nobody's. */
   const placeOf = (tenant: Tenant, kind: SharedResource): GiveBack => {
-    const place = shared[kind].tryTake(tenant.capsule);
-    if (place !== undefined) return place;
+    const slot = shared[kind].tryTake(tenant.capsule);
+    if (slot !== undefined) return slot;
     throw new Problem(refusal === 'share' ? 'rate_limited' : 'unavailable', { retryAfter: 1 });
   };
   const begin: Usage['begin'] = (tenant, kind, connection) => {
@@ -91,8 +91,7 @@ export function createUsage(
         for (const back of taken.splice(0)) back();
       };
       try {
-        for (let places = placesFor(bytes); places > 0; places -= 1)
-          taken.push(placeOf(tenant, 'signedBytes'));
+        for (let slots = slotsFor(bytes); slots > 0; slots -= 1) taken.push(placeOf(tenant, 'signedBytes'));
       } catch (error) {
         giveBack();
         throw error;

@@ -1,4 +1,4 @@
-import { type GiveBack, RateLimit, SharedPlaces } from '@space/broker-kit';
+import { type GiveBack, RateLimit, SharedSlots } from '@space/broker-kit';
 import type { TurnedAwayReason } from '../metrics.ts';
 import type { Policies } from './policies.ts';
 
@@ -29,8 +29,8 @@ export const isLoopback = (address: string): boolean => address === '127.0.0.1' 
 export class Strangers {
   readonly #policies: Pick<Policies, 'capsuleAt'>;
   readonly #onTurnedAway: (reason: TurnedAwayReason) => void;
-  readonly #waiting: SharedPlaces;
-  readonly #ownWaiting: SharedPlaces;
+  readonly #waiting: SharedSlots;
+  readonly #ownWaiting: SharedSlots;
   readonly #unknown: RateLimit;
   readonly #known: RateLimit;
 
@@ -42,8 +42,8 @@ export class Strangers {
     this.#policies = policies;
     this.#onTurnedAway = onTurnedAway;
     const { unknownConnections: perKey, allUnknownConnections: total } = limits;
-    this.#waiting = new SharedPlaces({ total, perKey });
-    this.#ownWaiting = new SharedPlaces({ total: perKey, perKey });
+    this.#waiting = new SharedSlots({ total, perKey });
+    this.#ownWaiting = new SharedSlots({ total: perKey, perKey });
     this.#unknown = new RateLimit({ perSecond: limits.refusalsPerSecond, burst: limits.refusalsBurst });
     this.#known = new RateLimit(limits);
   }
@@ -64,9 +64,9 @@ export class Strangers {
   /** Lets a call wait until its policy has come or its refusal is due. @throws TurnedAway when too many wait */
   enterWaiting(address: string): GiveBack {
     this.refuse(address);
-    const places = isLoopback(address) ? this.#ownWaiting : this.#waiting;
+    const slots = isLoopback(address) ? this.#ownWaiting : this.#waiting;
     return (
-      places.tryTake(this.#policies.capsuleAt(address) ?? `address ${address}`) ?? this.#turnAway('waiting')
+      slots.tryTake(this.#policies.capsuleAt(address) ?? `address ${address}`) ?? this.#turnAway('waiting')
     );
   }
 

@@ -10,7 +10,7 @@ import { makePki } from '../../../testing/certificates.ts';
 import { makeGateway } from './gateway.ts';
 
 /** Programs that are not ours, unmodified, with the environment that a pod has, and a host behind the gateway. */
-export interface ClientStage {
+export interface ClientFixture {
   /** An allowed host, as HTTPS; and one that no manifest names. */
   readonly url: string;
   readonly deniedUrl: string;
@@ -19,7 +19,7 @@ export interface ClientStage {
   readonly port: number;
   readonly principal: string;
   readonly authority: string;
-  /** Of this stage alone, for what a client needs. */
+  /** Of this fixture alone, for what a client needs. */
   readonly directory: string;
   /** How the gateway's tunnels ended since it was last asked. */
   ended(): readonly string[];
@@ -29,10 +29,10 @@ export interface ClientStage {
 const HOST = 'api.bank.org';
 const REF = `${'a'.repeat(40)}\trefs/heads/main\n`;
 
-/** What `setClientStage`'s host answers to any other request. */
+/** What `openClientFixture`'s host answers to any other request. */
 export const GREETING = 'hello from the host';
 
-export async function setClientStage(): Promise<ClientStage> {
+export async function openClientFixture(): Promise<ClientFixture> {
   const directory = mkdtempSync(join(tmpdir(), 'space-egress-clients-'));
   const pki = await makePki();
   const authority = join(directory, 'ca.pem');
@@ -120,18 +120,18 @@ const PATIENCE_MS = 120_000;
 
 /** What a program says, on both outputs, if it ends well. @throws with what it said, if not */
 export async function runClient(
-  stage: ClientStage,
+  fixture: ClientFixture,
   command: readonly string[],
   options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string } = {},
 ): Promise<string> {
   const [program = '', ...args] = command;
   const { stdout, stderr } = await execute(program, args, {
-    cwd: options.cwd ?? stage.directory,
+    cwd: options.cwd ?? fixture.directory,
     // Nothing of this process's own settings for proxies or authorities.
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: process.env['HOME'] ?? '',
-      ...stage.env,
+      ...fixture.env,
       ...options.env,
     },
     timeout: PATIENCE_MS,

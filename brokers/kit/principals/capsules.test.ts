@@ -1,19 +1,19 @@
 import { Secret } from '@space/contracts/secret';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Stage, setStage } from '../../db/testing/postgres.ts';
+import { type Fixture, openFixture } from '../../db/testing/postgres.ts';
 import { digestOf, newToken } from '../tokens.ts';
 import { authorisedCapsule, exchangePrincipal } from './capsules.ts';
 
 /** The check under the lock, without the look-up that comes before it in service. */
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 
 const authorised = (capsule: string, principal: string | undefined, operation: 'apps' | 'drop' = 'apps') =>
-  stage.broker.context.connections
+  fixture.broker.context.connections
     .transaction((session) =>
       authorisedCapsule(
         session,
@@ -29,8 +29,8 @@ const authorised = (capsule: string, principal: string | undefined, operation: '
 
 describe('under the lock of a Capsule', () => {
   it('its own principal is let in, and neither nobody, a stranger nor another Capsule’s', async () => {
-    const { token } = await stage.broker.capsule('locked');
-    const other = await stage.broker.capsule('other');
+    const { token } = await fixture.broker.capsule('locked');
+    const other = await fixture.broker.capsule('other');
     expect(await authorised('locked', token)).toBe('active');
     expect(await authorised('locked', undefined)).toBe('forbidden');
     expect(await authorised('locked', newToken('dbp').reveal())).toBe('forbidden');
@@ -39,9 +39,9 @@ describe('under the lock of a Capsule', () => {
   });
 
   it('a principal that was exchanged since it was looked up is refused', async () => {
-    const { token } = await stage.broker.capsule('exchanged');
+    const { token } = await fixture.broker.capsule('exchanged');
     const next = newToken('dbp');
-    await stage.broker.context.connections.transaction((session) =>
+    await fixture.broker.context.connections.transaction((session) =>
       exchangePrincipal(session, 'trace', 'exchanged', digestOf(next)),
     );
     expect(await authorised('exchanged', token)).toBe('forbidden');
@@ -49,7 +49,7 @@ describe('under the lock of a Capsule', () => {
   });
 
   it('a principal that was retired since it was looked up is refused, also where it may try a drop again', async () => {
-    const capsule = await stage.broker.capsule('retired');
+    const capsule = await fixture.broker.capsule('retired');
     expect((await capsule.dropAll('retired')).status).toBe(200);
     expect(await authorised('retired', capsule.token)).toBe('forbidden');
     expect(await authorised('retired', newToken('dbp').reveal(), 'drop')).toBe('forbidden');

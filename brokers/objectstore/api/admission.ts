@@ -3,7 +3,7 @@ import {
   RateLimit,
   refusal,
   ServiceError,
-  type SharedPlaces,
+  type SharedSlots,
   type Turns,
 } from '@space/broker-kit';
 import type { Call, Tenant } from '../objects/types.ts';
@@ -55,9 +55,9 @@ export interface AdmissionOptions {
     readonly streams: number;
   };
   /** Slots for requests at the same time: each holds at most one connection to the Space's bucket. */
-  readonly slots: SharedPlaces;
+  readonly slots: SharedSlots;
   /** Slots for large documents that come in. */
-  readonly documents: SharedPlaces;
+  readonly documents: SharedSlots;
   readonly turns: Turns;
   /** Turns of the processor for bodies of answers. */
   readonly passing: Turns;

@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { Secret } from '@space/broker-kit';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createSeal } from './cursors.ts';
+import { createCursors } from './cursors.ts';
 
 const key = () => new Secret(randomBytes(32));
 const old = key();
 const current = key();
-const seal = createSeal([current, old], 'cursor');
+const seal = createCursors([current, old], 'cursor');
 
 test('a token opens for its owner alone, and nothing changed opens at all', () => {
   const owners = fc.array(fc.string({ maxLength: 8 }), { minLength: 1, maxLength: 3 });
@@ -27,10 +27,10 @@ test('a token opens for its owner alone, and nothing changed opens at all', () =
 });
 
 test('an older key still opens, one that is gone does not, and another purpose never does', () => {
-  const before = createSeal([old], 'cursor').seal(['a'], 'x');
+  const before = createCursors([old], 'cursor').seal(['a'], 'x');
   expect(seal.open(['a'], before)).toBe('x');
-  expect(createSeal([current], 'cursor').open(['a'], before)).toBeUndefined();
-  expect(createSeal([old], 'other').open(['a'], before)).toBeUndefined();
+  expect(createCursors([current], 'cursor').open(['a'], before)).toBeUndefined();
+  expect(createCursors([old], 'other').open(['a'], before)).toBeUndefined();
 });
 
 test('two tokens of the same are not the same', () => {

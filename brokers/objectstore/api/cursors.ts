@@ -5,7 +5,7 @@ import type { Secret } from '@space/broker-kit';
 export type DataKeys = readonly [Secret<Buffer>, ...Secret<Buffer>[]];
 
 /** What only we can read again, and only for whom it was made. */
-export interface Seal {
+export interface Cursors {
   /** `owner` is bound to the token, not in it: another owner cannot open it. */
   seal(owner: readonly string[], content: string): string;
   /** The content; undefined for everything that we did not make for this owner. */
@@ -19,7 +19,7 @@ const TOKEN = /^[A-Za-z0-9_-]{48,4096}$/;
 /** A key seals one token only, so its nonce may be constant. */
 const NONCE = Buffer.alloc(12);
 
-export function createSeal(keys: DataKeys, purpose: string): Seal {
+export function createCursors(keys: DataKeys, purpose: string): Cursors {
   const byId = new Map(keys.map((key) => [keyId(key).toString('hex'), key]));
   const [current] = keys;
   const derive = (key: Secret<Buffer>, salt: Buffer) =>

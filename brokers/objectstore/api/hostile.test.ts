@@ -3,29 +3,29 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { callRaw, rawRequest } from '../testing/raw.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 
 const MIB = 1024 * 1024;
 const STREAMS = 6;
 
-let stage: Stage;
+let fixture: Fixture;
 let base: string;
 let mine: Assistant;
 
 beforeAll(async () => {
-  stage = await setStage({
+  fixture = await openFixture({
     environment: { OBJECT_STREAMS: String(STREAMS) },
     pace: { tickMs: 50, recheckMs: 100, windowMs: 1_000, leastBytes: 1_024 },
   });
-  base = stage.broker.dataUrl;
-  mine = await newAssistant(stage.broker);
+  base = fixture.broker.dataUrl;
+  mine = await newAssistant(fixture.broker);
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 /** Every file in the bucket that is an object of anybody. */
 const objects = () =>
-  readdirSync(join(stage.s3.directory, 'space'), { recursive: true, withFileTypes: true })
+  readdirSync(join(fixture.s3.directory, 'space'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.parentPath.includes('/c/'))
     .map((entry) => entry.name);
 
@@ -34,8 +34,8 @@ const refused = (code: string) =>
 
 /** Bytes that the tenant's Capsule is charged with and that no object explains. */
 async function charged(): Promise<number> {
-  await stage.broker.round('quota');
-  const [row] = await stage.registry<{ n: number }>(
+  await fixture.broker.round('quota');
+  const [row] = await fixture.registry<{ n: number }>(
     'SELECT coalesce(sum(written + counted), 0)::int AS n FROM broker.object_usage',
   );
   return row?.n ?? 0;
@@ -250,7 +250,7 @@ describe('a body that is not what it says', () => {
     await eventually(() => caller.socket.writableLength === 0, { what: 'the first half to be read' });
     caller.socket.destroy();
     await eventually(
-      () => stage.broker.log.some((line) => line.includes('"object.put"') && line.includes('cut_short')),
+      () => fixture.broker.log.some((line) => line.includes('"object.put"') && line.includes('cut_short')),
       { what: 'the end of the request' },
     );
     expect((await mine.get('early')).status).toBe(404);
@@ -290,7 +290,7 @@ describe('a caller who keeps us waiting', () => {
       `GET /v1/objects/data/wide HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${mine.token}\r\n\r\n`,
     );
     const cut = () =>
-      stage.broker.log.some((line) => line.includes('"object.get"') && line.includes('cut_short'));
+      fixture.broker.log.some((line) => line.includes('"object.get"') && line.includes('cut_short'));
     await eventually(cut, { what: 'the stalled reader to be cut' });
     caller.socket.destroy();
   });
@@ -321,7 +321,7 @@ test('a Capsule has so many streams at once, and one more when one ends', async 
   }
   const one = await mine.get('anything');
   expect([one.status, one.headers.get('retry-after')]).toEqual([429, '1']);
-  const other = await newAssistant(stage.broker);
+  const other = await newAssistant(fixture.broker);
   expect((await other.get('anything')).status).toBe(404);
   for (const caller of callers) caller.socket.destroy();
   await eventually(async () => (await mine.get('anything')).status === 404, {
@@ -337,8 +337,8 @@ test('a caller who is gone before it was let in keeps no place among the streams
 });
 
 test('a principal that is retired in the middle of a stream stores nothing more', async () => {
-  const capsule = await stage.broker.capsule('middle');
-  const one = assistant(base, await stage.broker.workload(capsule, 'middle', 'app'));
+  const capsule = await fixture.broker.capsule('middle');
+  const one = assistant(base, await fixture.broker.workload(capsule, 'middle', 'app'));
   const caller = await callRaw(base);
   caller.send(
     `PUT /v1/objects/data/middle HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${one.token}\r\ncontent-length: ${100 * MIB}\r\n\r\n`,
@@ -352,17 +352,17 @@ test('a principal that is retired in the middle of a stream stores nothing more'
 });
 
 test('the log has every request once, and no key, query or token', () => {
-  const text = stage.broker.log.join('');
+  const text = fixture.broker.log.join('');
   expect(text).not.toContain(mine.token);
   expect(text).not.toMatch(/spc_osw_|versionId|middle\/|\/v1\/objects/);
 });
 
 test('an upstream that is away is said so, and nothing of it is told', async () => {
-  await stage.s3.kill();
+  await fixture.s3.kill();
   const get = await mine.get('a');
   expect([get.status, get.json.error.code]).toEqual([502, 'upstream_failed']);
   const put = await mine.put('a', 'x');
   expect(put.text).toEqual(refused('upstream_failed'));
-  await stage.s3.start();
+  await fixture.s3.start();
   expect((await mine.put('a', 'x')).status).toBe(200);
 });

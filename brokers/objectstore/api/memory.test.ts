@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { assistant, newAssistant } from '../testing/assistant.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { type BrokerProcess, spawnBroker } from '../testing/process.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 
 /** What callers who stall cost the broker: a process of its own, whose memory can be told. */
 
@@ -17,17 +17,17 @@ const ROUNDS = 3;
  */
 const MOST_GROWTH_MIB = 72;
 
-let stage: Stage;
+let fixture: Fixture;
 let broker: BrokerProcess;
 let token: string;
 beforeAll(async () => {
-  stage = await setStage();
-  broker = await spawnBroker({ ...stage.mounts.environment, OBJECT_STREAMS: '256' });
-  ({ token } = await newAssistant(stage.broker, { quota: 16 * 1024 * MIB }));
+  fixture = await openFixture();
+  broker = await spawnBroker({ ...fixture.mounts.environment, OBJECT_STREAMS: '256' });
+  ({ token } = await newAssistant(fixture.broker, { quota: 16 * 1024 * MIB }));
 });
 afterAll(async () => {
   await broker?.kill();
-  await stage?.close();
+  await fixture?.close();
 });
 
 const rssMib = () =>

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { rawRequest } from '../testing/raw.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 
 /**
  * Requests that no client would send, byte by byte. Whatever they say: what is stored is stored under the name that
@@ -14,27 +14,27 @@ import { type Stage, setStage } from '../testing/stage.ts';
 const RUNS = 300;
 const FIXED = /^\{"error":\{"code":"[a-z_]+"\},"trace_id":"[0-9a-f]{32}"\}$/;
 
-let stage: Stage;
+let fixture: Fixture;
 let base: string;
 let mine: Assistant;
 let foreign: { readonly place: string; readonly cursor: string };
 
 beforeAll(async () => {
-  stage = await setStage({ environment: { OBJECT_REQUESTS_PER_SECOND: '1000000' } });
-  base = stage.broker.dataUrl;
-  const other = await newAssistant(stage.broker);
+  fixture = await openFixture({ environment: { OBJECT_REQUESTS_PER_SECOND: '1000000' } });
+  base = fixture.broker.dataUrl;
+  const other = await newAssistant(fixture.broker);
   for (const key of ['a', 'b', 'secret']) await other.put(key, 'theirs');
   const { json } = await other.call('GET', '/v1/objects/data?limit=1');
-  const [row] = await stage.registry<{ place: string }>('SELECT place FROM broker.workload');
+  const [row] = await fixture.registry<{ place: string }>('SELECT place FROM broker.workload');
   foreign = { place: row?.place ?? '', cursor: json.cursor };
-  const capsule = await stage.broker.capsule('raw');
-  mine = assistant(base, await stage.broker.workload(capsule, 'raw', 'app'));
+  const capsule = await fixture.broker.capsule('raw');
+  mine = assistant(base, await fixture.broker.workload(capsule, 'raw', 'app'));
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 /** Paths and contents of all files in the bucket but those of the other Assistant. */
 function stored(): readonly (readonly [path: string, content: string])[] {
-  const root = join(stage.s3.directory, 'space');
+  const root = join(fixture.s3.directory, 'space');
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.parentPath.includes('/c/'))
     .map((entry) => join(entry.parentPath, entry.name))
@@ -251,7 +251,7 @@ const pair = fc
   .map(([name, text]) => (text === null ? name : `${name}=${text}`));
 
 test('a list with any query tells of nobody else', async () => {
-  const lister = await newAssistant(stage.broker);
+  const lister = await newAssistant(fixture.broker);
   await lister.put('own', 'x');
   await fc.assert(
     fc.asyncProperty(fc.array(pair, { maxLength: 3 }), async (pairs) => {

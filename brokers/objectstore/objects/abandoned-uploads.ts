@@ -1,4 +1,4 @@
-import { type Logger, SharedPlaces } from '@space/broker-kit';
+import { type Logger, SharedSlots } from '@space/broker-kit';
 import type { Registry } from '../quota/rows.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
@@ -82,7 +82,7 @@ export async function abortUnder(registry: Registry, client: S3Client, prefix: s
   }
 }
 
-const NONE = new SharedPlaces({ total: 1, perKey: 1 });
+const NONE = new SharedSlots({ total: 1, perKey: 1 });
 
 /** Only to end some: none is opened, and none listed. */
 function ending(registry: Registry): Pick<Uploads, 'close'> {

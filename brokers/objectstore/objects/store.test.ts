@@ -4,22 +4,22 @@ import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 let mine: Assistant;
 let neighbour: Assistant;
 let stranger: Assistant;
 
 beforeAll(async () => {
-  stage = await setStage();
-  const { broker } = stage;
+  fixture = await openFixture();
+  const { broker } = fixture;
   const capsule = await broker.capsule('home');
   mine = assistant(broker.dataUrl, await broker.workload(capsule, 'home', 'mine'));
   neighbour = assistant(broker.dataUrl, await broker.workload(capsule, 'home', 'neighbour'));
   stranger = await newAssistant(broker);
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 describe('an object', () => {
   test('is stored, read, described and deleted', async () => {
@@ -58,7 +58,7 @@ describe('an object', () => {
     expect((await mine.get('empty')).text).toBe('');
     const large = randomBytes(20 * 1024 * 1024);
     expect((await mine.put('large', large)).status).toBe(200);
-    const response = await fetch(`${stage.broker.dataUrl}/v1/objects/data/large`, {
+    const response = await fetch(`${fixture.broker.dataUrl}/v1/objects/data/large`, {
       headers: { authorization: `Bearer ${mine.token}` },
     });
     expect(Buffer.from(await response.arrayBuffer()).equals(large)).toBe(true);
@@ -142,7 +142,7 @@ describe('an object', () => {
     expect((await neighbour.call('DELETE', upload)).status).toBe(404);
     expect((await mine.call('DELETE', upload)).status).toBe(200);
     expect((await mine.get('given-up')).status).toBe(404);
-    expect(await stage.registry('SELECT * FROM broker.object_upload')).toEqual([]);
+    expect(await fixture.registry('SELECT * FROM broker.object_upload')).toEqual([]);
   });
 });
 
@@ -193,7 +193,7 @@ describe('a wall', () => {
   });
 
   test('is not climbed by knowing where others lie', async () => {
-    const [row] = await stage.registry<{ place: string }>(
+    const [row] = await fixture.registry<{ place: string }>(
       "SELECT place FROM broker.workload WHERE app_id = 'mine'",
     );
     for (const path of [
@@ -213,7 +213,7 @@ describe('a wall', () => {
 
 describe('the one refusal', () => {
   test('is the same for everybody who may not, whatever is asked for', async () => {
-    const retired = assistant(stage.broker.dataUrl, newToken('osw').reveal());
+    const retired = assistant(fixture.broker.dataUrl, newToken('osw').reveal());
     const bodies = new Set<string>();
     for (const token of ['', retired.token, newToken('osp').reveal(), newToken('dbp').reveal(), 'x']) {
       for (const [method, path] of [
@@ -225,7 +225,7 @@ describe('the one refusal', () => {
         ['GET', '/v1/s3/credentials'],
       ] as const) {
         const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
-        const response = await fetch(`${stage.broker.dataUrl}${path}`, { method, headers });
+        const response = await fetch(`${fixture.broker.dataUrl}${path}`, { method, headers });
         expect(response.status).toBe(403);
         bodies.add((await response.text()).replace(/[0-9a-f]{32}/, ''));
       }
@@ -234,36 +234,36 @@ describe('the one refusal', () => {
   });
 
   test('comes at once for a principal that is replaced or dropped', async () => {
-    const capsule = await stage.broker.capsule('leaving');
-    const old = assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'leaving', 'app'));
+    const capsule = await fixture.broker.capsule('leaving');
+    const old = assistant(fixture.broker.dataUrl, await fixture.broker.workload(capsule, 'leaving', 'app'));
     expect((await old.put('a', 'x')).status).toBe(200);
-    const fresh = assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'leaving', 'app'));
+    const fresh = assistant(fixture.broker.dataUrl, await fixture.broker.workload(capsule, 'leaving', 'app'));
     expect((await old.get('a')).status).toBe(403);
     expect((await fresh.get('a')).text).toBe('x');
     expect((await capsule.drop('leaving', 'app')).status).toBe(200);
     expect((await fresh.get('a')).status).toBe(403);
-    const again = assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'leaving', 'app'));
+    const again = assistant(fixture.broker.dataUrl, await fixture.broker.workload(capsule, 'leaving', 'app'));
     expect((await again.get('a')).status).toBe(404);
   });
 });
 
 test('a dropped Capsule leaves nothing in the bucket and no open upload', async () => {
-  const { broker } = stage;
+  const { broker } = fixture;
   const capsule = await broker.capsule('gone');
   const one = assistant(broker.dataUrl, await broker.workload(capsule, 'gone', 'app'));
   await one.put('a/b', 'x');
   await one.call('PUT', '/v1/objects/shared/c', { body: 'y' });
   const { json } = await one.post('/v1/uploads/data', { key: 'open' });
   await one.call('PUT', `/v1/uploads/data/${json.upload_id}/1`, { body: 'part' });
-  const [row] = await stage.registry<{ place: string }>(
+  const [row] = await fixture.registry<{ place: string }>(
     "SELECT place FROM broker.store WHERE capsule_id = 'gone'",
   );
   expect((await capsule.dropAll('gone')).status).toBe(200);
   expect((await one.get('a/b')).status).toBe(403);
-  const left = readdirSync(join(stage.s3.directory, 'space'), {
+  const left = readdirSync(join(fixture.s3.directory, 'space'), {
     recursive: true,
     withFileTypes: true,
   }).filter(({ parentPath }) => parentPath.includes(row?.place ?? ''));
   expect(left.filter((entry) => entry.isFile())).toEqual([]);
-  expect(await stage.registry('SELECT * FROM broker.object_upload')).toEqual([]);
+  expect(await fixture.registry('SELECT * FROM broker.object_upload')).toEqual([]);
 });

@@ -1,29 +1,29 @@
 import { existsSync, readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
-import { Secret, SharedPlaces } from '@space/broker-kit';
+import { Secret, SharedSlots } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { connect, intoDatabase } from '../../db/testing/postgres.ts';
 import type { Registry } from '../quota/rows.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { BUCKET } from '../testing/broker.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 import { createS3Client } from '../upstream/client.ts';
 import { createPool } from '../upstream/managed.ts';
 import { createUploads } from './uploads.ts';
 
 const KIB = 1024;
 
-let stage: Stage;
+let fixture: Fixture;
 let mine: Assistant;
 beforeAll(async () => {
-  stage = await setStage();
-  mine = await newAssistant(stage.broker, { quota: 1024 * KIB });
+  fixture = await openFixture();
+  mine = await newAssistant(fixture.broker, { quota: 1024 * KIB });
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
-const uploading = () => join(stage.s3.directory, BUCKET, '.sgwtmp', 'multipart');
+const uploading = () => join(fixture.s3.directory, BUCKET, '.sgwtmp', 'multipart');
 
 /** Parts that the S3 server holds of uploads that are not over. */
 function partsUpstream(): number {
@@ -43,7 +43,7 @@ async function begin(key: string, who = mine): Promise<string> {
 }
 
 const age = (id: string, hours: number) =>
-  stage.registry(
+  fixture.registry(
     'UPDATE broker.object_upload SET created_at = created_at - make_interval(hours => $2) WHERE id = $1',
     [id, hours],
   );
@@ -56,12 +56,12 @@ test('an upload that nobody finished in a day is given up: its parts are gone, i
   await age(young, 23);
 
   // While the store is away nothing is forgotten about it.
-  await stage.s3.kill();
-  await stage.broker.round('forgotten uploads');
-  await stage.s3.start();
+  await fixture.s3.kill();
+  await fixture.broker.round('forgotten uploads');
+  await fixture.s3.start();
   expect((await mine.call('GET', `/v1/uploads/data/${forgotten}`)).status).toBe(200);
 
-  await stage.broker.round('forgotten uploads');
+  await fixture.broker.round('forgotten uploads');
   expect(partsUpstream()).toBe(1);
   expect((await mine.call('GET', `/v1/uploads/data/${forgotten}`)).status).toBe(404);
   expect((await mine.put('more', Buffer.alloc(400 * KIB))).status).toBe(200);
@@ -73,29 +73,29 @@ test('an upload that nobody finished in a day is given up: its parts are gone, i
 });
 
 test('however many were forgotten, one round gives all of them up, and one that cannot be stops no other', async () => {
-  const who = await newAssistant(stage.broker);
+  const who = await newAssistant(fixture.broker);
   const { upload_id } = (await who.post('/v1/uploads/data', { key: 'many' })).json;
   await age(upload_id, 25);
   // As many rows of uploads that the S3 server does not know any more, and one that cannot be asked for at all.
-  await stage.registry(
+  await fixture.registry(
     `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, created_at)
      SELECT md5(i::text || id), place, room, CASE WHEN i = 7 THEN repeat('x', 20000) ELSE key END,
             'gone-' || i, created_at - make_interval(hours => 1)
      FROM broker.object_upload, generate_series(1, 250) AS i WHERE id = $1`,
     [upload_id],
   );
-  await stage.broker.round('forgotten uploads');
-  const rows = await stage.registry<{ upstream_id: string }>(
+  await fixture.broker.round('forgotten uploads');
+  const rows = await fixture.registry<{ upstream_id: string }>(
     'SELECT upstream_id FROM broker.object_upload WHERE room = (SELECT w.place FROM broker.workload w ORDER BY changed_at DESC LIMIT 1)',
   );
   expect(rows.map((row) => row.upstream_id)).toEqual(['gone-7']);
-  await stage.registry("DELETE FROM broker.object_upload WHERE upstream_id = 'gone-7'");
+  await fixture.registry("DELETE FROM broker.object_upload WHERE upstream_id = 'gone-7'");
 });
 
 test('a Capsule has no more open uploads than it may, over all replicas; one that ends makes room', async () => {
   const environment = { OPEN_UPLOADS: '5' };
-  const replicas = await Promise.all([stage.replica({ environment }), stage.replica({ environment })]);
-  const who = await newAssistant(stage.broker);
+  const replicas = await Promise.all([fixture.replica({ environment }), fixture.replica({ environment })]);
+  const who = await newAssistant(fixture.broker);
   const before = uploadsUpstream().length;
   const begun = await Promise.all(
     Array.from({ length: 12 }, (_, i) =>
@@ -120,11 +120,11 @@ test('a Capsule has no more open uploads than it may, over all replicas; one tha
 });
 
 test('two replicas may give it up at the same time', async () => {
-  const id = await begin('twice', await newAssistant(stage.broker));
+  const id = await begin('twice', await newAssistant(fixture.broker));
   await age(id, 25);
-  const replica = await stage.replica();
-  await Promise.all([stage.broker.round('forgotten uploads'), replica.round('forgotten uploads')]);
-  const rows = await stage.registry('SELECT 1 FROM broker.object_upload');
+  const replica = await fixture.replica();
+  await Promise.all([fixture.broker.round('forgotten uploads'), replica.round('forgotten uploads')]);
+  const rows = await fixture.registry('SELECT 1 FROM broker.object_upload');
   expect(rows).toEqual([]);
   await replica.stop();
 });
@@ -147,8 +147,8 @@ function ageUpstream(directory: string, hours: number): void {
 async function strays(who: Assistant, keys: readonly string[]): Promise<string[]> {
   const before = uploadsUpstream();
   const begun = () => uploadsUpstream().filter((one) => !before.includes(one));
-  const doomed = await spawnBroker(stage.mounts.environment);
-  const registry = await connect(intoDatabase(stage.server.superuserUrl, 'space_objectstore'));
+  const doomed = await spawnBroker(fixture.mounts.environment);
+  const registry = await connect(intoDatabase(fixture.server.superuserUrl, 'space_objectstore'));
   try {
     await registry.query('BEGIN; LOCK TABLE broker.object_upload IN SHARE MODE');
     const { post } = assistant(doomed.dataUrl, who.token);
@@ -163,8 +163,8 @@ async function strays(who: Assistant, keys: readonly string[]): Promise<string[]
 }
 
 test('an upload that only the S3 server knows, since its broker was killed, is ended after a day, and no other', async () => {
-  const who = await newAssistant(stage.broker);
-  const rows = () => stage.registry<{ key: string }>('SELECT key FROM broker.object_upload');
+  const who = await newAssistant(fixture.broker);
+  const rows = () => fixture.registry<{ key: string }>('SELECT key FROM broker.object_upload');
   const before = await rows();
   const [old = '', young = ''] = await strays(who, ['old', 'young']);
   // Of which the registry knows, and of somebody else in the bucket.
@@ -172,12 +172,12 @@ test('an upload that only the S3 server knows, since its broker was killed, is e
   expect(known.status).toBe(200);
   expect(await rows()).toHaveLength(before.length + 1);
   const target = {
-    origin: stage.s3.endpoint,
-    region: stage.s3.region,
+    origin: fixture.s3.endpoint,
+    region: fixture.s3.region,
     bucket: BUCKET,
     addressing: 'path' as const,
-    accessKeyId: new Secret(stage.s3.accessKeyId),
-    secretAccessKey: new Secret(stage.s3.secretAccessKey),
+    accessKeyId: new Secret(fixture.s3.accessKeyId),
+    secretAccessKey: new Secret(fixture.s3.secretAccessKey),
   };
   const pool = createPool(target, { connections: 1 });
   const direct = createS3Client(target, pool);
@@ -189,11 +189,11 @@ test('an upload that only the S3 server knows, since its broker was killed, is e
   const all = uploadsUpstream();
   expect(all).toHaveLength(before.length + 5);
 
-  await stage.broker.round('stray uploads');
+  await fixture.broker.round('stray uploads');
   expect(uploadsUpstream().toSorted()).toEqual(all.filter((one) => one !== old).toSorted());
   ageUpstream(young, 25);
-  const replica = await stage.replica();
-  await Promise.all([stage.broker.round('stray uploads'), replica.round('stray uploads')]);
+  const replica = await fixture.replica();
+  await Promise.all([fixture.broker.round('stray uploads'), replica.round('stray uploads')]);
   await replica.stop();
   expect(uploadsUpstream().toSorted()).toEqual(all.filter((one) => ![old, young].includes(one)).toSorted());
   expect((await who.call('GET', `/v1/uploads/data/${known.json.upload_id}`)).status).toBe(200);
@@ -206,7 +206,7 @@ test('of one Capsule one list of uploads is read from the registry at a time, an
       new Promise((resolve) => reading.push({ room: String(room), end: () => resolve([]) })),
   };
   const registry = { lookup } as unknown as Registry;
-  const records = new SharedPlaces({ total: 2, perKey: 1, queued: 16, queuedPerKey: 8 });
+  const records = new SharedSlots({ total: 2, perKey: 1, queued: 16, queuedPerKey: 8 });
   const uploads = createUploads({ registry, most: 1, records });
   const list = (place: string) =>
     uploads.list(

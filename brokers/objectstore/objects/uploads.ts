@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ServiceError, type SharedPlaces } from '@space/broker-kit';
+import { ServiceError, type SharedSlots } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { UNANSWERED_SECONDS } from '../quota/allowance.ts';
 import { addDoubt, addWritten, lockUsage, type Registry } from '../quota/rows.ts';
@@ -59,7 +59,7 @@ export interface UploadsOptions {
   /** The credential set whose uploads these are; null for the Space-managed credential. */
   readonly credentialSet?: string | null;
   /** Slots for lists of uploads. */
-  readonly records: Pick<SharedPlaces, 'take'>;
+  readonly records: Pick<SharedSlots, 'take'>;
   readonly onRefused?: () => void;
 }
 

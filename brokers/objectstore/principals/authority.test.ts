@@ -3,22 +3,22 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../commands.ts';
 import { assistant } from '../testing/assistant.ts';
 import { type Client, client, type Reply } from '../testing/broker.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 
 /** What somebody who can write to the registry does to the row of a Capsule. */
 
-let stage: Stage;
+let fixture: Fixture;
 let count = 0;
 let id = '';
 let own: Client;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 beforeEach(async () => {
   count += 1;
   id = `capsule-${count}`;
-  own = await stage.broker.capsule(id);
+  own = await fixture.broker.capsule(id);
 });
 
 const token = () => newToken('osw').reveal();
@@ -48,21 +48,21 @@ const allRefused = (capsule: string) =>
   Object.fromEntries(Object.keys(asksOf(own, capsule)).map((name) => [name, refused]));
 
 const alarms = async () => {
-  const text = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+  const text = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
   return Number(/custody_alarms_total\{alarm="forged_principal"\} (\d+)/.exec(text)?.[1] ?? 0);
 };
 
 describe('a Capsule’s row that somebody edited', () => {
   it('with a principal of their own is nobody’s, as for a principal that is none', async () => {
-    const forged = client(stage.broker.url, newToken('osp').reveal());
+    const forged = client(fixture.broker.url, newToken('osp').reveal());
     const before = await alarms();
-    await stage.registry('UPDATE broker.capsule SET principal = sha256($1) WHERE capsule_id = $2', [
+    await fixture.registry('UPDATE broker.capsule SET principal = sha256($1) WHERE capsule_id = $2', [
       Buffer.from(forged.token ?? ''),
       id,
     ]);
     expect(await answersOf(forged, id)).toEqual(allRefused(id));
     expect(await alarms()).toBe(before + Object.keys(allRefused(id)).length);
-    const line = stage.broker.log.find(
+    const line = fixture.broker.log.find(
       (one) => one.includes('a principal that this broker did not register') && one.includes(id),
     );
     expect(line).toBeDefined();
@@ -70,52 +70,52 @@ describe('a Capsule’s row that somebody edited', () => {
   });
 
   it('with the principal of another Capsule is nobody’s', async () => {
-    const attacker = await stage.broker.capsule(`attacker-${count}`);
-    await stage.registry(
+    const attacker = await fixture.broker.capsule(`attacker-${count}`);
+    await fixture.registry(
       `WITH mine AS (UPDATE broker.capsule SET state = 'retired', principal = NULL WHERE capsule_id = $1)
        SELECT 1`,
       [`attacker-${count}`],
     );
-    await stage.registry('UPDATE broker.capsule SET principal = sha256($1) WHERE capsule_id = $2', [
+    await fixture.registry('UPDATE broker.capsule SET principal = sha256($1) WHERE capsule_id = $2', [
       Buffer.from(attacker.token ?? ''),
       id,
     ]);
     // The MAC of its own row, too.
-    await stage.registry(
+    await fixture.registry(
       'UPDATE broker.store SET mac = (SELECT mac FROM broker.store WHERE capsule_id = $1) WHERE capsule_id = $2',
       [`attacker-${count}`, id],
     );
     expect(await answersOf(attacker, id)).toEqual(allRefused(id));
   });
 
-  it('with the place of another leads nowhere: no Assistant comes to share its files', async () => {
+  it('with the prefix of another leads nowhere: no Assistant comes to share its files', async () => {
     const victim = `victim-${count}`;
-    const theirs = await stage.broker.capsule(victim);
-    await stage.broker.workload(theirs, victim, 'app');
-    const [store] = await stage.registry<{ place: string }>(
+    const theirs = await fixture.broker.capsule(victim);
+    await fixture.broker.workload(theirs, victim, 'app');
+    const [store] = await fixture.registry<{ place: string }>(
       `WITH victim AS (SELECT place FROM broker.store WHERE capsule_id = $1),
             moved AS (UPDATE broker.store SET place = 'c/' || repeat('7', 40) || '/' WHERE capsule_id = $1 RETURNING 1)
        SELECT place FROM victim, moved`,
       [victim],
     );
-    await stage.registry('UPDATE broker.store SET place = $1 WHERE capsule_id = $2', [store?.place, id]);
+    await fixture.registry('UPDATE broker.store SET place = $1 WHERE capsule_id = $2', [store?.place, id]);
     expect(await answersOf(own, id)).toEqual(allRefused(id));
     expect(await answersOf(theirs, victim)).toEqual(allRefused(victim));
     // Nor does it become good by being provisioned again.
-    expect((await stage.broker.provisioner.provision(id, own.token ?? '')).status).toBe(409);
+    expect((await fixture.broker.provisioner.provision(id, own.token ?? '')).status).toBe(409);
     expect(generic(await own.create(id, 'app', token()))).toEqual(refused);
   });
 
-  it('in another life is nobody’s', async () => {
-    await stage.registry('UPDATE broker.capsule SET life = 2 WHERE capsule_id = $1', [id]);
-    await stage.registry('UPDATE broker.store SET life = 2 WHERE capsule_id = $1', [id]);
+  it('in another incarnation is nobody’s', async () => {
+    await fixture.registry('UPDATE broker.capsule SET life = 2 WHERE capsule_id = $1', [id]);
+    await fixture.registry('UPDATE broker.store SET life = 2 WHERE capsule_id = $1', [id]);
     expect(await answersOf(own, id)).toEqual(allRefused(id));
   });
 
   it('between the look-up and the work is found under the lock', async () => {
-    const { context } = stage.broker;
+    const { context } = fixture.broker;
     const digest = Buffer.alloc(32, 7);
-    await stage.registry('UPDATE broker.capsule SET principal = $1 WHERE capsule_id = $2', [digest, id]);
+    await fixture.registry('UPDATE broker.capsule SET principal = $1 WHERE capsule_id = $2', [digest, id]);
     const call = { traceId: 'trace', principal: digest as never };
     await expect(
       context.connections.transaction((session) => context.capsules.authorise(session, call, id, 'drop')),
@@ -123,38 +123,38 @@ describe('a Capsule’s row that somebody edited', () => {
   });
 
   it('without a MAC is nobody’s, until the provisioner or an administrator names its principal again', async () => {
-    const unbind = () => stage.registry('UPDATE broker.store SET mac = NULL WHERE capsule_id = $1', [id]);
+    const unbind = () => fixture.registry('UPDATE broker.store SET mac = NULL WHERE capsule_id = $1', [id]);
     await unbind();
     expect(generic(await own.create(id, 'app', token()))).toEqual(refused);
-    expect((await stage.broker.provisioner.provision(id, own.token ?? '')).json.created).toBe(false);
+    expect((await fixture.broker.provisioner.provision(id, own.token ?? '')).json.created).toBe(false);
     expect((await own.create(id, 'app', token())).status).toBe(200);
     await unbind();
     const next = newToken('osp').reveal();
     const replace = COMMANDS['replace-principal'];
-    await replace?.run(stage.broker.context, 'a'.repeat(32), [id], async () => next);
+    await replace?.run(fixture.broker.context, 'a'.repeat(32), [id], async () => next);
     expect(generic(await own.create(id, 'two', token()))).toEqual(refused);
-    expect((await client(stage.broker.url, next).create(id, 'two', token())).status).toBe(200);
+    expect((await client(fixture.broker.url, next).create(id, 'two', token())).status).toBe(200);
   });
 });
 
 it('a workload’s place that somebody edited is not made good by another principal for it', async () => {
   const [, victim] = [
-    await stage.broker.workload(own, id, 'mine'),
-    await stage.broker.workload(own, id, 'victim'),
+    await fixture.broker.workload(own, id, 'mine'),
+    await fixture.broker.workload(own, id, 'victim'),
   ];
-  await assistant(stage.broker.dataUrl, victim).put('file', 'secret');
-  const [row] = await stage.registry<{ place: string }>(
+  await assistant(fixture.broker.dataUrl, victim).put('file', 'secret');
+  const [row] = await fixture.registry<{ place: string }>(
     `WITH victim AS (SELECT place FROM broker.workload WHERE capsule_id = $1 AND app_id = 'victim'),
           moved AS (UPDATE broker.workload SET place = left(place, 45) || repeat('8', 40) || '/'
                     WHERE capsule_id = $1 AND app_id = 'victim' RETURNING 1)
      SELECT place FROM victim, moved`,
     [id],
   );
-  await stage.registry(`UPDATE broker.workload SET place = $1 WHERE capsule_id = $2 AND app_id = 'mine'`, [
+  await fixture.registry(`UPDATE broker.workload SET place = $1 WHERE capsule_id = $2 AND app_id = 'mine'`, [
     row?.place,
     id,
   ]);
   const next = token();
   expect(generic(await own.create(id, 'mine', next))).toEqual(refused);
-  expect((await assistant(stage.broker.dataUrl, next).get('file')).status).toBe(403);
+  expect((await assistant(fixture.broker.dataUrl, next).get('file')).status).toBe(403);
 });

@@ -3,16 +3,16 @@ import { dirname, join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { BUCKET, type Client, type Reply } from '../testing/broker.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 
 /** Drops, interrupted at every step, against a real store whose objects are files that the test can see. */
 
-let stage: Stage;
+let fixture: Fixture;
 let armed = '';
 let count = 0;
 
 beforeAll(async () => {
-  stage = await setStage({
+  fixture = await openFixture({
     failpoint: (name) => {
       if (name !== armed) return;
       armed = '';
@@ -20,12 +20,12 @@ beforeAll(async () => {
     },
   });
 });
-afterAll(() => stage.close());
+afterAll(() => fixture.close());
 beforeEach(() => {
   count += 1;
 });
 
-const file = (key: string) => join(stage.s3.directory, BUCKET, key);
+const file = (key: string) => join(fixture.s3.directory, BUCKET, key);
 function put(key: string) {
   mkdirSync(dirname(file(key)), { recursive: true });
   writeFileSync(file(key), 'object');
@@ -38,11 +38,11 @@ function objectsUnder(place: string): number {
 }
 
 async function placesOf(capsule: string) {
-  const [row] = await stage.registry<{ place: string }>(
+  const [row] = await fixture.registry<{ place: string }>(
     'SELECT place FROM broker.store WHERE capsule_id = $1',
     [capsule],
   );
-  const workloads = await stage.registry<{ app: string; place: string }>(
+  const workloads = await fixture.registry<{ app: string; place: string }>(
     'SELECT app_id AS app, place FROM broker.workload WHERE capsule_id = $1',
     [capsule],
   );
@@ -53,9 +53,9 @@ async function placesOf(capsule: string) {
 /** A Capsule of two workloads with objects of their own and shared ones. */
 async function prepare() {
   const capsule = `drop-${count}`;
-  const principal = await stage.broker.capsule(capsule);
-  await stage.broker.workload(principal, capsule, 'one');
-  await stage.broker.workload(principal, capsule, 'two');
+  const principal = await fixture.broker.capsule(capsule);
+  await fixture.broker.workload(principal, capsule, 'one');
+  await fixture.broker.workload(principal, capsule, 'two');
   const places = await placesOf(capsule);
   const one = places.of['one'] ?? '';
   const two = places.of['two'] ?? '';
@@ -84,7 +84,7 @@ describe('the drop of a workload', () => {
   it('leaves nothing that its successor could see', async () => {
     const { capsule, principal, one } = await prepare();
     await principal.drop(capsule, 'one');
-    await stage.broker.workload(principal, capsule, 'one');
+    await fixture.broker.workload(principal, capsule, 'one');
     const places = await placesOf(capsule);
     expect(places.of['one']).not.toBe(one);
   });
@@ -112,10 +112,10 @@ describe('the drop of a workload', () => {
     const { capsule, principal, one } = await prepare();
     armed = 'drop:after-cut';
     await principal.drop(capsule, 'one');
-    await stage.registry(
+    await fixture.registry(
       `UPDATE broker.workload SET changed_at = changed_at - interval '1 hour' WHERE state = 'dropping'`,
     );
-    await stage.broker.round('pending drops');
+    await fixture.broker.round('pending drops');
     expect(objectsUnder(one)).toBe(0);
     expect((await principal.drop(capsule, 'one')).json.already_absent).toBe(true);
   });
@@ -125,13 +125,13 @@ describe('the drop of a Capsule', () => {
   const end = async (capsule: string, principal: Client, whole: string) => {
     expect(objectsUnder(whole)).toBe(0);
     expect((await principal.dropAll(capsule)).status).toBe(403);
-    expect((await stage.broker.provisioner.finalize(capsule)).json.finalized).toBe(true);
-    expect((await stage.broker.provisioner.finalize(capsule)).json.finalized).toBe(true);
+    expect((await fixture.broker.provisioner.finalize(capsule)).json.finalized).toBe(true);
+    expect((await fixture.broker.provisioner.finalize(capsule)).json.finalized).toBe(true);
   };
 
   it('deletes all that it had and names its workloads', async () => {
     const { capsule, principal, whole } = await prepare();
-    expect((await stage.broker.provisioner.finalize(capsule)).status).toBe(409);
+    expect((await fixture.broker.provisioner.finalize(capsule)).status).toBe(409);
     expect((await principal.dropAll(capsule)).json.dropped).toEqual(['one', 'two']);
     await end(capsule, principal, whole);
   });
@@ -149,12 +149,12 @@ describe('the drop of a Capsule', () => {
   it('leaves its id to a new life, in another place and with other principals', async () => {
     const { capsule, principal, whole } = await prepare();
     await principal.dropAll(capsule);
-    await stage.broker.provisioner.finalize(capsule);
-    expect((await stage.broker.provisioner.provision(capsule, principal.token ?? '')).status).toBe(409);
-    const next = await stage.broker.capsule(capsule);
-    // What an earlier life dropped is no proof for this one.
+    await fixture.broker.provisioner.finalize(capsule);
+    expect((await fixture.broker.provisioner.provision(capsule, principal.token ?? '')).status).toBe(409);
+    const next = await fixture.broker.capsule(capsule);
+    // What an earlier incarnation dropped is no proof for this one.
     expect((await next.drop(capsule, 'one')).status).toBe(404);
-    await stage.broker.workload(next, capsule, 'one');
+    await fixture.broker.workload(next, capsule, 'one');
     expect((await placesOf(capsule)).whole).not.toBe(whole);
     expect((await next.drop(capsule, 'one')).json.already_absent).toBeUndefined();
     expect((await next.drop(capsule, 'one')).json.already_absent).toBe(true);
@@ -174,25 +174,25 @@ describe('the drop of a Capsule', () => {
     const { capsule, principal, whole, one } = await prepare();
     await principal.dropAll(capsule);
     put(`${one}late`);
-    await stage.registry(`UPDATE broker.dead_place SET dead_at = dead_at - interval '2 hours'`);
-    await stage.broker.round('dead places');
+    await fixture.registry(`UPDATE broker.dead_place SET dead_at = dead_at - interval '2 hours'`);
+    await fixture.broker.round('dead places');
     expect(objectsUnder(whole)).toBe(0);
-    const left = () => stage.registry('SELECT 1 FROM broker.dead_place WHERE place = $1', [whole]);
+    const left = () => fixture.registry('SELECT 1 FROM broker.dead_place WHERE place = $1', [whole]);
     expect(await left()).toHaveLength(1);
-    await stage.registry(
+    await fixture.registry(
       `UPDATE broker.dead_place SET dead_at = dead_at - interval '1 day', swept_at = swept_at - interval '1 day'`,
     );
-    await stage.broker.round('dead places');
+    await fixture.broker.round('dead places');
     expect(await left()).toHaveLength(0);
   });
 });
 
 it('with a store that is away, access ends all the same and the drop is finished later', async () => {
   const { capsule, principal, one } = await prepare();
-  await stage.s3.kill();
+  await fixture.s3.kill();
   const refused = await principal.drop(capsule, 'one');
   expect([502, 503, 504]).toContain(refused.status);
-  await stage.s3.start();
+  await fixture.s3.start();
   expect((await principal.drop(capsule, 'one')).json).toMatchObject({ dropped: 'one' });
   expect(objectsUnder(one)).toBe(0);
 });

@@ -6,49 +6,49 @@ import { COMMANDS } from '../commands.ts';
 import { readConfig } from '../config.ts';
 import { assistant } from '../testing/assistant.ts';
 import { BUCKET, type Client, client, type TestBroker } from '../testing/broker.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 import { openManagedStore } from '../upstream/managed.ts';
 import { type Bound, createEpochs } from './epochs.ts';
 import { bindUnbound } from './unbound.ts';
 
 /** What somebody does to the rows of principals: an edit, or a registry that is set back. */
 
-let stage: Stage;
+let fixture: Fixture;
 let home: Client;
 beforeEach(async () => {
-  stage = await setStage();
-  home = await stage.broker.capsule('home');
+  fixture = await openFixture();
+  home = await fixture.broker.capsule('home');
 });
-afterEach(() => stage?.close());
+afterEach(() => fixture?.close());
 
 const TABLES = ['capsule', 'store', 'workload', 'retired_principal', 'epoch'];
 
 /** Keeps the principals as they are now, to be put back later, as a restored backup does. */
 async function backup(): Promise<() => Promise<void>> {
-  await stage.registry('DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept');
-  for (const table of TABLES) await stage.registry(`CREATE TABLE kept.${table} AS TABLE broker.${table}`);
+  await fixture.registry('DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept');
+  for (const table of TABLES) await fixture.registry(`CREATE TABLE kept.${table} AS TABLE broker.${table}`);
   return async () => {
     // All at once: no request sees a half of it. Triggers of a restore do not run.
     const off = 'SET session_replication_role = replica';
     const out = TABLES.toReversed().map((table) => `DELETE FROM broker.${table}`);
     const back = TABLES.map((table) => `INSERT INTO broker.${table} SELECT * FROM kept.${table}`);
-    await stage.registry(`BEGIN; ${[off, ...out, ...back].join('; ')}; COMMIT`);
+    await fixture.registry(`BEGIN; ${[off, ...out, ...back].join('; ')}; COMMIT`);
   };
 }
 
-const code = async (token: string, at: TestBroker = stage.broker): Promise<string> => {
+const code = async (token: string, at: TestBroker = fixture.broker): Promise<string> => {
   const { status, json } = await assistant(at.dataUrl, token).get('file');
   return json?.error?.code ?? String(status);
 };
 const registryEpoch = async () =>
-  (await stage.registry<{ n: number }>('SELECT number::int AS n FROM broker.epoch'))[0]?.n;
+  (await fixture.registry<{ n: number }>('SELECT number::int AS n FROM broker.epoch'))[0]?.n;
 const anchored = () =>
-  JSON.parse(readFileSync(join(stage.s3.directory, BUCKET, 'custody/v1/epoch-test'), 'utf8')).epoch;
+  JSON.parse(readFileSync(join(fixture.s3.directory, BUCKET, 'custody/v1/epoch-test'), 'utf8')).epoch;
 /** What was found before the edit is known for a moment. */
-const lapse = () => stage.broker.context.leasesLapse();
+const lapse = () => fixture.broker.context.leasesLapse();
 const silent = createLogger({ service: 'test', level: 'silent' });
-const workload = (app: string) => stage.broker.workload(home, 'home', app);
+const workload = (app: string) => fixture.broker.workload(home, 'home', app);
 
 describe('a row that somebody edited', () => {
   const swapPlaces = [
@@ -59,29 +59,29 @@ describe('a row that somebody edited', () => {
      SELECT place FROM victim, moved`,
   ];
 
-  it('with the place of another leads nowhere', async () => {
+  it('with the prefix of another leads nowhere', async () => {
     const [mine, victim] = [await workload('mine'), await workload('victim')];
-    await assistant(stage.broker.dataUrl, victim).put('file', 'secret');
-    await stage.registry(swapPlaces[0] ?? '');
-    const [row] = await stage.registry<{ place: string }>(swapPlaces[1] ?? '');
-    await stage.registry("UPDATE broker.workload SET place = $1 WHERE app_id = 'mine'", [row?.place]);
+    await assistant(fixture.broker.dataUrl, victim).put('file', 'secret');
+    await fixture.registry(swapPlaces[0] ?? '');
+    const [row] = await fixture.registry<{ place: string }>(swapPlaces[1] ?? '');
+    await fixture.registry("UPDATE broker.workload SET place = $1 WHERE app_id = 'mine'", [row?.place]);
     await lapse();
     expect(await code(mine)).toBe('forbidden');
     expect(await code(victim)).toBe('forbidden');
-    const metrics = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+    const metrics = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
     expect(metrics).toMatch(/custody_alarms_total\{alarm="forged_principal"\} [1-9]/);
   });
 
   it('with a principal of somebody else leads nowhere', async () => {
     const [mine, victim] = [await workload('mine'), await workload('victim')];
-    await assistant(stage.broker.dataUrl, victim).put('file', 'secret');
-    await stage
+    await assistant(fixture.broker.dataUrl, victim).put('file', 'secret');
+    await fixture
       .registry(
         `WITH mine AS (DELETE FROM broker.workload WHERE app_id = 'mine' RETURNING principal)
        SELECT principal FROM mine`,
       )
       .then(([row]) =>
-        stage.registry("UPDATE broker.workload SET principal = $1 WHERE app_id = 'victim'", [
+        fixture.registry("UPDATE broker.workload SET principal = $1 WHERE app_id = 'victim'", [
           row?.['principal'],
         ]),
       );
@@ -92,8 +92,8 @@ describe('a row that somebody edited', () => {
 
   it('without a MAC leads nowhere once those of the version before were bound', async () => {
     const mine = await workload('mine');
-    const { connections, bindings, prefixNames } = stage.broker.context;
-    const { s3, close } = await openManagedStore(readConfig(stage.mounts.environment), silent);
+    const { connections, bindings, prefixNames } = fixture.broker.context;
+    const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
     let now = 0;
     const bindAll = (bound: Bound) => bindUnbound({ connections, bindings, prefixNames, log: silent }, bound);
     const epochs = createEpochs({
@@ -103,15 +103,15 @@ describe('a row that somebody edited', () => {
     });
     const { signal } = new AbortController();
     await epochs.round.run(signal);
-    await stage.registry('UPDATE broker.workload SET mac = NULL');
+    await fixture.registry('UPDATE broker.workload SET mac = NULL');
     await epochs.round.run(signal);
     await lapse();
     expect(await code(mine)).toBe('not_found');
     now += 16 * 60_000;
     await epochs.round.run(signal);
-    await stage.registry('UPDATE broker.workload SET mac = NULL');
+    await fixture.registry('UPDATE broker.workload SET mac = NULL');
     await epochs.round.run(signal);
-    const fresh = await stage.replica();
+    const fresh = await fixture.replica();
     expect(await code(mine, fresh)).toBe('forbidden');
     await fresh.stop();
     await close();
@@ -121,21 +121,21 @@ describe('a row that somebody edited', () => {
 describe('a registry that was set back', () => {
   it('lets nobody in, on any replica and by no listener, until all principals are exchanged', async () => {
     const [leaked, other] = [await workload('leaked'), await workload('other')];
-    const running = await stage.replica();
+    const running = await fixture.replica();
     const restore = await backup();
     expect((await home.drop('home', 'leaked')).status).toBe(200);
     await running.round('epoch');
     expect(anchored()).toBe(await registryEpoch());
     await restore();
 
-    const fresh = await stage.replica();
-    for (const one of [stage.broker, running, fresh]) {
+    const fresh = await fixture.replica();
+    for (const one of [fixture.broker, running, fresh]) {
       expect(await code(leaked, one)).toBe('custody_rollback');
       expect(await code(other, one)).toBe('custody_rollback');
       const reply = await client(one.url, home.token).create('home', 'new', newToken('osw').reveal());
       expect(reply.json.error.code).toBe('custody_rollback');
     }
-    expect(stage.broker.log.join('')).toContain('the registry was set back');
+    expect(fixture.broker.log.join('')).toContain('the registry was set back');
 
     const told = await COMMANDS['restore']?.run(
       fresh.context,
@@ -144,7 +144,7 @@ describe('a registry that was set back', () => {
       async () => '',
     );
     expect(told).toEqual({ capsules: ['home'], workloads: 2 });
-    for (const one of [stage.broker, running, fresh]) {
+    for (const one of [fixture.broker, running, fresh]) {
       expect(await code(leaked, one)).toBe('forbidden');
       expect(await code(other, one)).toBe('forbidden');
       expect((await client(one.url, home.token).drop('home', 'other')).status).toBe(403);
@@ -165,7 +165,7 @@ describe('a registry that was set back', () => {
 
 it('a broker that is killed before the bucket knows has answered nothing, and the next one goes on', async () => {
   const token = await workload('doomed');
-  const doomed = await spawnBroker({ ...stage.mounts.environment, FAILPOINT: 'drop:after-cut' });
+  const doomed = await spawnBroker({ ...fixture.mounts.environment, FAILPOINT: 'drop:after-cut' });
   await expect(client(doomed.url, home.token).drop('home', 'doomed')).rejects.toThrow();
   await doomed.gone;
   expect(await registryEpoch()).toBeGreaterThan(anchored());
@@ -175,12 +175,12 @@ it('a broker that is killed before the bucket knows has answered nothing, and th
 });
 
 it('many principals that end at once on two replicas are all anchored when they are answered', async () => {
-  const replica = await stage.replica();
+  const replica = await fixture.replica();
   const apps = Array.from({ length: 12 }, (_, i) => `app-${i}`);
   await Promise.all(apps.map(workload));
   const replies = await Promise.all(
     apps.map((app, i) =>
-      client(i % 2 === 0 ? stage.broker.url : replica.url, home.token).create(
+      client(i % 2 === 0 ? fixture.broker.url : replica.url, home.token).create(
         'home',
         app,
         newToken('osw').reveal(),
@@ -195,9 +195,9 @@ it('many principals that end at once on two replicas are all anchored when they 
 it('while the bucket is away no principal ends: the caller is told to ask again, and then it has', async () => {
   const token = await workload('app');
   const next = newToken('osw').reveal();
-  await stage.s3.kill();
+  await fixture.s3.kill();
   expect((await home.create('home', 'app', next)).json.error.code).toBe('custody_unavailable');
-  await stage.s3.start();
+  await fixture.s3.start();
   expect((await home.create('home', 'app', next)).json).toMatchObject({ created: false });
   expect(await code(token)).toBe('forbidden');
   expect(await code(next)).toBe('not_found');
@@ -206,15 +206,15 @@ it('while the bucket is away no principal ends: the caller is told to ask again,
 it('Capsules of a version that bound workloads alone are bound, and no workload with them', async () => {
   const mine = await workload('mine');
   const epoch = await registryEpoch();
-  const { s3, close } = await openManagedStore(readConfig(stage.mounts.environment), silent);
+  const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
   await s3.put('custody/v1/epoch-test', Buffer.from(JSON.stringify({ v: 1, epoch, bound: true })), {
     headers: { 'content-type': 'application/json' },
   });
   await close();
   // After the bucket knows: a round of the first replica before it would have bound the workload, too.
-  await stage.registry('UPDATE broker.store SET mac = NULL');
-  await stage.registry('UPDATE broker.workload SET mac = NULL');
-  const updated = await stage.replica();
+  await fixture.registry('UPDATE broker.store SET mac = NULL');
+  await fixture.registry('UPDATE broker.workload SET mac = NULL');
+  const updated = await fixture.replica();
   expect((await client(updated.url, home.token).create('home', 'new', newToken('osw').reveal())).status).toBe(
     200,
   );
@@ -224,11 +224,11 @@ it('Capsules of a version that bound workloads alone are bound, and no workload 
 
 it('rows of a version that bound none are bound at the start, where the names give their places', async () => {
   const [good, bad] = [await workload('good'), await workload('bad')];
-  await stage.registry('UPDATE broker.workload SET mac = NULL');
-  await stage.registry(
+  await fixture.registry('UPDATE broker.workload SET mac = NULL');
+  await fixture.registry(
     "UPDATE broker.workload SET place = left(place, 45) || repeat('7', 40) || '/' WHERE app_id = 'bad'",
   );
-  const updated = await stage.replica();
+  const updated = await fixture.replica();
   expect(await code(good, updated)).toBe('not_found');
   expect(await code(bad, updated)).toBe('forbidden');
   await updated.stop();

@@ -1,22 +1,22 @@
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Client } from '../testing/broker.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 
 /** Two replicas: one is asked to end access, and the other is used without a pause meanwhile. */
 
 const plenty = '1000000';
 const environment = { OBJECT_REQUESTS_PER_SECOND: plenty, OBJECT_REQUESTS_BURST: plenty };
 
-let stage: Stage;
-let other: Awaited<ReturnType<Stage['replica']>>;
+let fixture: Fixture;
+let other: Awaited<ReturnType<Fixture['replica']>>;
 beforeAll(async () => {
-  stage = await setStage({ environment });
-  other = await stage.replica({ environment });
+  fixture = await openFixture({ environment });
+  other = await fixture.replica({ environment });
 });
 afterAll(async () => {
   await other?.stop();
-  await stage?.close();
+  await fixture?.close();
 });
 
 /** Uses a principal at the other replica until `act` was answered and for some time longer. */
@@ -48,8 +48,8 @@ let count = 0;
 async function workload(): Promise<{ capsule: Client; id: string; token: string }> {
   count += 1;
   const id = `lease-${count}`;
-  const capsule = await stage.broker.capsule(id);
-  return { capsule, id, token: await stage.broker.workload(capsule, id, 'app') };
+  const capsule = await fixture.broker.capsule(id);
+  return { capsule, id, token: await fixture.broker.workload(capsule, id, 'app') };
 }
 
 /** Nobody is let in; whoever asks too often is told so instead. */

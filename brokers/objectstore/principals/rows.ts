@@ -109,7 +109,7 @@ export async function insertWorkload(
   return rows.length === 1;
 }
 
-/** Compare-and-swap: a tombstone lives again, in another place. */
+/** Compare-and-swap: a tombstone becomes a workload again, under another prefix. */
 export async function reviveWorkload(
   session: Session,
   { capsule, app }: Workload,

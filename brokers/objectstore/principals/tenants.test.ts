@@ -1,23 +1,23 @@
 import { digestOf, newToken, Secret, type TokenDigest } from '@space/broker-kit';
 import { type Session, sessionOver } from '@space/broker-kit/postgres';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { createTenants, type Evidence, LEASE_MS } from './tenants.ts';
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 function evidence(): Evidence {
-  const { bindings, epochs } = stage.broker.context;
+  const { bindings, epochs } = fixture.broker.context;
   return { bindings, epochs, onForged: (capsule) => expect(capsule).toBe('nobody') };
 }
 
 /** The registry's own session, and what it was asked. */
 function counted(): { readonly session: Session; readonly asked: string[] } {
-  const { lookup } = stage.broker.context.connections;
+  const { lookup } = fixture.broker.context.connections;
   const asked: string[] = [];
   const session = sessionOver((step, text, values) => {
     asked.push(text);
@@ -27,7 +27,7 @@ function counted(): { readonly session: Session; readonly asked: string[] } {
 }
 
 test('many who ask at once are answered by few statements, each with what is its own', async () => {
-  const { broker } = stage;
+  const { broker } = fixture;
   const capsule = await broker.capsule('many');
   const apps = ['one', 'two', 'three'];
   const tokens = await Promise.all(apps.map((app) => broker.workload(capsule, 'many', app)));
@@ -45,8 +45,8 @@ test('many who ask at once are answered by few statements, each with what is its
 
 /** Of a new Assistant, alone in a Capsule. */
 async function someone(id: string): Promise<TokenDigest> {
-  const capsule = await stage.broker.capsule(id);
-  return digestOf(new Secret(await stage.broker.workload(capsule, id, 'app')));
+  const capsule = await fixture.broker.capsule(id);
+  return digestOf(new Secret(await fixture.broker.workload(capsule, id, 'app')));
 }
 
 test('who was found is known for the time of a lease, and nobody for none', async () => {
@@ -83,7 +83,7 @@ test('a lease begins before its look-up, however long that takes', async () => {
 });
 
 test('nobody is found by a digest that only begins like another', async () => {
-  const { broker } = stage;
+  const { broker } = fixture;
   const capsule = await broker.capsule('alike');
   const digest = digestOf(new Secret(await broker.workload(capsule, 'alike', 'app')));
   const tenants = createTenants(broker.context.connections.lookup, 1_000, evidence());
@@ -95,7 +95,7 @@ test('nobody is found by a digest that only begins like another', async () => {
 });
 
 test('one and many are found by the index of principals, however many Assistants there are', async () => {
-  const { lookup } = stage.broker.context.connections;
+  const { lookup } = fixture.broker.context.connections;
   const { session, asked } = counted();
   const tenants = createTenants(session, 1_000, evidence());
   const ask = () => tenants.byDigest(digestOf(newToken('osw')));

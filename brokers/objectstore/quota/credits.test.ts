@@ -7,8 +7,8 @@ import { physicalKey, prefixesOf } from '../objects/prefix.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
 import { type Between, startBetween } from '../testing/between.ts';
 import type { TestBroker } from '../testing/broker.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 import { S3Error } from '../upstream/errors.ts';
 import { createEnding } from './credits.ts';
 import { addWritten, beginCount, type Count, finishCount, lockUsage, usedBytes } from './rows.ts';
@@ -19,20 +19,20 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const ENTRY = 16 * KIB;
 
-let stage: Stage;
+let fixture: Fixture;
 let between: Between;
 /** One that cannot count: its lists fail. */
 let broker: TestBroker;
 beforeAll(async () => {
-  stage = await setStage();
-  between = await startBetween(stage.s3);
+  fixture = await openFixture();
+  between = await startBetween(fixture.s3);
   between.fate = noLists;
-  broker = await stage.replica({ environment: { S3_ENDPOINT: between.endpoint } });
+  broker = await fixture.replica({ environment: { S3_ENDPOINT: between.endpoint } });
 });
 afterAll(async () => {
   await broker?.stop();
   await between?.close();
-  await stage?.close();
+  await fixture?.close();
 });
 
 function noLists({ url }: { readonly url?: string | undefined }): 'pass' | { status: number; code: string } {
@@ -52,7 +52,7 @@ async function credits(): Promise<{
   readonly objects: number;
   readonly rows: number;
 }> {
-  const [row] = await stage.registry<{ credited: number; objects: number; rows: number }>(
+  const [row] = await fixture.registry<{ credited: number; objects: number; rows: number }>(
     `SELECT credited::float8 AS credited, credited_objects AS objects,
        (SELECT count(*)::int FROM broker.object_credit c WHERE c.place = u.place) AS rows
      FROM broker.object_usage u WHERE place = (SELECT place FROM broker.store s
@@ -88,7 +88,7 @@ test('however many delete an object at the same time, it gives its bytes back on
 });
 
 test('two replicas that delete an object at the same time credit it once', async () => {
-  const other = await stage.replica({ environment: { S3_ENDPOINT: between.endpoint } });
+  const other = await fixture.replica({ environment: { S3_ENDPOINT: between.endpoint } });
   const one = await newAssistant(broker, { quota: MIB });
   for (const key of ['a', 'b']) expect(await put(one, key, 450 * KIB)).toBe('ok');
   const looked = Promise.withResolvers<void>();
@@ -122,7 +122,7 @@ test('a marker gives nothing back: its folder may be there without it', async ()
 test('a broker that is killed between the deletion and the credit loses the credit, until the next count', async () => {
   const one = await newAssistant(broker, { quota: MIB });
   for (const key of ['a', 'b']) expect(await put(one, key, 450 * KIB)).toBe('ok');
-  const doomed = await spawnBroker({ ...stage.mounts.environment, S3_ENDPOINT: between.endpoint });
+  const doomed = await spawnBroker({ ...fixture.mounts.environment, S3_ENDPOINT: between.endpoint });
   const deleted = Promise.withResolvers<void>();
   between.fate = async (request) => {
     if (request.method !== 'DELETE') return noLists(request);
@@ -155,7 +155,7 @@ interface Ender {
 }
 
 test('whatever is written, ended and counted at the same time, never does less count than is stored', async () => {
-  const { connections } = stage.broker.context;
+  const { connections } = fixture.broker.context;
   const silent = createLogger({ service: 'test', level: 'silent' });
   const keys = ['a', 'b', 'c'];
   const step = fc.oneof(

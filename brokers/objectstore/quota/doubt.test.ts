@@ -7,21 +7,21 @@ import { clientOf } from '../api/s3/testing/clients.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
 import { type Between, type Fate, startBetween } from '../testing/between.ts';
 import { BUCKET, type TestBroker } from '../testing/broker.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { spawnBroker } from '../testing/process.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 
 /** Writes of which nobody learns whether they are stored. */
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-let stage: Stage;
+let fixture: Fixture;
 let between: Between;
 let broker: TestBroker;
 beforeAll(async () => {
-  stage = await setStage();
-  between = await startBetween(stage.s3);
-  broker = await stage.replica({ environment: { S3_ENDPOINT: between.endpoint } });
+  fixture = await openFixture();
+  between = await startBetween(fixture.s3);
+  broker = await fixture.replica({ environment: { S3_ENDPOINT: between.endpoint } });
 });
 beforeEach(() => {
   between.fate = () => 'pass';
@@ -29,7 +29,7 @@ beforeEach(() => {
 afterAll(async () => {
   await broker?.stop();
   await between?.close();
-  await stage?.close();
+  await fixture?.close();
 });
 
 /** Bytes of all files below a directory of the S3 server's disk. */
@@ -39,11 +39,11 @@ function bytesIn(directory: string): number {
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
-const bytesOnDisk = () => bytesIn(join(stage.s3.directory, BUCKET));
+const bytesOnDisk = () => bytesIn(join(fixture.s3.directory, BUCKET));
 
 /** All that counts against the quota of the Capsule that was made last. */
 async function used(): Promise<{ capsulePrefix: string; bytes: number; doubt: number; uploads: number }> {
-  const [row] = await stage.registry<{
+  const [row] = await fixture.registry<{
     capsulePrefix: string;
     bytes: number;
     doubt: number;
@@ -61,7 +61,7 @@ async function used(): Promise<{ capsulePrefix: string; bytes: number; doubt: nu
 }
 
 const ageDoubt = (capsulePrefix: string) =>
-  stage.registry(
+  fixture.registry(
     "UPDATE broker.object_doubt SET certain_at = certain_at - interval '3 hours' WHERE place = $1",
     [capsulePrefix],
   );
@@ -142,7 +142,7 @@ test('a write without an answer counts until a count has looked that began when 
 test('a part that was stored when its broker was killed is found before its doubt ends', async () => {
   const one = await newAssistant(broker, { quota: 8 * MIB });
   const { upload_id } = (await one.post('/v1/uploads/data', { key: 'parts' })).json;
-  const doomed = await spawnBroker({ ...stage.mounts.environment, S3_ENDPOINT: between.endpoint });
+  const doomed = await spawnBroker({ ...fixture.mounts.environment, S3_ENDPOINT: between.endpoint });
   const stored = Promise.withResolvers<void>();
   between.fate = async ({ url }) => {
     if (!url?.includes('partNumber')) return 'pass';
@@ -160,11 +160,11 @@ test('a part that was stored when its broker was killed is found before its doub
   expect(await asked).toBe('killed');
   between.fate = () => 'pass';
   const { capsulePrefix } = await used();
-  await stage.registry(
+  await fixture.registry(
     "UPDATE broker.object_block SET renewed_at = now() - interval '6 minutes' WHERE place = $1 AND bytes > 5e6",
     [capsulePrefix],
   );
-  await stage.broker.round('quota');
+  await fixture.broker.round('quota');
   expect((await used()).doubt).toBeGreaterThanOrEqual(5 * MIB);
   await ageDoubt(capsulePrefix);
   // What makes a replica count; it learns of the part, and there is still no room.
@@ -192,7 +192,9 @@ test('parts in doubt go on counting when their upload is given up', async () => 
 });
 
 test('a copy keeps its place among the requests of its Capsule until it ends, whoever hangs up', async () => {
-  const narrow = await stage.replica({ environment: { S3_ENDPOINT: between.endpoint, OBJECT_STREAMS: '1' } });
+  const narrow = await fixture.replica({
+    environment: { S3_ENDPOINT: between.endpoint, OBJECT_STREAMS: '1' },
+  });
   const one = await newAssistant(narrow);
   await one.put('source', 'x');
   const [asked, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -5,24 +5,24 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { newAssistant } from '../testing/assistant.ts';
 import { BUCKET } from '../testing/broker.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { createEntryCount, entriesOf } from './charge.ts';
 
 const KIB = 1024;
 const ENTRY = 16 * KIB;
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 /** Files and folders on the S3 server's disk. */
-const onDisk = () => readdirSync(join(stage.s3.directory, BUCKET), { recursive: true }).length;
+const onDisk = () => readdirSync(join(fixture.s3.directory, BUCKET), { recursive: true }).length;
 
 describe('what has no bytes', () => {
   it('costs an entry for each object and each folder: no quota fills a disk with empty ones', async () => {
-    const one = await newAssistant(stage.broker, { quota: 100 * ENTRY });
+    const one = await newAssistant(fixture.broker, { quota: 100 * ENTRY });
     const before = onDisk();
     let stored = 0;
     for (let i = 0; i < 40; i += 1) {
@@ -35,13 +35,13 @@ describe('what has no bytes', () => {
   });
 
   it('does not fit where the quota is smaller than an entry', async () => {
-    const one = await newAssistant(stage.broker, { quota: ENTRY - 1 });
+    const one = await newAssistant(fixture.broker, { quota: ENTRY - 1 });
     expect((await one.put('a', '')).status).toBe(507);
     expect((await one.post('/v1/uploads/data', { key: 'a' })).json.error.code).toBe('quota_exceeded');
   });
 
   it('costs as much when it is counted, and a folder once: what is deleted is free again', async () => {
-    const one = await newAssistant(stage.broker, { quota: 12 * ENTRY });
+    const one = await newAssistant(fixture.broker, { quota: 12 * ENTRY });
     // Charged as three each, and as 2 + 4 when counted.
     for (const key of ['f/g/a', 'f/g/b', 'f/g/c', 'f/g/d']) expect((await one.put(key, '')).status).toBe(200);
     for (let i = 0; i < 6; i += 1)
@@ -52,7 +52,7 @@ describe('what has no bytes', () => {
   });
 
   it('nor is an empty part free', async () => {
-    const one = await newAssistant(stage.broker, { quota: 8 * ENTRY });
+    const one = await newAssistant(fixture.broker, { quota: 8 * ENTRY });
     const { upload_id } = (await one.post('/v1/uploads/data', { key: 'a' })).json;
     const codes: string[] = [];
     for (let number = 1; number <= 8; number += 1) {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { createQuota, type Quota } from './allowance.ts';
 import type { Reservation } from './capsule-block.ts';
 import { addDoubt, beginCount, changeBlock, finishCount, lockUsage } from './rows.ts';
@@ -12,12 +12,12 @@ import { addDoubt, beginCount, changeBlock, finishCount, lockUsage } from './row
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-let stage: Stage;
+let fixture: Fixture;
 let prefixes = 0;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 const newPrefix = () => {
   prefixes += 1;
@@ -27,7 +27,7 @@ const newPrefix = () => {
 const silent = createLogger({ service: 'test', level: 'silent' });
 const start = (options: { now?: () => number; recount?: () => Promise<boolean> } = {}): Quota =>
   createQuota({
-    registry: stage.broker.context.connections,
+    registry: fixture.broker.context.connections,
     log: silent,
     recount: options.recount ?? (async () => false),
     ...(options.now === undefined ? {} : { now: options.now }),
@@ -35,7 +35,7 @@ const start = (options: { now?: () => number; recount?: () => Promise<boolean> }
 
 /** What the registry says of a place: all that counts, and the part that replicas hold. */
 async function sums(capsulePrefix: string): Promise<{ readonly used: number; readonly blocks: number }> {
-  const [row] = await stage.registry<{ used: number; blocks: number; doubt: number }>(
+  const [row] = await fixture.registry<{ used: number; blocks: number; doubt: number }>(
     `SELECT coalesce((SELECT counted + written FROM broker.object_usage WHERE place = $1), 0)::float8 AS used,
             coalesce((SELECT sum(bytes) FROM broker.object_block WHERE place = $1), 0)::float8 AS blocks,
             coalesce((SELECT sum(bytes) FROM broker.object_doubt WHERE place = $1), 0)::float8 AS doubt`,
@@ -117,7 +117,7 @@ test('of many at once only so many get in as fit', async () => {
 });
 
 test('who finds the bytes that another has just taken has them, and the other has not', async () => {
-  const { connections } = stage.broker.context;
+  const { connections } = fixture.broker.context;
   const capsule = { capsulePrefix: newPrefix(), quotaBytes: 100 };
   const thieves: Promise<Reservation>[] = [];
   const quota = createQuota({
@@ -148,7 +148,7 @@ test('who finds the bytes that another has just taken has them, and the other ha
 
 describe('the rows', () => {
   const inRows = <T>(work: (session: Session) => Promise<T>) =>
-    stage.broker.context.connections.transaction(work);
+    fixture.broker.context.connections.transaction(work);
 
   test('a block gives no more than is in it', async () => {
     const capsulePrefix = newPrefix();
@@ -177,7 +177,7 @@ describe('the rows', () => {
     await inRows((session) => addDoubt(session, capsulePrefix, 70, 0));
     const begun = await inRows((session) => beginCount(session, capsulePrefix));
     expect(begun.certain).toBe(false);
-    await stage.registry('UPDATE broker.object_doubt SET certain_at = clock_timestamp() WHERE place = $1', [
+    await fixture.registry('UPDATE broker.object_doubt SET certain_at = clock_timestamp() WHERE place = $1', [
       capsulePrefix,
     ]);
     expect(await inRows((session) => finishCount(session, capsulePrefix, begun, 0))).toBe(true);
@@ -196,7 +196,7 @@ test('what a dead replica held is in doubt, and its late news change nothing', a
   const hold = await dead.reserve({ capsulePrefix, quotaBytes: MIB }, 100 * KIB);
   const before = await sums(capsulePrefix);
   expect(before.blocks).toBeGreaterThan(100 * KIB);
-  await stage.registry(
+  await fixture.registry(
     "UPDATE broker.object_block SET renewed_at = now() - interval '6 minutes' WHERE place = $1",
     [capsulePrefix],
   );
@@ -214,14 +214,14 @@ test('a replica that could not renew for long begins anew, before others bury it
   let now = 0;
   const one = start({ now: () => now });
   const first = await one.reserve({ capsulePrefix, quotaBytes: MIB }, KIB);
-  const [block] = await stage.registry<{ replica: string }>(
+  const [block] = await fixture.registry<{ replica: string }>(
     'SELECT replica FROM broker.object_block WHERE place = $1',
     [capsulePrefix],
   );
   now += 130_000;
   await one.tick();
   const second = await one.reserve({ capsulePrefix, quotaBytes: MIB }, KIB);
-  const replicas = await stage.registry<{ replica: string }>(
+  const replicas = await fixture.registry<{ replica: string }>(
     'SELECT replica FROM broker.object_block WHERE place = $1',
     [capsulePrefix],
   );
@@ -236,7 +236,7 @@ describe('an Assistant', () => {
     (await who.put(key, Buffer.alloc(bytes))).json?.error?.code ?? 'ok';
 
   test('may fill its quota, and not more; what it deletes or overwrites is its own again', async () => {
-    const one = await newAssistant(stage.broker, { quota: MIB });
+    const one = await newAssistant(fixture.broker, { quota: MIB });
     expect(await put(one, 'a', 600 * KIB)).toBe('ok');
     expect(await put(one, 'b', 600 * KIB)).toBe('quota_exceeded');
     expect(await put(one, 'b', 300 * KIB)).toBe('ok');
@@ -251,19 +251,19 @@ describe('an Assistant', () => {
   });
 
   test('shares the quota with its Capsule, and with no other', async () => {
-    const capsule = await stage.broker.capsule('pair', { quota_bytes: MIB });
+    const capsule = await fixture.broker.capsule('pair', { quota_bytes: MIB });
     const [first, second] = await Promise.all(
       ['first', 'second'].map(async (app) =>
-        assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'pair', app)),
+        assistant(fixture.broker.dataUrl, await fixture.broker.workload(capsule, 'pair', app)),
       ),
     );
     expect(await put(first!, 'a', 700 * KIB)).toBe('ok');
     expect(await put(second!, 'a', 700 * KIB)).toBe('quota_exceeded');
-    expect(await put(await newAssistant(stage.broker, { quota: MIB }), 'a', 700 * KIB)).toBe('ok');
+    expect(await put(await newAssistant(fixture.broker, { quota: MIB }), 'a', 700 * KIB)).toBe('ok');
   });
 
   test('is charged for copies, and for parts until they are given up', async () => {
-    const one = await newAssistant(stage.broker, { quota: MIB });
+    const one = await newAssistant(fixture.broker, { quota: MIB });
     expect(await put(one, 'a', 600 * KIB)).toBe('ok');
     expect((await one.post('/v1/copies/data', { from: 'a', to: 'b' })).json.error.code).toBe(
       'quota_exceeded',
@@ -281,8 +281,8 @@ describe('an Assistant', () => {
   });
 
   test('and its Capsule read what counts, and of how much', async () => {
-    const capsule = await stage.broker.capsule('reads', { quota_bytes: 2 * MIB });
-    const one = assistant(stage.broker.dataUrl, await stage.broker.workload(capsule, 'reads', 'app'));
+    const capsule = await fixture.broker.capsule('reads', { quota_bytes: 2 * MIB });
+    const one = assistant(fixture.broker.dataUrl, await fixture.broker.workload(capsule, 'reads', 'app'));
     await one.put('a', Buffer.alloc(MIB));
     await one.post('/v1/uploads/data', { key: 'parts' });
     const { status, json } = await one.call('GET', '/v1/usage');
@@ -292,17 +292,17 @@ describe('an Assistant', () => {
     expect(json.used_bytes).toBeLessThanOrEqual(2 * MIB);
     const { trace_id: _, ...told } = json;
     expect((await capsule.post('/v1/capsules/usage', { capsule_id: 'reads' })).json).toMatchObject(told);
-    const other = await stage.broker.capsule('reads-not');
+    const other = await fixture.broker.capsule('reads-not');
     expect((await other.post('/v1/capsules/usage', { capsule_id: 'reads' })).status).toBe(403);
     expect((await one.call('GET', '/v1/usage?x=1')).status).toBe(400);
   });
 
   test('may use its quota to the last byte', async () => {
-    const one = await newAssistant(stage.broker, { quota: 16 * KIB + 10 });
+    const one = await newAssistant(fixture.broker, { quota: 16 * KIB + 10 });
     const { status, headers } = await one.put('a', 'x'.repeat(11));
     expect(status).toBe(507);
     // The tenant's own doing, and nothing for whoever watches the errors of the Space.
-    const told = () => stage.broker.log.find((line) => line.includes(headers.get('trace-id') ?? 'none'));
+    const told = () => fixture.broker.log.find((line) => line.includes(headers.get('trace-id') ?? 'none'));
     await eventually(async () => told() !== undefined, { what: 'the line of the request' });
     expect(JSON.parse(told()!)).toMatchObject({ level: 'info', code: 'quota_exceeded', status: 507 });
     expect((await one.put('a', 'x'.repeat(10))).status).toBe(200);

@@ -2,8 +2,8 @@ import { Turns } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { callRaw, type RawCaller } from '../testing/raw.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
 
 /** What Capsules who take all they can get leave for others. */
 
@@ -11,15 +11,15 @@ const MIB = 1024 * 1024;
 /** As many as the broker's connections to the S3 server in earlier versions, and a share of it each. */
 const [CAPSULES, READERS] = [4, 64];
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage({
+  fixture = await openFixture({
     environment: { OBJECT_QUEUE_SECONDS: '2', CONNECTIONS: '4000', CONNECTIONS_PER_ADDRESS: '1000' },
     // Nobody is cut for being slow: the places alone must do.
     pace: { pressedLeastBytes: 0 },
   });
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 const greedy: { readonly owner: Assistant; readonly readers: readonly RawCaller[] }[] = [];
 const pacers: NodeJS.Timeout[] = [];
@@ -30,7 +30,7 @@ afterAll(() => {
 
 /** Takes some 32 KiB a second, for as long as it is let. */
 async function slowReader(token: string): Promise<RawCaller> {
-  const caller = await callRaw(stage.broker.dataUrl);
+  const caller = await callRaw(fixture.broker.dataUrl);
   caller.socket.removeAllListeners('data');
   caller.socket.pause();
   caller.send(`GET /v1/objects/data/wide HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n\r\n`);
@@ -39,7 +39,7 @@ async function slowReader(token: string): Promise<RawCaller> {
 }
 
 const places = async (state: string) => {
-  const metrics = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+  const metrics = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
   const line = `space_objectstore_places{resource="objects",state="${state}"}`;
   return Number(
     metrics
@@ -51,11 +51,11 @@ const places = async (state: string) => {
 
 it('four Capsules of 64 slow readers each leave places for a fifth, for custody and for health', async () => {
   for (let n = 0; n < CAPSULES; n += 1) {
-    const owner = await newAssistant(stage.broker, { quota: 256 * MIB });
+    const owner = await newAssistant(fixture.broker, { quota: 256 * MIB });
     expect((await owner.put('wide', Buffer.alloc(32 * MIB))).status).toBe(200);
     greedy.push({ owner, readers: [] });
   }
-  const neighbour = await newAssistant(stage.broker, { capsule: 'neighbour' });
+  const neighbour = await newAssistant(fixture.broker, { capsule: 'neighbour' });
   expect((await neighbour.put('own', 'mine')).status).toBe(200);
   for (const one of greedy) {
     const readers = await Promise.all(Array.from({ length: READERS }, () => slowReader(one.owner.token)));
@@ -67,8 +67,8 @@ it('four Capsules of 64 slow readers each leave places for a fifth, for custody 
     expect((await neighbour.put(`new-${n}`, 'x')).status).toBe(200);
     expect((await neighbour.call('GET', '/v1/objects/data')).status).toBe(200);
   }
-  expect((await fetch(`${stage.broker.dataUrl}/healthz`)).status).toBe(200);
-  const owner = await stage.broker.capsule('keeper');
+  expect((await fetch(`${fixture.broker.dataUrl}/healthz`)).status).toBe(200);
+  const owner = await fixture.broker.capsule('keeper');
   const listed = await owner.post('/v1/capsules/credentials/list', { capsule_id: 'keeper' });
   expect(listed.status).toBe(200);
   expect((await neighbour.call('DELETE', '/v1/objects/data/own')).status).toBe(200);
@@ -76,12 +76,12 @@ it('four Capsules of 64 slow readers each leave places for a fifth, for custody 
 });
 
 it('a download takes the turns of its Capsule', async () => {
-  const one = await newAssistant(stage.broker);
+  const one = await newAssistant(fixture.broker);
   await one.put('large', Buffer.alloc(4 * MIB));
   const turns = vi.spyOn(Turns.prototype, 'run');
   expect((await one.get('large')).text.length).toBe(4 * MIB);
   const keys = new Set(turns.mock.calls.map(([key]) => key));
-  const places = (await stage.registry<{ place: string }>('SELECT place FROM broker.store')).map(
+  const places = (await fixture.registry<{ place: string }>('SELECT place FROM broker.store')).map(
     ({ place }) => place,
   );
   expect(turns.mock.calls.length).toBeGreaterThan(8);

@@ -1,18 +1,18 @@
-import { SharedPlaces, type ShareRefusal, Turns } from '@space/broker-kit';
+import { SharedSlots, type ShareRefusal, Turns } from '@space/broker-kit';
 import type { Counter } from 'prom-client';
 
 /** What Capsules share in this process, and how much of it one of them may have. A Capsule is named by its prefix. */
 export interface Shares {
   /** Requests at one time; each holds at most one connection to the Space's bucket, so nobody waits for one. */
-  readonly slots: SharedPlaces;
+  readonly slots: SharedSlots;
   /** Requests at one time for buckets of Capsules' own. */
-  readonly elsewhere: SharedPlaces;
+  readonly elsewhere: SharedSlots;
   /** Documents over 16 KiB that come in. */
-  readonly documents: SharedPlaces;
+  readonly documents: SharedSlots;
   /** Lists that come from Capsules' own buckets. */
-  readonly lists: SharedPlaces;
+  readonly lists: SharedSlots;
   /** Look-ups in the registry of many rows: those who are let in by it have other connections left. */
-  readonly records: SharedPlaces;
+  readonly records: SharedSlots;
   /** Turns of the processor, for documents in both directions. */
   readonly turns: Turns;
   /** Turns of the processor, for passing on the bodies of answers: as much as nobody else wants. */
@@ -42,7 +42,7 @@ interface ShareMetrics {
   readonly shareRefusals: Counter<'resource' | 'reason'>;
   readonly documentSeconds: Counter;
   /** Shows how many slots of a resource are held, and how many wait. */
-  readonly watchSlots: (resource: string, slots: Pick<SharedPlaces, 'taken' | 'waiting'>) => void;
+  readonly watchSlots: (resource: string, slots: Pick<SharedSlots, 'taken' | 'waiting'>) => void;
 }
 
 export function createShares(config: ShareSettings, metrics: ShareMetrics): Shares {
@@ -55,9 +55,9 @@ export function createShares(config: ShareSettings, metrics: ShareMetrics): Shar
     queued: 4 * total,
     waitMs,
   };
-  const slotsOf = (resource: string, options: ConstructorParameters<typeof SharedPlaces>[0]) => {
+  const slotsOf = (resource: string, options: ConstructorParameters<typeof SharedSlots>[0]) => {
     const refused = (reason: ShareRefusal) => metrics.shareRefusals.inc({ resource, reason });
-    const slots = new SharedPlaces(options, refused);
+    const slots = new SharedSlots(options, refused);
     metrics.watchSlots(resource, slots);
     return slots;
   };

@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Assistant, newAssistant } from '../testing/assistant.ts';
-import { type Stage, setStage } from '../testing/stage.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
 
 /** The administrator exchanges the Space-managed key while Assistants work. */
 
-let stage: Stage;
+let fixture: Fixture;
 let mine: Assistant;
 beforeAll(async () => {
-  stage = await setStage();
-  mine = await newAssistant(stage.broker);
+  fixture = await openFixture();
+  mine = await newAssistant(fixture.broker);
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
-const said = (text: string) => stage.broker.log.filter((line) => line.includes(text)).length;
+const said = (text: string) => fixture.broker.log.filter((line) => line.includes(text)).length;
 
 it('a key that the S3 server does not take is refused, said once, and the good one goes on', async () => {
-  const { mounts, broker, s3 } = stage;
+  const { mounts, broker, s3 } = fixture;
   mounts.write('secret-key', 'not-the-secret-of-anybody');
   await broker.refreshFiles();
   await broker.refreshFiles();
@@ -27,7 +27,7 @@ it('a key that the S3 server does not take is refused, said once, and the good o
 });
 
 it('a new key is taken from its files without a restart, and never one half with the other of the old', async () => {
-  const { mounts, broker, s3 } = stage;
+  const { mounts, broker, s3 } = fixture;
   const old = { id: s3.accessKeyId, secret: s3.secretAccessKey };
   await s3.rekey();
   expect((await mine.get('while-wrong')).json.error.code).toBe('upstream_failed');
@@ -45,7 +45,7 @@ it('a new key is taken from its files without a restart, and never one half with
 });
 
 it('a server that is away keeps the old key, and the new one is taken when it is back', async () => {
-  const { mounts, broker, s3 } = stage;
+  const { mounts, broker, s3 } = fixture;
   await s3.rekey();
   await s3.kill();
   mounts.write('access-key', s3.accessKeyId);

@@ -1,30 +1,30 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Stage, setStage } from '../../../brokers/objectstore/testing/stage.ts';
+import { type Fixture, openFixture } from '../../../brokers/objectstore/testing/fixture.ts';
 import { type Service, startService } from './service.ts';
 
 /** The statement of a month, through a real object-storage broker and store. */
 
-let stage: Stage;
+let fixture: Fixture;
 let service: Service;
 let tokenFile: string;
 
 beforeAll(async () => {
-  stage = await setStage();
-  const capsule = await stage.broker.capsule('household');
-  tokenFile = join(stage.mounts.directory, 'OBJECT_STORE_TOKEN');
-  writeFileSync(tokenFile, `${await stage.broker.workload(capsule, 'household', 'ledger')}\n`);
-  service = await start({ OBJECT_STORE_URL: stage.broker.dataUrl, OBJECT_STORE_TOKEN_FILE: tokenFile });
+  fixture = await openFixture();
+  const capsule = await fixture.broker.capsule('household');
+  tokenFile = join(fixture.mounts.directory, 'OBJECT_STORE_TOKEN');
+  writeFileSync(tokenFile, `${await fixture.broker.workload(capsule, 'household', 'ledger')}\n`);
+  service = await start({ OBJECT_STORE_URL: fixture.broker.dataUrl, OBJECT_STORE_TOKEN_FILE: tokenFile });
 });
 afterAll(async () => {
   await service?.stop();
-  await stage?.close();
+  await fixture?.close();
 });
 
 function start(environment: Record<string, string>): Promise<Service> {
   return startService({
-    databaseUrl: stage.server.superuserUrl,
+    databaseUrl: fixture.server.superuserUrl,
     port: 0,
     environment,
     log: () => undefined,
@@ -73,9 +73,9 @@ it('is refused with a reason where a Space has no object store, and the books go
 });
 
 it('waits for a store that is away without a word of its own about why', async () => {
-  await stage.s3.kill();
+  await fixture.s3.kill();
   const answer = await call(service, 'GET', '/statements/2026-11');
-  await stage.s3.start();
+  await fixture.s3.start();
   expect([answer.status, answer.body.error.code]).toEqual([503, 'unavailable']);
   expect((await call(service, 'GET', '/statements/2026-11')).status).toBe(200);
 });

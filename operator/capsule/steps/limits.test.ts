@@ -19,7 +19,7 @@ eachFixture(async (fixture) => {
 
 const usage = async () => (await space.get<Capsule>(CAPSULE, home))?.status?.usage?.database;
 const roles = () =>
-  environment.stage.registry<{ app: string; connections: number }>(
+  environment.database.registry<{ app: string; connections: number }>(
     `SELECT d.app_id AS app, r.rolconnlimit AS connections FROM broker.database d JOIN pg_roles r ON r.rolname = d.name
      WHERE d.capsule_id = $1 AND d.state = 'ready' ORDER BY 1`,
     [home],
@@ -40,7 +40,7 @@ test('the limits of the spec hold from the moment they change, and what is used 
   const secret = await space.get<SecretObject>(SECRET, workloadSecretName('ledger'), namespace);
   const url = Buffer.from(secret?.data?.['DATABASE_URL'] ?? '', 'base64').toString('utf8');
   await query(url, "CREATE TABLE heap AS SELECT repeat('x', 1500) AS t FROM generate_series(1, 30000)");
-  await environment.stage.broker.round('sizes');
+  await environment.database.broker.round('sizes');
   await space.patch(CAPSULE, home, { spec: { quota: { database: '32Mi' } } });
   await space.becomes(CAPSULE, home, 'DatabaseReady', 'False QuotaExceeded');
   await space.patch(CAPSULE, home, { spec: { quota: { database: '72Mi' } } });

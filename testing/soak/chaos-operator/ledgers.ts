@@ -41,8 +41,10 @@ export function ledgers(space: SpaceView): Tenant {
     if (marked && entries.length === 0) found.push('its row is lost');
     if (marked && kept?.statement.includes(uid) !== true) found.push('its object is lost');
     // What it had no time to mark whole may be there, or not.
-    if (entries.some(({ description }) => description !== uid)) found.push('it sees a row of another life');
-    if (kept !== undefined && !kept.statement.includes(uid)) found.push('it sees an object of another life');
+    if (entries.some(({ description }) => description !== uid))
+      found.push('it sees a row of another incarnation');
+    if (kept !== undefined && !kept.statement.includes(uid))
+      found.push('it sees an object of another incarnation');
     return found;
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { bundleBroker } from '../../../brokers/db/testing/process.ts';
+import type { Fixture as ObjectFixture } from '../../../brokers/objectstore/testing/fixture.ts';
 import { spawnBroker as spawnObjectStore } from '../../../brokers/objectstore/testing/process.ts';
-import type { Stage as ObjectStage } from '../../../brokers/objectstore/testing/stage.ts';
 import { operatorProgram } from '../../../operator/testing/program.ts';
 import type { TestSpace } from '../../../operator/testing/space.ts';
 import type { TestEnvironment } from '../../../operator/testing/test-environment.ts';
@@ -12,17 +12,21 @@ import type { Killable } from './killer.ts';
 const MEAN_RUN_MS = { operator: 4_000, 'db-broker': 5_000, 'objectstore-broker': 6_000, postgres: 15_000 };
 
 /** The parts that are killed, each on a port that it keeps. */
-export async function assemble({ server, stage }: TestEnvironment, space: TestSpace, objects: ObjectStage) {
+export async function assemble(
+  { server, database }: TestEnvironment,
+  space: TestSpace,
+  objects: ObjectFixture,
+) {
   const [dbPort, objectsPort, dataPort] = [await freePort(), await freePort(), await freePort()];
   const dbBroker = await bundleBroker();
   // Those in this process go: what survives must be the work of those that are killed.
-  await stage.broker.stop();
+  await database.broker.stop();
   await objects.broker.stop();
   const operator = await operatorProgram({
     names: space.names,
     kubeconfig: server.kubeconfig,
     dbBrokerUrl: `http://127.0.0.1:${dbPort}`,
-    dbProvisionerToken: stage.mounts.provisioner,
+    dbProvisionerToken: database.mounts.provisioner,
     objectStore: {
       url: `http://127.0.0.1:${objectsPort}`,
       provisionerToken: objects.mounts.provisioner,
@@ -34,7 +38,7 @@ export async function assemble({ server, stage }: TestEnvironment, space: TestSp
     {
       name: 'db-broker',
       meanRunMs: MEAN_RUN_MS['db-broker'],
-      start: () => dbBroker.spawn({ ...stage.mounts.environment, LISTEN_PORT: String(dbPort) }),
+      start: () => dbBroker.spawn({ ...database.mounts.environment, LISTEN_PORT: String(dbPort) }),
     },
     {
       name: 'objectstore-broker',
@@ -46,7 +50,7 @@ export async function assemble({ server, stage }: TestEnvironment, space: TestSp
           DATA_PORT: String(dataPort),
         }),
     },
-    { name: 'postgres', meanRunMs: MEAN_RUN_MS.postgres, start: postgres(stage.server) },
+    { name: 'postgres', meanRunMs: MEAN_RUN_MS.postgres, start: postgres(database.server) },
   ];
   return {
     parts,
@@ -58,7 +62,7 @@ export async function assemble({ server, stage }: TestEnvironment, space: TestSp
   };
 }
 
-/** It was started with the stage; once it was killed, it starts on the same data. */
+/** It was started with the database; once it was killed, it starts on the same data. */
 function postgres(server: EmbeddedServer): Killable['start'] {
   let started = true;
   return async () => {

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BUCKET } from '../../../brokers/objectstore/testing/broker.ts';
-import { setStageOn } from '../../../brokers/objectstore/testing/stage.ts';
+import { openFixtureOn } from '../../../brokers/objectstore/testing/fixture.ts';
 import { manifest } from '../../../operator/testing/manifest.ts';
 import { IMAGE } from '../../../operator/testing/space.ts';
 import { openTestEnvironment } from '../../../operator/testing/test-environment.ts';
@@ -14,9 +14,9 @@ export async function openProcesses(): Promise<World> {
   // What was committed must outlive processes; the machine itself stays up, so nothing need reach the disk.
   const environment = await openTestEnvironment({ settings: { synchronous_commit: 'on' } });
   try {
-    const { stage, server } = environment;
+    const { database, server } = environment;
     const made = await environment.space();
-    const objects = await setStageOn(stage.server);
+    const objects = await openFixtureOn(database.server);
     const processes = await assemble(environment, made, objects);
     const space = { client: server.client, names: made.names, namespaceOf: made.namespaceOf, get: made.get };
     return {
@@ -26,7 +26,7 @@ export async function openProcesses(): Promise<World> {
       make: (id) => ({ image: IMAGE, manifest: manifest(id) }),
       tenant: tenants(space, processes.dataUrl),
       sight: {
-        databases: stage.registry,
+        databases: database.registry,
         files: objects.registry,
         objects: () => filesIn(join(objects.s3.directory, BUCKET, 'c')),
       },

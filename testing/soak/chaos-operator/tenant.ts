@@ -53,10 +53,10 @@ export function tenants(space: SpaceView, dataUrl: string): Tenant {
         found.push(`its token does not work: ${answer.status}`);
       if (marked && !rows.some(({ uid }) => uid === wished.uid)) found.push('its row is lost');
       if (marked && answer.text !== wished.uid) found.push('its object is lost');
-      // A table is of an earlier life when none of its rows is of this one.
-      if (rows.some(({ uid }) => uid !== wished.uid)) found.push('it sees a row of another life');
+      // A table is of an earlier incarnation when none of its rows is of this one.
+      if (rows.some(({ uid }) => uid !== wished.uid)) found.push('it sees a row of another incarnation');
       if (answer.status === 200 && answer.text !== wished.uid)
-        found.push('it sees an object of another life');
+        found.push('it sees an object of another incarnation');
       return found;
     },
   };

@@ -44,7 +44,7 @@ interface Sight {
 
 /** An Assistant's own code, as far as its data goes: it does with its URL and its token what a tenant would. */
 export interface Tenant {
-  /** Leaves a mark of this life in database and object store; false when either cannot be reached now. */
+  /** Leaves a mark of this incarnation in database and object store; false when either cannot be reached now. */
   mark(wished: Wished): Promise<boolean>;
   /** What is wrong with the URL, the token or a mark of one that is Ready. */
   problems(wished: Wished, marked: boolean): Promise<string[]>;

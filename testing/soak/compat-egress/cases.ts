@@ -1,4 +1,4 @@
-import type { ClientStage } from '../../../brokers/egress/testing/clients.ts';
+import type { ClientFixture } from '../../../brokers/egress/testing/clients.ts';
 import { fromNpm } from '../../installed/npm.ts';
 import { fromPyPi } from '../../installed/python.ts';
 
@@ -14,7 +14,7 @@ export interface Case {
   /** What it needs beyond the environment of a pod. */
   readonly setting: string;
   readonly needs: readonly string[];
-  readonly prepare: (stage: ClientStage) => Promise<Call>;
+  readonly prepare: (fixture: ClientFixture) => Promise<Call>;
 }
 
 const NPM = ['axios@1.21.1', 'ws@8.23.0', 'https-proxy-agent@7.0.6', '@grpc/grpc-js@1.14.7', 'openai@6.10.0'];
@@ -32,15 +32,15 @@ function python(client: string, requirement: string | undefined, script: (url: s
 }
 
 /** A module of its own beside the packages, which are looked for from there. */
-function npm(client: string, setting: string, script: (stage: ClientStage) => string): Case {
+function npm(client: string, setting: string, script: (fixture: ClientFixture) => string): Case {
   return {
     client,
     setting,
     needs: ['npm'],
-    prepare: async (stage) => {
+    prepare: async (fixture) => {
       const at = await fromNpm(...NPM);
       const load = `import { createRequire } from 'node:module';\nconst need = createRequire('${at}/');\n`;
-      return { command: [process.execPath, 'client.mjs'], files: { 'client.mjs': load + script(stage) } };
+      return { command: [process.execPath, 'client.mjs'], files: { 'client.mjs': load + script(fixture) } };
     },
   };
 }

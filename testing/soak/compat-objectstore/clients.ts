@@ -21,7 +21,7 @@ export interface Client {
   /** Undefined where the machine's Debian says it. */
   readonly version: string | undefined;
   /** Plays its cases as an Assistant of its own. */
-  play(fixture: Fixture): Promise<readonly Outcome[] | Played>;
+  play(setting: Setting): Promise<readonly Outcome[] | Played>;
 }
 
 interface Played {
@@ -29,14 +29,14 @@ interface Played {
   readonly outcomes: readonly Outcome[];
 }
 
-export interface Fixture {
+export interface Setting {
   readonly broker: TestBroker;
   readonly url: string;
   readonly directory: string;
   keys(): Promise<S3Keys>;
 }
 
-export const fixtureOf = (broker: TestBroker, directory: string): Fixture => ({
+export const settingOf = (broker: TestBroker, directory: string): Setting => ({
   broker,
   url: broker.dataUrl,
   directory,

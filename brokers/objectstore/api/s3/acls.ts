@@ -10,23 +10,23 @@ const OWNER = '<Owner><ID>space</ID><DisplayName>space</DisplayName></Owner>';
 
 /** Who may read what is not said by lists here: everything is private, has one owner, and no tags. Clients ask. */
 export function aclHandlers(store: ObjectStore): Handlers<Name> {
-  const exists = async (one: Admitted) =>
-    void (await store.head(one.call, { bucket: bucketOf(one), key: keyOf(one) }, {}));
+  const exists = async (admitted: Admitted) =>
+    void (await store.head(admitted.call, { bucket: bucketOf(admitted), key: keyOf(admitted) }, {}));
   return {
-    GetBucketAcl: async (one) => xml(one, PRIVATE),
-    PutBucketAcl: async (one) => keepPrivate(one),
-    GetObjectAcl: async (one) => {
-      await exists(one);
-      xml(one, PRIVATE);
+    GetBucketAcl: async (admitted) => xml(admitted, PRIVATE),
+    PutBucketAcl: async (admitted) => keepPrivate(admitted),
+    GetObjectAcl: async (admitted) => {
+      await exists(admitted);
+      xml(admitted, PRIVATE);
     },
-    PutObjectAcl: async (one) => {
-      checkPrivate(one);
-      await exists(one);
-      keepPrivate(one);
+    PutObjectAcl: async (admitted) => {
+      checkPrivate(admitted);
+      await exists(admitted);
+      keepPrivate(admitted);
     },
-    GetObjectTagging: async (one) => {
-      await exists(one);
-      answer(one, 'Tagging', [['TagSet', []]]);
+    GetObjectTagging: async (admitted) => {
+      await exists(admitted);
+      answer(admitted, 'Tagging', [['TagSet', []]]);
     },
   };
 }
@@ -35,9 +35,9 @@ export function aclHandlers(store: ObjectStore): Handlers<Name> {
 const PRIVATE = `<?xml version="1.0" encoding="UTF-8"?>
 <AccessControlPolicy xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${OWNER}<AccessControlList><Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser"><ID>space</ID><DisplayName>space</DisplayName></Grantee><Permission>FULL_CONTROL</Permission></Grant></AccessControlList></AccessControlPolicy>`;
 
-function keepPrivate(one: Admitted): void {
-  checkPrivate(one);
-  writeHead(one.exchange, 200, { 'content-length': 0 }).end();
+function keepPrivate(admitted: Admitted): void {
+  checkPrivate(admitted);
+  writeHead(admitted.exchange, 200, { 'content-length': 0 }).end();
 }
 
 /** A list in the body may say anything; the header says `private` by now, or nothing. */

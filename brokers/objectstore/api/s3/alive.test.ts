@@ -13,7 +13,7 @@ import { portOf } from '@space/broker-kit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newAssistant } from '../../testing/assistant.ts';
 import type { TestBroker } from '../../testing/broker.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { clientOf } from './testing/clients.ts';
 
 /** An S3 server that is long at a copy or a completion, and callers who wait or ask again. */
@@ -21,7 +21,7 @@ import { clientOf } from './testing/clients.ts';
 const Bucket = 'data';
 const Body = Buffer.alloc(5 * 1024 * 1024, 'x');
 
-let stage: Stage;
+let fixture: Fixture;
 let server: Server;
 let broker: TestBroker;
 let s3: S3Client;
@@ -35,8 +35,8 @@ function release(): void {
 }
 
 beforeAll(async () => {
-  stage = await setStage();
-  const { hostname, port } = new URL(stage.s3.endpoint);
+  fixture = await openFixture();
+  const { hostname, port } = new URL(fixture.s3.endpoint);
   server = createServer((caller) => {
     const upstream = connect(Number(port), hostname);
     sockets.add(upstream);
@@ -50,7 +50,7 @@ beforeAll(async () => {
     caller.on('data', () => void (held && upstream.pause()));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  broker = await stage.replica({
+  broker = await fixture.replica({
     environment: { S3_ENDPOINT: `http://127.0.0.1:${portOf(server)}` },
     pace: { signOfLifeMs: 100 },
   });
@@ -63,7 +63,7 @@ afterAll(async () => {
   await broker?.stop();
   for (const socket of sockets) socket.destroy();
   server?.close();
-  await stage?.close();
+  await fixture?.close();
 });
 
 /** An upload with one part, ready to be completed. */

@@ -2,7 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import { parsePrefix } from '../../objects/object-key.ts';
 import { BUCKETS, type Bucket } from '../../objects/prefix.ts';
 import type { ObjectStore } from '../../objects/types.ts';
-import type { Seal } from '../cursors.ts';
+import type { Cursors } from '../cursors.ts';
 import { numberOf, writeHead } from '../exchange.ts';
 import { S3Refusal } from './errors.ts';
 import { listObjects, listObjectsV2, listUploads } from './lists.ts';
@@ -20,14 +20,14 @@ type Name =
   | 'ListMultipartUploads';
 
 /** The two buckets, which are always there, and what is in them. */
-export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name> {
+export function bucketHandlers(store: ObjectStore, cursors: Cursors): Handlers<Name> {
   return {
-    ListBuckets: async (one) => {
+    ListBuckets: async (admitted) => {
       const created = new Date(0).toISOString();
-      const prefix = parsePrefix(one.query.get('prefix') ?? '');
+      const prefix = parsePrefix(admitted.query.get('prefix') ?? '');
       if (prefix === undefined) throw new ServiceError('invalid_request', 'prefix of buckets');
-      const after = one.query.get('continuation-token') ?? '';
-      const limit = numberOf(one.query.get('max-buckets'), BUCKETS.length, 1, 10_000);
+      const after = admitted.query.get('continuation-token') ?? '';
+      const limit = numberOf(admitted.query.get('max-buckets'), BUCKETS.length, 1, 10_000);
       const rest = BUCKETS.filter((name) => name.startsWith(prefix) && name > after);
       const page = rest.slice(0, limit);
       const bucket = (name: Bucket) =>
@@ -39,7 +39,7 @@ export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name
           ],
         ] as const;
       const owner = ['Owner', [['ID', 'space']]] as const;
-      answer(one, 'ListAllMyBucketsResult', [
+      answer(admitted, 'ListAllMyBucketsResult', [
         owner,
         ['Buckets', page.map(bucket)],
         ['Prefix', prefix],
@@ -54,12 +54,13 @@ export function bucketHandlers(store: ObjectStore, cursors: Seal): Handlers<Name
         'bucket is there',
       );
     },
-    GetBucketLocation: async (one) => answer(one, 'LocationConstraint', []),
-    GetBucketVersioning: async (one) => answer(one, 'VersioningConfiguration', []),
-    ListObjects: async (one) => xml(one, await listObjects(store, one.call, bucketOf(one), one.query)),
-    ListObjectsV2: async (one) =>
-      xml(one, await listObjectsV2(store, cursors, one.call, bucketOf(one), one.query)),
-    ListMultipartUploads: async (one) =>
-      xml(one, await listUploads(store, one.call, bucketOf(one), one.query)),
+    GetBucketLocation: async (admitted) => answer(admitted, 'LocationConstraint', []),
+    GetBucketVersioning: async (admitted) => answer(admitted, 'VersioningConfiguration', []),
+    ListObjects: async (admitted) =>
+      xml(admitted, await listObjects(store, admitted.call, bucketOf(admitted), admitted.query)),
+    ListObjectsV2: async (admitted) =>
+      xml(admitted, await listObjectsV2(store, cursors, admitted.call, bucketOf(admitted), admitted.query)),
+    ListMultipartUploads: async (admitted) =>
+      xml(admitted, await listUploads(store, admitted.call, bucketOf(admitted), admitted.query)),
   };
 }

@@ -3,7 +3,7 @@ import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { portOf, Secret, Turns } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { newAssistant } from '../../testing/assistant.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { createS3Client } from '../../upstream/client.ts';
 import { createPool } from '../../upstream/managed.ts';
 import { mapInTurns } from '../../upstream/sinks.ts';
@@ -16,11 +16,11 @@ const LONGEST = Array.from({ length: 1_000 }, (_, i) =>
 );
 const A_TURN = 25;
 
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
-  stage = await setStage();
+  fixture = await openFixture();
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 afterEach(() => vi.restoreAllMocks());
 
 test('a few items are worked on in one turn, and none behind one that fails', async () => {
@@ -90,8 +90,8 @@ test('of many keys few are named in one request, each once, and what is left is 
 });
 
 test('a bulk deletion, and a list, take many short turns and do all that they are asked', async () => {
-  const one = await newAssistant(stage.broker, { quota: 2 ** 30 });
-  const s3 = await clientOf(stage.broker.dataUrl, one);
+  const one = await newAssistant(fixture.broker, { quota: 2 ** 30 });
+  const s3 = await clientOf(fixture.broker.dataUrl, one);
   const kept = LONGEST.slice(0, 60);
   for (const key of kept)
     expect((await one.put(encodeURI(key).replaceAll('&', '%26'), 'x')).status).toBe(200);

@@ -1,6 +1,6 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, test } from 'vitest';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import type { Step } from './testing/cases/case.ts';
 import { CASES } from './testing/cases/index.ts';
 import { clientOf, players } from './testing/clients.ts';
@@ -8,13 +8,13 @@ import { play } from './testing/sdk.ts';
 
 /** The AWS SDK for JavaScript, as it comes, plays the table; boto3 does in `npm run soak -- compat-objectstore`. */
 
-let stage: Stage;
+let fixture: Fixture;
 let clients: Record<Step['as'], S3Client>;
 
 beforeAll(async () => {
-  stage = await setStage();
-  const { dataUrl } = stage.broker;
-  const { me, neighbour, stranger } = await players(stage.broker);
+  fixture = await openFixture();
+  const { dataUrl } = fixture.broker;
+  const { me, neighbour, stranger } = await players(fixture.broker);
   // It tries again by itself what fails with 5xx, as it does wherever a machine has too much to do.
   const asItComes = { maxAttempts: 3 };
   clients = {
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const client of Object.values(clients ?? {})) client.destroy();
-  await stage?.close();
+  await fixture?.close();
 });
 
 test.concurrent.for(CASES.map((one) => [one.name, one] as const))('%s', ([, one]) => play(one, clients));

@@ -6,7 +6,7 @@ import { encodePath } from '../../upstream/sigv4.ts';
 import { documentInTurns } from '../../upstream/sinks.ts';
 import type { ListedObject } from '../../upstream/types.ts';
 import type { XmlElement } from '../../upstream/xml.ts';
-import type { Seal } from '../cursors.ts';
+import type { Cursors } from '../cursors.ts';
 import { numberOf } from '../exchange.ts';
 import { notImplemented } from './errors.ts';
 
@@ -29,7 +29,7 @@ const BEYOND = '\u{10ffff}';
 
 export async function listObjectsV2(
   store: ObjectStore,
-  cursors: Seal,
+  cursors: Cursors,
   call: Call,
   bucket: Bucket,
   query: Query,

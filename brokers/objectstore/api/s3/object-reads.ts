@@ -23,33 +23,33 @@ const TOLD = [...CHECKSUMS.map((name) => `x-amz-checksum-${name}`), CHECKSUM_TYP
 /** What is asked about one object. */
 export function readHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
-    GetObject: async (one) => {
-      const asked = readOf(one);
-      const conditions = conditionsOf(one);
-      const overrides = overridesOf(one);
-      admission.transfer(one.exchange);
-      await store.get(one.call, asked, conditions, (head) => describe(one, head, overrides));
+    GetObject: async (admitted) => {
+      const asked = readOf(admitted);
+      const conditions = conditionsOf(admitted);
+      const overrides = overridesOf(admitted);
+      admission.transfer(admitted.exchange);
+      await store.get(admitted.call, asked, conditions, (head) => describe(admitted, head, overrides));
     },
-    HeadObject: async (one) => {
-      const asked = readOf(one);
-      const overrides = overridesOf(one);
-      describe(one, await store.head(one.call, asked, conditionsOf(one)), overrides).end();
+    HeadObject: async (admitted) => {
+      const asked = readOf(admitted);
+      const overrides = overridesOf(admitted);
+      describe(admitted, await store.head(admitted.call, asked, conditionsOf(admitted)), overrides).end();
     },
-    GetObjectAttributes: async (one) => {
-      const wanted = attributesOf(one);
-      const { headers } = await store.head(one.call, readOf(one), { [CHECKSUM_MODE]: 'ENABLED' });
+    GetObjectAttributes: async (admitted) => {
+      const wanted = attributesOf(admitted);
+      const { headers } = await store.head(admitted.call, readOf(admitted), { [CHECKSUM_MODE]: 'ENABLED' });
       const modified = headers['last-modified'];
-      if (modified !== undefined) one.exchange.common['last-modified'] = modified;
+      if (modified !== undefined) admitted.exchange.common['last-modified'] = modified;
       const told = wanted.flatMap((name) => ATTRIBUTES[name]?.(headers) ?? []);
-      answer(one, 'GetObjectAttributesResponse', told);
+      answer(admitted, 'GetObjectAttributesResponse', told);
     },
   };
 }
 
-function readOf(one: Admitted): Read {
-  const part = numberOf(one.query.get('partNumber'), 0, 1, 10_000);
-  if (part > 0 && one.headers.has('range')) throw new ServiceError('invalid_request', 'part and range');
-  return { bucket: bucketOf(one), key: keyOf(one), ...(part === 0 ? {} : { part }) };
+function readOf(admitted: Admitted): Read {
+  const part = numberOf(admitted.query.get('partNumber'), 0, 1, 10_000);
+  if (part > 0 && admitted.headers.has('range')) throw new ServiceError('invalid_request', 'part and range');
+  return { bucket: bucketOf(admitted), key: keyOf(admitted), ...(part === 0 ? {} : { part }) };
 }
 
 function conditionsOf({ headers }: Admitted): Headers {

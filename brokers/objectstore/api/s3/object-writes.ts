@@ -32,40 +32,44 @@ type Name = 'PutObject' | 'CopyObject' | 'DeleteObject' | 'DeleteObjects';
 /** Objects that come and go whole. */
 export function objectHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
-    PutObject: async (one) => {
-      const body = bodyOf(one);
+    PutObject: async (admitted) => {
+      const body = bodyOf(admitted);
       // What was verified here is not asked of the upstream again.
-      const { 'content-md5': _verified, ...conditions } = writeConditions(one.headers);
-      const headers = { ...ownHeaders(one.headers), ...conditions };
-      const ref = { bucket: bucketOf(one), key: keyOf(one) };
-      admission.transfer(one.exchange);
-      const { etag } = await store.put(one.call, ref, body, headers);
-      writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
+      const { 'content-md5': _verified, ...conditions } = writeConditions(admitted.headers);
+      const headers = { ...ownHeaders(admitted.headers), ...conditions };
+      const ref = { bucket: bucketOf(admitted), key: keyOf(admitted) };
+      admission.transfer(admitted.exchange);
+      const { etag } = await store.put(admitted.call, ref, body, headers);
+      writeHead(admitted.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
     },
-    CopyObject: async (one) => {
-      if (one.headers.has('if-match') || one.headers.has('if-none-match'))
+    CopyObject: async (admitted) => {
+      if (admitted.headers.has('if-match') || admitted.headers.has('if-none-match'))
         throw notImplemented('conditions on what a copy replaces');
-      const directive = one.headers.get('x-amz-metadata-directive') ?? 'COPY';
+      const directive = admitted.headers.get('x-amz-metadata-directive') ?? 'COPY';
       const replace = directive === 'REPLACE';
       if (!replace && directive !== 'COPY') throw new ServiceError('invalid_request', 'metadata directive');
-      const headers = { 'x-amz-metadata-directive': directive, ...(replace ? ownHeaders(one.headers) : {}) };
-      const to = { bucket: bucketOf(one), key: keyOf(one) };
-      const work = store.copy(one.call, sourceOf(one.headers), to, headers);
-      await answerAlive(admission, one, 'CopyObjectResult', work.then(copied));
+      const headers = {
+        'x-amz-metadata-directive': directive,
+        ...(replace ? ownHeaders(admitted.headers) : {}),
+      };
+      const to = { bucket: bucketOf(admitted), key: keyOf(admitted) };
+      const work = store.copy(admitted.call, sourceOf(admitted.headers), to, headers);
+      await answerAlive(admission, admitted, 'CopyObjectResult', work.then(copied));
     },
-    DeleteObject: async (one) => {
-      const ref = { bucket: bucketOf(one), key: keyOf(one) };
-      await store.delete(one.call, ref, deleteCondition(one.headers));
-      writeHead(one.exchange, 204, {}).end();
+    DeleteObject: async (admitted) => {
+      const ref = { bucket: bucketOf(admitted), key: keyOf(admitted) };
+      await store.delete(admitted.call, ref, deleteCondition(admitted.headers));
+      writeHead(admitted.exchange, 204, {}).end();
     },
-    DeleteObjects: async (one) => {
-      const bucket = bucketOf(one);
-      const node = await document(admission, one, DELETE, MIB);
-      const { inTurn } = one.call;
+    DeleteObjects: async (admitted) => {
+      const bucket = bucketOf(admitted);
+      const node = await document(admission, admitted, DELETE, MIB);
+      const { inTurn } = admitted.call;
       const asked = await mapInTurns(childrenOf(node, 'Object'), askedOf, inTurn);
       if (asked.length < 1) throw malformed();
       const valid = asked.flatMap(({ key }) => key ?? []);
-      const failed = valid.length === 0 ? new Set<string>() : await store.deleteMany(one.call, bucket, valid);
+      const failed =
+        valid.length === 0 ? new Set<string>() : await store.deleteMany(admitted.call, bucket, valid);
       const quiet = textOf(node, 'Quiet') === 'true';
       const codeOf = ({ key, refused }: Asked) =>
         refused ?? (key !== undefined && failed.has(key) ? 'InternalError' : undefined);
@@ -74,7 +78,7 @@ export function objectHandlers(store: ObjectStore, admission: Admission): Handle
         const code = codeOf(each);
         return code === undefined ? ['Deleted', [['Key', each.text]]] : errorOf(each.text, code);
       };
-      xml(one, await documentInTurns('DeleteResult', told, written, { inTurn }));
+      xml(admitted, await documentInTurns('DeleteResult', told, written, { inTurn }));
     },
   };
 }

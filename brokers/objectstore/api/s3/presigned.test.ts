@@ -2,8 +2,8 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Assistant, assistant, newAssistant } from '../../testing/assistant.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { Sha256 } from '../../testing/sha256.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
 import { encode } from '../../upstream/sigv4.ts';
 import { keysOf, type S3Keys } from './testing/clients.ts';
 import { type Presigning, presign, type Said, send, sendSigned } from './testing/signed.ts';
@@ -13,21 +13,21 @@ import { type Presigning, presign, type Said, send, sendSigned } from './testing
 const HOUR = 3_600;
 const MINUTES = 60_000;
 
-let stage: Stage;
+let fixture: Fixture;
 let base: string;
 let me: Assistant;
 let keys: S3Keys;
 
 beforeAll(async () => {
-  stage = await setStage({
+  fixture = await openFixture({
     environment: { OBJECT_REQUESTS_PER_SECOND: '1000000', REFUSALS_BURST: '1000000' },
   });
-  base = stage.broker.dataUrl;
-  me = await newAssistant(stage.broker);
+  base = fixture.broker.dataUrl;
+  me = await newAssistant(fixture.broker);
   keys = await keysOf(me);
   await me.put('there', 'content');
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 const url = (what: Partial<Presigning> = {}) =>
   presign(base, keys, { method: 'GET', path: '/data/there', ...what });
@@ -96,7 +96,7 @@ describe('a presigned URL', () => {
   });
 
   test("does not reach another Assistant's objects", async () => {
-    const other = await newAssistant(stage.broker);
+    const other = await newAssistant(fixture.broker);
     await other.put('theirs', 'secret');
     expect((await send(url({ path: '/data/theirs' }))).status).toBe(404);
     const forged = presign(
@@ -129,7 +129,7 @@ describe('a presigned URL', () => {
       code: 'AuthorizationQueryParametersError',
       message: expect.stringContaining('3600 seconds'),
     });
-    const patient = await stage.replica({ environment: { PRESIGNED_URL_SECONDS: '604800' } });
+    const patient = await fixture.replica({ environment: { PRESIGNED_URL_SECONDS: '604800' } });
     try {
       const what = { method: 'GET', path: '/data/there' };
       expect((await send(presign(patient.dataUrl, keys, { ...what, expires: 604_800 }))).status).toBe(200);
@@ -157,7 +157,7 @@ describe('a presigned URL', () => {
   });
 
   test('ends at once with the principal, by drop and by rotation', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const capsule = await broker.capsule('leaving');
     const one = assistant(base, await broker.workload(capsule, 'leaving', 'app'));
     await one.put('there', 'content');
@@ -252,7 +252,7 @@ describe('a presigned URL', () => {
   });
 
   test("counts among its Capsule's requests", async () => {
-    const poor = await stage.replica({
+    const poor = await fixture.replica({
       environment: { OBJECT_REQUESTS_PER_SECOND: '1', OBJECT_REQUESTS_BURST: '2' },
     });
     try {
@@ -279,8 +279,8 @@ describe('a presigned URL', () => {
     }
     const signature = /X-Amz-Signature=(\w+)/.exec(url())?.[1] ?? 'none';
     await send(url());
-    expect(stage.broker.log.join('')).not.toContain(signature);
-    expect(stage.broker.log.join('')).not.toMatch(/X-Amz-|tell-?tale/i);
+    expect(fixture.broker.log.join('')).not.toContain(signature);
+    expect(fixture.broker.log.join('')).not.toMatch(/X-Amz-|tell-?tale/i);
   });
 });
 

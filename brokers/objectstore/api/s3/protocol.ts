@@ -2,7 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import type { ObjectStore, Tenant } from '../../objects/types.ts';
 import type { Tenants } from '../../principals/tenants.ts';
 import type { Admission } from '../admission.ts';
-import type { DataKeys, Seal } from '../cursors.ts';
+import type { Cursors, DataKeys } from '../cursors.ts';
 import { type Exchange, type Protocol, writeHead } from '../exchange.ts';
 import { type Received, receivedHeaders } from '../headers.ts';
 import { handleOf, secretsOf } from './access-keys.ts';
@@ -32,7 +32,7 @@ export interface S3Options {
   readonly admission: Admission;
   readonly tenants: Tenants;
   readonly store: ObjectStore;
-  readonly cursors: Seal;
+  readonly cursors: Cursors;
   readonly keys: DataKeys;
   /** The longest that a presigned URL may be good for. */
   readonly presignedSeconds: number;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newAssistant } from '../../testing/assistant.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { keysOf, type S3Keys } from './testing/clients.ts';
 import { type Said, sendSigned } from './testing/signed.ts';
 
@@ -9,18 +9,18 @@ import { type Said, sendSigned } from './testing/signed.ts';
  * what they need to go on.
  */
 
-let stage: Stage;
+let fixture: Fixture;
 let base: string;
 let keys: S3Keys;
 
 beforeAll(async () => {
-  stage = await setStage();
-  base = stage.broker.dataUrl;
-  const me = await newAssistant(stage.broker);
+  fixture = await openFixture();
+  base = fixture.broker.dataUrl;
+  const me = await newAssistant(fixture.broker);
   keys = await keysOf(me);
   await me.put('there', 'hello');
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 const RETRIES = {
   'amz-sdk-invocation-id': 'b0a5d3c4-8f2e-4a55-9c1d-0f2b7f1f8a11',

@@ -55,13 +55,13 @@ export function ownHeaders(headers: Received): Record<string, string> {
 /** The XML of a request's body, of at most `limit` bytes; read as it comes, and no further than it is what it must be. */
 export async function document(
   admission: Admission,
-  one: Admitted,
+  admitted: Admitted,
   shape: XmlShape,
   limit: number,
 ): Promise<XmlNode> {
-  const body = bodyOf(one);
+  const body = bodyOf(admitted);
   if (body.length > limit) throw new ServiceError('too_large', 'body over the limit');
-  const { done, inTurn } = await admission.document(one.exchange, body.length);
+  const { done, inTurn } = await admission.document(admitted.exchange, body.length);
   const reader = new XmlReader(shape);
   try {
     for await (const chunk of body.stream as AsyncIterable<Buffer>) await readSlices(chunk, reader, inTurn);
@@ -82,8 +82,8 @@ export function malformed(): S3Refusal {
   );
 }
 
-export function answer(one: Admitted, root: string, content: readonly XmlElement[]): void {
-  xml(one, xmlDocument(root, content));
+export function answer(admitted: Admitted, root: string, content: readonly XmlElement[]): void {
+  xml(admitted, xmlDocument(root, content));
 }
 
 /**
@@ -92,11 +92,11 @@ export function answer(one: Admitted, root: string, content: readonly XmlElement
  */
 export async function answerAlive(
   { signOfLifeMs }: Admission,
-  one: Admitted,
+  admitted: Admitted,
   root: string,
   work: Promise<readonly XmlElement[]>,
 ): Promise<void> {
-  const { exchange } = one;
+  const { exchange } = admitted;
   const timer = setInterval(() => {
     if (exchange.response.destroyed || exchange.response.writableNeedDrain) return;
     if (exchange.alive) exchange.response.write(' ');
@@ -105,7 +105,7 @@ export async function answerAlive(
   }, signOfLifeMs);
   try {
     const content = await work;
-    if (!exchange.alive) answer(one, root, content);
+    if (!exchange.alive) answer(admitted, root, content);
     else exchange.response.end(withoutDeclaration(xmlDocument(root, content)));
   } finally {
     clearInterval(timer);

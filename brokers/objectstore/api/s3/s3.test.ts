@@ -15,7 +15,7 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Assistant, assistant, newAssistant } from '../../testing/assistant.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { clientOf, keysOf } from './testing/clients.ts';
 
 /** What the AWS SDK for JavaScript does beyond the table of `cases.test.ts`: streams, and how it finds and uses keys. */
@@ -23,21 +23,21 @@ import { clientOf, keysOf } from './testing/clients.ts';
 const MIB = 1024 * 1024;
 const Bucket = 'data';
 
-let stage: Stage;
+let fixture: Fixture;
 let url: string;
 let me: Assistant;
 let s3: S3Client;
 
 beforeAll(async () => {
-  stage = await setStage();
-  url = stage.broker.dataUrl;
-  me = await newAssistant(stage.broker);
+  fixture = await openFixture();
+  url = fixture.broker.dataUrl;
+  me = await newAssistant(fixture.broker);
   s3 = await clientOf(url, me);
 });
 
 afterAll(async () => {
   s3?.destroy();
-  await stage?.close();
+  await fixture?.close();
 });
 
 /** The name and status of the error that an S3 call ends with. */
@@ -121,7 +121,7 @@ describe('a signature', () => {
   });
 
   test('of a retired principal is refused', async () => {
-    const { broker } = stage;
+    const { broker } = fixture;
     const capsule = await broker.capsule('leaving');
     const client = await clientOf(url, assistant(url, await broker.workload(capsule, 'leaving', 'app')));
     expect(await refusal(client.send(new ListBucketsCommand({})))).toBe('ok');

@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Assistant, newAssistant } from '../../testing/assistant.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { keysOf, type S3Keys } from './testing/clients.ts';
 import { type Said, send, sendSigned } from './testing/signed.ts';
 
 /** Requests signed in their Authorization header, as no SDK would sign them. */
 
-let stage: Stage;
+let fixture: Fixture;
 let base: string;
 let me: Assistant;
 let keys: S3Keys;
 
 beforeAll(async () => {
-  stage = await setStage();
-  base = stage.broker.dataUrl;
-  me = await newAssistant(stage.broker);
+  fixture = await openFixture();
+  base = fixture.broker.dataUrl;
+  me = await newAssistant(fixture.broker);
   keys = await keysOf(me);
   await me.put('there', 'content');
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 const READ: Said = { method: 'GET', path: '/data/there' };
 const sent = (more: Partial<Said> = {}) => sendSigned(base, keys, { ...READ, ...more });
@@ -120,7 +120,7 @@ describe('a refusal', () => {
   });
 
   test('of a full quota says how to make room', async () => {
-    const poor = await newAssistant(stage.broker, { quota: 10 });
+    const poor = await newAssistant(fixture.broker, { quota: 10 });
     const answer = await sendSigned(base, await keysOf(poor), {
       method: 'PUT',
       path: '/data/large',

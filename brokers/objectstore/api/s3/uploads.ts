@@ -41,37 +41,37 @@ const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
 /** Objects that come in parts. */
 export function uploadHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
-    CreateMultipartUpload: async (one) => {
-      const ref = { bucket: bucketOf(one), key: keyOf(one) };
-      const id = await store.createUpload(one.call, ref, ownHeaders(one.headers));
-      answer(one, 'InitiateMultipartUploadResult', [
+    CreateMultipartUpload: async (admitted) => {
+      const ref = { bucket: bucketOf(admitted), key: keyOf(admitted) };
+      const id = await store.createUpload(admitted.call, ref, ownHeaders(admitted.headers));
+      answer(admitted, 'InitiateMultipartUploadResult', [
         ['Bucket', ref.bucket],
         ['Key', ref.key],
         ['UploadId', id],
       ]);
     },
-    UploadPart: async (one) => {
-      const body = bodyOf(one);
-      const at = uploadPartOf(one);
-      admission.transfer(one.exchange);
-      const { etag } = await store.putPart(one.call, at, body, {});
-      writeHead(one.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
+    UploadPart: async (admitted) => {
+      const body = bodyOf(admitted);
+      const at = uploadPartOf(admitted);
+      admission.transfer(admitted.exchange);
+      const { etag } = await store.putPart(admitted.call, at, body, {});
+      writeHead(admitted.exchange, 200, { ...body.checksums, etag, 'content-length': 0 }).end();
     },
-    UploadPartCopy: async (one) => {
-      const range = one.headers.get('x-amz-copy-source-range');
+    UploadPartCopy: async (admitted) => {
+      const range = admitted.headers.get('x-amz-copy-source-range');
       if (range !== undefined && !SOURCE_RANGE.test(range))
         throw new ServiceError('invalid_request', 'range of the source');
       const headers = range === undefined ? {} : { 'x-amz-copy-source-range': range };
-      const source = sourceOf(one.headers);
-      const work = store.copyPart(one.call, uploadPartOf(one), source, headers);
-      await answerAlive(admission, one, 'CopyPartResult', work.then(copied));
+      const source = sourceOf(admitted.headers);
+      const work = store.copyPart(admitted.call, uploadPartOf(admitted), source, headers);
+      await answerAlive(admission, admitted, 'CopyPartResult', work.then(copied));
     },
-    ListParts: async (one) => {
-      const after = numberOf(one.query.get('part-number-marker'), 0, 0, 10_000);
-      const limit = Math.min(MAX_KEYS, numberOf(one.query.get('max-parts'), MAX_KEYS, 0, 999_999_999));
-      const at = uploadOf(one);
-      const { key, parts, next } = await store.listParts(one.call, at, { after, limit });
-      answer(one, 'ListPartsResult', [
+    ListParts: async (admitted) => {
+      const after = numberOf(admitted.query.get('part-number-marker'), 0, 0, 10_000);
+      const limit = Math.min(MAX_KEYS, numberOf(admitted.query.get('max-parts'), MAX_KEYS, 0, 999_999_999));
+      const at = uploadOf(admitted);
+      const { key, parts, next } = await store.listParts(admitted.call, at, { after, limit });
+      answer(admitted, 'ListPartsResult', [
         ['Bucket', at.bucket],
         ['Key', key],
         ['UploadId', at.id],
@@ -93,23 +93,23 @@ export function uploadHandlers(store: ObjectStore, admission: Admission): Handle
         ),
       ]);
     },
-    CompleteMultipartUpload: async (one) => {
-      const at = uploadOf(one);
-      const parts = partsOf(await document(admission, one, COMPLETE, COMPLETE_BYTES));
-      const { 'content-md5': _checked, ...conditions } = writeConditions(one.headers);
-      const headers = { ...conditions, ...sizeOf(one) };
-      const work = store.completeUpload(one.call, at, parts, headers).catch(judgeSize);
+    CompleteMultipartUpload: async (admitted) => {
+      const at = uploadOf(admitted);
+      const parts = partsOf(await document(admission, admitted, COMPLETE, COMPLETE_BYTES));
+      const { 'content-md5': _checked, ...conditions } = writeConditions(admitted.headers);
+      const headers = { ...conditions, ...sizeOf(admitted) };
+      const work = store.completeUpload(admitted.call, at, parts, headers).catch(judgeSize);
       const told = work.then(({ key, etag }) => [
         ['Location', `/${at.bucket}/${key}`] as const,
         ['Bucket', at.bucket] as const,
         ['Key', key] as const,
         ['ETag', etag] as const,
       ]);
-      await answerAlive(admission, one, 'CompleteMultipartUploadResult', told);
+      await answerAlive(admission, admitted, 'CompleteMultipartUploadResult', told);
     },
-    AbortMultipartUpload: async (one) => {
-      await store.abortUpload(one.call, uploadOf(one));
-      writeHead(one.exchange, 204, {}).end();
+    AbortMultipartUpload: async (admitted) => {
+      await store.abortUpload(admitted.call, uploadOf(admitted));
+      writeHead(admitted.exchange, 204, {}).end();
     },
   };
 }
@@ -128,12 +128,16 @@ function judgeSize(cause: unknown): never {
   throw cause;
 }
 
-function uploadOf(one: Admitted): { readonly bucket: Bucket; readonly id: string; readonly key: ObjectKey } {
-  return { bucket: bucketOf(one), id: one.query.get('uploadId') ?? '', key: keyOf(one) };
+function uploadOf(admitted: Admitted): {
+  readonly bucket: Bucket;
+  readonly id: string;
+  readonly key: ObjectKey;
+} {
+  return { bucket: bucketOf(admitted), id: admitted.query.get('uploadId') ?? '', key: keyOf(admitted) };
 }
 
-function uploadPartOf(one: Admitted) {
-  return { ...uploadOf(one), number: numberOf(one.query.get('partNumber'), 0, 1, 10_000) };
+function uploadPartOf(admitted: Admitted) {
+  return { ...uploadOf(admitted), number: numberOf(admitted.query.get('partNumber'), 0, 1, 10_000) };
 }
 
 function partsOf(node: XmlNode): readonly { readonly number: number; readonly etag: string }[] {

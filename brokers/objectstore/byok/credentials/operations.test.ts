@@ -1,20 +1,20 @@
 import { CREDENTIALS } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
 
 let store: OwnStore;
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
   store = await startOwnStore();
-  stage = await setStage({ environment: store.environment });
+  fixture = await openFixture({ environment: store.environment });
 });
 afterAll(async () => {
-  await stage.close();
+  await fixture.close();
   await store.remove();
 });
 
-const capsule = async (id: string) => credentialsOf(await stage.broker.capsule(id), id);
+const capsule = async (id: string) => credentialsOf(await fixture.broker.capsule(id), id);
 
 describe('a credential set', () => {
   it('is created, listed, rotated, selected and deleted, and its values are in no answer', async () => {
@@ -117,8 +117,8 @@ describe('a stale change', () => {
 
   it('of many at once: exactly one wins, over two replicas', async () => {
     const own = await capsule('race');
-    const replica = await stage.replica({ environment: store.environment });
-    const client = await stage.broker.capsule('race-two');
+    const replica = await fixture.replica({ environment: store.environment });
+    const client = await fixture.broker.capsule('race-two');
     const pair = [credentialsOf(client, 'race-two'), credentialsOf(replica.as(client.token), 'race-two')];
     const fields = store.fields();
     const { set_id } = (await pair[0]!.create('one', fields, 0)).json;
@@ -164,7 +164,7 @@ describe('another Capsule', () => {
   it('sees and changes nothing, and is told the same whatever it names', async () => {
     const [mine, theirs] = ['mine', 'theirs'];
     const own = await capsule(mine);
-    const foreign = await stage.broker.capsule(theirs);
+    const foreign = await fixture.broker.capsule(theirs);
     const { set_id } = (await own.create('one', store.fields(), 0)).json;
     const intruder = credentialsOf(foreign, mine);
     const replies = [
@@ -190,17 +190,17 @@ describe('another Capsule', () => {
   });
 
   it('that lives under a dropped id finds nothing of the one before, and no number comes twice', async () => {
-    const client = await stage.broker.capsule('reborn');
+    const client = await fixture.broker.capsule('reborn');
     const own = credentialsOf(client, 'reborn');
     const { set_id } = (await own.create('one', store.fields(), 0)).json;
     await own.select(set_id, 1);
     expect((await client.dropAll('reborn')).status).toBe(200);
     expect((await own.list()).status).toBe(403);
-    const rows = await stage.registry<{ n: number }>(
+    const rows = await fixture.registry<{ n: number }>(
       "SELECT count(*)::int AS n FROM broker.credential_set WHERE capsule_id = 'reborn'",
     );
     expect(rows).toEqual([{ n: 0 }]);
-    expect((await stage.broker.provisioner.finalize('reborn')).status).toBe(200);
+    expect((await fixture.broker.provisioner.finalize('reborn')).status).toBe(200);
     const next = await capsule('reborn');
     const listed = (await next.list()).json;
     expect(listed).toMatchObject({ selected: null, sets: [] });
@@ -237,16 +237,16 @@ describe('a candidate', () => {
     ['a bucket with two dots', { bucket: 'a..b' }],
     ['a number', { region: 1 }],
   ])('with %s is not even tried', async (_, change) => {
-    const own = await capsule(`form-${stage.broker.log.length}`);
+    const own = await capsule(`form-${fixture.broker.log.length}`);
     const fields = { ...store.fields(), ...change } as ReturnType<OwnStore['fields']>;
     expect((await own.create('one', fields, 0)).json.error).toEqual({ code: 'invalid_request' });
   });
 
   it('after candidate is limited by Capsule', async () => {
-    const strict = await stage.replica({
+    const strict = await fixture.replica({
       environment: { ...store.environment, BYOK_VERIFICATIONS_PER_MINUTE: '6' },
     });
-    const client = await stage.broker.capsule('eager');
+    const client = await fixture.broker.capsule('eager');
     const own = credentialsOf(strict.as(client.token), 'eager');
     const fields = { ...store.fields(), 'secret-access-key': 'wrong-secret-access-key' };
     for (let i = 0; i < 6; i += 1) expect((await own.create('one', fields, 0)).status).toBe(422);

@@ -99,7 +99,7 @@ async function heapSnapshot(url: string): Promise<string> {
 }
 
 it('no submitted value is found in any log, answer, metric, row or object, nor in the heap after a collection', async () => {
-  if (server === undefined || store === undefined || s3 === undefined) throw new Error('no stage');
+  if (server === undefined || store === undefined || s3 === undefined) throw new Error('no fixture');
   const output: string[] = [];
   const issuer = newIssuer();
   const { port, dataPort, metricsPort } = await start(output, issuer);

@@ -3,7 +3,7 @@ import { portOf, type VerificationCheck } from '@space/broker-kit';
 import type { Fields } from '@space/contracts/objectstore';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../../testing/eventually.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from './testing/byok.ts';
 import { createTrials, MOST_TRIALS } from './trials.ts';
 
@@ -61,14 +61,14 @@ describe('trials of candidates', () => {
 });
 
 describe('with endpoints that accept and say nothing', () => {
-  let stage: Stage;
+  let fixture: Fixture;
   let store: OwnStore;
   beforeAll(async () => {
     store = await startOwnStore();
-    stage = await setStage({ environment: store.environment });
+    fixture = await openFixture({ environment: store.environment });
   });
   afterAll(async () => {
-    await stage?.close();
+    await fixture?.close();
     await store?.remove();
   });
 
@@ -80,10 +80,10 @@ describe('with endpoints that accept and say nothing', () => {
     const fields = store.fields({ bucket: 'tenant', endpoint });
     const capsules = await Promise.all(
       Array.from({ length: 20 }, async (_, i) =>
-        credentialsOf(await stage.broker.capsule(`slow-${i}`), `slow-${i}`),
+        credentialsOf(await fixture.broker.capsule(`slow-${i}`), `slow-${i}`),
       ),
     );
-    const quick = credentialsOf(await stage.broker.capsule('quick'), 'quick');
+    const quick = credentialsOf(await fixture.broker.capsule('quick'), 'quick');
 
     let tried = 0;
     let turnedAway = 0;

@@ -6,8 +6,8 @@ import { createLogger } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../config.ts';
 import { BUCKET, client, type TestBroker } from '../../testing/broker.ts';
+import { type Fixture, openFixture } from '../../testing/fixture.ts';
 import { spawnBroker } from '../../testing/process.ts';
-import { type Stage, setStage } from '../../testing/stage.ts';
 import { openManagedStore } from '../../upstream/managed.ts';
 import { credentialsOf, type OwnStore, startOwnStore } from '../credentials/testing/byok.ts';
 import { anchorKey } from './anchor.ts';
@@ -19,17 +19,17 @@ import { checkRevocation } from './testing/revocation.ts';
 /** Real PostgreSQL, real S3 servers: what somebody does to the rows, the bucket, the keys or the process. */
 
 let store: OwnStore;
-let stage: Stage;
+let fixture: Fixture;
 beforeAll(async () => {
   store = await startOwnStore();
-  stage = await setStage({ environment: store.environment });
+  fixture = await openFixture({ environment: store.environment });
 });
 afterAll(async () => {
-  await stage.close();
+  await fixture.close();
   await store.remove();
 });
 
-const capsule = async (id: string, broker: TestBroker = stage.broker) => {
+const capsule = async (id: string, broker: TestBroker = fixture.broker) => {
   const client = await broker.capsule(id);
   return { ...credentialsOf(client, id), token: client.token };
 };
@@ -37,18 +37,19 @@ const code = (reply: { status: number; json: { error?: { code: string } } }) =>
   reply.json.error?.code ?? reply.status;
 const lifeOne = async () => 1;
 const silent = createLogger({ service: 'test', level: 'silent' });
-const anchorFile = (id: string) => join(stage.s3.directory, BUCKET, anchorKey('test', id));
+const anchorFile = (id: string) => join(fixture.s3.directory, BUCKET, anchorKey('test', id));
 
 /** Keeps the custody's tables as they are now, to be put back later. */
 async function backup(): Promise<() => Promise<void>> {
   const tables = ['credential_inventory', 'credential_set', 'credential_tombstone', 'credential_request'];
   const name = `kept_${randomBytes(4).toString('hex')}`;
-  await stage.registry(`CREATE SCHEMA ${name}`);
-  for (const table of tables) await stage.registry(`CREATE TABLE ${name}.${table} AS TABLE broker.${table}`);
+  await fixture.registry(`CREATE SCHEMA ${name}`);
+  for (const table of tables)
+    await fixture.registry(`CREATE TABLE ${name}.${table} AS TABLE broker.${table}`);
   return async () => {
-    for (const table of tables.toReversed()) await stage.registry(`DELETE FROM broker.${table}`);
+    for (const table of tables.toReversed()) await fixture.registry(`DELETE FROM broker.${table}`);
     for (const table of tables)
-      await stage.registry(`INSERT INTO broker.${table} SELECT * FROM ${name}.${table}`);
+      await fixture.registry(`INSERT INTO broker.${table} SELECT * FROM ${name}.${table}`);
   };
 }
 
@@ -58,7 +59,7 @@ describe('rows that somebody changed', () => {
     const sets = [];
     for (const own of [a, b, c]) sets.push((await own.create('one', store.fields(), 0)).json.set_id);
     const undo = await backup();
-    await stage.registry(
+    await fixture.registry(
       `UPDATE broker.credential_set x SET envelope = y.envelope, kid = y.kid, generation = y.generation,
          endpoint = y.endpoint, bucket = y.bucket, fingerprint = y.fingerprint, verified_at = y.verified_at,
          created_at = y.created_at
@@ -75,8 +76,8 @@ describe('rows that somebody changed', () => {
       expect(code(await own.delete(set, 1))).toBe('custody_unavailable');
     }
     expect((await c.list()).json.sets).toMatchObject([{ set_id: sets[2] }]);
-    expect(stage.broker.log.join('')).toMatch(/"custody":"damaged"/);
-    const metrics = await (await fetch(`http://127.0.0.1:${stage.broker.metricsPort}/metrics`)).text();
+    expect(fixture.broker.log.join('')).toMatch(/"custody":"damaged"/);
+    const metrics = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
     expect(metrics).toMatch(/space_objectstore_custody_alarms_total\{alarm="damaged"\} [1-9]/);
     await undo();
     expect(code(await a.list())).toBe(200);
@@ -93,7 +94,7 @@ describe('rows that somebody changed', () => {
       "UPDATE broker.credential_inventory SET head = repeat('0', 64) WHERE capsule_id = 'redirect'",
     ]) {
       const undo = await backup();
-      await stage.registry(damage);
+      await fixture.registry(damage);
       expect(code(await own.list()), damage).toBe('custody_unavailable');
       await undo();
     }
@@ -105,7 +106,7 @@ describe('rows that somebody changed', () => {
     const [fields, key] = [store.fields(), 'a'.repeat(16)];
     await own.create('one', fields, 0, key);
     const undo = await backup();
-    await stage.registry(
+    await fixture.registry(
       "UPDATE broker.credential_request SET answer = replace(answer, 'one', 'two') WHERE capsule_id = 'answers'",
     );
     expect(code(await own.create('one', fields, 0, key))).toBe('custody_unavailable');
@@ -129,7 +130,7 @@ describe('a registry that was restored', () => {
     expect(code(await changed.list())).toBe('custody_rollback');
     expect(code(await changed.select(set_id, 1))).toBe('custody_rollback');
     expect(code(await changed.rotate(set_id, fields, 1))).toBe('custody_rollback');
-    const { custody, connections } = stage.broker.context;
+    const { custody, connections } = fixture.broker.context;
     const states = await custodyStates(custody, connections);
     expect(states.find((one) => one.capsule === 'changed')?.state).toBe('rollback');
     expect(states.find((one) => one.capsule === 'same')).toEqual({
@@ -148,7 +149,7 @@ describe('a registry that was restored', () => {
     for (const stale of [1, 2, 3])
       expect(code(await changed.rotate(set_id, fields, stale))).toBe('stale_generation');
     expect(code(await changed.rotate(set_id, fields, 4))).toBe(200);
-    const audit = await stage.registry(
+    const audit = await fixture.registry(
       "SELECT trace_id, authority FROM broker.audit WHERE operation = 'administrator.custody.accept'",
     );
     expect(audit).toEqual([{ trace_id: 'a'.repeat(32), authority: 'administrator' }]);
@@ -156,7 +157,7 @@ describe('a registry that was restored', () => {
 
   it('is noticed also when it knows nothing of the Capsule, and when the bucket forgot it', async () => {
     const own = await capsule('forgotten');
-    const { custody } = stage.broker.context;
+    const { custody } = fixture.broker.context;
     const before = await backup();
     const { set_id } = (await own.create('one', store.fields(), 0)).json;
     const after = await backup();
@@ -180,27 +181,27 @@ describe('a registry that was restored', () => {
 
 describe('a life that was edited in the registry', () => {
   it.each([
-    ['a later one, so that what is selected would be an earlier life’s', 1, 2],
+    ['a later one, so that what is selected would be an earlier incarnation’s', 1, 2],
     ['an earlier one', 2, 1],
   ])('%s: opens nothing, and is a rollback, never the Space’s bucket', async (_, from, to) => {
     const id = `life-${from}-${to}`;
-    const first = await stage.broker.capsule(id);
+    const first = await fixture.broker.capsule(id);
     for (let life = 1; life < from; life += 1) {
       expect((await first.dropAll(id)).status).toBe(200);
-      expect((await stage.broker.provisioner.finalize(id)).status).toBe(200);
+      expect((await fixture.broker.provisioner.finalize(id)).status).toBe(200);
     }
     const own = from === 1 ? credentialsOf(first, id) : await capsule(id);
     const { set_id, inventory_generation } = (await own.create('one', store.fields(), 0)).json;
     expect(code(await own.select(set_id, inventory_generation))).toBe(200);
     const edit = (life: number) =>
-      stage.registry('UPDATE broker.capsule SET life = $2 WHERE capsule_id = $1', [id, life]);
-    const { custody, connections } = stage.broker.context;
+      fixture.registry('UPDATE broker.capsule SET life = $2 WHERE capsule_id = $1', [id, life]);
+    const { custody, connections } = fixture.broker.context;
     await edit(to);
     // The principal is bound to the life that it was made for, so its requests do not come as far as custody.
     expect(code(await own.list())).toBe('forbidden');
     expect(code(await own.create('two', store.fields(), 0))).toBe('forbidden');
     expect(code(await own.select(null, inventory_generation + 1))).toBe('forbidden');
-    await expect(custody.read(id, async () => to)).rejects.toThrow(/another life/);
+    await expect(custody.read(id, async () => to)).rejects.toThrow(/another incarnation/);
     expect(await custodyStates(custody, connections)).toContainEqual({ capsule: id, state: 'rollback' });
     await edit(from);
     expect((await own.list()).json.selected).toBe(set_id);
@@ -209,7 +210,7 @@ describe('a life that was edited in the registry', () => {
 
 describe('the second barriers', () => {
   it('an anchor is written over the version that was read, and over no other', async () => {
-    const { s3, close } = await openManagedStore(readConfig(stage.mounts.environment), silent);
+    const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
     const anchors = bucketAnchors(s3, 'barriers');
     const anchor = (revision: number) => ({ revision, generation: 1, high: 1, head: 'a'.repeat(64) });
     const first = await anchors.write('home', anchor(1), undefined);
@@ -225,7 +226,7 @@ describe('the second barriers', () => {
     const own = await capsule('revision');
     await own.create('one', store.fields(), 0);
     await own.create('two', store.fields(), 1);
-    const { custody, connections } = stage.broker.context;
+    const { custody, connections } = fixture.broker.context;
     const written = await custody.exclusively('revision', async (locked) => {
       const { session } = locked;
       const { stored } = await locked.load();
@@ -246,12 +247,12 @@ describe('the second barriers', () => {
 
 describe('a Capsule whose rows are damaged', () => {
   const damage = async (id: string) => {
-    const broker = await stage.broker.capsule(id);
+    const broker = await fixture.broker.capsule(id);
     const own = credentialsOf(broker, id);
     const { set_id } = (await own.create('one', store.fields(), 0)).json;
     await own.select(set_id, 1);
-    await stage.registry('UPDATE broker.credential_set SET generation = 9 WHERE set_id = $1', [set_id]);
-    await stage.registry(
+    await fixture.registry('UPDATE broker.credential_set SET generation = 9 WHERE set_id = $1', [set_id]);
+    await fixture.registry(
       'UPDATE broker.credential_inventory SET revision = 2 ^ 62, life = 77 WHERE capsule_id = $1',
       [id],
     );
@@ -262,7 +263,7 @@ describe('a Capsule whose rows are damaged', () => {
   it('can be dropped all the same, and the id is good again', async () => {
     const { broker } = await damage('damaged-drop');
     expect((await broker.dropAll('damaged-drop')).status).toBe(200);
-    expect((await stage.broker.provisioner.finalize('damaged-drop')).status).toBe(200);
+    expect((await fixture.broker.provisioner.finalize('damaged-drop')).status).toBe(200);
     const next = await capsule('damaged-drop');
     const { json } = await next.list();
     expect(json).toMatchObject({ selected: null, sets: [] });
@@ -272,7 +273,7 @@ describe('a Capsule whose rows are damaged', () => {
 
   it('goes on when an administrator gives up what it had', async () => {
     const { own, set_id } = await damage('damaged-kept');
-    const { custody } = stage.broker.context;
+    const { custody } = fixture.broker.context;
     await discardCommand(custody, 'damaged-kept', 'd'.repeat(32));
     const { json } = await own.list();
     expect(json).toMatchObject({ selected: null, sets: [], inventory_generation: 3 });
@@ -290,7 +291,7 @@ describe('a broker that is killed', () => {
       const fields = store.fields();
       const { set_id } = (await own.create('one', fields, 0)).json;
       const key = randomBytes(16).toString('hex');
-      const environment = { ...stage.mounts.environment, ...store.environment };
+      const environment = { ...fixture.mounts.environment, ...store.environment };
       const doomed = await spawnBroker({ ...environment, FAILPOINT: failpoint });
       const dying = credentialsOf(client(doomed.url, own.token), id);
       await expect(dying.rotate(set_id, fields, 1, key)).rejects.toThrow();
@@ -302,7 +303,7 @@ describe('a broker that is killed', () => {
         inventory_generation: moved ? 2 : 1,
         sets: [{ generation: moved ? 2 : 1 }],
       });
-      const { custody, connections } = stage.broker.context;
+      const { custody, connections } = fixture.broker.context;
       expect(await custody.reveal(await custody.read(id, lifeOne), set_id)).toEqual({
         accessKeyId: fields['access-key-id'],
         secretAccessKey: fields['secret-access-key'],
@@ -319,10 +320,10 @@ describe('a broker that is killed', () => {
     const own = await capsule('away');
     const [fields, key] = [store.fields(), 'w'.repeat(16)];
     const { set_id } = (await own.create('one', fields, 0)).json;
-    await stage.s3.kill();
+    await fixture.s3.kill();
     expect(code(await own.rotate(set_id, fields, 1, key))).toBe('custody_unavailable');
     expect(code(await own.list())).toBe('custody_unavailable');
-    await stage.s3.start();
+    await fixture.s3.start();
     expect((await own.rotate(set_id, fields, 1, key)).json).toMatchObject({ generation: 2 });
   });
 });
@@ -334,10 +335,10 @@ describe('the keyring', () => {
     const { set_id } = (await own.create('one', fields, 0)).json;
     await own.select(set_id, 1);
     const before = (await own.list()).json;
-    const old = JSON.parse(readFileSync(join(stage.mounts.directory, 'keyring'), 'utf8')).keys.k1;
+    const old = JSON.parse(readFileSync(join(fixture.mounts.directory, 'keyring'), 'utf8')).keys.k1;
     const keys = { k1: old, k2: randomBytes(32).toString('base64url') };
-    stage.mounts.write('keyring', JSON.stringify({ primary: 'k2', keys }));
-    const replica = await stage.replica({ environment: store.environment });
+    fixture.mounts.write('keyring', JSON.stringify({ primary: 'k2', keys }));
+    const replica = await fixture.replica({ environment: store.environment });
     // The first broker has not seen the new key yet, and meets it in a row.
     await replica.round('custody');
     let failed = 0;
@@ -345,50 +346,52 @@ describe('the keyring', () => {
     const load = Array.from({ length: 4 }, async () => {
       while (!stop) if ((await own.list()).status !== 200) failed += 1;
     });
-    await stage.broker.refreshFiles();
-    await stage.broker.round('custody');
+    await fixture.broker.refreshFiles();
+    await fixture.broker.round('custody');
     stop = true;
     await Promise.all(load);
     expect(failed).toBe(0);
     const { trace_id: _, ...after } = (await own.list()).json;
     expect(before).toMatchObject(after);
-    const kids = await stage.registry(
+    const kids = await fixture.registry(
       'SELECT kid FROM broker.credential_set UNION SELECT head_kid FROM broker.credential_inventory',
     );
     expect(kids).toEqual([{ kid: 'k2' }]);
-    const { custody } = stage.broker.context;
+    const { custody } = fixture.broker.context;
     expect((await custody.reveal(await custody.read('keyring', lifeOne), set_id)).secretAccessKey).toBe(
       fields['secret-access-key'],
     );
 
     // Answers that are kept for idempotency keys still need the old one, for a day.
-    stage.mounts.write('keyring', JSON.stringify({ primary: 'k2', keys: { k2: keys.k2 } }));
-    await stage.broker.refreshFiles();
-    await expect(stage.replica({ environment: store.environment })).rejects.toThrow(
+    fixture.mounts.write('keyring', JSON.stringify({ primary: 'k2', keys: { k2: keys.k2 } }));
+    await fixture.broker.refreshFiles();
+    await expect(fixture.replica({ environment: store.environment })).rejects.toThrow(
       /still in use are missing: k1/,
     );
     expect((await own.list()).status).toBe(200);
-    await stage.registry("UPDATE broker.credential_request SET at = at - interval '2 days' WHERE kid = 'k1'");
-    await stage.broker.round('custody');
-    await stage.broker.refreshFiles();
-    const taken = stage.broker.log.filter((line) => line.includes('"primary":"k2"'));
+    await fixture.registry(
+      "UPDATE broker.credential_request SET at = at - interval '2 days' WHERE kid = 'k1'",
+    );
+    await fixture.broker.round('custody');
+    await fixture.broker.refreshFiles();
+    const taken = fixture.broker.log.filter((line) => line.includes('"primary":"k2"'));
     expect(taken).toHaveLength(2);
     expect((await own.list()).status).toBe(200);
     // What is in use is never let go.
-    stage.mounts.write('keyring', JSON.stringify({ primary: 'k1', keys: { k1: old } }));
-    await stage.broker.refreshFiles();
+    fixture.mounts.write('keyring', JSON.stringify({ primary: 'k1', keys: { k1: old } }));
+    await fixture.broker.refreshFiles();
     expect((await own.list()).status).toBe(200);
-    stage.mounts.write('keyring', JSON.stringify({ primary: 'k2', keys: { k2: keys.k2 } }));
-    await stage.broker.refreshFiles();
+    fixture.mounts.write('keyring', JSON.stringify({ primary: 'k2', keys: { k2: keys.k2 } }));
+    await fixture.broker.refreshFiles();
     await replica.stop();
   });
 
   it.each(['', '{"primary":"k1"', '{"primary":"k1","keys":{}}'])(
     '%j does not start a broker',
     async (text) => {
-      const path = stage.mounts.write('bad-keyring', text);
+      const path = fixture.mounts.write('bad-keyring', text);
       const environment = { ...store.environment, CUSTODY_KEYRING_FILE: path };
-      await expect(stage.replica({ environment })).rejects.toThrow(/^CUSTODY_KEYRING_FILE: /);
+      await expect(fixture.replica({ environment })).rejects.toThrow(/^CUSTODY_KEYRING_FILE: /);
     },
   );
 });
@@ -398,7 +401,7 @@ it('an administrator sees it in the container, and is told how', async () => {
   await own.create('one', store.fields(), 0);
   const run = (...args: string[]) =>
     new Promise<{ code: unknown; out: string; err: string }>((resolve) => {
-      const env = { PATH: process.env['PATH'], ...stage.mounts.environment };
+      const env = { PATH: process.env['PATH'], ...fixture.mounts.environment };
       const program = join(import.meta.dirname, '../../admin.ts');
       execFile(process.execPath, [program, ...args], { env }, (error, out, err) =>
         resolve({ code: error === null ? 0 : error.code, out, err }),
@@ -420,8 +423,8 @@ it('an administrator sees it in the container, and is told how', async () => {
 
 it('a change is over before it is answered, on every replica: nobody uses what was revoked', async () => {
   const own = await capsule('revoked');
-  const replica = await stage.replica({ environment: store.environment });
-  const replicas = [stage.broker, replica].map(({ context }) => context.custody);
+  const replica = await fixture.replica({ environment: store.environment });
+  const replicas = [fixture.broker, replica].map(({ context }) => context.custody);
   const { stale, changes } = await checkRevocation({
     ...{ capsule: 'revoked', own, replicas },
     fields: store.fields(),

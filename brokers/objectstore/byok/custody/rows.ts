@@ -192,10 +192,10 @@ export async function forgetInventory(session: Session, capsule: string): Promis
   );
 }
 
-/** The life that the Capsule is in, by the registry of Capsules. */
+/** The incarnation that the Capsule is in, by the registry of Capsules. */
 export async function readIncarnation(session: Session, capsule: string): Promise<number> {
   const [row] = await session.run<{ incarnation: number }>(
-    'read life',
+    'read incarnation',
     'SELECT life AS incarnation FROM broker.capsule WHERE capsule_id = $1',
     [capsule],
   );

@@ -80,7 +80,7 @@ export function createTrust({ seals, keyring, log, onAlarm }: TrustOptions): Tru
       if (stored === undefined) return emptyInventory(capsule, incarnation);
       if (stored.incarnation === incarnation) return stored;
       if (stored.incarnation < incarnation && isEmpty(stored)) return { ...stored, incarnation };
-      throw alarm('rollback', capsule, 'the inventory is of another life');
+      throw alarm('rollback', capsule, 'the inventory is of another incarnation');
     },
   };
 }

@@ -114,7 +114,9 @@ export async function openGrants(
 }
 
 async function incarnationOf(session: Session, { digest }: Tenant): Promise<number> {
-  const [row] = await session.run<{ incarnation: number }>('read life of workload', INCARNATION, [digest]);
+  const [row] = await session.run<{ incarnation: number }>('read incarnation of workload', INCARNATION, [
+    digest,
+  ]);
   // Retired since the request was let in.
   if (row === undefined) throw refusal();
   return row.incarnation;

@@ -7,14 +7,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GRANT_OPERATIONS, type GrantClaims } from '../../../../manifests/driver/grant.ts';
 import { eventually } from '../../../../testing/eventually.ts';
 import { BUCKET } from '../../testing/broker.ts';
-import { type ByokStage, grantOf, type Home, setByokStage } from './testing/byok-stage.ts';
+import { type ByokFixture, grantOf, type Home, openByokFixture } from './testing/byok-fixture.ts';
 import { newIssuer } from './testing/issuer.ts';
 
-let stage: ByokStage;
+let fixture: ByokFixture;
 beforeAll(async () => {
-  stage = await setByokStage();
+  fixture = await openByokFixture();
 });
-afterAll(() => stage?.close());
+afterAll(() => fixture?.close());
 
 /** The files of a bucket, without what the servers and the custody keep for themselves. */
 function objectsIn(directory: string, bucket: string, part: string): string[] {
@@ -22,8 +22,8 @@ function objectsIn(directory: string, bucket: string, part: string): string[] {
     .filter((entry) => entry.isFile() && entry.name.startsWith(part))
     .map(({ name }) => name);
 }
-const inSpace = (part: string) => objectsIn(stage.s3.directory, BUCKET, part);
-const inOwn = (fields: Fields, part: string) => objectsIn(stage.own.server.directory, fields.bucket, part);
+const inSpace = (part: string) => objectsIn(fixture.s3.directory, BUCKET, part);
+const inOwn = (fields: Fields, part: string) => objectsIn(fixture.own.server.directory, fields.bucket, part);
 const codeOf = (answer: { status: number; json?: { error?: { code: string } } }) =>
   `${answer.status} ${answer.json?.error?.code ?? 'ok'}`;
 
@@ -35,8 +35,8 @@ interface Selected {
 
 /** A Capsule that selected a set of its own. */
 async function selected(capsule: string): Promise<Selected> {
-  const home = await stage.home(capsule);
-  const fields = stage.own.fields();
+  const home = await fixture.home(capsule);
+  const fields = fixture.own.fields();
   const { json } = await home.credentials.create('mine', fields, 0);
   expect((await home.credentials.select(json.set_id, 1)).status).toBe(200);
   return { home, fields, set: { set_id: json.set_id, generation: 1 } };
@@ -44,8 +44,8 @@ async function selected(capsule: string): Promise<Selected> {
 
 describe('a Capsule that has selected nothing', () => {
   test('has its objects in the Space’s bucket, without a grant', async () => {
-    const home = await stage.home('plain');
-    const one = home.at(stage.broker);
+    const home = await fixture.home('plain');
+    const one = home.at(fixture.broker);
     expect(codeOf(await one.put('plain.txt', 'text'))).toBe('200 ok');
     expect((await one.get('plain.txt')).text).toBe('text');
     expect(inSpace('plain.txt')).toHaveLength(1);
@@ -55,8 +55,8 @@ describe('a Capsule that has selected nothing', () => {
 describe('a Capsule that has selected a set of its own', () => {
   test('has its objects in that bucket and nowhere else, through both protocols', async () => {
     const { home, fields, set } = await selected('own');
-    const grant = await grantOf(stage.issuer, home, set);
-    const one = home.at(stage.broker, grant);
+    const grant = await grantOf(fixture.issuer, home, set);
+    const one = home.at(fixture.broker, grant);
     expect(codeOf(await one.put('own/a.txt', 'text', { 'x-object-meta-colour': 'blue' }))).toBe('200 ok');
     const read = await one.get('own/a.txt');
     expect([read.text, read.headers.get('x-object-meta-colour')]).toEqual(['text', 'blue']);
@@ -68,7 +68,7 @@ describe('a Capsule that has selected a set of its own', () => {
 
     const keys = await one.call('GET', '/v1/s3/credentials');
     const s3 = new S3Client({
-      endpoint: stage.broker.dataUrl,
+      endpoint: fixture.broker.dataUrl,
       region: 'any',
       forcePathStyle: true,
       credentials: {
@@ -93,20 +93,20 @@ describe('a Capsule that has selected a set of its own', () => {
 
   test('makes large objects in parts, and nobody counts them against the Space’s quota', async () => {
     const { home, fields, set } = await selected('parts');
-    const one = home.at(stage.broker, await grantOf(stage.issuer, home, set));
+    const one = home.at(fixture.broker, await grantOf(fixture.issuer, home, set));
     const begun = await one.post('/v1/uploads/data', { key: 'large-one' });
     const path = `/v1/uploads/data/${begun.json.upload_id}`;
     const part = await one.call('PUT', `${path}/1`, { body: Buffer.alloc(1_000, 'x') });
     // Nobody without the grant, and not the Space's own side of the store.
-    expect(codeOf(await home.at(stage.broker).call('GET', path))).toBe('409 stale_grant');
-    const narrow = await grantOf(stage.issuer, home, set, {
+    expect(codeOf(await home.at(fixture.broker).call('GET', path))).toBe('409 stale_grant');
+    const narrow = await grantOf(fixture.issuer, home, set, {
       allow: [{ bucket: 'data', prefix: 'large/', operations: [...GRANT_OPERATIONS] }],
     });
-    expect(codeOf(await home.at(stage.broker, narrow).call('GET', path))).toBe('403 forbidden');
+    expect(codeOf(await home.at(fixture.broker, narrow).call('GET', path))).toBe('403 forbidden');
     const done = await one.post(`${path}/complete`, { parts: [{ number: 1, etag: part.json.etag }] });
     expect(codeOf(done)).toBe('200 ok');
     expect(inOwn(fields, 'large-one')).toHaveLength(1);
-    const rows = await stage.registry(
+    const rows = await fixture.registry(
       `SELECT 1 FROM broker.object_usage u JOIN broker.store s USING (place)
        WHERE s.capsule_id = 'parts' AND u.counted + u.written > 0`,
     );
@@ -114,21 +114,21 @@ describe('a Capsule that has selected a set of its own', () => {
   });
 
   test('an upload of one bucket is none of another', async () => {
-    const home = await stage.home('moved');
-    const begun = await home.at(stage.broker).post('/v1/uploads/data', { key: 'moved' });
-    const { json } = await home.credentials.create('mine', stage.own.fields(), 0);
+    const home = await fixture.home('moved');
+    const begun = await home.at(fixture.broker).post('/v1/uploads/data', { key: 'moved' });
+    const { json } = await home.credentials.create('mine', fixture.own.fields(), 0);
     await home.credentials.select(json.set_id, 1);
-    const one = home.at(stage.broker, await grantOf(stage.issuer, home, json));
+    const one = home.at(fixture.broker, await grantOf(fixture.issuer, home, json));
     const path = `/v1/uploads/data/${begun.json.upload_id}`;
     expect(codeOf(await one.call('PUT', `${path}/1`, { body: 'x' }))).toBe('404 not_found');
     const own = await one.post('/v1/uploads/data', { key: 'moved' });
     await home.credentials.select(null, 2);
-    const bare = home.at(stage.broker);
+    const bare = home.at(fixture.broker);
     expect(codeOf(await bare.call('GET', `/v1/uploads/data/${own.json.upload_id}`))).toBe('404 not_found');
     expect(codeOf(await bare.call('DELETE', path))).toBe('200 ok');
     // Its Capsule goes: the broker ends its own row, and asks nothing of a bucket that is not the Space's.
     expect((await home.owner.dropAll('moved')).status).toBe(200);
-    const rows = await stage.registry(`SELECT 1 FROM broker.object_upload WHERE id = $1`, [
+    const rows = await fixture.registry(`SELECT 1 FROM broker.object_upload WHERE id = $1`, [
       own.json.upload_id,
     ]);
     expect(rows).toEqual([]);
@@ -142,12 +142,12 @@ describe('what is refused, before anything is read or written anywhere', () => {
   });
 
   async function put(grant: string | undefined, key = 'refused-file'): Promise<string> {
-    const answer = await mine.home.at(stage.broker, grant).put(key, 'text');
+    const answer = await mine.home.at(fixture.broker, grant).put(key, 'text');
     expect(inSpace('refused-')).toEqual([]);
     if (answer.status !== 200) expect(inOwn(mine.fields, 'refused-')).toEqual([]);
     return codeOf(answer);
   }
-  const signed = (change: Partial<GrantClaims>) => grantOf(stage.issuer, mine.home, mine.set, change);
+  const signed = (change: Partial<GrantClaims>) => grantOf(fixture.issuer, mine.home, mine.set, change);
   const seconds = () => Math.floor(Date.now() / 1_000);
 
   test('no grant', async () => expect(await put(undefined)).toBe('409 stale_grant'));
@@ -175,8 +175,8 @@ describe('what is refused, before anything is read or written anywhere', () => {
     ])
       expect(await put(await signed(change))).toBe('403 forbidden');
     // The neighbour's own, which is good in the neighbour's hands.
-    const theirs = await grantOf(stage.issuer, other.home, other.set);
-    expect(codeOf(await other.home.at(stage.broker, theirs).put('theirs', 'x'))).toBe('200 ok');
+    const theirs = await grantOf(fixture.issuer, other.home, other.set);
+    expect(codeOf(await other.home.at(fixture.broker, theirs).put('theirs', 'x'))).toBe('200 ok');
     expect(await put(theirs)).toBe('403 forbidden');
   });
 
@@ -193,7 +193,7 @@ describe('what is refused, before anything is read or written anywhere', () => {
     const narrow = await signed({
       allow: [{ bucket: 'data', prefix: 'a/b/', operations: ['object.get', 'object.put'] }],
     });
-    const one = mine.home.at(stage.broker, narrow);
+    const one = mine.home.at(fixture.broker, narrow);
     expect(await put(narrow, 'a/bc/refused-file')).toBe('403 forbidden');
     expect(codeOf(await one.put('a/b/kept', 'text'))).toBe('200 ok');
     expect((await one.get('a/b/kept')).text).toBe('text');
@@ -211,7 +211,7 @@ describe('what is refused, before anything is read or written anywhere', () => {
 
   test('two at once', async () => {
     const grant = await signed({});
-    const response = await fetch(`${stage.broker.dataUrl}/v1/objects/data/x`, {
+    const response = await fetch(`${fixture.broker.dataUrl}/v1/objects/data/x`, {
       headers: [
         ['authorization', `Bearer ${mine.home.token}`],
         ['platform-grant', grant],
@@ -227,13 +227,13 @@ describe('what is refused, before anything is read or written anywhere', () => {
 describe('when the selection changes', () => {
   test('what was granted before is stale at once, and never reaches another bucket', async () => {
     const { home, fields, set } = await selected('changes');
-    const first = await grantOf(stage.issuer, home, set);
-    const at = (grant?: string) => home.at(stage.broker, grant);
+    const first = await grantOf(fixture.issuer, home, set);
+    const at = (grant?: string) => home.at(fixture.broker, grant);
     expect(codeOf(await at(first).put('changes-1', 'x'))).toBe('200 ok');
 
     await home.credentials.rotate(set.set_id, fields, 1);
     expect(codeOf(await at(first).put('changes-2', 'x'))).toBe('409 stale_grant');
-    const second = await grantOf(stage.issuer, home, { ...set, generation: 2 });
+    const second = await grantOf(fixture.issuer, home, { ...set, generation: 2 });
     expect((await at(second).get('changes-1')).text).toBe('x');
 
     expect((await home.credentials.select(null, 3)).status).toBe(200);
@@ -248,37 +248,37 @@ describe('when the selection changes', () => {
 
   test('a Capsule that lives anew is not reached by what was granted to the one before', async () => {
     const { home, set } = await selected('anew');
-    const grant = await grantOf(stage.issuer, home, set);
+    const grant = await grantOf(fixture.issuer, home, set);
     await home.owner.dropAll('anew');
-    await stage.broker.provisioner.finalize('anew');
-    expect(codeOf(await home.at(stage.broker, grant).get('x'))).toBe('403 forbidden');
-    const next = await stage.home('anew');
-    expect(codeOf(await next.at(stage.broker, grant).get('x'))).toBe('403 forbidden');
+    await fixture.broker.provisioner.finalize('anew');
+    expect(codeOf(await home.at(fixture.broker, grant).get('x'))).toBe('403 forbidden');
+    const next = await fixture.home('anew');
+    expect(codeOf(await next.at(fixture.broker, grant).get('x'))).toBe('403 forbidden');
     // Even one for the new principal finds the old set gone.
-    const odd = await grantOf(stage.issuer, next, set);
-    expect(codeOf(await next.at(stage.broker, odd).get('x'))).toBe('409 stale_grant');
+    const odd = await grantOf(fixture.issuer, next, set);
+    expect(codeOf(await next.at(fixture.broker, odd).get('x'))).toBe('409 stale_grant');
   });
 });
 
 describe('when something is broken', () => {
   test('a damaged or set back registry serves from no bucket', async () => {
     const { home, set } = await selected('damaged');
-    const grant = await grantOf(stage.issuer, home, set);
-    const sql = (text: string) => stage.registry(text, ['damaged']);
+    const grant = await grantOf(fixture.issuer, home, set);
+    const sql = (text: string) => fixture.registry(text, ['damaged']);
     await sql(`UPDATE broker.credential_inventory SET selected = NULL WHERE capsule_id = $1`);
-    for (const one of [home.at(stage.broker, grant), home.at(stage.broker)])
+    for (const one of [home.at(fixture.broker, grant), home.at(fixture.broker)])
       expect(codeOf(await one.put('damaged-1', 'x'))).toBe('503 custody_unavailable');
     await sql('DELETE FROM broker.credential_set WHERE capsule_id = $1');
     await sql('DELETE FROM broker.credential_inventory WHERE capsule_id = $1');
-    for (const one of [home.at(stage.broker, grant), home.at(stage.broker)])
+    for (const one of [home.at(fixture.broker, grant), home.at(fixture.broker)])
       expect(codeOf(await one.put('damaged-2', 'x'))).toBe('503 custody_rollback');
     expect(inSpace('damaged-')).toEqual([]);
   });
 
   test('a key that its provider has withdrawn, or a bucket that is gone, is an error and not another bucket', async () => {
     const { home, fields, set } = await selected('withdrawn');
-    const one = home.at(stage.broker, await grantOf(stage.issuer, home, set));
-    const bucket = join(stage.own.server.directory, fields.bucket);
+    const one = home.at(fixture.broker, await grantOf(fixture.issuer, home, set));
+    const bucket = join(fixture.own.server.directory, fields.bucket);
     renameSync(bucket, `${bucket}-away`);
     const answer = await one.put('withdrawn-1', 'x');
     expect(codeOf(answer)).toBe('502 upstream_failed');
@@ -290,9 +290,9 @@ describe('when something is broken', () => {
 
   test('a certificate of an authority that nobody named is not believed', async () => {
     const { home, set } = await selected('untrusted');
-    const { BYOK_CA_FILE: _ca, ...environment } = stage.environment;
-    const replica = await stage.replica({ environment });
-    const grant = await grantOf(stage.issuer, home, set);
+    const { BYOK_CA_FILE: _ca, ...environment } = fixture.environment;
+    const replica = await fixture.replica({ environment });
+    const grant = await grantOf(fixture.issuer, home, set);
     expect(codeOf(await home.at(replica, grant).put('untrusted-1', 'x'))).toBe('502 upstream_failed');
     await replica.stop();
   });
@@ -300,9 +300,9 @@ describe('when something is broken', () => {
 
 test('the keyring is exchanged while requests are granted, and none of them fails', async () => {
   const { home, set } = await selected('keyring');
-  const one = home.at(stage.broker, await grantOf(stage.issuer, home, set));
+  const one = home.at(fixture.broker, await grantOf(fixture.issuer, home, set));
   expect(codeOf(await one.put('keyring-1', 'x'))).toBe('200 ok');
-  const { keys } = JSON.parse(readFileSync(join(stage.mounts.directory, 'keyring'), 'utf8'));
+  const { keys } = JSON.parse(readFileSync(join(fixture.mounts.directory, 'keyring'), 'utf8'));
   keys.k2 = randomBytes(32).toString('base64url');
   const seen: string[] = [];
   let stop = false;
@@ -314,50 +314,50 @@ test('the keyring is exchanged while requests are granted, and none of them fail
     await eventually(() => seen.length > before + 8, { what: 'more requests' });
   };
   for (const primary of ['k1', 'k2']) {
-    stage.mounts.write('keyring', JSON.stringify({ primary, keys }));
-    await stage.broker.refreshFiles();
+    fixture.mounts.write('keyring', JSON.stringify({ primary, keys }));
+    await fixture.broker.refreshFiles();
     await more();
   }
-  await stage.broker.round('custody');
+  await fixture.broker.round('custody');
   await more();
   stop = true;
   await Promise.all(readers);
   expect(new Set(seen)).toEqual(new Set(['x']));
-  expect(await stage.registry('SELECT DISTINCT kid FROM broker.credential_set')).toEqual([{ kid: 'k2' }]);
+  expect(await fixture.registry('SELECT DISTINCT kid FROM broker.credential_set')).toEqual([{ kid: 'k2' }]);
 });
 
 describe('the operator’s keys', () => {
   test('are exchanged while the broker runs', async () => {
     const { home, set } = await selected('exchange');
     const next = newIssuer();
-    const [old, fresh] = [await grantOf(stage.issuer, home, set), await grantOf(next, home, set)];
+    const [old, fresh] = [await grantOf(fixture.issuer, home, set), await grantOf(next, home, set)];
     const both = async () =>
-      Promise.all([old, fresh].map(async (grant) => (await home.at(stage.broker, grant).get('x')).status));
+      Promise.all([old, fresh].map(async (grant) => (await home.at(fixture.broker, grant).get('x')).status));
     expect(await both()).toEqual([404, 403]);
-    stage.useKeys(stage.issuer.keySet(next));
-    await stage.broker.refreshFiles();
+    fixture.useKeys(fixture.issuer.keySet(next));
+    await fixture.broker.refreshFiles();
     expect(await both()).toEqual([404, 404]);
-    stage.useKeys(next.keySet());
-    await stage.broker.refreshFiles();
+    fixture.useKeys(next.keySet());
+    await fixture.broker.refreshFiles();
     expect(await both()).toEqual([403, 404]);
     // What is bad is not taken, and the last good ones stay.
-    stage.useKeys('{"keys":[]}');
-    await stage.broker.refreshFiles();
+    fixture.useKeys('{"keys":[]}');
+    await fixture.broker.refreshFiles();
     expect(await both()).toEqual([403, 404]);
-    stage.useKeys(stage.issuer.keySet());
-    await stage.broker.refreshFiles();
+    fixture.useKeys(fixture.issuer.keySet());
+    await fixture.broker.refreshFiles();
   });
 
   test('must be there for the broker to start', async () => {
-    const environment = { ...stage.environment, GRANT_KEYS_FILE: '/nonexistent' };
-    await expect(stage.replica({ environment })).rejects.toThrow();
+    const environment = { ...fixture.environment, GRANT_KEYS_FILE: '/nonexistent' };
+    await expect(fixture.replica({ environment })).rejects.toThrow();
   });
 });
 
 test('where the data plane does not use Capsules’ own credentials, a selection and a grant change nothing', async () => {
   const { home, set } = await selected('switched-off');
-  const replica = await stage.replica({ environment: { ...stage.own.environment } });
-  const grant = await grantOf(stage.issuer, home, set);
+  const replica = await fixture.replica({ environment: { ...fixture.own.environment } });
+  const grant = await grantOf(fixture.issuer, home, set);
   for (const one of [home.at(replica), home.at(replica, grant), home.at(replica, 'anything')])
     expect(codeOf(await one.put('switched-off', 'x'))).toBe('200 ok');
   expect(inSpace('switched-off')).toHaveLength(1);

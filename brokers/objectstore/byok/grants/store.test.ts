@@ -1,4 +1,4 @@
-import { digestOf, newToken, SharedPlaces } from '@space/broker-kit';
+import { digestOf, newToken, SharedSlots } from '@space/broker-kit';
 import { afterEach, expect, test, vi } from 'vitest';
 import type { GrantClaims } from '../../../../manifests/driver/grant.ts';
 import type { Call, ObjectStore } from '../../objects/types.ts';
@@ -38,8 +38,8 @@ function slow() {
 
 function granted(own: ObjectStore): ObjectStore {
   const managed = {} as ObjectStore;
-  const elsewhere = new SharedPlaces({ total: 10, perKey: 10 });
-  const lists = new SharedPlaces({ total: 2, perKey: 1, queued: 4 });
+  const elsewhere = new SharedSlots({ total: 10, perKey: 10 });
+  const lists = new SharedSlots({ total: 2, perKey: 1, queued: 4 });
   // A list of parts needs nothing of the grant: the upload was granted.
   return createGrantedStore(managed, async () => ({ claims: {} as GrantClaims, store: own }), {
     elsewhere,

@@ -97,7 +97,7 @@ describe('signed, and not for this', () => {
     ['another Capsule', { capsule: 'other' }],
     ['another Assistant', { app: 'other' }],
     ['another Space', { space: 'other' }],
-    ['another principal, as of an earlier life', { cnf: randomBytes(32).toString('base64url') }],
+    ['another principal, as of an earlier incarnation', { cnf: randomBytes(32).toString('base64url') }],
     ['another audience', { aud: 'platform.postgres/v1' }],
     ['several audiences', { aud: ['platform.objectstore/v1'] }],
     ['another issuer', { iss: 'platform.space/console' }],

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { client } from '../../../testing/broker.ts';
+import type { Fixture } from '../../../testing/fixture.ts';
 import { spawnBroker } from '../../../testing/process.ts';
-import type { Stage } from '../../../testing/stage.ts';
 import { credentialsOf, type OwnStore } from '../../credentials/testing/byok.ts';
 
 export interface KilledTally {
@@ -18,22 +18,22 @@ export interface KilledTally {
  * `random` is from 0 to 1.
  */
 export async function killRotations(
-  stage: Stage,
+  fixture: Fixture,
   store: OwnStore,
   rounds: number,
   random: () => number,
 ): Promise<KilledTally> {
   const id = `random-${randomBytes(4).toString('hex')}`;
-  const principal = await stage.broker.capsule(id);
+  const principal = await fixture.broker.capsule(id);
   const own = credentialsOf(principal, id);
   const fields = store.fields();
   const { set_id } = (await own.create('one', fields, 0)).json;
-  const { custody } = stage.broker.context;
+  const { custody } = fixture.broker.context;
   const tally: KilledTally = { rounds: 0, unanswered: 0, moved: 0 };
   let [generation, usualMs] = [1, 1_000];
 
   for (; tally.rounds < rounds; tally.rounds += 1) {
-    const doomed = await spawnBroker({ ...stage.mounts.environment, ...store.environment });
+    const doomed = await spawnBroker({ ...fixture.mounts.environment, ...store.environment });
     const dying = credentialsOf(client(doomed.url, principal.token), id);
     const key = randomBytes(16).toString('hex');
     const begun = performance.now();

@@ -1,5 +1,5 @@
 import type { TestBroker } from '../../../testing/broker.ts';
-import { type ByokStage, grantOf, type Home } from './byok-stage.ts';
+import { type ByokFixture, grantOf, type Home } from './byok-fixture.ts';
 
 export interface GrantRevocation {
   readonly requests: number;
@@ -31,10 +31,10 @@ const READERS = 3;
  * that can have been selected between the beginning of its request and its end.
  */
 export async function checkGrantRevocation(
-  stage: ByokStage,
+  fixture: ByokFixture,
   { replicas, wanted }: { readonly replicas: readonly TestBroker[]; readonly wanted: number },
 ): Promise<GrantRevocation> {
-  const home = await stage.home('revocation');
+  const home = await fixture.home('revocation');
   const { credentials } = home;
   const changes = { rotate: 0, select: 0, delete: 0, create: 0 };
   const done = async (what: keyof typeof changes, call: ReturnType<typeof credentials.select>) => {
@@ -50,7 +50,7 @@ export async function checkGrantRevocation(
   const begin = async (era: Omit<Era, 'grant'>): Promise<void> => {
     const { set: set_id, generation } = era;
     const grant =
-      set_id === 'managed' ? undefined : await grantOf(stage.issuer, home, { set_id, generation });
+      set_id === 'managed' ? undefined : await grantOf(fixture.issuer, home, { set_id, generation });
     eras.push({ ...era, grant });
   };
   const finish = () => {
@@ -59,7 +59,7 @@ export async function checkGrantRevocation(
 
   let inventory = 0;
   const create = async (name: 'one' | 'two') => {
-    const fields = stage.own.fields();
+    const fields = fixture.own.fields();
     const json = await done('create', credentials.create(name, fields, inventory));
     inventory = json.inventory_generation;
     return { name, fields, setId: json.set_id as string, generation: 1 };
@@ -76,7 +76,7 @@ export async function checkGrantRevocation(
   };
   const write = async (name: string) => {
     const { grant } = eras.at(-1) ?? { grant: undefined };
-    const reply = await home.at(stage.broker, grant).put(KEY, name);
+    const reply = await home.at(fixture.broker, grant).put(KEY, name);
     if (reply.status !== 200) throw new Error(`put: ${reply.text}`);
   };
 

@@ -8,7 +8,7 @@ export const HOST = 'api.bank.org';
 export const VALUE = 'sk_live_4eC39HqLyjWDarjtT1zdp7dc';
 
 /** A directory with the files that everybody in a bench needs. */
-export interface Stage {
+export interface Fixture {
   readonly directory: string;
   /** File with the authority that certifies the host, and its PEM. */
   readonly authority: string;
@@ -18,7 +18,7 @@ export interface Stage {
   remove(): Promise<void>;
 }
 
-export async function setStage(): Promise<Stage> {
+export async function openFixture(): Promise<Fixture> {
   const directory = await mkdtemp(join(tmpdir(), 'space-bench-egress-'));
   const pki = await makePki();
   const leaf = await pki.issue(HOST);

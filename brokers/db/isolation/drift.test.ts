@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { decideRepairs, type Walls } from './drift.ts';
+import { decideRepairs, type Isolation } from './drift.ts';
 
 const NAME = `spc_${'a'.repeat(40)}`;
-const right: Walls = {
+const right: Isolation = {
   name: NAME,
   closed: false,
   door: 'open',
@@ -18,11 +18,11 @@ const right: Walls = {
     grants: [`${NAME}:CONNECT,CREATE,TEMPORARY`],
   },
 };
-const role = (change: Partial<NonNullable<Walls['role']>>): Walls => ({
+const role = (change: Partial<NonNullable<Isolation['role']>>): Isolation => ({
   ...right,
   role: { ...right.role!, ...change },
 });
-const database = (change: Partial<NonNullable<Walls['database']>>): Walls => ({
+const database = (change: Partial<NonNullable<Isolation['database']>>): Isolation => ({
   ...right,
   database: { ...right.database!, ...change },
 });
@@ -32,7 +32,7 @@ describe('drift', () => {
     expect(decideRepairs(right, 5)).toEqual([]);
   });
 
-  it.each<[string, Walls, string, RegExp]>([
+  it.each<[string, Isolation, string, RegExp]>([
     [
       'a role that may not log in',
       role({ login: false }),
@@ -72,17 +72,17 @@ describe('drift', () => {
       /ALLOW_CONNECTIONS true CONNECTION LIMIT 1$/,
     ],
     ["another limit than its Capsule's", { ...right, connections: 7 }, 'role', /CONNECTION LIMIT 7 /],
-  ])('mends %s', (_, walls, kind, statement) => {
-    const repair = decideRepairs(walls, 5).find((one) => one.kind === kind);
+  ])('mends %s', (_, isolation, kind, statement) => {
+    const repair = decideRepairs(isolation, 5).find((one) => one.kind === kind);
     expect(repair?.statements.join('\n')).toMatch(new RegExp(statement.source, 'm'));
   });
 
-  it.each<[string, Walls]>([
+  it.each<[string, Isolation]>([
     ['a role that is gone', { ...right, role: null }],
     ['a database that is gone', { ...right, database: null }],
     ['an interrupted drop', database({ invalid: true })],
     ['a database of somebody else', database({ ours: false })],
-  ])('says that %s is lost, and touches nothing', (_, walls) => {
-    expect(decideRepairs(walls, 5)).toEqual([{ kind: 'lost', statements: [] }]);
+  ])('says that %s is lost, and touches nothing', (_, isolation) => {
+    expect(decideRepairs(isolation, 5)).toEqual([{ kind: 'lost', statements: [] }]);
   });
 });

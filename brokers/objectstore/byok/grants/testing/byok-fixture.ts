@@ -5,7 +5,7 @@ import { digestOf, newToken, Secret } from '@space/broker-kit';
 import type { GrantClaims } from '../../../../../manifests/driver/grant.ts';
 import { type Assistant, assistant } from '../../../testing/assistant.ts';
 import type { Client, TestBroker } from '../../../testing/broker.ts';
-import { type Stage, setStage } from '../../../testing/stage.ts';
+import { type Fixture, openFixture } from '../../../testing/fixture.ts';
 import {
   type CredentialClient,
   credentialsOf,
@@ -15,7 +15,7 @@ import {
 import { claimsFor, type Issuer, newIssuer } from './issuer.ts';
 
 /** Two real S3 servers, the Space's and a Capsule's own, and brokers whose data plane uses grants. */
-export interface ByokStage extends Stage {
+export interface ByokFixture extends Fixture {
   readonly own: OwnStore;
   readonly issuer: Issuer;
   readonly environment: Record<string, string>;
@@ -35,7 +35,7 @@ export interface Home {
   at(broker: TestBroker, grant?: string): Assistant;
 }
 
-export async function setByokStage(): Promise<ByokStage> {
+export async function openByokFixture(): Promise<ByokFixture> {
   const directory = mkdtempSync(join(tmpdir(), 'space-grants-'));
   const keysFile = join(directory, 'keys');
   const useKeys = (text: string) => writeFileSync(keysFile, text);
@@ -48,13 +48,13 @@ export async function setByokStage(): Promise<ByokStage> {
     rmSync(directory, { recursive: true });
   };
   try {
-    const stage = await setStage({ environment });
+    const fixture = await openFixture({ environment });
     return {
-      ...stage,
+      ...fixture,
       ...{ own, issuer, environment, useKeys },
-      home: (capsule) => newHome(stage.broker, capsule),
+      home: (capsule) => newHome(fixture.broker, capsule),
       close: async () => {
-        await stage.close();
+        await fixture.close();
         await clear();
       },
     };

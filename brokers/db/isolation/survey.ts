@@ -1,13 +1,13 @@
 import type { Session } from '@space/broker-kit/postgres';
-import type { Walls } from './drift.ts';
+import type { Isolation } from './drift.ts';
 
-/** Reads the walls of every registered workload, or of one, in one statement. Shared catalogues suffice. */
-export function surveyWalls(
+/** Reads the isolation of every registered workload, or of one, in one statement. Shared catalogues suffice. */
+export function surveyIsolation(
   session: Session,
   name?: string,
-): Promise<(Walls & { capsule: string; app: string })[]> {
+): Promise<(Isolation & { capsule: string; app: string })[]> {
   return session.read(
-    'survey walls',
+    'survey isolation',
     `SELECT w.capsule_id AS capsule, w.app_id AS app, w.name, w.closed,
        coalesce(q.door, 'open') AS door, q.connections,
        CASE WHEN r.oid IS NOT NULL THEN json_build_object(

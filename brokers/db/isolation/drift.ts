@@ -2,9 +2,9 @@ import { checkedName } from '../core/names.ts';
 import type { Door } from '../core/quota.ts';
 
 /** One workload's role and database as the server has them. */
-export interface Walls {
+export interface Isolation {
   readonly name: string;
-  /** An administrator closed it; its walls have no door. */
+  /** An administrator closed it: nobody is let in. */
   readonly closed: boolean;
   /** How far its Capsule's quota opens it. */
   readonly door: Door;
@@ -38,14 +38,14 @@ export interface Repair {
 }
 
 /** Compares what is with what must be, and says how to mend each difference. */
-export function decideRepairs(walls: Walls, defaultConnections: number): Repair[] {
-  const connectionLimit = walls.connections ?? defaultConnections;
-  const { role, database } = walls;
+export function decideRepairs(isolation: Isolation, defaultConnections: number): Repair[] {
+  const connectionLimit = isolation.connections ?? defaultConnections;
+  const { role, database } = isolation;
   if (role === null || database === null || database.invalid || !database.ours) {
     return [{ kind: 'lost', statements: [] }];
   }
-  const name = checkedName(walls.name);
-  const login = !walls.closed;
+  const name = checkedName(isolation.name);
+  const login = !isolation.closed;
   const repairs: Repair[] = [];
   if (role.login !== login || role.inherit || role.limit !== connectionLimit || role.expires) {
     const attributes = `${login ? 'LOGIN' : 'NOLOGIN'} NOINHERIT CONNECTION LIMIT ${connectionLimit}`;
@@ -56,8 +56,8 @@ export function decideRepairs(walls: Walls, defaultConnections: number): Repair[
     repairs.push({ kind: 'powers', statements: [`ALTER ROLE ${name} ${role.powers.join(' ')}`] });
   }
   const revocations = [
-    ...walls.memberOf.map((group) => `REVOKE ${quoted(group)} FROM ${name}`),
-    ...walls.members.map((member) => `REVOKE ${name} FROM ${quoted(member)}`),
+    ...isolation.memberOf.map((group) => `REVOKE ${quoted(group)} FROM ${name}`),
+    ...isolation.members.map((member) => `REVOKE ${name} FROM ${quoted(member)}`),
   ];
   if (revocations.length > 0) repairs.push({ kind: 'membership', statements: revocations });
   const wanted = `${name}:CONNECT,CREATE,TEMPORARY`;
@@ -75,8 +75,8 @@ export function decideRepairs(walls: Walls, defaultConnections: number): Repair[
       ],
     });
   }
-  const open = login && (walls.door === 'open' || walls.door === 'tidying');
-  const ofDatabase = walls.door === 'tidying' ? 1 : connectionLimit;
+  const open = login && (isolation.door === 'open' || isolation.door === 'tidying');
+  const ofDatabase = isolation.door === 'tidying' ? 1 : connectionLimit;
   if (database.open !== open || (open && database.limit !== ofDatabase)) {
     const statement = `ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${open} CONNECTION LIMIT ${ofDatabase}`;
     repairs.push({ kind: 'limits', statements: [statement] });

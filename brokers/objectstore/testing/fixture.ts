@@ -11,7 +11,7 @@ import {
 } from './broker.ts';
 
 /** A real PostgreSQL, a real S3 server and a broker on them, for one test file. */
-export interface Stage {
+export interface Fixture {
   readonly server: EmbeddedServer;
   readonly s3: S3Server;
   readonly mounts: Mounts;
@@ -23,14 +23,14 @@ export interface Stage {
   close(): Promise<void>;
 }
 
-export async function setStage(options: TestBrokerOptions = {}): Promise<Stage> {
+export async function openFixture(options: TestBrokerOptions = {}): Promise<Fixture> {
   const server = await startEmbeddedServer({ durable: false });
   try {
-    const stage = await setStageOn(server, options);
+    const fixture = await openFixtureOn(server, options);
     return {
-      ...stage,
+      ...fixture,
       close: async () => {
-        await stage.close();
+        await fixture.close();
         await server.remove();
       },
     };
@@ -40,8 +40,11 @@ export async function setStage(options: TestBrokerOptions = {}): Promise<Stage> 
   }
 }
 
-/** Sets the stage on a PostgreSQL that somebody else has and ends. */
-export async function setStageOn(server: EmbeddedServer, options: TestBrokerOptions = {}): Promise<Stage> {
+/** The same on a PostgreSQL that somebody else has and ends. */
+export async function openFixtureOn(
+  server: EmbeddedServer,
+  options: TestBrokerOptions = {},
+): Promise<Fixture> {
   const s3 = await startS3Server();
   try {
     s3.makeBucket(BUCKET);

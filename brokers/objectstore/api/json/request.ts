@@ -1,0 +1,68 @@
+import { checkBodyHead, readJsonObject, ServiceError } from '@space/broker-kit';
+import type * as z from 'zod';
+import type { Call, IncomingBody } from '../../objects/types.ts';
+import { MAX_PUT_BYTES } from '../../objects/writer.ts';
+import type { Admission } from '../admission.ts';
+import { type Exchange, writeJson } from '../exchange.ts';
+import type { Received } from '../headers.ts';
+import { detach } from '../request-body.ts';
+import type { Matched, Operation } from './routes.ts';
+import { type BodyOf, parseBody } from './schemas.ts';
+
+/** How callers name their own metadata. */
+export const METADATA = 'x-object-meta-';
+export const SMALL_BODY = 16 * 1024;
+export const LARGE_BODY = 1024 * 1024;
+
+/** A request that was let in. */
+export interface Admitted extends Matched {
+  readonly exchange: Exchange;
+  readonly call: Call;
+  readonly headers: Received;
+  readonly query: ReadonlyMap<string, string>;
+}
+
+export type Handlers<Name extends Operation> = Readonly<Record<Name, (admitted: Admitted) => Promise<void>>>;
+
+/** The body's JSON by its schema; a large one is read in turns with others. */
+export async function readBody<Schema extends z.ZodType>(
+  admission: Admission,
+  { exchange }: Admitted,
+  { schema, limits, list }: BodyOf<Schema>,
+  limit: number,
+): Promise<z.output<Schema>> {
+  const { request } = exchange;
+  checkBodyHead(request, limit);
+  const announced = request.headers['content-length'];
+  const { done, inTurn } = await admission.document(
+    exchange,
+    announced === undefined ? limit : Number(announced),
+  );
+  try {
+    const body = await readJsonObject(request, limit, { limits, inTurn });
+    return await parseBody({ schema, limits, list }, body, inTurn);
+  } finally {
+    done();
+  }
+}
+
+/** The body as a stream whose length is known beforehand; Node's parser holds the caller to it. */
+export function incomingBody({ headers, exchange: { request }, call }: Admitted): IncomingBody {
+  const text = headers.get('content-length');
+  if (text === undefined || headers.has('transfer-encoding'))
+    throw new ServiceError('length_required', 'no length');
+  if (!/^[0-9]{1,16}$/.test(text)) throw new ServiceError('invalid_request', 'length');
+  const length = Number(text);
+  if (length > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
+  return { stream: detach(request, call.signal), length };
+}
+
+export function noBody({ headers }: Admitted): void {
+  const length = headers.get('content-length');
+  if (headers.has('transfer-encoding') || (length !== undefined && length !== '0'))
+    throw new ServiceError('invalid_request', 'a body where none belongs');
+}
+
+export function answer({ exchange }: Admitted, content: object): void {
+  writeJson(exchange, 200, JSON.stringify({ ...content, trace_id: exchange.traceId }));
+}
