@@ -17,7 +17,7 @@ export interface ImageSource {
 
 export interface BringUp {
   readonly name: string;
-  /** Left out: `kubeconfig` when one is given, `kind` when a Docker engine answers, else `native`. */
+  /** Left out: `kubeconfig` when one is given, `kind` when this machine has a Docker engine that can have one, else `native`. */
   readonly provider?: Provider;
   readonly kubeconfig?: string;
   /** Loopback port of the API server (native: 17443, and another cluster on this machine needs another; kind: any). */

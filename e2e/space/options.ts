@@ -4,7 +4,7 @@ import { type BringUp, DEFAULT_CLUSTER } from '../cluster/index.ts';
 const PROVIDERS = ['native', 'kind', 'kubeconfig'] as const;
 
 export const USAGE = `usage: npm run up -- [options]
-  --provider native|kind|kubeconfig   where the cluster comes from (default: kind with a Docker engine, else native)
+  --provider native|kind|kubeconfig   where the cluster comes from (default: kind with a Docker engine that can have one, else native)
   --kubeconfig FILE                   your own cluster
   --image-registry PREFIX             where your own cluster pulls Space's images from
   --cluster NAME                      name of the cluster (space)

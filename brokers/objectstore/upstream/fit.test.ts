@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Secret } from '@space/broker-kit';
 import type { Pool } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { makeAuthority } from '../../../testing/certificates.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { createS3Client } from './client.ts';
@@ -91,10 +91,12 @@ describe('a bucket of the administrator’s making', () => {
     const directory = mkdtempSync(join(tmpdir(), 'space-fit-'));
     const tls = makeAuthority(directory, 'other').sign('s3', ['IP:127.0.0.1']);
     const foreign = await startS3Server({ tls });
+    onTestFinished(async () => {
+      await foreign.remove();
+      rmSync(directory, { recursive: true });
+    });
     foreign.makeBucket('good');
     await expect(tried(clientOf('good', foreign))).rejects.toThrow(/certificate is not from an authority/);
-    await foreign.remove();
-    rmSync(directory, { recursive: true });
   });
 
   it('that does not answer is waited for: it is no finding', async () => {
