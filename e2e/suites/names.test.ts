@@ -1,51 +1,26 @@
 /** Spaces whose names begin or end like another's, with Capsules of names that do: each is taken for what it is. */
-import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openCluster } from '../cluster/index.ts';
-import { finish, type KubeObject } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube.ts';
+import { helm, install, type Release, uninstall, valuesOfOurs } from './support/releases.ts';
 import { assistant, capsule, databaseUrl, gone, installed, kube, ready } from './support/space.ts';
-import { until } from './support/until.ts';
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const CAPSULES = ['lab', 'lab-x', 'x'];
 const ours = installed.space;
 /** With the first, all Capsules' namespaces of the second could be spelt; the third is a Capsule's name, too. */
 const others = [`${ours}-lab`, 'lab'];
 const spaces = [ours, ...others];
 const placeOf = (space: string) => (space === ours ? installed.namespace : space);
+const release = (space: string): Release => ({ space, namespace: placeOf(space) });
 const at = (space: string, object: { readonly metadata: object }) => ({
   ...object,
   metadata: { ...object.metadata, namespace: placeOf(space) },
 });
 
-async function helm(space: string, args: readonly string[], values = ''): Promise<string> {
-  const program = await (await openCluster(installed.cluster))?.tool('helm');
-  if (program === undefined) throw new Error('no helm');
-  const { code, stdout, stderr } = await finish(
-    program,
-    ['--kubeconfig', installed.kubeconfig, '-n', placeOf(space), ...args],
-    values,
-  );
-  if (code !== 0) throw new Error(stderr);
-  return stdout;
-}
-
-const namespacesOf = (space: string) => [`${space}-services`, `${space}-system`, space];
-
 beforeAll(async () => {
-  const values = JSON.parse(await helm(ours, ['get', 'values', ours, '-o', 'json']));
+  const values = await valuesOfOurs();
   for (const space of others) {
-    await kube.apply({
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: {
-        name: space,
-        labels: { 'platform.space/space': space, 'pod-security.kubernetes.io/enforce': 'restricted' },
-      },
-    });
     // Files have no part in this.
-    const chosen = { ...values, objectStore: { ...values.objectStore, enabled: false } };
-    await helm(space, ['install', space, CHART, '--skip-crds', '-f', '-'], JSON.stringify(chosen));
+    await install(release(space), { ...values, objectStore: { ...values.objectStore, enabled: false } });
   }
   for (const space of spaces)
     await kube.apply(
@@ -58,10 +33,7 @@ afterAll(async () => {
   for (const space of spaces) for (const name of CAPSULES) await kube.remove('capsule', name, placeOf(space));
   for (const space of others) {
     for (const name of CAPSULES) await gone('capsule', name, space).catch(() => undefined);
-    await helm(space, ['uninstall', space, '--ignore-not-found']);
-    // Admission forgets the policies that guarded them a moment after they went.
-    const rest = ['delete', 'namespace', ...namespacesOf(space), '--wait=false', '--ignore-not-found'];
-    await until('the namespaces to be deleted', async () => (await kube.run(rest)).code === 0);
+    await uninstall(release(space));
   }
 });
 
@@ -102,7 +74,7 @@ it('the others do not notice that one is uninstalled', async () => {
   const before = await Promise.all([ours, stays].map(standing));
   for (const name of CAPSULES) await kube.remove('capsule', name, leaves);
   for (const name of CAPSULES) await gone('capsule', name, leaves);
-  await helm(leaves, ['uninstall', leaves]);
+  await helm(release(leaves), ['uninstall', leaves]);
   expect(await Promise.all([ours, stays].map(standing))).toEqual(before);
   // And they work.
   for (const space of [ours, stays]) {

@@ -1,9 +1,8 @@
-import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openCluster } from '../cluster/index.ts';
-import { finish, type KubeObject } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube.ts';
 import { credentialsOf, filesWith, granted, type Provider, startProvider } from './support/own-bucket.ts';
+import { helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
 import {
   assistant,
   capsule,
@@ -18,7 +17,6 @@ import {
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
-const CHART = resolve(import.meta.dirname, '../../charts/space');
 const CLUSTER_WIDE =
   'clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings';
 /** What an operator makes of an Assistant, and what guards it. Pods are compared by what they are, not by how they are. */
@@ -62,15 +60,6 @@ const placed = (object: { metadata: object }, { namespace }: Home) => ({
   ...object,
   metadata: { ...object.metadata, namespace },
 });
-
-async function helm({ namespace }: Home, args: readonly string[], values = ''): Promise<string> {
-  const program = await (await openCluster(installed.cluster))?.tool('helm');
-  if (program === undefined) throw new Error('no helm');
-  const all = ['--kubeconfig', installed.kubeconfig, '-n', namespace, ...args];
-  const { code, stdout, stderr } = await finish(program, all, values);
-  if (code !== 0) throw new Error(stderr);
-  return stdout;
-}
 
 /**
  * What somebody made of an object: any write to it, by whoever, makes another of it. What the cluster's own controllers
@@ -148,22 +137,10 @@ describe('two Spaces in one cluster', () => {
   beforeAll(async () => {
     const s3 = await kube.get('statefulset', 's3', home.services);
     provider = await startProvider(unique('provider'), s3?.spec.template.spec.containers[0].image);
-    const values = JSON.parse(await helm(home, ['get', 'values', home.space, '-o', 'json']));
+    const values = await valuesOfOurs();
     // One of the two: the other goes on without it.
     const objectStore = { ...values.objectStore, dataPlane: { byok: true }, byok: provider.byok };
-    await kube.apply({
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: {
-        name: cabin.namespace,
-        labels: { 'platform.space/space': cabin.space, 'pod-security.kubernetes.io/enforce': 'restricted' },
-      },
-    });
-    await helm(
-      cabin,
-      ['install', cabin.space, CHART, '--skip-crds', '-f', '-'],
-      JSON.stringify({ ...values, objectStore }),
-    );
+    await install(cabin, { ...values, objectStore });
     for (const of of both) {
       await kube.apply(placed(capsule(same), of), placed(assistant(same, 'inside', {}, same), of));
     }
@@ -178,19 +155,7 @@ describe('two Spaces in one cluster', () => {
   afterAll(async () => {
     for (const of of both) await kube.remove('capsule', same, of.namespace);
     await gone('capsule', same, cabin.namespace);
-    await helm(cabin, ['uninstall', cabin.space, '--ignore-not-found']);
-    // Admission forgets the policies that guarded them a moment after they went.
-    const rest = [
-      'delete',
-      'namespace',
-      cabin.services,
-      cabin.system,
-      cabin.namespace,
-      provider.namespace,
-      '--wait=false',
-      '--ignore-not-found',
-    ];
-    await until('the namespaces to be deleted', async () => (await kube.run(rest)).code === 0);
+    await uninstall(cabin, provider.namespace);
   });
 
   it('have databases of their own for Capsules and Assistants of the same names', async () => {

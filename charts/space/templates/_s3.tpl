@@ -1,6 +1,6 @@
 {{/* Whether the Space runs an S3 server itself: "true" or nothing. */}}
 {{- define "space.s3.embedded" -}}
-{{- if and .Values.objectStore.enabled (not .Values.objectStore.external.endpoint) }}true{{ end }}
+{{- if and .Values.objectStore.enabled (not (.Values.objectStore.external).endpoint) }}true{{ end }}
 {{- end }}
 
 {{/* Of the endpoint; its scheme's own where it names none. */}}
@@ -11,7 +11,7 @@
 
 {{/* An S3 server of one's own is named whole, or the broker would wait for it for ever. */}}
 {{- define "space.s3.validate" -}}
-{{- $external := .Values.objectStore.external }}
+{{- $external := .Values.objectStore.external | default dict }}
 {{- if and .Values.objectStore.enabled $external.endpoint }}
 {{- if not .Values.existingSecrets.s3Root }}
 {{- fail (printf "objectStore.external.endpoint is set: make a Secret with its access-key and secret-key in the namespace %s and name it in existingSecrets.s3Root" (include "space.services" .)) }}

@@ -1,0 +1,48 @@
+import { resolve } from 'node:path';
+import { openCluster } from '../../cluster/index.ts';
+import { finish } from '../../space/kube.ts';
+import { installed, kube } from './space.ts';
+import { until } from './until.ts';
+
+const CHART = resolve(import.meta.dirname, '../../../charts/space');
+
+/** Another Space on the suites' cluster; its release's namespace has its name. */
+export interface Release {
+  readonly space: string;
+  readonly namespace: string;
+}
+
+const ours: Release = { space: installed.space, namespace: installed.namespace };
+
+const servicesOf = ({ space }: Release) => `${space}-services`;
+const systemOf = ({ space }: Release) => `${space}-system`;
+
+export async function helm({ namespace }: Release, args: readonly string[], values = ''): Promise<string> {
+  const program = await (await openCluster(installed.cluster))?.tool('helm');
+  if (program === undefined) throw new Error('no helm');
+  const all = ['--kubeconfig', installed.kubeconfig, '-n', namespace, ...args];
+  const { code, stdout, stderr } = await finish(program, all, values);
+  if (code !== 0) throw new Error(stderr);
+  return stdout;
+}
+
+/** The values that the suites' own Space was installed with: they name the images. */
+export const valuesOfOurs = async () =>
+  JSON.parse(await helm(ours, ['get', 'values', ours.space, '-o', 'json']));
+
+export async function install(release: Release, values: object): Promise<void> {
+  const { space, namespace } = release;
+  const labels = { 'platform.space/space': space, 'pod-security.kubernetes.io/enforce': 'restricted' };
+  await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } });
+  const args = ['install', space, CHART, '--skip-crds', '-f', '-'];
+  await helm(release, args, JSON.stringify(values));
+}
+
+/** Uninstalls it, and deletes what it keeps, with other namespaces that went with it. Its Capsules are gone. */
+export async function uninstall(release: Release, ...more: readonly string[]): Promise<void> {
+  await helm(release, ['uninstall', release.space, '--ignore-not-found']);
+  const namespaces = [servicesOf(release), systemOf(release), release.namespace, ...more];
+  // Admission forgets the policies that guarded them a moment after they went.
+  const rest = ['delete', 'namespace', ...namespaces, '--wait=false', '--ignore-not-found'];
+  await until('the namespaces to be deleted', async () => (await kube.run(rest)).code === 0);
+}
