@@ -1,7 +1,8 @@
 /**
  * `npm test`: everything that can fail, in order of what is quickest to know: the checks, the unit tests, the
  * integration tests (real PostgreSQL, S3, API server), then the suites on a real cluster that comes up for them and goes
- * away after them. One after the other: beside each other, on two cores, each took more than twice its time.
+ * away after them, and beside them the integration tests that need one core for minutes. More beside the suites does not
+ * pay on two cores: with all integration tests each took more than twice its time.
  * Ends with what failed, each with its first words, and the line `N passed, N failed`. `--provider` says where
  * the suites' cluster comes from, as for `npm run up`.
  */
@@ -11,6 +12,8 @@ import { relative } from 'node:path';
 import { parseArgs, stripVTControlCharacters } from 'node:util';
 
 const RESULTS = '.space/test';
+/** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
+const BUSY = 'brokers/db/operations/';
 interface Count {
   readonly passed: number;
   readonly failed: number;
@@ -67,12 +70,17 @@ function failuresOf(report: Report): string[] {
 }
 
 /** What vitest runs of a project; a run that breaks before it can count is a failure of its own. */
-async function project(name: string, title: string): Promise<Count> {
+async function project(
+  name: string,
+  title: string,
+  more: readonly string[] = [],
+  file = name,
+): Promise<Count> {
   say(title);
-  const report = `${RESULTS}/${name}.json`;
+  const report = `${RESULTS}/${file}.json`;
   await rm(report, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const clean = await run('node_modules/.bin/vitest', ['run', '--project', name, ...reporters]);
+  const clean = await run('node_modules/.bin/vitest', ['run', '--project', name, ...reporters, ...more]);
   const text = await readFile(report, 'utf8').catch(() => undefined);
   if (text === undefined) return { ...NOTHING, failed: 1, failures: [`${title}: broke off`] };
   const result: Report = JSON.parse(text);
@@ -90,8 +98,11 @@ await mkdir(RESULTS, { recursive: true });
 const counts: Count[] = [await step('checks: types, lint, dead code, generated files', ['scripts/check.ts'])];
 if (counts.every((count) => count.failed === 0)) {
   counts.push(await project('unit', 'unit tests'));
-  counts.push(await project('integration', 'integration tests'));
-  counts.push(await project('e2e', 'suites on a real cluster'));
+  counts.push(await project('integration', 'integration tests', [`--exclude=${BUSY}**`]));
+  const busy = ['--no-file-parallelism', BUSY];
+  const title = 'what the database broker does, and its model, beside the suites';
+  const beside = project('integration', title, busy, 'beside');
+  counts.push(await project('e2e', 'suites on a real cluster'), await beside);
 }
 
 const failures = counts.flatMap((count) => count.failures);
