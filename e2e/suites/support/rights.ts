@@ -84,6 +84,9 @@ export const UNUSED: Readonly<Record<string, string>> = {
     'asked of the authorizer when a RoleBinding is written',
   'operator: delete rolebindings.rbac.authorization.k8s.io':
     'of one that leads to another role, which the operator is too fast for anybody to plant',
+  'operator: get validatingadmissionpolicies.admissionregistration.k8s.io':
+    'a policy that is not in the list, since somebody took it or its label away (admission.test.ts)',
+  'operator: get validatingadmissionpolicybindings.admissionregistration.k8s.io': 'the same of a binding',
   'operator: get deployments.apps': 'of an Assistant whose finalizer somebody took off (orphans.test.ts)',
   'operator: get services': 'of the same, when its Deployment is gone',
 };
