@@ -18,10 +18,13 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
     await victim.create('victim', 'app');
     const calm = await fixture.broker.capsule('calm');
     const busy = await connect((await calm.create('calm', 'app')).json.database_url);
-    const computed = busy.query('SELECT count(*) FROM generate_series(1, 1000000000)').then(
-      () => 'ended',
-      () => 'failed',
-    );
+    // In the list of columns a series is not kept: as a table it fills what a session may have of the disk.
+    const computed = busy
+      .query('SELECT count(*) FROM (SELECT generate_series(1, 1000000000)) AS streamed')
+      .then(
+        () => 'ended',
+        () => 'failed',
+      );
     const idle = await connect(url);
     const gone = new Promise<void>((resolve) => idle.once('end', () => resolve()));
     const client = await connect(url);
