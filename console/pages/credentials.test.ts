@@ -8,6 +8,7 @@ import { freePort } from '../../testing/ports.ts';
 import { Browser } from '../testing/browser.ts';
 import { ROLES, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
 import { type Subjects, subjects } from '../testing/subjects.ts';
+import { RECORD } from '../testing/taken-over.ts';
 
 let store: OwnStore;
 let fixture: Fixture;
@@ -128,33 +129,17 @@ describe('a broker that was taken over', () => {
     const who = new Browser(origin);
     const token = environment.tokens.admin;
     await who.send(await who.get('/sign-in'), '/sign-in', { token });
-    const record = {
-      set_id: `ocs_${'a'.repeat(22)}`,
-      name: 'archive',
-      form_version: 1,
-      generation: 1,
-      selected: false,
-      endpoint_host: 's3.bank.org',
-      region: 'eu-1',
-      bucket: 'bucket',
-      addressing: 'path',
-      access_key_fingerprint: 'fp_0123456789abcdef',
-      verified_at: '2026-11-22T20:00:00.000Z',
-      created_at: '2026-11-22T20:00:00.000Z',
-      rotated_at: null,
-      state: 'active',
-    };
-    const whole = { inventory_generation: 1, selected: null, sets: [record], trace_id: 'a'.repeat(32) };
+    const whole = { inventory_generation: 1, selected: null, sets: [RECORD], trace_id: 'a'.repeat(32) };
     answer = JSON.stringify(whole);
     expect((await who.get(PAGE)).text).toContain('archive');
     const canary = fc.constantFrom(CANARY, { [CANARY]: CANARY }, [CANARY], `x ${CANARY}`);
     const inRecord = fc.tuple(
-      fc.constantFrom(...Object.keys(record), 'secret_access_key', '__proto__x'),
+      fc.constantFrom(...Object.keys(RECORD), 'secret_access_key', '__proto__x'),
       canary,
     );
     const inAnswer = fc.tuple(fc.constantFrom(...Object.keys(whole), 'value', 'error'), canary);
     const replies = fc.oneof(
-      inRecord.map(([key, value]) => ({ ...whole, sets: [{ ...record, [key]: value }] })),
+      inRecord.map(([key, value]) => ({ ...whole, sets: [{ ...RECORD, [key]: value }] })),
       inAnswer.map(([key, value]) => ({ ...whole, [key]: value })),
       canary.map((value) => ({ error: { code: value }, trace_id: 'a'.repeat(32) })),
       canary.map((value) => ({ error: { code: 'verification_failed', check: value } })),

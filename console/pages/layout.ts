@@ -43,7 +43,7 @@ export function framed(
   const main = html`<a class="skip" href="${Url.here('main')}">Skip to the page</a>
 <div class="frame"><nav class="side" aria-label="Space"><p class="space-name">${SIGN}${names.space}</p>
 <ul class="links">${links}</ul>
-<div class="who"><p class="user">${session.user.replace(/^system:serviceaccount:/, '')}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
+<div class="who"><p class="user" title="${session.user}">${session.user.replace(/^system:serviceaccount:/, '')}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
 <main class="main" id="main" tabindex="-1">${trailOf(frame)}<div class="top"><h1>${frame.title}</h1>${frame.beside}</div>${frame.main}</main></div>`;
   return document({ ...frame, main }, names.space);
 }

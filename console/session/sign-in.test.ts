@@ -20,7 +20,7 @@ describe('signing in', () => {
     const who = browser();
     const page = await signIn(who, environment.tokens.viewer);
     expect(page.status).toBe(200);
-    expect(page.text).toContain('home:viewer');
+    expect(page.html).toContain('system:serviceaccount:home:viewer');
     expect(page.text).toContain('Nothing is to repair.');
   });
 

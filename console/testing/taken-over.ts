@@ -14,7 +14,7 @@ export const CANARY = 'C4NARYwJalrXUtnFEMIK7MDENGbPxRfiCYKEY9az';
 const DOCUMENT = new URL('../../manifests/driver/objectstore-credentials.json', import.meta.url);
 const FORM: unknown = JSON.parse(readFileSync(DOCUMENT, 'utf8'));
 
-const RECORD = {
+export const RECORD = {
   set_id: `ocs_${'a'.repeat(22)}`,
   name: 'archive',
   form_version: 1,

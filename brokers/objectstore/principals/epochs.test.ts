@@ -192,6 +192,45 @@ it('many principals that end at once on two replicas are all anchored when they 
   await replica.stop();
 });
 
+it('an epoch that was read before others went on is no registry that was set back', async () => {
+  const { connections, bindings, prefixNames } = fixture.broker.context;
+  const { s3, close } = await openManagedStore(readConfig(fixture.mounts.environment), silent);
+  await workload('app');
+  let alarms = 0;
+  const held = Promise.withResolvers<void>();
+  const read = Promise.withResolvers<void>();
+  let isFirst = true;
+  // The answer to the first that asks comes after all the others'.
+  const lookup: typeof connections.lookup = {
+    ...connections.lookup,
+    run: async <Row extends object>(...query: Parameters<typeof connections.lookup.run>) => {
+      const isHeld = isFirst;
+      isFirst = false;
+      const rows = await connections.lookup.run<Row>(...query);
+      if (!isHeld) return rows;
+      read.resolve();
+      await held.promise;
+      return rows;
+    },
+  };
+  const epochs = createEpochs({
+    ...{ connections: { lookup }, s3, space: 'test', log: silent },
+    bindAll: (bound) => bindUnbound({ connections, bindings, prefixNames, log: silent }, bound),
+    onRollback: () => {
+      alarms += 1;
+    },
+  });
+  const slow = epochs.expectCurrent();
+  await read.promise;
+  await workload('app');
+  expect((await home.drop('home', 'app')).status).toBe(200);
+  await epochs.expectCurrent();
+  held.resolve();
+  await slow;
+  expect(alarms).toBe(0);
+  await close();
+});
+
 it('while the bucket is away no principal ends: the caller is told to ask again, and then it has', async () => {
   const token = await workload('app');
   const next = newToken('osw').reveal();

@@ -106,13 +106,18 @@ export function createEpochs(options: EpochOptions): Epochs {
 
   async function expect(epoch: number): Promise<void> {
     if (known === undefined) await look();
-    if (epoch >= highest) {
-      highest = epoch;
-      return;
-    }
+    if (await reaches(epoch)) return;
     onRollback();
-    log.error({ epoch, highest }, 'the registry was set back');
+    log.error({ highest }, 'the registry was set back');
     throw new ServiceError('custody_rollback', 'the registry was set back');
+  }
+
+  /** What was read before others went on is behind them, too: only what is read after that tells. */
+  async function reaches(epoch: number): Promise<boolean> {
+    const needed = highest;
+    const reached = epoch >= needed ? epoch : await registryEpoch();
+    highest = Math.max(highest, reached);
+    return reached >= needed;
   }
 
   /** Writes over exactly what was read; whoever was faster has written as much or more, or all is tried again. */

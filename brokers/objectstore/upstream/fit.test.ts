@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { makeAuthority } from '../../../testing/certificates.ts';
 import { type S3Server, startS3Server } from '../../../testing/s3.ts';
 import { createS3Client } from './client.ts';
+import { S3Error } from './errors.ts';
 import { requireFit, UnfitBucketError } from './fit.ts';
 import { createPool } from './managed.ts';
 import { createTransport } from './transport.ts';
@@ -85,6 +86,20 @@ describe('a bucket of the administrator’s making', () => {
     const careless: S3Client = { ...client, put: (key, content) => client.put(key, content) };
     await expect(tried(careless)).rejects.toThrow(/in spite of If-None-Match/);
     expect(readdirSync(join(server.directory, 'good'))).not.toContain('space-fit');
+  });
+
+  it('is not said to overwrite when the second write only failed', async () => {
+    const client = clientOf('good');
+    let writes = 0;
+    const failing: S3Client = {
+      ...client,
+      put: async (...args) => {
+        writes += 1;
+        if (writes === 2) throw new S3Error('unreachable', 0, 'ECONNRESET');
+        return client.put(...args);
+      },
+    };
+    await expect(tried(failing)).rejects.toMatchObject({ name: 'S3Error', kind: 'unreachable' });
   });
 
   it('is refused when its server is certified by somebody whom nobody named', async () => {
