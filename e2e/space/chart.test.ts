@@ -11,7 +11,8 @@ import { materialsOf } from '../../operator/keys/materials.ts';
 import { keysOptions } from '../../operator/keys/options.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, IMAGE_VALUES, SOME_IMAGES, someImage } from './chart.ts';
-import { finish, type KubeObject } from './kube.ts';
+import { finish } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 import { rightsPage } from './rights-page.ts';
 
 let directory: string;

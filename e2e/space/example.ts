@@ -3,7 +3,8 @@ import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parse } from 'yaml';
 import type { Step } from '../progress/index.ts';
-import type { Kube, KubeObject } from './kube.ts';
+import type { Kube } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 import { symptoms } from './rollout.ts';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../manifests/examples');

@@ -16,7 +16,8 @@ import { type KeysOptions, keysOptions } from '../../operator/keys/options.ts';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
-import { finish, type KubeObject } from './kube.ts';
+import { finish } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 import { forceFlags } from './release.ts';
 
 const SYSTEM = 'home-system';

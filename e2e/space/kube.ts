@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import type { KubeObject } from './kube-object.ts';
+import { createReader } from './reader.ts';
 
 /** What a finished program left: its exit code and what it wrote. */
 export interface Finished {
@@ -7,24 +9,7 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** A Kubernetes object as JSON; suites look into it, they do not model it. */
-export interface KubeObject {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly uid?: string;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-    readonly generation?: number;
-    readonly deletionTimestamp?: string;
-  };
-  // biome-ignore lint/suspicious/noExplicitAny: tests read what they assert on
-  readonly [field: string]: any;
-}
-
-/** `kubectl` as a user has it, so that the suites prove what a user sees. */
+/** `kubectl` as a user has it, so that the suites prove what a user sees; what is looked at often needs none. */
 export interface Kube {
   run(args: readonly string[], input?: string): Promise<Finished>;
   /** Server-side apply of objects; answers what kubectl said, also when it refused. */
@@ -43,6 +28,8 @@ export function createKube(kubectl: string, kubeconfig: string): Kube {
   const run = (args: readonly string[], input = '') =>
     finish(kubectl, ['--kubeconfig', kubeconfig, ...args], input);
 
+  const reader = createReader(kubeconfig);
+
   async function must(args: readonly string[], input?: string): Promise<string> {
     const { code, stdout, stderr } = await run(args, input);
     if (code !== 0) throw new Error(`kubectl ${args.slice(0, 4).join(' ')}: ${stderr || stdout}`);
@@ -60,30 +47,8 @@ export function createKube(kubectl: string, kubeconfig: string): Kube {
     async apply(...objects) {
       await must(applyArgs, document(objects));
     },
-    async get(kind, name, namespace) {
-      const text = await must([
-        'get',
-        kind,
-        name,
-        ...inNamespace(namespace),
-        '--ignore-not-found',
-        '-o',
-        'json',
-      ]);
-      return text === '' ? undefined : (JSON.parse(text) as KubeObject);
-    },
-    async list(kind, namespace, selector) {
-      const args = [
-        'get',
-        kind,
-        '-n',
-        namespace,
-        '-o',
-        'json',
-        ...(selector === undefined ? [] : ['-l', selector]),
-      ];
-      return (JSON.parse(await must(args)) as { items: KubeObject[] }).items;
-    },
+    get: reader.get,
+    list: reader.list,
     async remove(kind, name, namespace) {
       await must(['delete', kind, name, ...inNamespace(namespace), '--wait=false', '--ignore-not-found']);
     },

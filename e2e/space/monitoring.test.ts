@@ -15,7 +15,8 @@ import { operatorMetrics } from '../../operator/metrics.ts';
 import { runtimeMetrics } from '../../operator/runtime/metrics.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
-import { finish, type KubeObject } from './kube.ts';
+import { finish } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const ALL = ['podMonitor', 'rules', 'dashboard'].flatMap((key) => ['--set', `monitoring.${key}=true`]);

@@ -1,6 +1,7 @@
 import { parseAllDocuments } from 'yaml';
 import { CHART, SOME_IMAGES } from './chart.ts';
-import { finish, type KubeObject } from './kube.ts';
+import { finish } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const COLLECTIONS: Readonly<Record<string, string>> = {

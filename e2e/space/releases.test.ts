@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
-import { type Finished, finish, type KubeObject } from './kube.ts';
+import { type Finished, finish } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 
 const CLASS = '/apis/node.k8s.io/v1/runtimeclasses';
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';

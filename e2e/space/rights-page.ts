@@ -1,4 +1,4 @@
-import type { KubeObject } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 
 interface Rule {
   readonly apiGroups: readonly string[];

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Finished, Kube, KubeObject } from './kube.ts';
+import type { Finished, Kube } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 import { isHopeless, isRolledOut, rolledOut } from './rollout.ts';
 
 const workload = (replicas: number, status: object): KubeObject => ({

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Step } from '../progress/index.ts';
-import type { Kube, KubeObject } from './kube.ts';
+import type { Kube } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 
-const WORKLOADS = 'deployments,statefulsets';
+const WORKLOADS = ['deployments', 'statefulsets'];
 const READY_WITHIN_MS = 180_000;
 const LOG_LINES = 12;
 const EVENT_LINES = 8;
@@ -44,7 +45,9 @@ export async function lateWorkloads(
   kube: Kube,
   namespaces: readonly string[],
 ): Promise<readonly KubeObject[]> {
-  const workloads = await Promise.all(namespaces.map((namespace) => kube.list(WORKLOADS, namespace)));
+  const workloads = await Promise.all(
+    namespaces.flatMap((namespace) => WORKLOADS.map((kind) => kube.list(kind, namespace))),
+  );
   return workloads.flat().filter((workload) => !isRolledOut(workload));
 }
 

@@ -15,7 +15,8 @@ import type { ApiClient } from '../../operator/runtime/client.ts';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from './chart.ts';
-import { finish, type KubeObject } from './kube.ts';
+import { finish } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
 
 const BEFORE = resolve(import.meta.dirname, 'charts/space-0.1.0.tgz');
 const [HOME, SYSTEM, SERVICES] = ['home', 'home-system', 'home-services'] as const;

@@ -1,6 +1,6 @@
 /** Spaces whose names begin or end like another's, with Capsules of names that do: each is taken for what it is. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { KubeObject } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
 import { helm, install, type Release, uninstall, valuesOfOurs } from './support/releases.ts';
 import { assistant, capsule, databaseUrl, gone, installed, kube, ready } from './support/space.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KubeObject } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
 import { credentialsOf, filesWith, granted, type Provider, startProvider } from './support/own-bucket.ts';
 import { helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
 import {

@@ -8,7 +8,8 @@ import { parseAllDocuments } from 'yaml';
 import { type ApiServer, startApiServer } from '../../../testing/api-server.ts';
 import { findTool } from '../../cluster/tools.ts';
 import { CHART, SOME_IMAGES, someImage } from '../chart.ts';
-import { finish, type KubeObject } from '../kube.ts';
+import { finish } from '../kube.ts';
+import type { KubeObject } from '../kube-object.ts';
 
 export const ATTESTER = someImage('attester');
 

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { inject } from 'vitest';
 import { openCluster } from '../../cluster/index.ts';
-import { createKube, finish, type Kube, type KubeObject } from '../../space/kube.ts';
+import { createKube, finish, type Kube } from '../../space/kube.ts';
+import type { KubeObject } from '../../space/kube-object.ts';
 import type { Installed } from './installed.ts';
 import { until } from './until.ts';
 
