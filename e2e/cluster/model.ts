@@ -51,8 +51,8 @@ export interface Cluster {
 
 interface NodeAccess {
   readonly name: string;
-  /** Loopback port of the API server on this machine. */
-  readonly apiPort: number;
+  /** Directory in the node with the API server's `audit.log`. */
+  readonly auditLogs: string;
   /** The command that runs `argv` inside the node's namespaces, for `spawn` or `execFile`. */
   command(argv: readonly string[]): readonly [string, ...string[]];
   /** A host beyond the cluster, at addresses that node and pods have a route to. */

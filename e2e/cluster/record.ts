@@ -37,4 +37,4 @@ export async function removeRecord(name: string): Promise<void> {
   await Promise.all(own.map((path) => rm(path, { recursive: true, force: true })));
 }
 
-const OWN_FILES = ['cluster.json', 'kubeconfig', 'kubectl', 'kind.log', 'images.log'];
+const OWN_FILES = ['cluster.json', 'kubeconfig', 'kubectl', 'kind.log', 'audit.json', 'images.log'];

@@ -24,7 +24,7 @@ const PROBES = 'platform.space/component=network-probe';
 
 async function onNode(script: string): Promise<string> {
   const node = (await openCluster(installed.cluster))?.node;
-  if (node === undefined) throw new Error('only the native cluster’s node can be entered');
+  if (node === undefined) throw new Error('only a node of our own can be entered');
   const [program, ...args] = node.command(['bash', '-ec', script]);
   const { code, stdout, stderr } = await finish(program, args);
   if (code !== 0) throw new Error(stderr);
@@ -81,7 +81,7 @@ describe('walls', () => {
   });
 
   it('finds what a fresh probe reaches while nothing is enforced, and lets no Capsule be Ready until something is', async (context) => {
-    if (!node) return context.skip('only the native cluster lets tests enter its node');
+    if (!node) return context.skip('only a cluster of our own lets tests enter its node');
     const namespace = await namespaceOf(home);
     const before = await runningPod(namespace, 'early');
     expect(await onNode(OFF)).toBe('0');

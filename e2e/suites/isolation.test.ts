@@ -223,7 +223,7 @@ describe('an Assistant behind its Capsule’s walls', () => {
   it('cannot reach a host beyond the cluster that a pod without walls reaches', async (context) => {
     const node = (await openCluster(installed.cluster))?.node;
     if (node === undefined)
-      return context.skip('only the native cluster has a host beyond it that tests may make');
+      return context.skip('only a cluster of our own has a host beyond it that tests may make');
     await using outside = await node.outside({ ports: [8080] });
     const target = `${outside.addresses[0]} 8080`;
 

@@ -29,7 +29,10 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 /** What kind would write into a node that has `own` as its containerd's configuration. */
 async function read(own: string): Promise<Read> {
   const file = join(directory, 'kind.yaml');
-  await writeFile(file, kindConfiguration({ name: 'space', image: 'kindest/node:v1.36.4' }));
+  await writeFile(
+    file,
+    kindConfiguration({ name: 'space', image: 'kindest/node:v1.36.4', audit: '/audit.json' }),
+  );
   return JSON.parse(await run([join(kind, 'reader'), file, own])) as Read;
 }
 
@@ -74,6 +77,12 @@ describe.each([2, 3])('a node whose containerd is configured in version %i', (ve
     expect(options).toContain(`ConfigPath = '${NODE.runscConfiguration}'`);
   });
 
+  it('finds a network of pods only where Felix puts one when it is ready', () => {
+    expect(sections.get("plugins.'io.containerd.cri.v1.runtime'.cni")).toContain(
+      `conf_dir = '${NODE.networks}'`,
+    );
+  });
+
   it('keeps what kind says of its own runtime, systemd’s cgroups among it', () => {
     expect(sections.get(`${RUNTIMES}.runc`)).toContain("base_runtime_spec = '/etc/containerd/cri-base.json'");
     expect(sections.get(`${RUNTIMES}.runc.options`)).toContain('SystemdCgroup = true');
@@ -87,6 +96,26 @@ test('the kubelet starts on cgroup v1, too', async () => {
     failCgroupV1: false,
     cgroupDriver: 'systemd',
   });
+});
+
+test('the API server writes down who asked what', async () => {
+  const { kubeadm } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
+  const documents = parseAllDocuments(kubeadm).map((document) => document.toJS() as { kind: string });
+  const args = {
+    'audit-policy-file': '/etc/kubernetes/audit.json',
+    'audit-log-path': '/var/log/kubernetes/audit.log',
+  };
+  expect(documents.find((document) => document.kind === 'ClusterConfiguration')).toMatchObject({
+    apiServer: {
+      extraArgs: expect.arrayContaining(Object.entries(args).map(([name, value]) => ({ name, value }))),
+      extraVolumes: [{ hostPath: '/etc/kubernetes/audit.json' }, { hostPath: '/var/log/kubernetes' }],
+    },
+  });
+});
+
+test('kind leaves the network of pods to Calico', async () => {
+  const { disableDefaultCNI } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
+  expect(disableDefaultCNI).toBe(true);
 });
 
 test('runsc uses the cgroup driver of kind', () => {

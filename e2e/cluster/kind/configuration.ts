@@ -4,10 +4,18 @@ import { stringify } from 'yaml';
 export const NODE_IMAGE =
   'kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed';
 
+export const PODS = '10.244.0.0/16';
+
 /** Paths in the node. */
 export const NODE = {
   programs: '/usr/local/bin',
   runscConfiguration: '/etc/containerd/runsc.toml',
+  calicoKubeconfig: '/etc/kubernetes/calico.kubeconfig',
+  plugins: '/opt/cni/bin',
+  /** In /run, which a node that starts again finds empty: no pod before Felix is ready once more. */
+  networks: '/run/cni/net.d',
+  addresses: '/run/cni/addresses',
+  audit: '/var/log/kubernetes',
 } as const;
 
 /** kind's kubelet uses systemd's cgroups, so runsc must put its own there, too. */
@@ -16,19 +24,31 @@ export const KIND_RUNSC = '[runsc_config]\n  platform = "systrap"\n  systemd-cgr
 interface Configured {
   readonly name: string;
   readonly image: string;
+  /** The policy of the API server's log, on this machine. */
+  readonly audit: string;
   /** Loopback port of the API server; left out, kind takes any that is free. */
   readonly apiPort?: number | undefined;
 }
 
-/** A kind cluster whose one node has gVisor as the runtime handler `runsc`; what kind reads. */
-export function kindConfiguration({ name, image, apiPort }: Configured): string {
+/** A kind cluster whose one node has gVisor as the runtime handler `runsc` and waits for Calico; what kind reads. */
+export function kindConfiguration({ name, image, audit, apiPort }: Configured): string {
   return stringify({
     kind: 'Cluster',
     apiVersion: 'kind.x-k8s.io/v1alpha4',
     name,
-    ...(apiPort !== undefined && { networking: { apiServerPort: apiPort } }),
-    nodes: [{ role: 'control-plane', image }],
-    kubeadmConfigPatches: [KUBELET],
+    networking: {
+      disableDefaultCNI: true, // kindnet lets a new pod out for its first milliseconds
+      podSubnet: PODS,
+      ...(apiPort !== undefined && { apiServerPort: apiPort }),
+    },
+    nodes: [
+      {
+        role: 'control-plane',
+        image,
+        extraMounts: [{ hostPath: audit, containerPath: AUDIT_POLICY, readOnly: true }],
+      },
+    ],
+    kubeadmConfigPatches: [KUBELET, API_SERVER],
     // kind leaves out the one that is not in the version of its node's own configuration: were the keys of another
     // version in there, containerd would drop what kind says of runc, its cgroups among it.
     containerdConfigPatches: [
@@ -45,7 +65,28 @@ const KUBELET = stringify({
   failCgroupV1: false,
 });
 
+const AUDIT_POLICY = '/etc/kubernetes/audit.json';
+
+/** kind brings arguments without a version into the form of its kubeadm's. */
+const API_SERVER = stringify({
+  kind: 'ClusterConfiguration',
+  apiServer: {
+    extraArgs: {
+      'audit-policy-file': AUDIT_POLICY,
+      'audit-log-path': `${NODE.audit}/audit.log`,
+      'audit-log-maxsize': '150',
+      'audit-log-maxbackup': '1',
+    },
+    extraVolumes: [
+      { name: 'policy', hostPath: AUDIT_POLICY, mountPath: AUDIT_POLICY, readOnly: true, pathType: 'File' },
+      { name: 'log', hostPath: NODE.audit, mountPath: NODE.audit, pathType: 'DirectoryOrCreate' },
+    ],
+  },
+});
+
 const runtime = (version: number, plugin: string) => `version = ${version}
+[${plugin}.cni]
+  conf_dir = "${NODE.networks}"
 [${plugin}.containerd.runtimes.runsc]
   runtime_type = "io.containerd.runsc.v1"
 [${plugin}.containerd.runtimes.runsc.options]

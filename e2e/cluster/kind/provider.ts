@@ -1,16 +1,20 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Step } from '../../progress/index.ts';
 import { KUBERNETES_VERSION } from '../builds/pins.ts';
 import { dockerAlias, dockerBuild } from '../docker.ts';
 import type { BringUp, Cluster, TakeDown } from '../model.ts';
+import { AUDIT } from '../native/configuration.ts';
 import type { Problem } from '../native/preflight.ts';
 import { ClusterProblem } from '../problem.ts';
 import { clusterDirectory, kubeconfigPath, readRecord, removeRecord, writeRecord } from '../record.ts';
 import { run } from '../run.ts';
 import { built, pinnedTool } from '../tools.ts';
+import { calicoImage, calicoObjects } from './calico.ts';
 import { KIND_RUNSC, kindConfiguration, NODE, NODE_IMAGE } from './configuration.ts';
 import { gatherFacts, imageProblem, problemsOf } from './engine.ts';
+import { createOutside } from './outside.ts';
 
 /** A node image of your own, where Docker Hub cannot be asked. */
 const nodeImage = () => process.env['SPACE_NODE_IMAGE'] ?? NODE_IMAGE;
@@ -27,7 +31,7 @@ const inNode = (name: string, ...argv: readonly string[]): readonly [string, ...
 export const engineServes = async (): Promise<boolean> =>
   problemsOf(await gatherFacts(nodeImage())).length === 0;
 
-/** kind's own network enforces NetworkPolicies and its default StorageClass provisions volumes. */
+/** Calico enforces NetworkPolicies, as on the native node; kind's default StorageClass provisions volumes. */
 export async function bringUp({ name, apiPort, images = [], steps }: BringUp): Promise<Cluster> {
   return steps.run('kind cluster', async (step) => {
     refuse(...problemsOf(await gatherFacts(nodeImage())));
@@ -41,8 +45,10 @@ export async function bringUp({ name, apiPort, images = [], steps }: BringUp): P
     if (found.includes(name)) await resume(name, step);
     else {
       const gvisor = await step.run('gvisor', () => built('gvisor', log));
+      const calico = await step.run('calico', () => built('calico', log));
       await step.run('node', () => create(name, kind, apiPort, log));
       await step.run('gVisor in the node', () => installGvisor(name, gvisor, log));
+      await step.run('Calico in the node', () => installCalico(name, kind, kubectl, calico, log));
     }
     const kubeconfig = kubeconfigPath(name);
     await run([kind, 'export', 'kubeconfig', '--name', name, '--kubeconfig', kubeconfig], { log });
@@ -89,8 +95,10 @@ async function create(name: string, kind: string, apiPort: number | undefined, l
   const kubeconfig = kubeconfigPath(name);
   // First: what is interrupted from here on is found by `down`.
   await writeRecord(name, { provider: 'kind', kubeconfig });
+  const audit = join(clusterDirectory(name), 'audit.json');
+  await writeFile(audit, JSON.stringify(AUDIT));
   await run([kind, 'create', 'cluster', '--config=-'], {
-    input: kindConfiguration({ name, image, apiPort }),
+    input: kindConfiguration({ name, image, audit, apiPort }),
     env: { ...process.env, KUBECONFIG: kubeconfig },
     log,
   });
@@ -102,6 +110,37 @@ async function installGvisor(name: string, gvisor: string, log: string): Promise
     await run(['docker', 'cp', join(gvisor, file), `${nodeOf(name)}:${NODE.programs}/${file}`], { log });
   const write = inNode(name, 'sh', '-c', `cat > ${NODE.runscConfiguration}`);
   await run(write, { input: KIND_RUNSC, log });
+}
+
+/** The node becomes Ready by it: before Felix is, the runtime knows of no network. */
+async function installCalico(
+  name: string,
+  kind: string,
+  kubectl: string,
+  calico: string,
+  log: string,
+): Promise<void> {
+  const image = await calicoImage(calico, log);
+  await run([kind, 'load', 'docker-image', '--name', name, image], { log });
+  const certified = `kubeadm kubeconfig user --client-name=calico --config=/kind/kubeadm.conf > ${NODE.calicoKubeconfig}`;
+  await run(inNode(name, 'sh', '-ec', certified), { log });
+  const apply = (file: string, input?: string) =>
+    run([kubectl, `--kubeconfig=${kubeconfigPath(name)}`, 'apply', '--server-side', '--filename', file], {
+      log,
+      ...(input !== undefined && { input }),
+    });
+  await apply(join(calico, 'crds'));
+  const objects = await calicoObjects(nodeOf(name), image);
+  // A new kind of object is known a moment after its definition.
+  for (let tries = 1; ; tries++) {
+    const failed = await apply('-', objects).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (failed === undefined) return;
+    if (tries === 60) throw failed;
+    await delay(500);
+  }
 }
 
 export async function open(name: string): Promise<Cluster | undefined> {
@@ -141,6 +180,12 @@ function cluster(name: string, kind: string): Cluster {
     provider: 'kind',
     kubeconfig: kubeconfigPath(name),
     tool: (tool) => pinnedTool(tool, directory),
+    node: {
+      name: nodeOf(name),
+      auditLogs: NODE.audit,
+      command: (argv) => inNode(name, ...argv),
+      outside: (options) => createOutside(outsideOf(name), options),
+    },
     async loadImages(images, steps) {
       return steps.run('load images', async (step) => {
         const log = join(directory, 'images.log');
@@ -158,6 +203,12 @@ function cluster(name: string, kind: string): Cluster {
     },
   };
 }
+
+const outsideOf = (name: string) => ({
+  name: nodeOf(name),
+  log: join(clusterDirectory(name), 'images.log'),
+  command: (argv: readonly string[]) => inNode(name, ...argv),
+});
 
 const program = async (log: string): Promise<string> => join(await built('kind', log), 'kind');
 

@@ -1,3 +1,4 @@
+import { felixEnvironment } from '../calico.ts';
 import { type Layout, NETWORK } from './layout.ts';
 
 /** One process of the node that the supervisor keeps running. */
@@ -98,7 +99,7 @@ export function components(name: string, layout: Layout): readonly Component[] {
       name: 'calico-felix',
       needsApi: true,
       command: ['calico-felix'],
-      env: { ...FELIX, KUBECONFIG: kubeconfig('calico'), FELIX_FELIXHOSTNAME: name },
+      env: felixEnvironment({ node: name, kubeconfig: kubeconfig('calico'), device: NETWORK.bridge }),
     },
   ];
 
@@ -132,30 +133,4 @@ const KUBELET_SYSCTLS = {
   'kernel/panic_on_oops': 1,
   'kernel/keys/root_maxkeys': 1_000_000,
   'kernel/keys/root_maxbytes': 25_000_000,
-};
-
-const FELIX = {
-  DATASTORE_TYPE: 'kubernetes',
-  FELIX_DATASTORETYPE: 'kubernetes',
-  FELIX_INTERFACEPREFIX: 'cali',
-  FELIX_MTUIFACEPATTERN: `^${NETWORK.bridge}$`,
-  FELIX_DEFAULTENDPOINTTOHOSTACTION: 'Accept',
-  FELIX_IPTABLESBACKEND: 'nft',
-  FELIX_BPFENABLED: 'false',
-  FELIX_BPFCONNECTTIMELOADBALANCING: 'Disabled',
-  FELIX_XDPENABLED: 'false',
-  FELIX_IPV6SUPPORT: 'false',
-  FELIX_IPINIPENABLED: 'false',
-  FELIX_VXLANENABLED: 'false',
-  FELIX_WIREGUARDENABLED: 'false',
-  FELIX_FLOATINGIPS: 'Disabled',
-  FELIX_USAGEREPORTINGENABLED: 'false',
-  FELIX_HEALTHENABLED: 'true',
-  FELIX_HEALTHHOST: '127.0.0.1',
-  FELIX_HEALTHPORT: '9099',
-  FELIX_LOGFILEPATH: 'none',
-  FELIX_LOGSEVERITYFILE: 'none',
-  FELIX_LOGSEVERITYSYS: 'none',
-  FELIX_LOGSEVERITYSCREEN: 'Warning', // at Info it writes 11 MB in 20 minutes
-  FELIX_ENDPOINTSTATUSPATHPREFIX: '',
 };

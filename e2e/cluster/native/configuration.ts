@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { podNetwork } from '../calico.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 import { cgroupOf, type Layout, NETWORK } from './layout.ts';
 
@@ -18,11 +19,16 @@ export async function writeConfiguration(
       cluster: name,
       server: `https://127.0.0.1:${NETWORK.apiPort}`,
     });
+  const network = {
+    node: name,
+    kubeconfig: `${etc}/calico.kubeconfig`,
+    addresses: `${layout.state}/addresses`,
+  };
   await Promise.all([
     file('audit.json', JSON.stringify(AUDIT)),
     file('containerd.toml', containerd(layout, pauseImage)),
     file('runsc.toml', runsc(layout)),
-    file('cni/10-calico.conflist', JSON.stringify(network(layout, name))),
+    file('cni/10-calico.conflist', JSON.stringify(podNetwork(network))),
     file('kube-proxy.json', JSON.stringify(kubeProxy(layout, name))),
     file('kubelet.json', JSON.stringify(kubelet(layout, name))),
     file('resolv.conf', ''),
@@ -36,7 +42,8 @@ export async function writeConfiguration(
   ]);
 }
 
-const AUDIT = {
+/** What the suites read of what the programs asked, and who changed what. */
+export const AUDIT = {
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
   omitStages: ['RequestReceived'],
@@ -105,26 +112,6 @@ log_path = "${log}/runsc.log"
 [runsc_config]
   platform = "systrap"
 `;
-
-const network = ({ etc, state }: Layout, name: string) => ({
-  name: 'pods',
-  cniVersion: '1.0.0',
-  plugins: [
-    {
-      type: 'calico',
-      log_level: 'info',
-      log_file_path: '/var/log/calico/cni/cni.log',
-      datastore_type: 'kubernetes',
-      nodename: name,
-      nodename_file_optional: true,
-      mtu: 1400,
-      ipam: { type: 'host-local', subnet: 'usePodCidr', dataDir: `${state}/addresses` },
-      policy: { type: 'k8s' },
-      kubernetes: { kubeconfig: `${etc}/calico.kubeconfig` },
-    },
-    { type: 'portmap', snat: true, capabilities: { portMappings: true } },
-  ],
-});
 
 const kubeProxy = ({ etc }: Layout, name: string) => ({
   apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',

@@ -1,67 +1,21 @@
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import type { OutsideConnection, OutsideHost, OutsideOptions, OutsideRequest } from '../model.ts';
+import type { OutsideHost, OutsideOptions } from '../model.ts';
+import { ADDRESSES, METADATA, SERVER, serve, servingOf } from '../outside/host.ts';
 import { run } from '../run.ts';
 import { type Layout, NETWORK } from './layout.ts';
-import type { Serving } from './outside-server.ts';
 import { insideNode } from './process.ts';
 
 const NAME = 'outside';
 const GATEWAY = '203.0.113.1';
-const ADDRESSES = ['203.0.113.10', '203.0.113.20'] as const;
-const METADATA = '169.254.169.254';
 
-/**
- * A host beyond the cluster: one more network namespace on the node's bridge, in a range that is nobody's
- * (TEST-NET-3), and at the clouds' metadata address. Its server accepts, answers HTTP with who called, and tells of
- * every connection.
- */
+/** A host beyond the cluster: one more network namespace on the node's bridge. */
 export async function createOutside(layout: Layout, options: OutsideOptions): Promise<OutsideHost> {
   const inside = (...argv: readonly string[]) => run(insideNode(layout, argv));
   await inside('sh', '-ec', SETUP);
-  const server = fileURLToPath(new URL('./outside-server.ts', import.meta.url));
-  const { ports, udp = [] } = options;
-  const at = (numbers: readonly number[]) =>
-    ADDRESSES.flatMap((address) => numbers.map((port) => ({ address, port })));
-  const serving: Serving = {
-    tcp: [...at(ports), { address: METADATA, port: 80 }],
-    udp: at(udp),
-    tls: options.tls ?? null,
-    answers: options.answers ?? {},
-  };
-  const argv = ['ip', 'netns', 'exec', NAME, process.execPath, server];
-  const [program, ...args] = insideNode(layout, argv);
-  const child = spawn(program, args, {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, SPACE_OUTSIDE: JSON.stringify(serving) },
+  return serve({
+    command: insideNode(layout, ['ip', 'netns', 'exec', NAME, process.execPath, SERVER]),
+    env: { SPACE_OUTSIDE: JSON.stringify(servingOf(options)) },
+    tearDown: () => inside('sh', '-ec', TEARDOWN),
   });
-  const seen: OutsideConnection[] = [];
-  const asked: OutsideRequest[] = [];
-  const listening = Promise.withResolvers<void>();
-  child.on('error', listening.reject);
-  child.on('exit', (code) => listening.reject(new Error(`the outside host ended: exit ${code}`)));
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    if (line === 'listening') listening.resolve();
-    else {
-      const told = JSON.parse(line) as OutsideConnection | OutsideRequest;
-      if ('method' in told) asked.push(told);
-      else seen.push(told);
-    }
-  });
-  await listening.promise;
-  return {
-    addresses: ADDRESSES,
-    metadata: METADATA,
-    connections: () => [...seen],
-    requests: () => [...asked],
-    async [Symbol.asyncDispose]() {
-      const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.stdin.end(); // the server ends with its input
-      if (child.exitCode === null) await ended;
-      await inside('sh', '-ec', TEARDOWN);
-    },
-  };
 }
 
 const TEARDOWN = `

@@ -96,7 +96,7 @@ async function bringUpAlone(
     ]);
     await mkdir(clusterDirectory(name), { recursive: true });
     await copyFile(layout.kubeconfig, kubeconfigPath(name));
-    return { ...nativeCluster(name, layout, apiPort, builder), kubeconfig: kubeconfigPath(name) };
+    return { ...nativeCluster(name, layout, builder), kubeconfig: kubeconfigPath(name) };
   } catch (error) {
     abort.abort();
     throw error;
@@ -186,10 +186,10 @@ export async function open(name: string): Promise<Cluster | undefined> {
   const layout = layoutOf(name);
   const record = await readJson<NodeRecord>(layout.record);
   if (record === undefined || runningNode(layout) === undefined) return undefined;
-  return nativeCluster(name, layout, record.apiPort, imageBuilder(join(layout.log, 'images.log')));
+  return nativeCluster(name, layout, imageBuilder(join(layout.log, 'images.log')));
 }
 
-function nativeCluster(name: string, layout: Layout, apiPort: number, builder: ImageBuilder): Cluster {
+function nativeCluster(name: string, layout: Layout, builder: ImageBuilder): Cluster {
   return {
     name,
     provider: 'native',
@@ -208,7 +208,7 @@ function nativeCluster(name: string, layout: Layout, apiPort: number, builder: I
       }),
     node: {
       name,
-      apiPort,
+      auditLogs: layout.log,
       command: (argv) => insideNode(layout, argv),
       outside: (options) => createOutside(layout, options),
     },

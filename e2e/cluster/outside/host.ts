@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { OutsideConnection, OutsideHost, OutsideOptions, OutsideRequest } from '../model.ts';
+import type { Serving } from './server.ts';
+
+/** In a range that is nobody's (TEST-NET-3), and where clouds tell a machine its own credentials. */
+export const ADDRESSES = ['203.0.113.10', '203.0.113.20'] as const;
+export const METADATA = '169.254.169.254';
+export const SERVER = fileURLToPath(new URL('./server.ts', import.meta.url));
+
+export function servingOf({ ports, udp = [], tls, answers }: OutsideOptions): Serving {
+  const at = (numbers: readonly number[]) =>
+    ADDRESSES.flatMap((address) => numbers.map((port) => ({ address, port })));
+  return {
+    tcp: [...at(ports), { address: METADATA, port: 80 }],
+    udp: at(udp),
+    tls: tls ?? null,
+    answers: answers ?? {},
+  };
+}
+
+interface Serve {
+  /** Starts the server, where those addresses are, with SPACE_OUTSIDE in its environment; ends with its input. */
+  readonly command: readonly [string, ...string[]];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly tearDown: () => Promise<unknown>;
+}
+
+/** Its server accepts, answers HTTP with who called, and tells of every connection. */
+export async function serve({ command: [program, ...args], env, tearDown }: Serve): Promise<OutsideHost> {
+  const child = spawn(program, args, {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...env },
+  });
+  const seen: OutsideConnection[] = [];
+  const asked: OutsideRequest[] = [];
+  const listening = Promise.withResolvers<void>();
+  child.on('error', listening.reject);
+  child.on('exit', (code) => listening.reject(new Error(`the outside host ended: exit ${code}`)));
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (line === 'listening') listening.resolve();
+    else {
+      const told = JSON.parse(line) as OutsideConnection | OutsideRequest;
+      if ('method' in told) asked.push(told);
+      else seen.push(told);
+    }
+  });
+  await listening.promise;
+  return {
+    addresses: ADDRESSES,
+    metadata: METADATA,
+    connections: () => [...seen],
+    requests: () => [...asked],
+    async [Symbol.asyncDispose]() {
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.stdin.end(); // the server ends with its input
+      if (child.exitCode === null) await ended;
+      await tearDown();
+    },
+  };
+}
