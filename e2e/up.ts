@@ -16,7 +16,7 @@ async function up({ cluster: wanted, examples }: UpOptions): Promise<void> {
     const story = !examples
       ? undefined
       : await steps.run('Capsule household, Assistant ledger', async (step) => {
-          await applyExamples(kube, namespace, ledgerImage);
+          await applyExamples(kube, RELEASE, ledgerImage);
           const household = await waitReady(kube, 'capsule', 'household', namespace, step);
           await waitReady(kube, 'assistant', 'ledger', namespace, step);
           return tellStory(kube, household['status'].namespace);

@@ -15,6 +15,10 @@ interface Context {
   readonly programs: Readonly<Record<string, string>>;
   /** Directories whose JSON documents are copied, by the name that they get. */
   readonly documents?: Readonly<Record<string, string>>;
+  /** Files that are copied as they are, by the name that they get. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** esbuild leaves the letters of tagged templates as they are, and writes those of calls in ASCII. */
+  readonly hasTaggedTexts?: boolean;
 }
 
 const CONTEXTS = {
@@ -41,6 +45,11 @@ const CONTEXTS = {
     },
     documents: { driver: 'manifests/driver' },
   },
+  console: {
+    programs: { 'main.mjs': 'console/main.ts' },
+    files: { 'style.css': 'console/html/style.css' },
+    hasTaggedTexts: true,
+  },
   ledger: { programs: { 'server.mjs': 'manifests/examples/ledger/server.ts' } },
 } as const satisfies Record<string, Context>;
 
@@ -55,17 +64,20 @@ const require = __createRequire(import.meta.url);`;
 
 /** Fills `dist/<name>/`; when it holds the same already it is not touched, so that whoever reads it is not disturbed. */
 export async function bundle(name: BundleName): Promise<void> {
-  const { programs, documents = {} }: Context = CONTEXTS[name];
+  const { programs, documents = {}, files = {}, hasTaggedTexts }: Context = CONTEXTS[name];
   const target = contextOf(name);
   const draft = `${target}.${process.pid}`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
   try {
     await Promise.all([
-      ...Object.entries(programs).map(([file, entry]) => bundleProgram(join(ROOT, entry), join(draft, file))),
+      ...Object.entries(programs).map(([file, entry]) =>
+        bundleProgram(join(ROOT, entry), join(draft, file), hasTaggedTexts),
+      ),
       ...Object.entries(documents).map(([directory, source]) =>
         copyDocuments(join(ROOT, source), join(draft, directory)),
       ),
+      ...Object.entries(files).map(([file, source]) => cp(join(ROOT, source), join(draft, file))),
     ]);
     const made = await digestOf(draft);
     if (made === (await digestOf(target))) return;
@@ -91,7 +103,7 @@ async function digestOf(directory: string): Promise<string | undefined> {
 }
 
 /** Not minified: a stack trace names our functions, and a reader of the image can read it. */
-export async function bundleProgram(entry: string, file: string): Promise<void> {
+export async function bundleProgram(entry: string, file: string, hasTaggedTexts = false): Promise<void> {
   const { outputFiles } = await build({
     write: false,
     absWorkingDir: ROOT,
@@ -104,6 +116,7 @@ export async function bundleProgram(entry: string, file: string): Promise<void> 
     external: ['pg-native'],
     banner: { js: REQUIRE },
     legalComments: 'none',
+    supported: { 'template-literal': !hasTaggedTexts },
     // What is wrong is in the error that it throws; on a terminal, steps are drawn at the same time.
     logLevel: 'silent',
   });

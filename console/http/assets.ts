@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RequestHandler } from 'express';
 import { Url } from '../html/url.ts';
@@ -16,7 +16,10 @@ export class Stylesheet {
   }
 
   static read(): Stylesheet {
-    return new Stylesheet(readFileSync(join(import.meta.dirname, '../html/style.css')));
+    // Beside the bundle in an image.
+    const beside = join(import.meta.dirname, 'style.css');
+    const path = existsSync(beside) ? beside : join(import.meta.dirname, '../html/style.css');
+    return new Stylesheet(readFileSync(path));
   }
 
   serve(): RequestHandler {

@@ -51,36 +51,13 @@ export async function startEnvironment(
   const { create } = judged;
 
   async function tokenOf(namespace: string, name: string): Promise<string> {
-    await create(`/api/v1/namespaces/${namespace}/serviceaccounts`, named(name));
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
     const made = (await create(path, { spec: { expirationSeconds: 3600 } })) as { status: { token: string } };
     return made.status.token;
   }
 
-  /** The console's own account may do one thing. */
-  async function ownToken(): Promise<string> {
-    const rules = [{ apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] }];
-    const token = await tokenOf(`${SPACE}-system`, 'home-console');
-    await create(`${RBAC}/clusterroles`, { ...named('home-console'), rules });
-    await create(`${RBAC}/clusterrolebindings`, {
-      ...named('home-console'),
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-console' },
-      subjects: [{ kind: 'ServiceAccount', name: 'home-console', namespace: `${SPACE}-system` }],
-    });
-    // With an object store it reads principals, too, and nothing else of that namespace's kinds.
-    if ('OBJECT_STORE_URL' in settings) {
-      const secrets = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
-      await create(`${RBAC}/namespaces/${SPACE}-system/roles`, { ...named('home-console'), rules: secrets });
-      await create(`${RBAC}/namespaces/${SPACE}-system/rolebindings`, {
-        ...named('home-console'),
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'home-console' },
-        subjects: [{ kind: 'ServiceAccount', name: 'home-console', namespace: `${SPACE}-system` }],
-      });
-    }
-    return token;
-  }
-
   async function roleToken(role: Role): Promise<string> {
+    await create(`/api/v1/namespaces/${SPACE}/serviceaccounts`, named(role));
     const token = await tokenOf(SPACE, role);
     if (role === 'nobody') return token;
     await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
@@ -126,7 +103,7 @@ export async function startEnvironment(
       'ca.crt',
       Buffer.from(cluster.clusters[0].cluster['certificate-authority-data'], 'base64').toString(),
     ),
-    KUBERNETES_TOKEN_FILE: write('token', await ownToken()),
+    KUBERNETES_TOKEN_FILE: write('token', await tokenOf(`${SPACE}-system`, 'home-console')),
   };
   const pairs: [Role, string][] = [];
   for (const role of ROLES) pairs.push([role, await roleToken(role)]);

@@ -7,6 +7,7 @@ import { parseAllDocuments } from 'yaml';
 import { limitsIn, readConfig } from '../../brokers/egress/config.ts';
 import { fixedMap } from '../../brokers/kit/net/fixed.ts';
 import { readConfig as readObjectStoreConfig } from '../../brokers/objectstore/config.ts';
+import { readConfig as readConsoleConfig } from '../../console/config.ts';
 import { materialsOf } from '../../operator/keys/materials.ts';
 import { keysOptions } from '../../operator/keys/options.ts';
 import { findTool } from '../cluster/tools.ts';
@@ -100,6 +101,7 @@ describe('the chart', () => {
     expect(names.sort()).toEqual([
       'canary',
       'db-broker',
+      'home-console',
       'home-keys',
       'home-keys-HASH',
       'home-operator',
@@ -132,13 +134,13 @@ describe('the chart', () => {
       });
   });
 
-  it('gives a service account token to nobody but the operator, the keys and the guard of its uninstallation', () => {
+  it('gives a service account token to nobody but operator, console, keys and the guard of its uninstallation', () => {
     const withToken = ofKind('Deployment', 'StatefulSet', 'Job', 'CronJob').filter(
       ({ spec }) => (spec.jobTemplate?.spec ?? spec).template.spec.automountServiceAccountToken !== false,
     );
     const names = withToken.map(({ metadata }) => metadata.name.replace(/-[0-9a-f]{8}$/, '-HASH'));
     expect(new Set(names)).toEqual(
-      new Set(['home-operator', 'home-keys', 'home-keys-HASH', 'home-uninstall-guard']),
+      new Set(['home-operator', 'home-console', 'home-keys', 'home-keys-HASH', 'home-uninstall-guard']),
     );
   });
 
@@ -152,7 +154,7 @@ describe('the chart', () => {
     for (const { rules } of inServices.filter(({ kind }) => kind === 'Role'))
       for (const rule of rules) expect(rule.resourceNames.length).toBeGreaterThan(0);
     const bound = new Set(ofKind('ClusterRoleBinding').map(({ roleRef }) => roleRef.name));
-    expect([...bound]).toEqual(['home-operator']);
+    expect([...bound].toSorted()).toEqual(['home-console', 'home-operator']);
     for (const { kind, metadata, rules } of ofKind('ClusterRole', 'Role')) {
       for (const rule of rules) {
         expect([...rule.apiGroups, ...rule.resources, ...rule.verbs]).not.toContain('*');
@@ -172,6 +174,7 @@ describe('the chart', () => {
       dbBroker: 'db-broker',
       objectStore: 'objectstore-broker',
       egress: 'platform-assistant-egress',
+      console: 'home-console',
     };
     const set = Object.keys(parts).flatMap((part) => ['--set', `${part}.replicas=3`]);
     const rendered = await render(...set);
@@ -518,6 +521,76 @@ describe('the chart', () => {
     expect(pod.containers[0].env).toContainEqual({ name: 'DRAIN_SECONDS', value: '600' });
   });
 
+  it('makes nothing of the console where it is switched off, and reads no Secret for it where there is no object store', async () => {
+    const none = await render('--set', 'console.enabled=false', '--set-string', 'console.image=');
+    expect(JSON.stringify(none)).not.toMatch(/home-console|console-(session|tls)|consoleSession/);
+    const console = (await render('--set', 'objectStore.enabled=false')).filter(
+      ({ metadata }) => metadata.name === 'home-console',
+    );
+    expect(console.flatMap(({ rules }) => rules ?? [])).toEqual([
+      { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
+    ]);
+    expect(JSON.stringify(console)).not.toMatch(/OBJECT_STORE|objectstore-broker/);
+  });
+
+  it('lets the console to the API server and the object-storage broker, and nobody to it but whom you name', async () => {
+    const policy = (all: readonly KubeObject[]) =>
+      all.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'home-console')?.[
+        'spec'
+      ];
+    const { ingress, egress } = policy(objects);
+    expect(ingress).toBeUndefined();
+    const [broker, server, dns, ...others] = egress;
+    expect(broker.to[0].podSelector.matchLabels['platform.space/component']).toBe('objectstore-broker');
+    expect(broker.ports).toEqual([{ port: 8080 }]);
+    expect(server).toEqual(named('NetworkPolicy', 'home-operator', 'home-system')?.['spec'].egress[2]);
+    expect(dns).toEqual(named('NetworkPolicy', 'home-operator', 'home-system')?.['spec'].egress[3]);
+    expect(others).toEqual([]);
+    const opened = await render('--set', 'console.from={ingress}');
+    expect(policy(opened).ingress).toEqual([
+      {
+        from: [
+          {
+            namespaceSelector: {
+              matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: ['ingress'] }],
+            },
+          },
+        ],
+        ports: [{ port: 8443 }],
+      },
+    ]);
+  });
+
+  it('has an Ingress and a route to the console where you name a host, which is then an address of its', async () => {
+    expect(ofKind('Ingress', 'HTTPRoute')).toEqual([]);
+    const originsOf = (all: readonly KubeObject[]): readonly string[] => {
+      const console = all.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'home-console',
+      );
+      const variables: { name: string; value?: string }[] = console?.['spec'].template.spec.containers[0].env;
+      return readConsoleConfig(Object.fromEntries(variables.map(({ name, value = '' }) => [name, value])))
+        .ORIGINS;
+    };
+    expect(originsOf(objects)).toEqual(['https://localhost:8443']);
+    const rendered = await render(
+      ...['--set', 'console.ingress.host=space.example.org'],
+      ...['--set', 'console.route.host=home.example.org'],
+      ...['--set', 'console.route.parentRefs[0].name=public'],
+      ...['--set', 'console.origins={https://localhost:9443}'],
+    );
+    const found = rendered.filter(({ kind }) => kind === 'Ingress' || kind === 'HTTPRoute');
+    expect(found.map(({ kind, metadata }) => [kind, metadata.namespace, metadata.name])).toEqual([
+      ['Ingress', 'home-system', 'home-console'],
+      ['HTTPRoute', 'home-system', 'home-console'],
+    ]);
+    expect(originsOf(rendered)).toEqual([
+      'https://localhost:8443',
+      'https://space.example.org',
+      'https://home.example.org',
+      'https://localhost:9443',
+    ]);
+  });
+
   it('has no Secret in it, however it is set, and tells the program of keys the names of those that are missing', async () => {
     for (const flags of [[], ['--set', 'objectStore.dataPlane.byok=true'], ['--set', 'tls.enabled=false']]) {
       const rendered = await render(...flags);
@@ -536,16 +609,21 @@ describe('the chart', () => {
         return of('secrets').toSorted();
       };
       const materials = materialsOf(options);
-      const certificates = Object.keys(options.certificates?.services ?? {}).map(
-        (service) => `${service}-tls`,
-      );
+      const certificates = (at: string) =>
+        Object.entries(options.certificates?.services ?? {}).flatMap(([service, { place }]) =>
+          place === at ? [`${service}-tls`] : [],
+        );
       expect(named('home-system')).toEqual(
-        materials.flatMap(({ name, places }) => (places.includes('system') ? [name] : [])).toSorted(),
+        [
+          ...materials.flatMap(({ name, places }) => (places.includes('system') ? [name] : [])),
+          ...certificates('system'),
+        ].toSorted(),
       );
+      // The public half of what grants are signed with is there; what the console seals with is not.
       expect(named('home-services')).toEqual(
         [
-          ...materials.map(({ name }) => name),
-          ...(options.certificates ? ['space-ca', ...certificates] : []),
+          ...materials.flatMap(({ name }) => (name === 'console-session' ? [] : [name])),
+          ...(options.certificates ? ['space-ca', ...certificates('services')] : []),
         ].toSorted(),
       );
     }
@@ -614,8 +692,9 @@ describe('the chart', () => {
       'objectStoreProvisioner',
       'objectStoreGrants',
       's3Root',
+      'consoleSession',
     ];
-    const certified = ['dbBroker', 'egress', 'postgres', 'objectStoreBroker', 's3'];
+    const certified = ['dbBroker', 'egress', 'postgres', 'objectStoreBroker', 's3', 'console'];
     const rendered = await render(
       ...yours.flatMap((key) => ['--set', `existingSecrets.${key}=${key.toLowerCase()}`]),
       ...certified.flatMap((key) => ['--set', `tls.existingSecrets.${key}=${key.toLowerCase()}-cert`]),
@@ -630,7 +709,7 @@ describe('the chart', () => {
       false,
     );
     const mounted = rendered.flatMap(({ spec }) => spec?.template?.spec.volumes ?? []);
-    expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(4);
+    expect(mounted.filter(({ configMap }) => configMap?.name === 'my-ca')).toHaveLength(5);
   });
 
   it('mounts keys of services in themselves alone, and speaks plain text where you say so', async () => {
@@ -641,6 +720,7 @@ describe('the chart', () => {
     );
     expect(holders.map(({ metadata }) => metadata.name).sort()).toEqual([
       'db-broker',
+      'home-console',
       'objectstore-broker',
       'platform-assistant-egress',
       'postgres',
@@ -668,7 +748,7 @@ describe('the chart', () => {
     [
       'an authority of yours without its certificates',
       ['--set', 'tls.existingCA=mine'],
-      /tls.existingSecrets.dbBroker/,
+      /tls.existingSecrets.console/,
     ],
     [
       'an S3 server of yours by another name',

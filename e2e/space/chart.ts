@@ -11,6 +11,7 @@ export const IMAGE_VALUES = [
   'egress.image',
   'objectStore.image',
   's3.image',
+  'console.image',
 ] as const;
 
 /** Flags for Helm where no pod is to run: images that there need not be. */

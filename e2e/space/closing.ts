@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { type Cluster, DEFAULT_CLUSTER } from '../cluster/index.ts';
 import type { StepSummary } from '../progress/index.ts';
-import type { Line, Story } from './example.ts';
+import { ADMINISTRATOR, type Line, type Story } from './example.ts';
 import type { Release } from './release.ts';
 
 type Place = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> & Release;
@@ -55,7 +55,7 @@ function took(summary: readonly StepSummary[]): string[] {
   ];
 }
 
-function next({ name, namespace }: Place, story: Story | undefined): string[] {
+function next({ name, space, namespace }: Place, story: Story | undefined): string[] {
   const kubectl = `npm run -s kubectl --${name === DEFAULT_CLUSTER ? '' : ` --cluster ${name}`}`;
   const down = `npm run down${name === DEFAULT_CLUSTER ? '' : ` -- --cluster ${name}`}`;
   const lines = ['What to try next', `  ${kubectl} -n ${namespace} get capsules,assistants`];
@@ -68,5 +68,13 @@ function next({ name, namespace }: Place, story: Story | undefined): string[] {
       `  ${kubectl} -n ${story.namespace} exec deploy/ledger -- cat /proc/version`,
     );
   }
-  return [...lines, `  ${down}`];
+  const account = story === undefined ? 'NAME' : ADMINISTRATOR;
+  return [
+    ...lines,
+    `  ${down}`,
+    '',
+    'The console is at https://localhost:8443 while the first of these runs; the second makes a token to sign in with',
+    `  ${kubectl} -n ${space}-system port-forward service/console 8443`,
+    `  ${kubectl} -n ${namespace} create token ${account}`,
+  ];
 }

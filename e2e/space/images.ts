@@ -24,6 +24,7 @@ export const IMAGES = {
   'dbBroker.image': bundled('db-broker', 'brokers/db/Dockerfile'),
   'egress.image': bundled('egress', 'brokers/egress/Dockerfile'),
   'objectStore.image': bundled('objectstore-broker', 'brokers/objectstore/Dockerfile'),
+  'console.image': bundled('console', 'console/Dockerfile'),
   'postgres.image': {
     name: 'space/postgres',
     dockerfile: resolve(ROOT, 'brokers/db/postgres/Dockerfile'),

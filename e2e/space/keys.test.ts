@@ -135,6 +135,8 @@ describe('the keys of a Space', () => {
     const first = await keep();
     expect(first.refused).toBe(0);
     expect((await secretsOf(SYSTEM)).map(({ metadata }) => metadata.name).sort()).toEqual([
+      'console-session',
+      'console-tls',
       'db-provisioner',
       'egress-provisioner',
       'objectstore-grants',
@@ -204,6 +206,13 @@ describe('the keys of a Space', () => {
     });
     await post(core('secrets', SERVICES), { metadata: { name: 'db-broker-keys' }, data: kept['data'] });
     expect(await keep()).toEqual({ refused: 0, told: [] });
+  });
+
+  it('that seal sessions are made anew where they are gone: nothing was stored by them', async () => {
+    const before = await read(SYSTEM, 'console-session', 'keys');
+    await remove(core('secrets', SYSTEM, 'console-session'));
+    expect(await keep()).toEqual({ refused: 0, told: [`made ${SYSTEM}/console-session`] });
+    expect(await read(SYSTEM, 'console-session', 'keys')).not.toBe(before);
   });
 
   it('are refused with another shape, and the others are kept all the same', async () => {
@@ -284,6 +293,7 @@ describe('the certificates of a Space', () => {
       'renewed home-services/platform-assistant-egress-tls a third of its time is over',
       'renewed home-services/postgres-tls a third of its time is over',
       'renewed home-services/s3-tls a third of its time is over',
+      'renewed home-system/console-tls a third of its time is over',
     ]);
     expect((await serials())[0]).toBe(authority);
 

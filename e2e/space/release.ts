@@ -15,7 +15,9 @@ export interface Release {
 }
 
 /** On one node a second replica of each part has nothing to survive. */
-const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress'].map((part) => `${part}.replicas=1`);
+const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress', 'console'].map(
+  (part) => `${part}.replicas=1`,
+);
 
 /** Installs or upgrades the release when chart or values differ from what is installed, and waits for its pods. */
 export async function installRelease(

@@ -184,7 +184,7 @@ afterAll(async () => {
 describe('an upgrade from one namespace for people and operator', () => {
   it('is refused without the images, which that chart had by default', () => {
     expect(unnamed).toEqual([
-      expect.stringContaining('no image is set in dbBroker.image, '),
+      expect.stringContaining('no image is set in console.image, dbBroker.image, '),
       expect.stringContaining('no digest is in dbBroker.image, '),
     ]);
   });
@@ -244,7 +244,7 @@ describe('an upgrade from one namespace for people and operator', () => {
     const { serviceAccountName, containers } = job!['spec'].template.spec;
     told.length = 0;
     await act('keep', SYSTEM, serviceAccountName, containers[0].env[0].value);
-    expect(told.filter((line) => !/(space-ca|-tls)$/.test(line))).toEqual([]);
+    expect(told.filter((line) => !/(space-ca|-tls|console-session)$/.test(line))).toEqual([]);
   });
 
   it('leaves nothing of its own two programs', async () => {
@@ -276,6 +276,7 @@ describe('a copy that was begun before', () => {
       servicesNamespace: SERVICES,
       objectStore: true,
       byok: false,
+      console: true,
       tls: false,
       given: [],
       mounted: { secrets: [], configMaps: [] },

@@ -19,7 +19,7 @@ try {
     const { cluster: wanted } = readOptions(['--api-port', API_PORT, ...chosen], CLUSTER);
     const running = await bringUpSpace({ ...wanted, ...release, steps });
     const { kube, namespace, ledgerImage } = running;
-    await steps.run('examples', () => applyExamples(kube, namespace, ledgerImage));
+    await steps.run('examples', () => applyExamples(kube, release, ledgerImage));
     const installed: Installed = {
       cluster: CLUSTER,
       kubectl: running.kubectl,

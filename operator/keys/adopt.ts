@@ -10,8 +10,11 @@ const KEEP = 'helm.sh/resource-policy';
  */
 export async function adoptKeys(run: Run): Promise<void> {
   const { servicesNamespace: services, releaseNamespace: release } = run;
-  const certificates = Object.keys(run.certificates?.services ?? {}).map(certificateSecret);
-  const materials = materialsOf(run).filter(({ value }) => !run.given.includes(value));
+  const certificates = Object.entries(run.certificates?.services ?? {})
+    .filter(([, { place }]) => place === 'services')
+    .map(([service]) => certificateSecret(service));
+  // No chart has ever made the console's.
+  const materials = materialsOf({ ...run, console: false }).filter(({ value }) => !run.given.includes(value));
   for (const name of [
     ...materials.map(({ name }) => name),
     ...(run.certificates ? [AUTHORITY, ...certificates] : []),

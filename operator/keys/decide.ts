@@ -32,7 +32,7 @@ export function decide(material: Material, { stored, promisedBy }: Found): Decis
     if (absent.length > 0) return { kind: 'make', places: absent, data: whole(material, first.data) };
     return inStep(material, stored);
   }
-  if (promisedBy.length > 0) {
+  if (promisedBy.length > 0 && material.loss !== undefined) {
     return {
       kind: 'refuse',
       reason: `it was there and is gone, and ${material.loss}. Put it back from your backup. If it is lost for good, take ${material.name} out of ${promisedBy.join(' and ')}, and another is made`,

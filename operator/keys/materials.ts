@@ -24,8 +24,8 @@ export interface Material {
   readonly fields: Readonly<Record<string, Field>>;
   /** What follows from the fields, and is kept in step with them. */
   derive?(fields: Fields): Fields;
-  /** What is lost with it, for a person who has lost it. */
-  readonly loss: string;
+  /** What is lost with it, for a person who has lost it; where nothing is, another is made in its place. */
+  readonly loss?: string;
 }
 
 const random = () => randomBytes(32).toString('base64url');
@@ -79,6 +79,7 @@ export interface SpaceOptions {
   readonly tls: boolean;
   readonly objectStore: boolean;
   readonly byok: boolean;
+  readonly console: boolean;
 }
 
 /** All Secrets of a Space that are made once, in the order in which they are made. */
@@ -87,6 +88,7 @@ export function materialsOf({
   tls,
   objectStore,
   byok,
+  console,
 }: SpaceOptions): readonly Material[] {
   const sslmode = tls ? 'verify-full&sslrootcert=/etc/space/ca/ca.crt' : 'disable';
   const url = (role: string, database: string) => (fields: Fields) => ({
@@ -160,7 +162,19 @@ export function materialsOf({
     fields: { key: grantKey },
     loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
   };
-  return [...always, ...(objectStore ? files : []), ...(objectStore && byok ? [grants] : [])];
+  // Whoever deletes it ends every session.
+  const sessions: Material = {
+    name: 'console-session',
+    value: 'consoleSession',
+    places: ['system'],
+    fields: { keys },
+  };
+  return [
+    ...always,
+    ...(objectStore ? files : []),
+    ...(objectStore && byok ? [grants] : []),
+    ...(console ? [sessions] : []),
+  ];
 }
 
 /**

@@ -10,13 +10,17 @@ export const keysOptions = z.strictObject({
   servicesNamespace: z.string().min(1),
   objectStore: z.boolean(),
   byok: z.boolean(),
+  console: z.boolean(),
   /** Of the chart's `existingSecrets` those that have a name: somebody else's, and never looked at. */
   given: z.array(z.string()),
   /** Left out where there is no TLS, or where its certificates are somebody else's. */
   certificates: z
     .strictObject({
-      /** By the name of its Service, by what names each is known beside that. */
-      services: z.record(z.string(), z.array(z.string())),
+      /** By the name of its Service, where each is and by what names it is known beside that. */
+      services: z.record(
+        z.string(),
+        z.strictObject({ place: z.enum(['system', 'services']), names: z.array(z.string()) }),
+      ),
       days: z.int().positive(),
       authorityDays: z.int().positive(),
     })

@@ -32,20 +32,21 @@ export async function keepCertificates(
     else if (stored.data['ca.crt'] !== data['ca.crt'])
       await cluster.change('ConfigMap', namespace, AUTHORITY, stored, { data });
   }
-  for (const [service, others] of Object.entries(certificates.services)) {
-    const inside = `${service}.${services}`;
+  for (const [service, { place, names: others }] of Object.entries(certificates.services)) {
+    const namespace = place === 'system' ? system : services;
+    const inside = `${service}.${namespace}`;
     const names = [`${inside}.svc`, inside, `${inside}.svc.cluster.local`, ...others];
     const name = certificateSecret(service);
-    const stored = await cluster.read('Secret', services, name);
+    const stored = await cluster.read('Secret', namespace, name);
     const why = stored === undefined ? undefined : whyRenew(pairIn(stored), authority, names, now);
     if (stored !== undefined && why === undefined) continue;
     const data = dataOf(await makeCertificate(authority, names, certificates.days, now));
     if (stored === undefined) {
-      await cluster.create('Secret', services, name, { type: TYPE, data, labels: labelsOf(run) });
-      tell('made', `${services}/${name}`);
+      await cluster.create('Secret', namespace, name, { type: TYPE, data, labels: labelsOf(run) });
+      tell('made', `${namespace}/${name}`);
     } else {
-      await cluster.change('Secret', services, name, stored, { data });
-      tell('renewed', `${services}/${name}`, why);
+      await cluster.change('Secret', namespace, name, stored, { data });
+      tell('renewed', `${namespace}/${name}`, why);
     }
   }
   return 0;

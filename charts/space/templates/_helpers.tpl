@@ -50,6 +50,9 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- if include "space.s3.embedded" . }}
 {{- $_ := set $images "s3.image" .Values.s3.image }}
 {{- end }}
+{{- if (.Values.console).enabled }}
+{{- $_ := set $images "console.image" .Values.console.image }}
+{{- end }}
 {{- range $index, $reference := .Values.sandbox.attester.accepted }}
 {{- $_ := set $images (printf "sandbox.attester.accepted[%d]" $index) $reference }}
 {{- end }}
@@ -158,6 +161,7 @@ spec:
 {{- define "space.secret.objectStoreKeys" -}}{{ .Values.existingSecrets.objectStoreKeys | default "objectstore-keys" }}{{- end }}
 {{- define "space.secret.objectStoreProvisioner" -}}{{ .Values.existingSecrets.objectStoreProvisioner | default "objectstore-provisioner" }}{{- end }}
 {{- define "space.secret.objectStoreGrants" -}}{{ .Values.existingSecrets.objectStoreGrants | default "objectstore-grants" }}{{- end }}
+{{- define "space.secret.consoleSession" -}}{{ .Values.existingSecrets.consoleSession | default "console-session" }}{{- end }}
 {{- define "space.secret.s3Root" -}}{{ .Values.existingSecrets.s3Root | default "s3-root" }}{{- end }}
 
 {{/* What outlives an uninstallation: with the services' namespace its volumes and keys. */}}

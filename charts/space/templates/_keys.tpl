@@ -27,13 +27,14 @@
   "servicesNamespace" (include "space.services" .)
   "objectStore" .Values.objectStore.enabled
   "byok" (and .Values.objectStore.enabled .Values.objectStore.dataPlane.byok)
+  "console" ((.Values.console).enabled | default false)
   "tls" .Values.tls.enabled
   "given" $given
   "mounted" (include "space.keys.mounted" . | fromJson) }}
 {{- if and .Values.tls.enabled (not .Values.tls.existingCA) }}
 {{- $services := dict }}
 {{- range $key, $one := include "space.tls.services" . | fromYaml }}
-{{- $_ := set $services $one.service $one.names }}
+{{- $_ := set $services $one.service (dict "place" (dig "place" "services" $one) "names" $one.names) }}
 {{- end }}
 {{- $days := dict "services" $services "days" (int .Values.tls.certificateDays) "authorityDays" (int .Values.tls.caDays) }}
 {{- $_ := set $options "certificates" $days }}
@@ -58,6 +59,9 @@
 {{- $kept = merge $kept (dict "objectStoreRegistry" "objectstore-registry" "objectStoreKeys" "objectstore-keys" "s3Root" "s3-root") }}
 {{- end }}
 {{- end }}
+{{- if and $options.console (eq .place "system") }}
+{{- $_ := set $kept "consoleSession" "console-session" }}
+{{- end }}
 {{- range $options.given }}{{ $kept = omit $kept . }}{{ end }}
 {{- $secrets := values $kept | sortAlpha }}
 {{- $maps := list }}
@@ -65,9 +69,10 @@
 {{- $maps = append $maps "space-ca" }}
 {{- if eq .place "services" }}
 {{- $secrets = append $secrets "space-ca" }}
-{{- range $service, $_ := $options.certificates.services }}
-{{- $secrets = append $secrets (printf "%s-tls" $service) }}
 {{- end }}
+{{- $place := .place }}
+{{- range $service, $one := $options.certificates.services }}
+{{- if eq $one.place $place }}{{ $secrets = append $secrets (printf "%s-tls" $service) }}{{ end }}
 {{- end }}
 {{- end }}
 {{- if eq .place "services" }}{{ $maps = append $maps "space-keys" }}{{ end }}

@@ -1,8 +1,13 @@
 {{/*
 TLS between the Space's parts. A service that serves it has a line here, named as its key in tls.existingSecrets, and takes
-the helpers below with (dict "root" . "key" "<key>"). `names` are those by which Assistants know it.
+the helpers below with (dict "root" . "key" "<key>"). `names` are those by which it is known beside its Service's;
+`place` is its namespace, if not the services'.
 */}}
 {{- define "space.tls.services" -}}
+{{- if (.Values.console).enabled }}
+# The second by a port-forward.
+console: { service: console, place: system, names: [localhost] }
+{{- end }}
 dbBroker: { service: db-broker, names: [] }
 egress: { service: platform-assistant-egress, names: [] }
 postgres: { service: postgres, names: [postgres] }
@@ -18,7 +23,11 @@ s3: { service: s3, names: [] }
 {{ get (get (include "space.tls.services" .root | fromYaml) .key) "service" }}
 {{- end }}
 
-{{/* Secret with tls.crt and tls.key, in the services' namespace. */}}
+{{- define "space.tls.namespace" -}}
+{{ include (printf "space.%s" (get (include "space.tls.services" .root | fromYaml) .key | dig "place" "services")) .root }}
+{{- end }}
+
+{{/* Secret with tls.crt and tls.key, in the namespace of its service. */}}
 {{- define "space.tls.secret" -}}
 {{ get .root.Values.tls.existingSecrets .key | default (printf "%s-tls" (include "space.tls.service" .)) }}
 {{- end }}
@@ -30,7 +39,7 @@ s3: { service: s3, names: [] }
 
 {{/* The name that callers inside the cluster verify. */}}
 {{- define "space.tls.serverName" -}}
-{{ include "space.tls.service" . }}.{{ include "space.services" .root }}.svc
+{{ include "space.tls.service" . }}.{{ include "space.tls.namespace" . }}.svc
 {{- end }}
 
 {{- define "space.tls.url" -}}
