@@ -105,6 +105,18 @@ describe('credential sets', () => {
   });
 });
 
+describe('a broker that is away', () => {
+  it('is told of as such, and as nothing that the console did', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const { origin } = await environment.start({ OBJECT_STORE_URL: url });
+    const who = new Browser(origin);
+    await who.send(await who.get('/sign-in'), '/sign-in', { token: environment.tokens.admin });
+    const page = await who.get(PAGE);
+    expect(page.status).toBe(503);
+    expect(page.text).toContain('The credential sets cannot be shown now');
+  });
+});
+
 describe('a broker that was taken over', () => {
   const CANARY = 'C4NARY-secret-access-key';
   let evil: Server;

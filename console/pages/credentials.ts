@@ -19,6 +19,14 @@ export interface CredentialOptions {
 
 type Field = CredentialForm['forms'][0]['fields'][number];
 
+/** The sets cannot be shown; what became of an act before is told all the same. */
+function unseen(cause: unknown, problem: Problem | undefined): never {
+  if (!(cause instanceof CredentialError)) throw cause;
+  const { status, says } = problem ?? problemOf(cause);
+  const advice = problem === undefined && cause.code === 'unavailable' ? 'Try again in a moment.' : says;
+  throw new PageError(status, 'The credential sets cannot be shown now', advice, { cause });
+}
+
 /** The five operations on a Capsule's own credentials, as pages. */
 export function credentialRoutes({ broker, principalOf }: CredentialOptions): readonly Route[] {
   const under = 'capsules';
@@ -31,7 +39,7 @@ export function credentialRoutes({ broker, principalOf }: CredentialOptions): re
     const [form, list] = await Promise.all([
       broker.form(),
       broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
-    ]);
+    ]).catch((cause) => unseen(cause, problem));
     const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
 ${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.says}</p>`)}
 <h2>Sets</h2>${setsTable(visit, capsule, form, list)}
