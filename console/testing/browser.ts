@@ -1,5 +1,5 @@
 import { type DefaultTreeAdapterTypes, parse } from 'parse5';
-import { request } from 'undici';
+import { type Dispatcher, getGlobalDispatcher, request } from 'undici';
 
 type Node = DefaultTreeAdapterTypes.Node;
 type Element = DefaultTreeAdapterTypes.Element;
@@ -25,9 +25,11 @@ export interface Shown {
 export class Browser {
   readonly cookies = new Map<string, string>();
   readonly #origin: string;
+  readonly #dispatcher: Dispatcher;
 
-  constructor(origin: string) {
+  constructor(origin: string, dispatcher = getGlobalDispatcher()) {
     this.#origin = origin;
+    this.#dispatcher = dispatcher;
   }
 
   get(path: string): Promise<Shown> {
@@ -59,6 +61,7 @@ export class Browser {
   ) {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const answer = await request(`${this.#origin}${path}`, {
+      dispatcher: this.#dispatcher,
       method,
       headers: {
         ...(cookie === '' ? {} : { cookie }),

@@ -88,7 +88,5 @@ export const UNUSED: Readonly<Record<string, string>> = {
     'a policy that is not in the list, since somebody took it or its label away (admission.test.ts)',
   'operator: get validatingadmissionpolicybindings.admissionregistration.k8s.io': 'the same of a binding',
   'operator: get deployments.apps': 'of an Assistant whose finalizer somebody took off (orphans.test.ts)',
-  'console: get secrets': 'of a Capsule’s principal, once somebody opens its credential sets in the console',
-  'console: create tokenreviews.authentication.k8s.io': 'of a token, once somebody signs in to the console',
   'operator: get services': 'of the same, when its Deployment is gone',
 };
