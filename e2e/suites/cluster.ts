@@ -5,7 +5,9 @@ import { applyExamples, bringUpSpace } from '../space/index.ts';
 import { readOptions } from '../space/options.ts';
 import type { Installed } from './support/installed.ts';
 
-const CLUSTER = 'space-test';
+const provider = process.env['SPACE_PROVIDER'];
+/** One that is chosen has a cluster of its own name: a native one belongs to the machine, whoever made it. */
+const CLUSTER = provider === undefined ? 'space-test' : `space-test-${provider}`;
 /** Beside the port of `npm run up`, so that tests and a running Space do not meet. */
 const API_PORT = '17444';
 
@@ -14,7 +16,6 @@ try {
   if (process.argv[2] === 'down') await takeDown(CLUSTER, { steps });
   else {
     const release = { space: 'home', namespace: 'home' };
-    const provider = process.env['SPACE_PROVIDER'];
     const chosen = provider === undefined ? [] : ['--provider', provider];
     const { cluster: wanted } = readOptions(['--api-port', API_PORT, ...chosen], CLUSTER);
     const running = await bringUpSpace({ ...wanted, ...release, steps });

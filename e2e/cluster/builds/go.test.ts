@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { builtName, compilerFlags, entryName, goEnvironment } from './go.ts';
+import { builtName, compilerFlags, entryName, goEnvironment, moduleOf } from './go.ts';
 import { BUILDS, type Build, KIND_BUILDS } from './pins.ts';
 
 const runc: Build = { component: 'runc', programs: { 'github.com/opencontainers/runc': 'runc' } };
@@ -44,10 +44,6 @@ describe('the name of a cache entry', () => {
   });
 });
 
-test.each([...BUILDS, ...KIND_BUILDS].map((build) => [build.component]))(
-  '%s has its pins and checksums',
-  (component) => {
-    for (const file of ['go.mod', 'go.sum'])
-      expect(existsSync(join(import.meta.dirname, '..', 'modules', component, file))).toBe(true);
-  },
-);
+test.each([...BUILDS, ...KIND_BUILDS])('$component has its pins and checksums', (build) => {
+  for (const file of ['go.mod', 'go.sum']) expect(existsSync(join(moduleOf(build), file))).toBe(true);
+});

@@ -7,9 +7,12 @@ import type { Build, Patch } from './pins.ts';
 
 const MODULES = join(import.meta.dirname, '..', 'modules');
 
+/** Where its `go.mod` is. */
+export const moduleOf = ({ component, module = component }: Build): string => join(MODULES, module);
+
 /** Name of the cache entry: what is built (sources, pins, checksums) and how (flags, patches). */
 export async function entryName(build: Build): Promise<string> {
-  const directory = join(MODULES, build.component);
+  const directory = moduleOf(build);
   const hash = createHash('sha256').update(JSON.stringify([process.arch, build]));
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -32,7 +35,7 @@ export async function ensureBuilt(
   const name = await entryName(build);
   return ensureEntry(binaries(), name, (draft) =>
     withScratch(build.component, async (work) => {
-      await cp(join(MODULES, build.component), work, { recursive: true });
+      await cp(moduleOf(build), work, { recursive: true });
       const go = (...args: readonly string[]) =>
         run(['go', ...args], { cwd: work, log, env: goEnvironment(build), ...(signal && { signal }) });
       const vendored = (build.patches ?? []).length > 0;

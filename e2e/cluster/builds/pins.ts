@@ -1,7 +1,8 @@
 /** How each component is built. Versions are pinned in `modules/<component>/go.mod`, contents in its `go.sum`. */
 export interface Build {
-  /** Folder of the Go module. */
   readonly component: string;
+  /** Folder of its Go module, where that is another's; what they share is compiled once. */
+  readonly module?: string;
   /** Package → name of the program in the cache entry. */
   readonly programs: Readonly<Record<string, string>>;
   /** Values of string variables (`-X`). */
@@ -23,6 +24,13 @@ export interface Patch {
 
 const KUBERNETES = 'v1.36.3';
 const componentVersion = 'k8s.io/component-base/version';
+const versionVariables = {
+  [`${componentVersion}.gitVersion`]: KUBERNETES,
+  [`${componentVersion}.gitMajor`]: '1',
+  [`${componentVersion}.gitMinor`]: '36',
+  [`${componentVersion}.gitTreeState`]: 'clean',
+  [`${componentVersion}.gitCommit`]: 'go-module',
+};
 const calico = 'github.com/projectcalico/calico';
 const plugins = 'github.com/containernetworking/plugins/plugins';
 
@@ -36,14 +44,7 @@ export const BUILDS: readonly Build[] = [
       'helm.sh/helm/v4/cmd/helm': 'helm',
       'go.etcd.io/etcd/server/v3': 'etcd',
     },
-    variables: {
-      'helm.sh/helm/v4/internal/version.version': 'v4.2.4',
-      [`${componentVersion}.gitVersion`]: KUBERNETES,
-      [`${componentVersion}.gitMajor`]: '1',
-      [`${componentVersion}.gitMinor`]: '36',
-      [`${componentVersion}.gitTreeState`]: 'clean',
-      [`${componentVersion}.gitCommit`]: 'go-module',
-    },
+    variables: { 'helm.sh/helm/v4/internal/version.version': 'v4.2.4', ...versionVariables },
   },
   {
     component: 'calico',
@@ -115,12 +116,24 @@ export const BUILDS: readonly Build[] = [
 /** The Kubernetes that every node of ours has; a kind cluster's may be another of its minor version. */
 export const KUBERNETES_VERSION = KUBERNETES;
 
-/** What a kind cluster needs beyond; `reader` tells the tests what kind makes of a configuration. */
+/** What a kind cluster needs beyond, and its lab; `reader` tells the tests what kind makes of a configuration. */
 export const KIND_BUILDS: readonly Build[] = [
   {
     component: 'kind',
     programs: { 'sigs.k8s.io/kind': 'kind', './reader': 'reader' },
-    data: [{ module: 'sigs.k8s.io/kind', path: 'images/base/files', as: 'base' }],
+    data: [
+      { module: 'sigs.k8s.io/kind', path: 'images/base/files', as: 'base' },
+      { module: 'sigs.k8s.io/kind', path: 'pkg/build/nodeimage', as: 'nodeimage' },
+    ],
+  },
+  {
+    component: 'kind-node',
+    module: 'kubernetes',
+    programs: {
+      'k8s.io/kubernetes/cmd/kubeadm': 'kubeadm',
+      'github.com/rancher/local-path-provisioner': 'local-path-provisioner',
+    },
+    variables: versionVariables,
   },
 ];
 
