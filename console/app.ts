@@ -9,7 +9,7 @@ import { type Form, readForm } from './http/form.ts';
 import { securityHeaders } from './http/headers.ts';
 import type { Origins } from './http/origin.ts';
 import { notFound, type Page, PageError, Redirect } from './http/outcome.ts';
-import type { Kubernetes } from './kubernetes/client.ts';
+import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import { alone, framed } from './pages/layout.ts';
 import { isFormToken, type Session } from './session/session.ts';
 import { isSessionOver, type SignIn } from './session/sign-in.ts';
@@ -22,6 +22,7 @@ export interface AppOptions {
   readonly stylesheet: Stylesheet;
   readonly signIn: SignIn;
   readonly kubernetes: Kubernetes;
+  readonly callerOf: (session: Session) => Caller;
   readonly routes: readonly Route[];
   /** How much there is to repair, for the sidebar; undefined where the person may not see it. */
   readonly countRepairs: (visit: Visit) => Promise<number | undefined>;
@@ -108,6 +109,26 @@ export function createApp(options: AppOptions): Express {
       sendAlone(response, await signIn.begin(response, taken.wanted, taken.problem));
     }),
   );
+  // A link, and not a form: browsers do not let a form of ours end at another host.
+  app.get(
+    '/sign-in/issuer',
+    outsideOf(async (request, response) => {
+      const to = queryOf(request).get('to') ?? undefined;
+      const url = await signIn.sendAway(request, response, origins.of(request.headers) ?? '', to);
+      response.status(303).set('location', url.href).end();
+    }),
+  );
+  app.get(
+    '/sign-in/issuer/answer',
+    outsideOf(async (request, response) => {
+      const taken = await signIn.comeBack(request, response, origins.of(request.headers) ?? '');
+      if (!('to' in taken))
+        return sendAlone(response, await signIn.begin(response, taken.wanted, taken.problem));
+      // From another site's redirect a browser would come to the page without the session, which it sends for our own links alone.
+      response.set('refresh', `0; url=${taken.to.text}`);
+      sendAlone(response, signedIn(taken.to));
+    }),
+  );
   app.post(
     '/sign-out',
     outsideOf(async (request, response) => {
@@ -127,7 +148,7 @@ export function createApp(options: AppOptions): Express {
       if (session === undefined) return redirect(response, Url.path`/sign-in?to=${request.path}`);
       if (route.method === 'POST') fromOurPage(request);
       const form = route.method === 'POST' ? await checkedForm(request, session) : NO_FORM;
-      const visited = visit(options.kubernetes, {
+      const visited = visit(options.kubernetes, options.callerOf(session), {
         session,
         names,
         form,
@@ -139,7 +160,7 @@ export function createApp(options: AppOptions): Express {
         if (outcome instanceof Redirect) redirect(response, outcome.to);
         else await sendFramed(response, visited, route.under, outcome);
       } catch (error) {
-        if (isSessionOver(error)) {
+        if (isSessionOver(error, session)) {
           signIn.leave(response, session);
           return redirect(response, Url.path`/sign-in?to=${request.path}`);
         }
@@ -167,6 +188,11 @@ export function createApp(options: AppOptions): Express {
   app.use(lastResort);
   return app;
 }
+
+const signedIn = (to: Url): Page => ({
+  title: 'Signed in',
+  main: html`<h1>Signed in</h1><p><a href="${to}">Go on</a></p>`,
+});
 
 async function checkedForm(request: Request, session: Session): Promise<Form> {
   const form = await readForm(request);

@@ -35,7 +35,13 @@ export const schema = z
       .describe(
         'Addresses at which people reach the console, separated by commas; a request to any other is refused.',
       ),
-    LISTEN_HOST: z.string().min(1).default('0.0.0.0').describe('Address that all listeners are bound to.'),
+    LISTEN_HOST: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Address that all listeners are bound to; every address, IPv6 and IPv4, where it is not set.',
+      ),
     LISTEN_PORT: port(8443).describe('Port of the pages; 0 takes a free one.'),
     METRICS_PORT: port(9090).describe('Port of the Prometheus metrics; 0 takes a free one.'),
     ...settings.connections,
@@ -87,8 +93,50 @@ export const schema = z
       .describe(
         'PEM of the only authority that the broker is verified with; with it, plain HTTP is refused.',
       ),
+    OIDC_ISSUER: z
+      .url({ protocol: /^https$/ })
+      .optional()
+      .describe('Issuer by whose word people may sign in beside tokens; without it there is none.'),
+    OIDC_CLIENT_ID: z.string().min(1).optional().describe('What the issuer knows the console by.'),
+    OIDC_CLIENT_SECRET_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Secret of that client, where it has one; read again when it changes.'),
+    OIDC_CA_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('PEM of the only authority that the issuer is verified with, in place of the public ones.'),
+    OIDC_SCOPE: z.string().min(1).default('openid').describe('Scopes that are asked for.'),
+    OIDC_USER_CLAIM: z
+      .string()
+      .min(1)
+      .default('sub')
+      .describe('Claim of the ID token that is the name of the person.'),
+    OIDC_GROUPS_CLAIM: z.string().min(1).default('groups').describe('Claim that lists groups.'),
+    OIDC_PREFIX: z
+      .string()
+      .default('oidc:')
+      .describe(
+        'Before each name of a person or group as the API server is to know them; names that begin with system: are refused all the same.',
+      ),
+    OIDC_GROUPS: z
+      .string()
+      .default('')
+      .transform((text) => text.split(',').filter((group) => group !== ''))
+      .describe(
+        'Groups, without the prefix, that a person may be in, separated by commas; others are left out.',
+      ),
     LOG_LEVEL: settings.logLevel,
   })
+  .refine(
+    ({ OIDC_ISSUER: issuer, OIDC_CLIENT_ID: client }) => (issuer === undefined) === (client === undefined),
+    {
+      path: ['OIDC_CLIENT_ID'],
+      message: 'is set together with OIDC_ISSUER',
+    },
+  )
   .refine(isConnectionsShare, NO_CONNECTIONS_SHARE)
   .refine(isTlsPair, NO_TLS_PAIR)
   .refine(

@@ -1,17 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import {
-  closeNow,
-  createMetrics,
-  type Logger,
-  listen,
-  parseKeys,
-  portOf,
-  Secret,
-  serveMetrics,
-  shutDown,
-  watchFile,
-  watchTls,
-} from '@space/broker-kit';
+import { createMetrics, hold, type Logger, parseKeys, Secret, watched } from '@space/broker-kit';
+import { startShell } from '@space/broker-kit/service';
 import { createApp } from './app.ts';
 import { type CredentialBroker, credentialBroker } from './broker/client.ts';
 import { principals } from './broker/principal.ts';
@@ -23,6 +12,7 @@ import { reviewToken } from './kubernetes/token-review.ts';
 import { credentialRoutes } from './pages/credentials.ts';
 import { countRepairs } from './pages/repairs.ts';
 import { ROUTES } from './routes.ts';
+import { Issuer } from './session/issuer.ts';
 import { Sealed } from './session/sealed.ts';
 import { EndedSessions } from './session/session.ts';
 import { SignIn } from './session/sign-in.ts';
@@ -32,98 +22,98 @@ export interface Console {
   stop(): Promise<boolean>;
 }
 
-/** Keys, account, listener: what of these is missing stops the start. */
+const REQUESTS_END_MS = 10_000;
+
+type Watch = <T>(path: string, parse: (text: string) => T) => Promise<{ current(): T }>;
+
+/** Keys, account, issuer, listener: what of these is missing stops the start. */
 export async function startConsole(options: {
   readonly config: Config;
   readonly log: Logger;
   readonly now?: () => Date;
 }): Promise<Console> {
   const { config, log, now = () => new Date() } = options;
-  const keys = await watchFile(config.SESSION_KEYS_FILE, {
-    parse: (text) => parseKeys(text, 'SESSION_KEYS_FILE'),
-  });
-  const account = await watchFile(config.KUBERNETES_TOKEN_FILE, { parse: (text) => new Secret(text.trim()) });
-  const api = kubernetes({
-    url: config.KUBERNETES_URL,
-    ca: await readFile(config.KUBERNETES_CA_FILE, 'utf8'),
-  });
-  const names = {
-    space: config.SPACE_NAME,
-    namespace: config.SPACE_NAMESPACE,
-    systemNamespace: config.SYSTEM_NAMESPACE,
-    servicesNamespace: config.SERVICES_NAMESPACE,
-    hasObjectStore: config.OBJECT_STORE_URL !== undefined,
-  };
-  const signIn = new SignIn({
-    sealed: new Sealed({ space: names.space, keys: () => keys.current(), now }),
-    ended: new EndedSessions(),
-    sessionSeconds: config.SESSION_MINUTES * 60,
-    now,
-    space: names.space,
-    namespace: names.namespace,
-    attemptsPerMinute: config.SIGN_INS_PER_MINUTE,
-    review: (token) => reviewToken(api, account.current(), token),
-  });
-  const broker = await openBroker(config);
-  const principalOf = principals(api, () => account.current());
-  const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
-  const tls =
-    cert === undefined || key === undefined
-      ? undefined
-      : await watchTls({ cert, key }, (material) => listener.useTls(material));
-  const app = createApp({
-    names,
-    origins: new Origins(config.ORIGINS),
-    isSecure: tls !== undefined,
-    stylesheet: Stylesheet.read(),
-    signIn,
-    kubernetes: api,
-    routes: broker === undefined ? ROUTES : [...ROUTES, ...credentialRoutes({ broker, principalOf })],
-    countRepairs,
-    log,
-  });
-  const metrics = createMetrics();
-  const listener = await listen(
-    { listener: app, drain: () => {} },
-    {
-      name: 'control',
-      host: config.LISTEN_HOST,
-      port: config.LISTEN_PORT,
-      tls: tls?.current(),
-      // A session's cookie alone may have 4 KiB.
-      limits: { maxHeaderSize: 16 * 1024 },
-      connections: { total: config.CONNECTIONS, perAddress: config.CONNECTIONS_PER_ADDRESS },
+  const { ports, stop } = await startShell(config, log, async (held) => {
+    const watch: Watch = async (path, parse) => hold(held, await watched(path, parse, log));
+    const keys = await watch(config.SESSION_KEYS_FILE, (text) => parseKeys(text, 'SESSION_KEYS_FILE'));
+    const account = await watch(config.KUBERNETES_TOKEN_FILE, (text) => new Secret(text.trim()));
+    const api = kubernetes({
+      url: config.KUBERNETES_URL,
+      ca: await readFile(config.KUBERNETES_CA_FILE, 'utf8'),
+    });
+    held.closers.push(() => api.close());
+    const issuer = await openIssuer(config, watch);
+    if (issuer !== undefined) held.closers.push(() => issuer.close());
+    const broker = await openBroker(config);
+    if (broker !== undefined) held.closers.push(() => broker.close());
+    const names = {
+      space: config.SPACE_NAME,
+      namespace: config.SPACE_NAMESPACE,
+      systemNamespace: config.SYSTEM_NAMESPACE,
+      servicesNamespace: config.SERVICES_NAMESPACE,
+      hasObjectStore: broker !== undefined,
+    };
+    const signIn = new SignIn({
+      sealed: new Sealed({ space: names.space, keys: () => keys.current(), now }),
+      ended: new EndedSessions(),
+      sessionSeconds: config.SESSION_MINUTES * 60,
+      now,
+      space: names.space,
+      namespace: names.namespace,
+      attemptsPerMinute: config.SIGN_INS_PER_MINUTE,
+      review: (token) => reviewToken(api, account.current(), token),
+      issuer,
+    });
+    const principalOf = principals(api, () => account.current());
+    const app = createApp({
+      names,
+      origins: new Origins(config.ORIGINS),
+      isSecure: config.TLS_CERT_FILE !== undefined,
+      stylesheet: Stylesheet.read(),
+      signIn,
+      kubernetes: api,
+      callerOf: ({ proof }) =>
+        'token' in proof ? proof : { token: account.current(), person: proof.person },
+      routes: broker === undefined ? ROUTES : [...ROUTES, ...credentialRoutes({ broker, principalOf })],
+      countRepairs,
       log,
-      metrics,
-    },
-  );
-  const metricsServer = await serveMetrics(metrics.registry, {
-    host: config.LISTEN_HOST,
-    port: config.METRICS_PORT,
+    });
+    return {
+      metrics: createMetrics(),
+      listeners: {
+        port: {
+          name: 'control',
+          port: config.LISTEN_PORT,
+          served: { listener: app, drain: () => {} },
+          // A session's cookie alone may have 4 KiB.
+          limits: { maxHeaderSize: 16 * 1024 },
+        },
+      },
+      upkeep: [],
+      requestsMs: REQUESTS_END_MS,
+      parts: undefined,
+    };
   });
-  log.info({ port: portOf(listener.server) }, 'listening');
-  return {
-    port: portOf(listener.server),
-    stop: () =>
-      shutDown(
-        [
-          { name: 'listener', timeoutMs: 10_000, run: () => listener.close() },
-          { name: 'metrics', timeoutMs: 2_000, run: () => closeNow(metricsServer) },
-          {
-            name: 'files and connections',
-            timeoutMs: 2_000,
-            run: async () => {
-              keys.close();
-              account.close();
-              tls?.close();
-              await api.close();
-              await broker?.close();
-            },
-          },
-        ],
-        log,
-      ),
-  };
+  return { port: ports.port, stop };
+}
+
+async function openIssuer(config: Config, watch: Watch): Promise<Issuer | undefined> {
+  const { OIDC_ISSUER: url, OIDC_CLIENT_ID: clientId } = config;
+  const { OIDC_CLIENT_SECRET_FILE: secretFile, OIDC_CA_FILE: caFile } = config;
+  if (url === undefined || clientId === undefined) return undefined;
+  const secret =
+    secretFile === undefined ? undefined : await watch(secretFile, (text) => new Secret(text.trim()));
+  return new Issuer({
+    url,
+    clientId,
+    clientSecret: secret === undefined ? undefined : () => secret.current(),
+    ca: caFile === undefined ? undefined : await readFile(caFile, 'utf8'),
+    scope: config.OIDC_SCOPE,
+    userClaim: config.OIDC_USER_CLAIM,
+    groupsClaim: config.OIDC_GROUPS_CLAIM,
+    prefix: config.OIDC_PREFIX,
+    groups: config.OIDC_GROUPS,
+  });
 }
 
 async function openBroker(config: Config): Promise<CredentialBroker | undefined> {

@@ -4,7 +4,7 @@ import type { Url } from './html/url.ts';
 import type { Form } from './http/form.ts';
 import type { Outcome } from './http/outcome.ts';
 import { type Act, isAllowed } from './kubernetes/access.ts';
-import type { Ask, Kubernetes } from './kubernetes/client.ts';
+import type { Ask, Caller, Kubernetes } from './kubernetes/client.ts';
 import { formToken, type Session } from './session/session.ts';
 
 /** The Space that the console is of: its name and its three namespaces. */
@@ -40,16 +40,16 @@ export type Section = 'repairs' | 'capsules' | 'sandbox';
 
 export function visit(
   kubernetes: Kubernetes,
+  caller: Caller,
   about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form'>,
 ): Visit {
-  const { token } = about.session;
   const asked = new Map<string, Promise<boolean>>();
   return {
     ...about,
-    ask: (ask) => kubernetes.ask(token, ask),
+    ask: (ask) => kubernetes.ask(caller, ask),
     may(act) {
       const key = JSON.stringify(act);
-      const known = asked.get(key) ?? isAllowed(kubernetes, token, act);
+      const known = asked.get(key) ?? isAllowed(kubernetes, caller, act);
       asked.set(key, known);
       return known;
     },

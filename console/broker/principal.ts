@@ -31,7 +31,7 @@ export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
       );
     const path = apiPath`/api/v1/namespaces/${systemNamespace}/secrets/${`capsule-${capsule}-objectstore`}`;
     try {
-      const { data } = secret.parse(await kubernetes.ask(own(), { path }));
+      const { data } = secret.parse(await kubernetes.ask({ token: own() }, { path }));
       return new Secret(principal.parse(Buffer.from(data.principal, 'base64').toString('utf8').trim()));
     } catch (error) {
       if (!(error instanceof KubernetesError || error instanceof z.ZodError)) throw error;

@@ -27,9 +27,11 @@ const HEADERS: Readonly<Record<string, string>> = {
 
 /** For every answer, whatever becomes of the request. */
 export function securityHeaders(options: { readonly isSecure: boolean }): RequestHandler {
-  return (_request, response, next) => {
+  return (request, response, next) => {
     response.set(HEADERS);
-    if (options.isSecure) response.set('strict-transport-security', 'max-age=31536000');
+    // Of localhost a browser would ask everything else on the machine by https, too.
+    const isLocal = /^localhost(?::|$)/.test(request.headers.host ?? '');
+    if (options.isSecure && !isLocal) response.set('strict-transport-security', 'max-age=31536000');
     next();
   };
 }

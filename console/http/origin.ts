@@ -13,6 +13,11 @@ export class Origins {
     return host !== undefined && this.#byHost.has(host);
   }
 
+  /** The address by which we were asked. */
+  of({ host }: IncomingHttpHeaders): string | undefined {
+    return host === undefined ? undefined : this.#byHost.get(host);
+  }
+
   /** Whether a page of ours sent this form. A browser that says nothing of where it comes from is refused. */
   isFromOurPage({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
     if (host === undefined || origin === undefined) return false;

@@ -1,6 +1,5 @@
-import type { Secret } from '@space/broker-kit';
 import * as z from 'zod';
-import type { Kubernetes } from './client.ts';
+import type { Caller, Kubernetes } from './client.ts';
 
 /** Something that a person may do, or may not. */
 export interface Act {
@@ -15,12 +14,12 @@ export interface Act {
 const answer = z.object({ status: z.object({ allowed: z.boolean() }) });
 
 /** Whether the person may, by the API server's own authorizer. An answer that cannot be had is an error, never a yes. */
-export async function isAllowed(kubernetes: Kubernetes, token: Secret<string>, act: Act): Promise<boolean> {
+export async function isAllowed(kubernetes: Kubernetes, caller: Caller, act: Act): Promise<boolean> {
   const body = {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',
     spec: { resourceAttributes: { version: '*', ...act } },
   };
   const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-  return answer.parse(await kubernetes.ask(token, { method: 'POST', path, body })).status.allowed;
+  return answer.parse(await kubernetes.ask(caller, { method: 'POST', path, body })).status.allowed;
 }

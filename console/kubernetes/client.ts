@@ -11,9 +11,21 @@ export interface Ask {
   readonly accept?: string;
 }
 
-/** The API server as somebody with this token sees it: there is no way to ask without saying whose token it is. */
+/** Who asks: whose token it is, or whom the console's own stands for. */
+export interface Caller {
+  readonly token: Secret<string>;
+  readonly person?: Person;
+}
+
+/** Somebody whom an issuer named, as the API server is to know them. */
+export interface Person {
+  readonly user: string;
+  readonly groups: readonly string[];
+}
+
+/** The API server as somebody sees it: there is no way to ask without saying who. */
 export interface Kubernetes {
-  ask(token: Secret<string>, ask: Ask): Promise<unknown>;
+  ask(caller: Caller, ask: Ask): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -46,8 +58,8 @@ const MOST_BYTES = 32 * 1024 * 1024;
 export function kubernetes({ url, ca, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
   const dispatcher = new Agent({ connect: { ca }, keepAliveTimeout: 30_000 });
   return {
-    async ask(token, ask) {
-      const { status, body } = await send(dispatcher, url, token, ask, timeoutMs);
+    async ask(caller, ask) {
+      const { status, body } = await send(dispatcher, url, caller, ask, timeoutMs);
       const json = parse(body);
       if (status >= 200 && status < 300) {
         if (json !== undefined) return json;
@@ -67,7 +79,7 @@ export function kubernetes({ url, ca, timeoutMs = CALL_MS }: KubernetesOptions):
 async function send(
   dispatcher: Dispatcher,
   url: string,
-  token: Secret<string>,
+  { token, person }: Caller,
   { method = 'GET', path, query = {}, body, contentType = 'application/json', accept }: Ask,
   timeoutMs: number,
 ): Promise<{ status: number; body: string }> {
@@ -80,6 +92,7 @@ async function send(
         authorization: `Bearer ${token.reveal()}`,
         accept: accept ?? 'application/json',
         ...(body === undefined ? {} : { 'content-type': contentType }),
+        ...(person === undefined ? {} : impersonation(person)),
       },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(timeoutMs),
@@ -89,6 +102,11 @@ async function send(
     throw new KubernetesError(0, 'Unreachable', 'it gave no answer', { cause });
   }
 }
+
+const impersonation = ({ user, groups }: Person) => ({
+  'impersonate-user': user,
+  ...(groups.length === 0 ? {} : { 'impersonate-group': [...groups] }),
+});
 
 async function limited(body: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];

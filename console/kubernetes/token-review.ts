@@ -22,6 +22,6 @@ export async function reviewToken(
     spec: { token: token.reveal() },
   };
   const path = '/apis/authentication.k8s.io/v1/tokenreviews';
-  const { status } = answer.parse(await kubernetes.ask(own, { method: 'POST', path, body }));
+  const { status } = answer.parse(await kubernetes.ask({ token: own }, { method: 'POST', path, body }));
   return status.authenticated === true ? status.user?.username || undefined : undefined;
 }

@@ -5,9 +5,17 @@ import type { Purpose } from './sealed.ts';
 const NAMES: Readonly<Record<Purpose, string>> = {
   session: '__Host-space-session',
   'sign-in': '__Host-space-sign-in',
+  trip: '__Host-space-trip',
 };
 
-const ATTRIBUTES = { path: '/', secure: true, httpOnly: true, sameSite: 'strict' } as const;
+/** From the issuer somebody comes back by a link of another site, which brings no strict cookie. */
+const attributesOf = (purpose: Purpose) =>
+  ({
+    path: '/',
+    secure: true,
+    httpOnly: true,
+    sameSite: purpose === 'trip' ? 'lax' : 'strict',
+  }) as const;
 
 /** The cookie of a purpose; undefined when there is none, or two, of which one is somebody else's. */
 export function readCookie(header: string | undefined, purpose: Purpose): string | undefined {
@@ -20,9 +28,9 @@ export function readCookie(header: string | undefined, purpose: Purpose): string
 }
 
 export function setCookie(response: Response, purpose: Purpose, value: string, seconds: number): void {
-  response.cookie(NAMES[purpose], value, { ...ATTRIBUTES, maxAge: seconds * 1000 });
+  response.cookie(NAMES[purpose], value, { ...attributesOf(purpose), maxAge: seconds * 1000 });
 }
 
 export function endCookie(response: Response, purpose: Purpose): void {
-  response.clearCookie(NAMES[purpose], ATTRIBUTES);
+  response.clearCookie(NAMES[purpose], attributesOf(purpose));
 }

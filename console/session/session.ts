@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Secret } from '@space/broker-kit';
 import * as z from 'zod';
+import type { Person } from '../kubernetes/client.ts';
 
 /** A token of Kubernetes as it may stand in a header and, sealed, in a cookie. */
 export const bearer = z
@@ -8,10 +9,17 @@ export const bearer = z
   .max(2_600)
   .regex(/^[A-Za-z0-9._~+/-]+=*$/);
 
+/** How somebody has shown who they are: by a token of Kubernetes, or to the issuer, who named them. */
+const shown = z.union([
+  z.strictObject({ token: bearer }),
+  z.strictObject({ groups: z.array(z.string().max(256)).max(64) }),
+]);
+export type Shown = z.infer<typeof shown>;
+
 /** What a session's cookie holds. */
 export const storedSession = z.strictObject({
   id: z.string(),
-  token: bearer,
+  shown,
   user: z.string().max(512),
   formKey: z.string(),
   ends: z.number(),
@@ -22,20 +30,32 @@ export type StoredSession = z.infer<typeof storedSession>;
 /** Of the time before somebody signs in: only what its form is bound to. */
 export const storedStart = z.strictObject({ formKey: z.string() });
 
-/** Who signed in, and with what they ask the API server. */
+/** Of the time that somebody is at the issuer: what its answer is bound to, and where they wanted to go. */
+export const storedTrip = z.strictObject({
+  state: z.string(),
+  nonce: z.string(),
+  verifier: z.string(),
+  to: z.string().max(512),
+});
+export type Trip = z.infer<typeof storedTrip>;
+
+/** Who signed in, and as whom they ask the API server: with their own token, or as a person whom the issuer named. */
 export interface Session {
   readonly id: string;
-  readonly token: Secret<string>;
+  readonly proof: { readonly token: Secret<string> } | { readonly person: Person };
   readonly user: string;
   readonly formKey: string;
   /** Seconds since 1970. */
   readonly ends: number;
 }
 
-export const sessionOf = (stored: StoredSession): Session => ({
-  ...stored,
-  token: new Secret(stored.token),
-});
+export function sessionOf({ shown, ...stored }: StoredSession): Session {
+  const proof =
+    'token' in shown
+      ? { token: new Secret(shown.token) }
+      : { person: { user: stored.user, groups: shown.groups } };
+  return { ...stored, proof };
+}
 
 /** Everything of a session is new: nothing that a browser brought before it signed in goes on to count. */
 export const newId = (): string => randomBytes(16).toString('base64url');

@@ -3,9 +3,10 @@ import type { Request, Response } from 'express';
 import { type Html, html } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { readForm } from '../http/form.ts';
-import { PageError } from '../http/outcome.ts';
+import { notFound, PageError } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
 import { endCookie, readCookie, setCookie } from './cookies.ts';
+import { type Issuer, IssuerError } from './issuer.ts';
 import { returnPath } from './return-path.ts';
 import type { Sealed } from './sealed.ts';
 import {
@@ -16,9 +17,11 @@ import {
   newFormKey,
   newId,
   type Session,
+  type Shown,
   sessionOf,
   storedSession,
   storedStart,
+  storedTrip,
 } from './session.ts';
 
 export interface SignInOptions {
@@ -32,10 +35,16 @@ export interface SignInOptions {
   readonly attemptsPerMinute: number;
   /** Whose token it is. */
   readonly review: (token: Secret<string>) => Promise<string | undefined>;
+  /** Who else says who somebody is. */
+  readonly issuer?: Issuer | undefined;
 }
+
+/** Where to go when somebody is known, else what is wrong. */
+type Taken = { readonly to: Url } | { readonly problem: string; readonly wanted: string | undefined };
 
 const START_SECONDS = 900;
 const ACTION = Url.path`/sign-in`;
+const CALLBACK = Url.path`/sign-in/issuer/answer`;
 
 /** Signing in and out, and who it is that asks. */
 export class SignIn {
@@ -66,17 +75,15 @@ export class SignIn {
     const formKey = newFormKey();
     const start = await this.#options.sealed.seal('sign-in', { formKey }, START_SECONDS);
     if (start !== undefined) setCookie(response, 'sign-in', start, START_SECONDS);
-    const main = signInForm({ ...this.#options, formKey, to: returnPath(to).text, problem });
+    const { issuer, space, namespace } = this.#options;
+    const about = { space, namespace, formKey, to: returnPath(to).text, problem };
+    const main = signInForm({ ...about, issuer: issuer?.host });
     return { title: 'Sign in', main, status: problem === undefined ? 200 : 422 };
   }
 
-  /** Takes the form: where to go when it holds somebody's token, else what is wrong with it. */
-  async take(
-    request: Request,
-    response: Response,
-  ): Promise<{ readonly to: Url } | { readonly problem: string; readonly wanted: string | undefined }> {
-    const wait = this.#attempts.take(request.socket.remoteAddress ?? '');
-    if (wait !== undefined) throw new PageError(429, 'Too many attempts', `Try again in ${wait} seconds.`);
+  /** Takes the form with a token. */
+  async take(request: Request, response: Response): Promise<Taken> {
+    this.#limit(request);
     const form = await readForm(request);
     const cookie = readCookie(request.headers.cookie, 'sign-in');
     const { sealed, review } = this.#options;
@@ -90,15 +97,48 @@ export class SignIn {
     const secret = new Secret(token.data);
     const user = await review(secret).catch(cannotAsk);
     if (user === undefined) return { problem: 'The API server does not know this token.', wanted };
-    if (!(await this.#enter(response, token.data, user)))
+    if (!(await this.#enter(response, { token: token.data }, user)))
       return { problem: 'The token is too long for a session.', wanted };
     return { to: returnPath(wanted) };
   }
 
-  async #enter(response: Response, token: string, user: string): Promise<boolean> {
+  /** Sends somebody to the issuer; only the browser that was sent can bring the answer, once. */
+  async sendAway(request: Request, response: Response, origin: string, to: string | undefined): Promise<URL> {
+    this.#limit(request);
+    const { issuer, sealed } = this.#options;
+    if (issuer === undefined) throw notFound();
+    const { url, proof } = await issuer.begin(`${origin}${CALLBACK.text}`).catch(issuerFailed);
+    const trip = await sealed.seal('trip', { ...proof, to: returnPath(to).text }, START_SECONDS);
+    if (trip !== undefined) setCookie(response, 'trip', trip, START_SECONDS);
+    return url;
+  }
+
+  /** Takes the issuer's answer. */
+  async comeBack(request: Request, response: Response, origin: string): Promise<Taken> {
+    this.#limit(request);
+    const { issuer, sealed } = this.#options;
+    if (issuer === undefined) throw notFound();
+    const cookie = readCookie(request.headers.cookie, 'trip');
+    endCookie(response, 'trip');
+    const trip = cookie === undefined ? undefined : await sealed.open('trip', cookie, storedTrip);
+    if (trip === undefined)
+      return { problem: 'This browser was not sent to sign in, or too long ago.', wanted: undefined };
+    const answer = new URL(`${origin}${request.url}`);
+    const { user, groups } = await issuer.finish(answer, trip).catch(issuerFailed);
+    if (!(await this.#enter(response, { groups: [...groups] }, user)))
+      return { problem: 'The groups are too many for a session.', wanted: trip.to };
+    return { to: returnPath(trip.to) };
+  }
+
+  #limit(request: Request): void {
+    const wait = this.#attempts.take(request.socket.remoteAddress ?? '');
+    if (wait !== undefined) throw new PageError(429, 'Too many attempts', `Try again in ${wait} seconds.`);
+  }
+
+  async #enter(response: Response, shown: Shown, user: string): Promise<boolean> {
     const { sealed, now, sessionSeconds } = this.#options;
     const ends = Math.floor(now().getTime() / 1000) + sessionSeconds;
-    const value = { id: newId(), token, user, formKey: newFormKey(), ends };
+    const value = { id: newId(), shown, user, formKey: newFormKey(), ends };
     const cookie = await sealed.seal('session', value, sessionSeconds);
     if (cookie === undefined) return false;
     setCookie(response, 'session', cookie, sessionSeconds);
@@ -121,9 +161,15 @@ function cannotAsk(cause: unknown): never {
   throw new PageError(503, 'Nobody can sign in now', advice, { cause });
 }
 
+function issuerFailed(cause: unknown): never {
+  if (!(cause instanceof IssuerError)) throw cause;
+  const advice = 'The issuer gave no answer that names you. Try again; if it stays so, the log says why.';
+  throw new PageError(502, 'You are not signed in', advice, { cause });
+}
+
 /** Whether the API server no longer takes the token that the session has. */
-export const isSessionOver = (error: unknown): boolean =>
-  error instanceof KubernetesError && error.status === 401;
+export const isSessionOver = (error: unknown, { proof }: Session): boolean =>
+  error instanceof KubernetesError && error.status === 401 && 'token' in proof;
 
 function signInForm(about: {
   readonly space: string;
@@ -131,11 +177,17 @@ function signInForm(about: {
   readonly formKey: string;
   readonly to: string;
   readonly problem: string | undefined;
+  readonly issuer: string | undefined;
 }): Html {
-  const { space, namespace, formKey, to, problem } = about;
+  const { space, namespace, formKey, to, problem, issuer } = about;
+  const other =
+    issuer === undefined
+      ? ''
+      : html`<p><a class="button" href="${Url.path`/sign-in/issuer?to=${to}`}">Sign in with ${issuer}</a></p>
+<p class="quiet">You see and do here what the API server lets you. Or with a token of Kubernetes:</p>`;
   const said =
     problem === undefined ? '' : html`<p class="problem" id="token-problem" role="alert">${problem}</p>`;
-  return html`<h1>${space}</h1><p class="lead">Sign in with a token of Kubernetes. You see and do here what this token may, and nothing else.</p>
+  return html`<h1>${space}</h1><p class="lead">Sign in with a token of Kubernetes. You see and do here what this token may, and nothing else.</p>${other}
 <form method="post" action="${ACTION}"><input type="hidden" name="form_token" value="${formToken(formKey, ACTION.text)}">
 <input type="hidden" name="to" value="${to}"><div class="field"><label for="token">Token</label>${said}
 <input id="token" name="token" type="password" autocomplete="off" spellcheck="false" required autofocus aria-describedby="token-help token-problem" aria-invalid="${problem === undefined ? 'false' : 'true'}">

@@ -112,7 +112,7 @@ export async function startTakenOver() {
     servicesNamespace: 'v',
     hasObjectStore: true,
   };
-  const session = { id: 'x', token: new Secret('x'), user: 'x', formKey: 'x', ends: 0 };
+  const session = { id: 'x', proof: { token: new Secret('x') }, user: 'x', formKey: 'x', ends: 0 };
   const form = new Map([
     ['name', 'archive'],
     ['generation', '1'],

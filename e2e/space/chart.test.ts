@@ -561,6 +561,25 @@ describe('the chart', () => {
     ]);
   });
 
+  it('lets the console impersonate where an issuer is set, and no group but those that you name', async () => {
+    expect(JSON.stringify(objects.filter(({ kind }) => kind !== 'CustomResourceDefinition'))).not.toContain(
+      'impersonate',
+    );
+    const oidc = ['issuer=https://id.example.org:8443/home', 'clientId=space', 'groups={stewards}'];
+    const rendered = await render(...oidc.flatMap((value) => ['--set', `console.oidc.${value}`]));
+    const role = rendered.find(({ metadata }) => metadata.name === 'home-console-impersonate');
+    expect(role?.['rules']).toEqual([
+      { apiGroups: [''], resources: ['users'], verbs: ['impersonate'] },
+      { apiGroups: [''], resources: ['groups'], resourceNames: ['oidc:stewards'], verbs: ['impersonate'] },
+    ]);
+    const policy = rendered.find(
+      ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'home-console',
+    );
+    expect(policy?.['spec'].egress.at(-1).ports).toEqual([{ port: 8443 }]);
+    for (const own of ['groups={system:masters}', 'users={system:admin}', 'prefix=system:'])
+      expect((await template('home', '--set', `console.oidc.${own}`)).stderr).toMatch(/oidc/);
+  });
+
   it('has an Ingress and a route to the console where you name a host, which is then an address of its', async () => {
     expect(ofKind('Ingress', 'HTTPRoute')).toEqual([]);
     const originsOf = (all: readonly KubeObject[]): readonly string[] => {

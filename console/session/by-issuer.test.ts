@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { freePort } from '../../testing/ports.ts';
+import { Browser } from '../testing/browser.ts';
+import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { startIssuer, type TestIssuer } from '../testing/issuer.ts';
+
+/** Signing in by the word of a real issuer, and what the API server then takes somebody for. */
+
+const SESSION = '__Host-space-session';
+const TRIP = '__Host-space-trip';
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+
+let environment: TestEnvironment;
+let issuer: TestIssuer;
+let origin: string;
+let settings: Record<string, string>;
+
+beforeAll(async () => {
+  environment = await startEnvironment();
+  const port = await freePort();
+  origin = `http://localhost:${port}`;
+  issuer = await startIssuer([`${origin}/sign-in/issuer/answer`]);
+  settings = {
+    LISTEN_PORT: String(port),
+    ORIGINS: origin,
+    OIDC_ISSUER: issuer.url,
+    OIDC_CLIENT_ID: 'space',
+    OIDC_CLIENT_SECRET_FILE: environment.write('client-secret', 'secret-of-the-console\n'),
+    OIDC_CA_FILE: issuer.caFile,
+    OIDC_GROUPS: 'stewards,cluster-owners',
+  };
+  await environment.start(settings);
+  const { create } = environment.judged;
+  // As the chart has them with console.oidc.
+  const rules = [
+    { apiGroups: [''], resources: ['users'], verbs: ['impersonate'] },
+    {
+      apiGroups: [''],
+      resources: ['groups'],
+      resourceNames: ['oidc:stewards', 'oidc:cluster-owners'],
+      verbs: ['impersonate'],
+    },
+  ];
+  const metadata = { name: 'home-console-impersonate' };
+  await create(`${RBAC}/clusterroles`, { metadata, rules });
+  await create(`${RBAC}/clusterrolebindings`, {
+    metadata,
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', ...metadata },
+    subjects: [{ kind: 'ServiceAccount', name: 'home-console', namespace: 'home-system' }],
+  });
+  await create(`${RBAC}/namespaces/home/rolebindings`, {
+    metadata: { name: 'stewards' },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-viewer' },
+    subjects: [{ kind: 'Group', name: 'oidc:stewards', apiGroup: 'rbac.authorization.k8s.io' }],
+  });
+});
+afterAll(async () => {
+  await environment?.close();
+  await issuer?.stop();
+});
+beforeEach(() => {
+  issuer.claims = { sub: 'mia', groups: ['stewards'] };
+});
+
+/** To the issuer and back: the answer of the console. */
+async function comeBack(who: Browser, to = '/capsules') {
+  const sent = await who.once('GET', `/sign-in/issuer?to=${encodeURIComponent(to)}`);
+  expect(sent.status).toBe(303);
+  return who.once('GET', await issuer.goThrough(String(sent.headers['location'])));
+}
+
+describe('by the word of an issuer', () => {
+  it('one is known to the API server by name and groups, each with the prefix, and may what they may', async () => {
+    const who = new Browser(origin);
+    const back = await comeBack(who);
+    expect(back.status).toBe(200);
+    expect(back.headers['refresh']).toBe('0; url=/capsules');
+    expect(who.cookies.has(SESSION)).toBe(true);
+    expect(who.cookies.has(TRIP)).toBe(false);
+    const page = await who.get('/capsules');
+    expect(page.status).toBe(200);
+    expect(page.text).toContain('oidc:mia');
+    issuer.claims = { sub: 'tom', groups: [] };
+    const stranger = new Browser(origin);
+    await comeBack(stranger);
+    expect((await stranger.get('/capsules')).status).toBe(403);
+  });
+
+  it('nobody is in a group that is not named, nor in one of the cluster’s own', async () => {
+    issuer.claims = { sub: 'mia', groups: ['system:masters', 'others', 'oidc:stewards'] };
+    const who = new Browser(origin);
+    await comeBack(who);
+    expect((await who.get('/capsules')).status).toBe(403);
+  });
+
+  it('an answer is taken once, by the browser that was sent, with the state that it was given', async () => {
+    const who = new Browser(origin);
+    const sent = await who.once('GET', '/sign-in/issuer');
+    const location = new URL(String(sent.headers['location']));
+    expect(location.searchParams.get('code_challenge_method')).toBe('S256');
+    for (const name of ['state', 'nonce', 'code_challenge'])
+      expect(location.searchParams.get(name)?.length, name).toBeGreaterThan(40);
+    const path = await issuer.goThrough(location.href);
+    const other = new Browser(origin);
+    expect((await other.once('GET', path)).status).toBe(422);
+    await other.once('GET', '/sign-in/issuer');
+    expect((await other.once('GET', path)).status).toBe(502);
+    expect(other.cookies.has(SESSION)).toBe(false);
+    const copy = new Map(who.cookies);
+    expect((await who.once('GET', path)).status).toBe(200);
+    expect(who.cookies.has(SESSION)).toBe(true);
+    const again = new Browser(origin);
+    for (const [name, value] of copy) again.cookies.set(name, value);
+    expect((await again.once('GET', path)).status).toBe(502);
+    expect(again.cookies.has(SESSION)).toBe(false);
+  });
+
+  it('one gets a new session, whatever the browser brought, and goes to a page of ours alone', async () => {
+    const who = new Browser(origin);
+    who.cookies.set(SESSION, 'planted');
+    const back = await comeBack(who, 'https://evil.test/\r\nx: y');
+    expect(back.headers['refresh']).toBe('0; url=/');
+    expect(back.headers['x']).toBeUndefined();
+    expect(who.cookies.get(SESSION)).not.toBe('planted');
+    expect((await who.get('/')).text).toContain('oidc:mia');
+  });
+
+  it('the cookie of the trip is lax and the session’s strict, and no page may be framed', async () => {
+    const who = new Browser(origin);
+    const sent = await who.once('GET', '/sign-in/issuer');
+    expect(String(sent.headers['set-cookie'])).toMatch(/__Host-space-trip=.*HttpOnly; Secure; SameSite=Lax/);
+    const back = await who.once('GET', await issuer.goThrough(String(sent.headers['location'])));
+    const lines = [back.headers['set-cookie'] ?? []].flat();
+    expect(lines.find((line) => line.startsWith(SESSION))).toContain('SameSite=Strict');
+    for (const { headers } of [sent, back]) {
+      expect(headers['x-frame-options']).toBe('DENY');
+      expect(headers['content-security-policy']).toContain("frame-ancestors 'none'");
+    }
+  });
+
+  it('nothing of an answer is in the log, and an issuer that refuses is told of without its words', async () => {
+    const who = new Browser(origin);
+    await who.once('GET', '/sign-in/issuer');
+    const refused = await who.once(
+      'GET',
+      '/sign-in/issuer/answer?error=access_denied&error_description=BOOM',
+    );
+    expect(refused.status).toBe(502);
+    expect(refused.html).not.toContain('BOOM');
+    const log = environment.log.join('\n');
+    expect(log).not.toContain('secret-of-the-console');
+    expect(log).not.toMatch(/code=|eyJ/);
+  });
+
+  it('there is none where it is not set', async () => {
+    const plain = new Browser(environment.origin);
+    expect((await plain.once('GET', '/sign-in/issuer')).status).toBe(404);
+    expect((await plain.get('/sign-in')).text).not.toContain('Sign in with localhost');
+    expect((await new Browser(origin).get('/sign-in')).text).toContain('Sign in with localhost');
+  });
+});

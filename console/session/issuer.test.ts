@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+import { Secret } from '@space/broker-kit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startIssuer, type TestIssuer } from '../testing/issuer.ts';
+import { Issuer, IssuerError, type IssuerOptions } from './issuer.ts';
+
+const BACK = 'https://console.test/sign-in/issuer/answer';
+
+let real: TestIssuer;
+const opened: Issuer[] = [];
+
+beforeAll(async () => {
+  real = await startIssuer([BACK]);
+});
+afterAll(async () => {
+  for (const one of opened) await one.close();
+  await real?.stop();
+});
+
+function issuer(options: Partial<IssuerOptions> = {}): Issuer {
+  const made = new Issuer({
+    url: real.url,
+    clientId: 'space',
+    clientSecret: () => new Secret('secret-of-the-console'),
+    ca: readFileSync(real.caFile, 'utf8'),
+    scope: 'openid',
+    userClaim: 'sub',
+    groupsClaim: 'groups',
+    prefix: 'oidc:',
+    groups: ['stewards', 'owners'],
+    ...options,
+  });
+  opened.push(made);
+  return made;
+}
+
+/** To the issuer and back: what it is asked for, and what it answers. */
+async function answered(asked: Issuer) {
+  const { url, proof } = await asked.begin(BACK);
+  return { proof, answer: new URL(await real.goThrough(url.href), BACK) };
+}
+
+async function personBy(options: Partial<IssuerOptions>, claims: Record<string, unknown>) {
+  real.claims = { sub: 'mia', ...claims };
+  const asked = issuer(options);
+  const { answer, proof } = await answered(asked);
+  return asked.finish(answer, proof);
+}
+
+describe('an issuer', () => {
+  it('names somebody, and of their groups those that count', async () => {
+    const groups = ['others', 'stewards', 'system:masters', 'oidc:owners'];
+    expect(await personBy({}, { groups })).toEqual({ user: 'oidc:mia', groups: ['oidc:stewards'] });
+    expect(await personBy({}, { groups: 'owners' })).toMatchObject({ groups: ['oidc:owners'] });
+    expect(await personBy({}, {})).toMatchObject({ groups: [] });
+  });
+
+  it.each(['state', 'nonce', 'verifier'] as const)('is not believed with another %s', async (which) => {
+    real.claims = { sub: 'mia' };
+    const asked = issuer();
+    const { answer, proof } = await answered(asked);
+    const other = (await asked.begin(BACK)).proof[which];
+    await expect(asked.finish(answer, { ...proof, [which]: other })).rejects.toThrow(IssuerError);
+  });
+
+  it('is not believed without the state', async () => {
+    const asked = issuer();
+    const { answer, proof } = await answered(asked);
+    answer.searchParams.delete('state');
+    await expect(asked.finish(answer, proof)).rejects.toThrow(IssuerError);
+  });
+
+  it('is not believed where it answers for another', async () => {
+    const asked = issuer();
+    const { answer, proof } = await answered(asked);
+    answer.searchParams.set('iss', 'https://other.test');
+    await expect(asked.finish(answer, proof)).rejects.toThrow(IssuerError);
+  });
+
+  it.each([
+    ['', 'system:admin'],
+    ['system:', 'mia'],
+    ['sys', 'tem:admin'],
+    ['', ' mia'],
+    ['oidc:', 'mia\r\nImpersonate-Group: system:masters'],
+    ['oidc:', 'mi\u0430'],
+    ['oidc:', 'm'.repeat(256)],
+  ])(
+    'names nobody of the cluster’s own, and nobody that no header can hold: %j before %j',
+    async (prefix, name) => {
+      await expect(personBy({ prefix, userClaim: 'name' }, { name })).rejects.toThrow(IssuerError);
+    },
+  );
+
+  it('puts nobody in a group of the cluster’s own, whatever is counted', async () => {
+    const options = { prefix: '', groups: ['system:masters', 'stewards'] };
+    const { groups } = await personBy(options, { groups: ['system:masters', 'stewards'] });
+    expect(groups).toEqual(['stewards']);
+  });
+
+  it.each([[false], ['false'], [0]])(
+    'names nobody by an address whose verification is %j',
+    async (verified) => {
+      const claims = { email: 'mia@example.org', email_verified: verified };
+      await expect(personBy({ userClaim: 'email' }, claims)).rejects.toThrow(IssuerError);
+    },
+  );
+
+  it('names somebody by a verified address, or one of which it does not say', async () => {
+    const user = 'oidc:mia@example.org';
+    const email = 'mia@example.org';
+    expect(await personBy({ userClaim: 'email' }, { email, email_verified: true })).toMatchObject({ user });
+    expect(await personBy({ userClaim: 'email' }, { email })).toMatchObject({ user });
+  });
+
+  it('names nobody by a claim that is no text', async () => {
+    for (const name of [undefined, '', 7, ['mia']])
+      await expect(personBy({ userClaim: 'name' }, { name })).rejects.toThrow(IssuerError);
+  });
+});

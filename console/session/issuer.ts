@@ -1,0 +1,123 @@
+import type { Secret } from '@space/broker-kit';
+import {
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  ClientSecretPost,
+  type Configuration,
+  calculatePKCECodeChallenge,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  None,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
+} from 'openid-client';
+import { Agent, fetch } from 'undici';
+import type { Person } from '../kubernetes/client.ts';
+import type { Trip } from './session.ts';
+
+export interface IssuerOptions {
+  readonly url: string;
+  readonly clientId: string;
+  /** Of a client that has one. */
+  readonly clientSecret?: (() => Secret<string>) | undefined;
+  /** PEM of the only authority that the issuer is verified with, if not the public ones. */
+  readonly ca?: string | undefined;
+  readonly scope: string;
+  readonly userClaim: string;
+  readonly groupsClaim: string;
+  /** Before each name that the issuer gives, so that it can name nobody of the cluster's own. */
+  readonly prefix: string;
+  /** Groups, without the prefix, that somebody may be in; all others are left out. */
+  readonly groups: readonly string[];
+}
+
+type Proof = Pick<Trip, 'state' | 'nonce' | 'verifier'>;
+
+/** The issuer gave no answer, or none that names somebody. Its words may hold a code or a name, and are for no page. */
+export class IssuerError extends Error {
+  override readonly name = 'IssuerError';
+}
+
+/** Who may stand in a header, and for nobody of the cluster's own. */
+const NAME = /^(?!system:)[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
+const CALL_SECONDS = 10;
+
+/** An OIDC issuer, asked by the code flow with PKCE, state and nonce; the ID token's signature is verified, too. */
+export class Issuer {
+  readonly host: string;
+  readonly #options: IssuerOptions;
+  readonly #dispatcher: Agent;
+  #found: { readonly secret: string | undefined; readonly configuration: Configuration } | undefined;
+
+  constructor(options: IssuerOptions) {
+    this.#options = options;
+    this.host = new URL(options.url).host;
+    this.#dispatcher = new Agent(options.ca === undefined ? {} : { connect: { ca: options.ca } });
+  }
+
+  /** Where to go, and what the answer has to be bound to. */
+  async begin(redirectUri: string): Promise<{ readonly url: URL; readonly proof: Proof }> {
+    const configuration = await this.#configuration();
+    const proof = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() };
+    const url = buildAuthorizationUrl(configuration, {
+      redirect_uri: redirectUri,
+      scope: this.#options.scope,
+      state: proof.state,
+      nonce: proof.nonce,
+      code_challenge: await calculatePKCECodeChallenge(proof.verifier),
+      code_challenge_method: 'S256',
+    });
+    return { url, proof };
+  }
+
+  /** Whom the answer names. */
+  async finish(answer: URL, { state, nonce, verifier }: Proof): Promise<Person> {
+    const configuration = await this.#configuration();
+    const checks = {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: verifier,
+      idTokenExpected: true,
+    };
+    const tokens = await authorizationCodeGrant(configuration, answer, checks).catch((cause: unknown) => {
+      throw new IssuerError('the issuer’s answer was not taken', { cause });
+    });
+    return this.#personOf(tokens.claims() ?? {});
+  }
+
+  close(): Promise<void> {
+    return this.#dispatcher.destroy();
+  }
+
+  #personOf(claims: Readonly<Record<string, unknown>>): Person {
+    const { userClaim, groupsClaim, prefix, groups } = this.#options;
+    const name = claims[userClaim];
+    const user = `${prefix}${typeof name === 'string' ? name : ''}`;
+    if (typeof name !== 'string' || name === '' || !NAME.test(user))
+      throw new IssuerError(`the claim ${userClaim} names nobody`);
+    if (userClaim === 'email' && (claims['email_verified'] ?? true) !== true)
+      throw new IssuerError('the address is not verified');
+    const all = [claims[groupsClaim] ?? []].flat();
+    const kept = groups.filter((group) => all.includes(group)).map((group) => `${prefix}${group}`);
+    return { user, groups: kept.filter((group) => NAME.test(group)) };
+  }
+
+  async #configuration(): Promise<Configuration> {
+    const secret = this.#options.clientSecret?.().reveal();
+    if (this.#found !== undefined && this.#found.secret === secret) return this.#found.configuration;
+    const { url, clientId } = this.#options;
+    const authentication = secret === undefined ? None() : ClientSecretPost(secret);
+    const configuration = await discovery(new URL(url), clientId, undefined, authentication, {
+      timeout: CALL_SECONDS,
+      [customFetch]: (target, options) =>
+        fetch(target, { ...options, dispatcher: this.#dispatcher } as never) as unknown as Promise<Response>,
+    }).catch((cause: unknown) => {
+      throw new IssuerError('the issuer is away', { cause });
+    });
+    enableNonRepudiationChecks(configuration);
+    this.#found = { secret, configuration };
+    return configuration;
+  }
+}
