@@ -44,7 +44,7 @@ export async function startConsole(options: {
     held.closers.push(() => api.close());
     const issuer = await openIssuer(config, watch);
     if (issuer !== undefined) held.closers.push(() => issuer.close());
-    const broker = await openBroker(config);
+    const broker = await openBroker(config, watch);
     if (broker !== undefined) held.closers.push(() => broker.close());
     const names = {
       space: config.SPACE_NAME,
@@ -116,8 +116,9 @@ async function openIssuer(config: Config, watch: Watch): Promise<Issuer | undefi
   });
 }
 
-async function openBroker(config: Config): Promise<CredentialBroker | undefined> {
-  const { OBJECT_STORE_URL: url, OBJECT_STORE_CA_FILE: ca } = config;
+async function openBroker(config: Config, watch: Watch): Promise<CredentialBroker | undefined> {
+  const { OBJECT_STORE_URL: url, OBJECT_STORE_CA_FILE: file } = config;
   if (url === undefined) return undefined;
-  return credentialBroker({ url, ...(ca === undefined ? {} : { ca: await readFile(ca, 'utf8') }) });
+  const ca = file === undefined ? undefined : await watch(file, String);
+  return credentialBroker({ url, ca: ca && (() => ca.current()) });
 }

@@ -2,7 +2,7 @@ import { type Secret, traceIdOf } from '@space/broker-kit';
 import type { AnswerOf, OperationName, RequestOf } from '@space/contracts';
 import { STATUS, VERIFICATION_CHECKS } from '@space/contracts/errors';
 import { CREDENTIALS, OBJECT_STORE } from '@space/contracts/objectstore';
-import { Agent, type Dispatcher, request } from 'undici';
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import * as z from 'zod';
 import { isFieldValue } from '../../manifests/driver/formats.ts';
 import { type CredentialForm, credentialForm } from '../../manifests/driver/objectstore.ts';
@@ -47,11 +47,13 @@ const CALL_MS = 30_000;
 
 export function credentialBroker(options: {
   readonly url: string;
-  readonly ca?: string | undefined;
+  /** PEM of the only authority that is believed: that of the moment, at each connection. */
+  readonly ca?: (() => string) | undefined;
 }): CredentialBroker {
-  const dispatcher = new Agent({
-    connect: options.ca === undefined ? {} : { ca: options.ca, minVersion: 'TLSv1.3' },
-  });
+  const { ca } = options;
+  const connect: buildConnector.connector = (to, done) =>
+    buildConnector(ca === undefined ? {} : { ca: ca(), minVersion: 'TLSv1.3' })(to, done);
+  const dispatcher = new Agent({ connect });
   return {
     async form() {
       const { json } = await send(dispatcher, `${options.url}/v1/driver/credentials`);

@@ -1,9 +1,14 @@
-import { createServer, type Server } from 'node:http';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, request, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { type Fixture, openFixture } from '../../brokers/objectstore/testing/fixture.ts';
+import { makeAuthority } from '../../testing/certificates.ts';
 import { freePort } from '../../testing/ports.ts';
 import { Browser } from '../testing/browser.ts';
 import { ROLES, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
@@ -114,6 +119,31 @@ describe('a broker that is away', () => {
     const page = await who.get(PAGE);
     expect(page.status).toBe(503);
     expect(page.text).toContain('The credential sets cannot be shown now');
+  });
+});
+
+describe('a broker whose authority is exchanged', () => {
+  it('is believed by the new one, without a restart', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
+    const [before, after] = ['before', 'after'].map((name) => makeAuthority(directory, name));
+    const { cert, key } = after!.sign('localhost', ['DNS:localhost']);
+    const front = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (asked, response) => {
+      const to = { method: asked.method, headers: asked.headers };
+      asked.pipe(request(`${fixture.broker.url}${asked.url}`, to, (answer) => answer.pipe(response)));
+    });
+    const port = await freePort();
+    await new Promise<void>((resolve) => front.listen(port, '127.0.0.1', resolve));
+    const OBJECT_STORE_CA_FILE = environment.write('broker-ca.crt', readFileSync(before!.cert, 'utf8'));
+    const settings = { OBJECT_STORE_URL: `https://localhost:${port}`, OBJECT_STORE_CA_FILE };
+    const { origin } = await environment.start(settings);
+    const who = new Browser(origin);
+    await who.send(await who.get('/sign-in'), '/sign-in', { token: environment.tokens.admin });
+    expect((await who.get(PAGE)).status).toBe(503);
+    environment.write('broker-ca.crt', readFileSync(after!.cert, 'utf8'));
+    await expect.poll(async () => (await who.get(PAGE)).status, { timeout: 60_000 }).toBe(200);
+    front.closeAllConnections();
+    front.close();
+    rmSync(directory, { recursive: true });
   });
 });
 
