@@ -3,7 +3,7 @@ import { traceIdOf } from '@space/broker-kit';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
 import { html } from './html/template.ts';
 import { Url } from './html/url.ts';
-import type { Stylesheet } from './http/assets.ts';
+import type { Assets } from './http/assets.ts';
 import { errorBody, explain } from './http/errors.ts';
 import { type Form, readForm } from './http/form.ts';
 import { securityHeaders } from './http/headers.ts';
@@ -11,6 +11,7 @@ import type { Origins } from './http/origin.ts';
 import { notFound, type Page, PageError, Redirect } from './http/outcome.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import { alone, framed } from './pages/layout.ts';
+import type { LiveStreams } from './pages/live-streams.ts';
 import { isFormToken, type Session } from './session/session.ts';
 import { isSessionOver, type SignIn } from './session/sign-in.ts';
 import { type Route, type Section, type SpaceNames, type Visit, visit } from './visit.ts';
@@ -19,13 +20,14 @@ export interface AppOptions {
   readonly names: SpaceNames;
   readonly origins: Origins;
   readonly isSecure: boolean;
-  readonly stylesheet: Stylesheet;
+  readonly assets: Assets;
   readonly signIn: SignIn;
   readonly kubernetes: Kubernetes;
   readonly callerOf: (session: Session) => Caller;
   readonly routes: readonly Route[];
   /** How much there is to repair, for the sidebar; undefined where the person may not see it. */
   readonly countRepairs: (visit: Visit) => Promise<number | undefined>;
+  readonly live: LiveStreams;
   readonly log: Logger;
 }
 
@@ -33,7 +35,7 @@ const NO_FORM: Form = new Map();
 
 /** The order of a request: headers, whether we were asked, who asks, whether our page sent it, the page itself. */
 export function createApp(options: AppOptions): Express {
-  const { origins, signIn, stylesheet, log, names } = options;
+  const { origins, signIn, assets, live, log, names } = options;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -52,18 +54,18 @@ export function createApp(options: AppOptions): Express {
     );
     sendAlone(response, errorPage(error, traceId(response)));
   });
-  app.get(stylesheet.url.text, stylesheet.serve());
+  for (const asset of Object.values(assets)) app.get(asset.url.text, asset.serve());
 
   const sendAlone = (response: Response, page: Page) =>
     void response
       .status(page.status ?? 200)
       .type('text/html')
-      .send(alone({ ...page, stylesheet: stylesheet.url }, names.space).toString());
+      .send(alone({ ...page, assets }, names.space).toString());
 
   const sendFramed = async (response: Response, visited: Visit, under: Section, page: Page) => {
     // A page that says what went wrong is not to fail for want of a number beside it.
     const repairs = await options.countRepairs(visited).catch(() => undefined);
-    const text = framed(visited, { ...page, under, repairs, stylesheet: stylesheet.url }).toString();
+    const text = framed(visited, { ...page, under, repairs, assets }).toString();
     response
       .status(page.status ?? 200)
       .type('text/html')
@@ -140,6 +142,11 @@ export function createApp(options: AppOptions): Express {
       }
       redirect(response, Url.path`/sign-in`);
     }),
+  );
+
+  app.get(
+    '/live',
+    outsideOf(async (request, response) => live.serve(request, response, await signIn.sessionOf(request))),
   );
 
   for (const route of options.routes) {

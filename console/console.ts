@@ -5,16 +5,17 @@ import { createApp } from './app.ts';
 import { type CredentialBroker, credentialBroker } from './broker/client.ts';
 import { principals } from './broker/principal.ts';
 import type { Config } from './config.ts';
-import { Stylesheet } from './http/assets.ts';
+import { readAssets } from './http/assets.ts';
 import { Origins } from './http/origin.ts';
-import { kubernetes } from './kubernetes/client.ts';
+import { type Caller, kubernetes } from './kubernetes/client.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
 import { credentialRoutes } from './pages/credentials.ts';
+import { LiveStreams } from './pages/live-streams.ts';
 import { countRepairs } from './pages/repairs.ts';
 import { ROUTES } from './routes.ts';
 import { Issuer } from './session/issuer.ts';
 import { Sealed } from './session/sealed.ts';
-import { EndedSessions } from './session/session.ts';
+import { EndedSessions, type Session } from './session/session.ts';
 import { SignIn } from './session/sign-in.ts';
 
 export interface Console {
@@ -65,17 +66,20 @@ export async function startConsole(options: {
       issuer,
     });
     const principalOf = principals(api, () => account.current());
+    const callerOf = ({ proof }: Session): Caller =>
+      'token' in proof ? proof : { token: account.current(), person: proof.person };
+    const live = new LiveStreams({ kubernetes: api, callerOf, names, now });
     const app = createApp({
       names,
       origins: new Origins(config.ORIGINS),
       isSecure: config.TLS_CERT_FILE !== undefined,
-      stylesheet: Stylesheet.read(),
+      assets: readAssets(),
       signIn,
       kubernetes: api,
-      callerOf: ({ proof }) =>
-        'token' in proof ? proof : { token: account.current(), person: proof.person },
+      callerOf,
       routes: broker === undefined ? ROUTES : [...ROUTES, ...credentialRoutes({ broker, principalOf })],
       countRepairs,
+      live,
       log,
     });
     return {
@@ -84,7 +88,7 @@ export async function startConsole(options: {
         port: {
           name: 'control',
           port: config.LISTEN_PORT,
-          served: { listener: app, drain: () => {} },
+          served: { listener: app, drain: () => live.end() },
           // A session's cookie alone may have 4 KiB.
           limits: { maxHeaderSize: 16 * 1024 },
         },

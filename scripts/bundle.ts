@@ -47,7 +47,7 @@ const CONTEXTS = {
   },
   console: {
     programs: { 'main.mjs': 'console/main.ts' },
-    files: { 'style.css': 'console/html/style.css' },
+    files: { 'style.css': 'console/html/style.css', 'live.js': 'console/html/live.js' },
     hasTaggedTexts: true,
   },
   ledger: { programs: { 'server.mjs': 'manifests/examples/ledger/server.ts' } },

@@ -58,6 +58,9 @@ export function html(strings: TemplateStringsArray, ...values: readonly Value[])
 
 export const flag = (name: FlagName, isOn: boolean): Flag => new Flag(name, isOn);
 
+/** The one element that runs code, which no template makes: a file of our own. */
+export const script = (from: Url): Html => Html.join([`<script src="${escaped(from.text)}" defer></script>`]);
+
 function fill(hole: Hole, value: Value): string {
   switch (hole) {
     case 'content':

@@ -4,28 +4,36 @@ import { join } from 'node:path';
 import type { RequestHandler } from 'express';
 import { Url } from '../html/url.ts';
 
-/** Our one stylesheet, under a name that changes with it, so that a browser asks for each version once. */
-export class Stylesheet {
+/** A file of ours that pages load, under a name that changes with it, so that a browser asks for each version once. */
+class Asset {
   readonly url: Url;
   readonly #text: Buffer;
+  readonly #type: string;
 
-  constructor(text: Buffer) {
-    this.#text = text;
-    const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
-    this.url = Url.path`/assets/${digest}/style.css`;
-  }
-
-  static read(): Stylesheet {
+  constructor(name: string, type: string) {
     // Beside the bundle in an image.
-    const beside = join(import.meta.dirname, 'style.css');
-    const path = existsSync(beside) ? beside : join(import.meta.dirname, '../html/style.css');
-    return new Stylesheet(readFileSync(path));
+    const beside = join(import.meta.dirname, name);
+    this.#text = readFileSync(existsSync(beside) ? beside : join(import.meta.dirname, '../html', name));
+    this.#type = type;
+    const digest = createHash('sha256').update(this.#text).digest('hex').slice(0, 16);
+    this.url = Url.path`/assets/${digest}/${name}`;
   }
 
   serve(): RequestHandler {
     return (_request, response) => {
       response.set('cache-control', 'public, max-age=31536000, immutable');
-      response.type('text/css').send(this.#text);
+      response.type(this.#type).send(this.#text);
     };
   }
 }
+
+export interface Assets {
+  readonly stylesheet: Asset;
+  /** Keeps a page up to date; nothing needs it. */
+  readonly script: Asset;
+}
+
+export const readAssets = (): Assets => ({
+  stylesheet: new Asset('style.css', 'text/css'),
+  script: new Asset('live.js', 'text/javascript'),
+});

@@ -1,8 +1,10 @@
 import type { RequestHandler } from 'express';
 
-/** No script, no style but our sheet, no frame around us, no form that leads away; and nothing that makes code of a text. */
+/** No script and no style but ours, no frame around us, no form that leads away; and nothing that makes code of a text. */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
+  "script-src 'self'",
+  "connect-src 'self'",
   "style-src 'self'",
   "img-src 'self'",
   "form-action 'self'",

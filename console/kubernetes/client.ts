@@ -26,6 +26,8 @@ export interface Person {
 /** The API server as somebody sees it: there is no way to ask without saying who. */
 export interface Kubernetes {
   ask(caller: Caller, ask: Ask): Promise<unknown>;
+  /** The events of a watch, until the API server ends it or `signal` does. Throws when it refuses. */
+  follow(caller: Caller, ask: Ask, signal: AbortSignal): AsyncIterable<unknown>;
   close(): Promise<void>;
 }
 
@@ -59,21 +61,29 @@ export function kubernetes({ url, ca, timeoutMs = CALL_MS }: KubernetesOptions):
   const dispatcher = new Agent({ connect: { ca }, keepAliveTimeout: 30_000 });
   return {
     async ask(caller, ask) {
-      const { status, body } = await send(dispatcher, url, caller, ask, timeoutMs);
-      const json = parse(body);
-      if (status >= 200 && status < 300) {
-        if (json !== undefined) return json;
-        throw new KubernetesError(0, 'Unreadable', 'its answer was no JSON');
-      }
-      const said = (json ?? {}) as { reason?: unknown; message?: unknown };
-      throw new KubernetesError(
-        status,
-        typeof said.reason === 'string' ? said.reason : 'Unknown',
-        typeof said.message === 'string' ? said.message : '',
-      );
+      const signal = AbortSignal.timeout(timeoutMs);
+      const { status, body } = await send(dispatcher, url, caller, ask, signal);
+      const json = parse(await textOf(body));
+      if (status >= 300) throw refusal(status, json);
+      if (json !== undefined) return json;
+      throw new KubernetesError(0, 'Unreadable', 'its answer was no JSON');
+    },
+    async *follow(caller, ask, signal) {
+      const { status, body } = await send(dispatcher, url, caller, ask, signal);
+      if (status >= 300) throw refusal(status, parse(await textOf(body)));
+      yield* eventsOf(body);
     },
     close: () => dispatcher.destroy(),
   };
+}
+
+function refusal(status: number, answer: unknown): KubernetesError {
+  const { reason, message } = (answer ?? {}) as { reason?: unknown; message?: unknown };
+  return new KubernetesError(
+    status,
+    typeof reason === 'string' ? reason : 'Unknown',
+    typeof message === 'string' ? message : '',
+  );
 }
 
 async function send(
@@ -81,8 +91,8 @@ async function send(
   url: string,
   { token, person }: Caller,
   { method = 'GET', path, query = {}, body, contentType = 'application/json', accept }: Ask,
-  timeoutMs: number,
-): Promise<{ status: number; body: string }> {
+  signal: AbortSignal,
+): Promise<{ status: number; body: AsyncIterable<Buffer> }> {
   const search = new URLSearchParams(query).toString();
   try {
     const answer = await request(`${url}${path}${search === '' ? '' : `?${search}`}`, {
@@ -95,11 +105,37 @@ async function send(
         ...(person === undefined ? {} : impersonation(person)),
       },
       body: body === undefined ? null : JSON.stringify(body),
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
     });
-    return { status: answer.statusCode, body: await limited(answer.body) };
+    return { status: answer.statusCode, body: answer.body };
   } catch (cause) {
-    throw new KubernetesError(0, 'Unreachable', 'it gave no answer', { cause });
+    throw unreachable(cause);
+  }
+}
+
+const unreachable = (cause: unknown) => new KubernetesError(0, 'Unreachable', 'it gave no answer', { cause });
+
+async function textOf(body: AsyncIterable<Buffer>): Promise<string> {
+  try {
+    return await limited(body);
+  } catch (cause) {
+    throw unreachable(cause);
+  }
+}
+
+/** A document a line. */
+async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<unknown> {
+  let rest = '';
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of body) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+      rest = lines.pop() ?? '';
+      if (rest.length > MOST_BYTES) throw new Error('an event is too long');
+      for (const line of lines) yield parse(line);
+    }
+  } catch (cause) {
+    throw unreachable(cause);
   }
 }
 

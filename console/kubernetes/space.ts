@@ -60,8 +60,9 @@ export type EventView = z.infer<typeof events>['items'][number];
 
 type From = Pick<Visit, 'ask' | 'names'>;
 
-const capsulesPath = (namespace: string) => apiPath`/apis/platform.space/v1/namespaces/${namespace}/capsules`;
-const assistantsPath = (namespace: string) =>
+export const capsulesPath = (namespace: string) =>
+  apiPath`/apis/platform.space/v1/namespaces/${namespace}/capsules`;
+export const assistantsPath = (namespace: string) =>
   apiPath`/apis/platform.space/v1/namespaces/${namespace}/assistants`;
 export const capsulePath = (namespace: string, name: string) =>
   apiPath`/apis/platform.space/v1/namespaces/${namespace}/capsules/${name}`;

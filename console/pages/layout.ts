@@ -1,19 +1,20 @@
-import { type Html, html, type Value } from '../html/template.ts';
+import { type Html, html, script, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
+import type { Assets } from '../http/assets.ts';
 import type { Page } from '../http/outcome.ts';
 import { postForm, type Section, type Visit } from '../visit.ts';
 
 export interface Frame extends Pick<Page, 'title' | 'main' | 'beside' | 'trail'> {
-  readonly stylesheet: Url;
+  readonly assets: Assets;
 }
 
 const SIGN = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3" y="3" width="18" height="18" rx="5"></rect><rect x="9" y="9" width="6" height="6" rx="2"></rect></svg>`;
 
 /** A whole document around something. */
-function document({ stylesheet, title, main: body }: Frame, space: string): Html {
+function document({ assets, title, main: body }: Frame, space: string, code: Value = ''): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>${title} · ${space}</title>
-<link rel="stylesheet" href="${stylesheet}"></head><body>${body}</body></html>`;
+<link rel="stylesheet" href="${assets.stylesheet.url}">${code}</head><body>${body}</body></html>`;
 }
 
 /** A page for somebody who is not signed in. */
@@ -45,7 +46,7 @@ export function framed(
 <ul class="links">${links}</ul>
 <div class="who"><p class="user" title="${session.user}">${session.user.replace(/^system:serviceaccount:/, '')}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
 <main class="main" id="main" tabindex="-1">${trailOf(frame)}<div class="top"><h1>${frame.title}</h1>${frame.beside}</div>${frame.main}</main></div>`;
-  return document({ ...frame, main }, names.space);
+  return document({ ...frame, main }, names.space, script(frame.assets.script.url));
 }
 
 function trailOf({ trail = [] }: Frame): Value {

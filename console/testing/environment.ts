@@ -19,7 +19,7 @@ export interface TestEnvironment {
   readonly log: readonly string[];
   readonly tokens: Readonly<Record<Role, string>>;
   /** A browser in which somebody with this role has signed in. */
-  signedIn(role: Role): Promise<Browser>;
+  signedIn(role: Role, origin?: string): Promise<Browser>;
   /** A console of its own, with other settings or another clock. */
   start(
     settings?: Readonly<Record<string, string>>,
@@ -126,8 +126,8 @@ export async function startEnvironment(
         subjects: [{ kind: 'ServiceAccount', name: role, namespace: SPACE }],
       });
     },
-    async signedIn(role) {
-      const browser = new Browser(origin);
+    async signedIn(role, at = origin) {
+      const browser = new Browser(at);
       const page = await browser.send(await browser.get('/sign-in'), '/sign-in', { token: tokens[role] });
       if (!browser.cookies.has('__Host-space-session')) throw new Error(page.text);
       return browser;

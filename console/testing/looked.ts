@@ -24,6 +24,8 @@ export async function windowOf(
     javaScriptEnabled: script,
     bypassCSP,
   });
+  // A machine that has twenty things to do is slow, and not wrong.
+  context.setDefaultTimeout(240_000);
   const page = await context.newPage();
   await page.goto('/sign-in');
   await page.getByLabel('Token').fill(environment.tokens[role]);

@@ -1,0 +1,71 @@
+// Keeps the page as it would be if it were opened now. Without this file everything works, and nothing changes by itself.
+const place = (of) => of.querySelector('#main');
+let isAsking = false;
+let isDue = false;
+
+const isTyped = (field) =>
+  field.tagName === 'SELECT'
+    ? [...field.options].some((one) => one.selected !== one.defaultSelected) && field.selectedIndex > 0
+    : field.type !== 'hidden' && field.value !== field.defaultValue;
+
+/** Somebody who is about to send something is not disturbed. */
+const isBusy = () =>
+  place(document).querySelector('form :focus') !== null ||
+  [...place(document).querySelectorAll('input, select, textarea')].some(isTyped);
+
+/** As a document: no text of this page ever becomes markup. Undefined where another page is shown in its place. */
+const pageOfNow = () =>
+  new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('GET', location.href);
+    request.responseType = 'document';
+    request.onload = () =>
+      resolve(request.responseURL === location.href.split('#')[0] ? request.response : undefined);
+    request.onerror = reject;
+    request.send();
+  });
+
+function show(next) {
+  const [old, fresh] = [place(document), place(next)];
+  if (fresh === null || isBusy()) return;
+  const links = [document.querySelector('.links'), next.querySelector('.links')];
+  if (links[1] !== null && links[0].innerHTML !== links[1].innerHTML) links[0].replaceWith(links[1]);
+  if (old.innerHTML === fresh.innerHTML) return;
+  const opened = [...old.querySelectorAll('details')].map((one) => one.open);
+  for (const [index, one] of [...fresh.querySelectorAll('details')].entries()) one.open = opened[index] ?? false;
+  const goals = 'a, button, summary';
+  const focused = [...old.querySelectorAll(goals)].indexOf(document.activeElement);
+  old.replaceChildren(...fresh.childNodes);
+  if (focused >= 0) [...old.querySelectorAll(goals)][focused]?.focus({ preventScroll: true });
+  document.title = next.title;
+}
+
+async function renew() {
+  isDue = true;
+  if (isAsking || isBusy()) return;
+  isAsking = true;
+  try {
+    while (isDue) {
+      isDue = false;
+      const next = await pageOfNow();
+      if (next !== undefined) show(next);
+    }
+  } finally {
+    isAsking = false;
+  }
+}
+
+let stream;
+/** A browser has six connections to the console, and a page that nobody looks at needs none. */
+function listen() {
+  stream?.close();
+  if (document.hidden) return;
+  stream = new EventSource(`/live?page=${encodeURIComponent(location.pathname)}`);
+  // What changed before it listened is not told.
+  stream.onopen = renew;
+  stream.addEventListener('changed', renew);
+}
+document.addEventListener('visibilitychange', listen);
+document.addEventListener('focusout', () => isDue && setTimeout(renew));
+addEventListener('pagehide', () => stream?.close());
+listen();

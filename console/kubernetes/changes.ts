@@ -1,0 +1,65 @@
+import * as z from 'zod';
+import type { SpaceNames } from '../visit.ts';
+import type { Ask, Caller, Kubernetes } from './client.ts';
+import { assistantsPath, capsulesPath } from './space.ts';
+
+/** What a page is about; one that is about nothing in particular is about all. */
+export interface About {
+  readonly capsule?: string | undefined;
+  readonly assistant?: string | undefined;
+}
+
+const NAMES = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
+const LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
+/** Whoever loses the right to look is told nothing more after this. */
+const WATCH_SECONDS = 240;
+
+const list = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
+const event = z.object({ type: z.string() });
+
+/**
+ * Each change from now on of what a page is about, as the person who looks at it may see it; ends with the first watch that
+ * ends. Throws where the person may not look.
+ */
+export async function changesOf(
+  kubernetes: Kubernetes,
+  caller: Caller,
+  { namespace }: Pick<SpaceNames, 'namespace'>,
+  about: About,
+  signal: AbortSignal,
+): Promise<AsyncIterable<void>> {
+  const paths = [
+    [capsulesPath(namespace), about.capsule],
+    [assistantsPath(namespace), about.assistant],
+  ] as const;
+  const watches = await Promise.all(
+    paths.map(async ([path, name]) => {
+      const only: Record<string, string> =
+        name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
+      const now = list.parse(
+        await kubernetes.ask(caller, { path, query: { ...only, limit: '1' }, accept: LIST }),
+      );
+      const { resourceVersion } = now.metadata;
+      const query = { ...only, watch: 'true', timeoutSeconds: String(WATCH_SECONDS), resourceVersion };
+      return { path, query, accept: NAMES } satisfies Ask;
+    }),
+  );
+  return merged(watches.map((ask) => kubernetes.follow(caller, ask, signal)));
+}
+
+/** One after the other as they come, until the first of them ends. */
+async function* merged(watches: readonly AsyncIterable<unknown>[]): AsyncGenerator<void> {
+  const events = watches.map((watch) => watch[Symbol.asyncIterator]());
+  const nexts = events.map((one, index) => nextOf(one, index));
+  for (;;) {
+    const { index, result } = await Promise.race(nexts);
+    if (result.done === true || event.parse(result.value).type === 'ERROR') return;
+    const [one] = events.slice(index);
+    if (one !== undefined) nexts[index] = nextOf(one, index);
+    yield;
+  }
+}
+
+async function nextOf(one: AsyncIterator<unknown>, index: number) {
+  return { index, result: await one.next() };
+}

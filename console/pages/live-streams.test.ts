@@ -1,0 +1,109 @@
+import type { Readable } from 'node:stream';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
+import type { Browser } from '../testing/browser.ts';
+import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { condition, type Subjects, subjects } from '../testing/subjects.ts';
+
+let environment: TestEnvironment;
+let made: Subjects;
+const open: Readable[] = [];
+
+beforeAll(async () => {
+  environment = await startEnvironment();
+  made = subjects(environment);
+  await made.capsule('household');
+  await made.capsule('workshop');
+});
+afterAll(async () => {
+  for (const body of open) body.destroy();
+  await environment.close();
+});
+
+/** A stream as a browser holds it, with all that has come. */
+async function listen(browser: Browser | undefined, page = '/', origin = environment.origin) {
+  const cookie = [...(browser?.cookies ?? [])].map(([name, value]) => `${name}=${value}`).join('; ');
+  const path = `/live?page=${encodeURIComponent(page)}`;
+  const { statusCode, headers, body } = await request(`${origin}${path}`, { headers: { cookie } });
+  const came: string[] = [];
+  let isOver = false;
+  body.setEncoding('utf8').on('data', (text: string) => came.push(text));
+  body.on('error', () => {});
+  body.on('close', () => {
+    isOver = true;
+  });
+  open.push(body);
+  return {
+    status: statusCode,
+    type: headers['content-type'],
+    told: () => came.join('').split('event: changed').length - 1,
+    text: () => came.join(''),
+    isOver: () => isOver,
+    leave: () => body.destroy(),
+  };
+}
+
+const touch = (name: string) =>
+  made.patch('capsules', name, { metadata: { annotations: { touched: String(Math.random()) } } });
+
+describe('who listens to a page', () => {
+  it('is told that it is another by now, and nothing of what is on it', async () => {
+    const listener = await listen(await environment.signedIn('viewer'));
+    expect(listener).toMatchObject({ status: 200, type: 'text/event-stream; charset=utf-8' });
+    await touch('household');
+    await eventually(() => listener.told() === 1, { what: 'the one change is told' });
+    await made.capsule('garden', {}, [condition('Ready', 'False', 'Waiting')]);
+    await eventually(() => listener.told() > 1, { what: 'the next changes are told' });
+    expect(listener.text()).not.toMatch(/household|garden/);
+    listener.leave();
+  });
+
+  it('of one Capsule is not told of another', async () => {
+    const viewer = await environment.signedIn('viewer');
+    const [household, all] = [await listen(viewer, '/capsules/household/credentials'), await listen(viewer)];
+    await touch('workshop');
+    await eventually(() => all.told() === 1, { what: 'the one change is told' });
+    expect(household.told()).toBe(0);
+    await touch('household');
+    await eventually(() => household.told() === 1, { what: 'the one change is told' });
+    household.leave();
+    all.leave();
+  });
+
+  it('and may not look, or is nobody, is told so once', async () => {
+    for (const browser of [undefined, await environment.signedIn('nobody')])
+      expect((await listen(browser)).status).toBe(204);
+  });
+
+  it('in many windows has four streams at the same time', async () => {
+    const viewer = await environment.signedIn('viewer');
+    const all = [];
+    for (let count = 0; count < 4; count += 1) all.push(await listen(viewer));
+    expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect((await listen(viewer)).status).toBe(503);
+    expect((await listen(await environment.signedIn('viewer'))).status).toBe(200);
+    for (const one of all) one.leave();
+    await eventually(async () => (await listen(viewer)).status === 200, { what: 'a place is free again' });
+  });
+
+  it('is told nothing more when the session ends', async () => {
+    const wait = { SESSION_MINUTES: '5' };
+    let shift = 0;
+    const { origin, stop } = await environment.start(wait, () => new Date(Date.now() + shift));
+    const browser = await environment.signedIn('viewer', origin);
+    shift = 5 * 60_000 - 3_000;
+    const listener = await listen(browser, '/', origin);
+    expect(listener.status).toBe(200);
+    await eventually(listener.isOver, { what: 'the stream ends' });
+    await stop();
+  });
+
+  it('does not keep a console from its end', async () => {
+    const { origin, stop } = await environment.start();
+    const listener = await listen(await environment.signedIn('viewer', origin), '/', origin);
+    expect(listener.status).toBe(200);
+    expect(await stop()).toBe(true);
+    await eventually(listener.isOver, { what: 'the stream ends' });
+  });
+});

@@ -1,0 +1,83 @@
+import type { Request, Response } from 'express';
+import { type About, changesOf } from '../kubernetes/changes.ts';
+import { type Caller, type Kubernetes, KubernetesError } from '../kubernetes/client.ts';
+import type { Session } from '../session/session.ts';
+import type { SpaceNames } from '../visit.ts';
+
+export interface LiveOptions {
+  readonly kubernetes: Kubernetes;
+  readonly callerOf: (session: Session) => Caller;
+  readonly names: SpaceNames;
+  readonly now: () => Date;
+}
+
+const MOST = 200;
+/** A browser has six connections to us, of which pages need some. */
+const MOST_OF_A_SESSION = 4;
+/** However much changes, a page is asked for anew no more often than this. */
+const PAUSE_MS = 1_000;
+/** So that a connection whose other end is gone is noticed. */
+const BEAT_MS = 20_000;
+
+/** One stream for each page that somebody looks at. It says that the page is another by now, and nothing of what is on it. */
+export class LiveStreams {
+  readonly #options: LiveOptions;
+  readonly #open = new Map<AbortController, string>();
+
+  constructor(options: LiveOptions) {
+    this.#options = options;
+  }
+
+  /** Answers 204, after which a browser does not ask again, to whoever is not signed in or may not watch. */
+  async serve(request: Request, response: Response, session: Session | undefined): Promise<void> {
+    if (session === undefined) return void response.status(204).end();
+    const mine = [...this.#open.values()].filter((id) => id === session.id);
+    if (this.#open.size >= MOST || mine.length >= MOST_OF_A_SESSION) return void response.status(503).end();
+    const stop = new AbortController();
+    this.#open.set(stop, session.id);
+    response.once('close', () => stop.abort());
+    try {
+      await this.#tell(request, response, session, stop.signal);
+    } catch (error) {
+      if (!(error instanceof KubernetesError)) throw error;
+      if (!response.headersSent) response.status(error.status === 403 ? 204 : 503);
+    } finally {
+      this.#open.delete(stop);
+      stop.abort();
+      response.end();
+    }
+  }
+
+  async #tell(request: Request, response: Response, session: Session, closed: AbortSignal): Promise<void> {
+    const { kubernetes, callerOf, names, now } = this.#options;
+    const page = new URL(request.url, 'https://console.invalid').searchParams.get('page') ?? '/';
+    const over = AbortSignal.timeout(Math.max(0, session.ends * 1000 - now().getTime()));
+    const signal = AbortSignal.any([closed, over]);
+    const changes = await changesOf(kubernetes, callerOf(session), names, aboutOf(page), signal);
+    // Its connection is for nothing else afterwards, so that a console that ends does not wait for it.
+    response.status(200).set('connection', 'close').type('text/event-stream').write('retry: 5000\n\n');
+    const beat = setInterval(() => response.write(':\n\n'), BEAT_MS);
+    let due: NodeJS.Timeout | undefined;
+    try {
+      for await (const _ of changes)
+        due ??= setTimeout(() => {
+          due = undefined;
+          response.write('event: changed\ndata: \n\n');
+        }, PAUSE_MS);
+    } finally {
+      clearInterval(beat);
+      clearTimeout(due);
+    }
+  }
+
+  /** A server that ends does not wait for those who listen. */
+  end(): void {
+    for (const stop of this.#open.keys()) stop.abort();
+  }
+}
+
+function aboutOf(page: string): About {
+  const [, capsule, assistant] =
+    /^\/capsules\/([a-z0-9-]{1,63})(?:\/assistants\/([a-z0-9-]{1,63}))?(?:\/|$)/.exec(page) ?? [];
+  return { capsule, assistant };
+}

@@ -1,0 +1,70 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { launchChromium } from '../testing/chromium.ts';
+import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { windowOf } from '../testing/looked.ts';
+import { condition, input, type Subjects, subjects } from '../testing/subjects.ts';
+
+let environment: TestEnvironment;
+let browser: Browser;
+let made: Subjects;
+const ASKING = '/capsules/household/assistants/asking';
+
+beforeAll(async () => {
+  [environment, browser] = await Promise.all([startEnvironment(), launchChromium()]);
+  made = subjects(environment);
+  await made.capsule('household');
+  const asks = manifest('asking', { stored_inputs: { bank: input() } });
+  await made.assistant('asking', { capsule: 'household', manifest: asks }, [
+    condition('Ready', 'False', 'Waiting', 'It waits for its input.'),
+  ]);
+  await environment.grant('admin', [
+    { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
+  ]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await environment?.close();
+});
+
+const tell = (message: string) =>
+  environment.judged.server.client.call({
+    method: 'PATCH',
+    path: '/apis/platform.space/v1/namespaces/home/assistants/asking/status',
+    contentType: 'application/merge-patch+json',
+    body: { status: { conditions: [condition('Ready', 'False', 'Waiting', message)] } },
+  });
+
+describe('a page that somebody looks at', () => {
+  it('shows what changed, keeps what is unfolded and the focus, and is not loaded anew', async () => {
+    const { context, page } = await windowOf(browser, { environment }, 'admin');
+    await page.goto(ASKING);
+    await page.evaluate('globalThis.isTheSame = true');
+    const folded = page.locator('main details').last();
+    await folded.locator('summary').first().click();
+    await tell('Something else is the matter.');
+    await page.getByText('Something else is the matter.').first().waitFor();
+    expect(await page.evaluate('globalThis.isTheSame')).toBe(true);
+    expect(await folded.getAttribute('open')).not.toBeNull();
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('SUMMARY');
+    await context.close();
+  });
+
+  it('waits with it for somebody who is typing', async () => {
+    const { context, page } = await windowOf(browser, { environment }, 'admin');
+    await page.goto(ASKING);
+    const field = page.locator('main input:not([type=hidden])').first();
+    await field.fill('half a val');
+    await tell('It came while somebody typed.');
+    const seen = page.waitForResponse((answer) => answer.url().endsWith(ASKING));
+    await tell('And once more.');
+    expect(await page.getByText('And once more.').count()).toBe(0);
+    expect(await field.inputValue()).toBe('half a val');
+    await field.fill('');
+    await page.locator('h1').click();
+    await seen;
+    await page.getByText('And once more.').first().waitFor();
+    await context.close();
+  });
+});
