@@ -41,7 +41,8 @@ $SIG{TERM} = sub { exit };
 sub now { (POSIX::times())[0] / 100 }
 my $start = now;
 my %tried; my %met; my @open;
-while (now() - $start < 60 && !(exists $met{$ARGV[0]} && now() - $start > 1 + $met{$ARGV[0]})) {
+sub enough { !grep { !exists $met{$_} && ($tried{$_} // 0) <= 20 } @ARGV }
+while (now() - $start < 60 && !(exists $met{$ARGV[0]} && now() - $start > 1 + $met{$ARGV[0]} && enough)) {
   for my $target (grep { !exists $met{$_} } @ARGV) {
     my ($host, $port) = split / /, $target;
     socket(my $s, PF_INET, SOCK_STREAM, 6) or next;

@@ -1,7 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KubeObject } from '../space/kube-object.ts';
-import { credentialsOf, filesWith, granted, type Provider, startProvider } from './support/own-bucket.ts';
+import {
+  answered,
+  credentialsOf,
+  filesWith,
+  granted,
+  type Provider,
+  startProvider,
+} from './support/own-bucket.ts';
 import { helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
 import {
   assistant,
@@ -430,7 +437,5 @@ async function object({ inside }: Home, method: string, path: string, ...more: r
       .then(async (answer) => console.log(JSON.stringify([answer.status, await answer.text()])));
   `;
   const pod = (await runningPod(inside, 'inside')).metadata.name;
-  const { stdout, stderr } = await kube.exec(inside, pod, ['node', '-e', script, method, path, ...more]);
-  if (stdout === '') throw new Error(stderr);
-  return JSON.parse(stdout) as [number, string];
+  return answered<[number, string]>(inside, pod, ['node', '-e', script, method, path, ...more]);
 }

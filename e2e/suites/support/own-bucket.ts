@@ -142,7 +142,13 @@ export async function granted(
   ...request: readonly string[]
 ): Promise<{ readonly status: number; readonly text: string; readonly grant: string }> {
   const pod = (await runningPod(namespace, id)).metadata.name;
-  const { stdout, stderr } = await kube.exec(namespace, pod, ['node', '-e', ASK, ...request]);
-  if (stdout === '') throw new Error(stderr);
-  return JSON.parse(stdout);
+  return answered(namespace, pod, ['node', '-e', ASK, ...request]);
 }
+
+/** What a program in a pod prints that asks a service; a connection that a node is late with is tried again. */
+export const answered = <T>(namespace: string, pod: string, program: readonly string[]): Promise<T> =>
+  until('an answer', async () => {
+    const { stdout, stderr } = await kube.exec(namespace, pod, program);
+    if (stdout === '') throw new Error(stderr);
+    return JSON.parse(stdout) as T;
+  });
