@@ -23,7 +23,7 @@ function cameUp({ name, provider, kubeconfig, space }: Place, story: Story | und
   return [
     'What came up',
     row('cluster', `${name} (${provider}), ${shortest(kubeconfig)}`),
-    row('Space', `${space}: the operator in ${space}-system, broker, PostgreSQL and S3 in ${space}-services`),
+    row('Space', `${space}: operator and console in ${space}-system, all else in ${space}-services`),
     ...(story === undefined
       ? []
       : [
