@@ -54,7 +54,9 @@ export async function bringUp({ name, apiPort, images = [], steps }: BringUp): P
     await run([kind, 'export', 'kubeconfig', '--name', name, '--kubeconfig', kubeconfig], { log });
     const ask = (...args: readonly string[]) =>
       run([kubectl, `--kubeconfig=${kubeconfig}`, ...args], { log });
-    await ask('apply', '--filename', join(import.meta.dirname, '..', 'manifests', 'gvisor.yaml'));
+    // In a node that was started again it takes a while to answer.
+    const gvisorClass = join(import.meta.dirname, '..', 'manifests', 'gvisor.yaml');
+    await patiently(() => ask('apply', '--filename', gvisorClass));
     await step.run('node Ready', () =>
       ask('wait', '--for=condition=Ready', `node/${nodeOf(name)}`, '--timeout=180s').catch(
         (cause: unknown) => {
@@ -132,13 +134,18 @@ async function installCalico(
   await apply(join(calico, 'crds'));
   const objects = await calicoObjects(nodeOf(name), image);
   // A new kind of object is known a moment after its definition.
+  await patiently(() => apply('-', objects));
+}
+
+/** Tries again what the API server cannot do yet. */
+async function patiently(act: () => Promise<unknown>): Promise<void> {
   for (let tries = 1; ; tries++) {
-    const failed = await apply('-', objects).then(
+    const failed = await act().then(
       () => undefined,
       (error: unknown) => error,
     );
     if (failed === undefined) return;
-    if (tries === 60) throw failed;
+    if (tries === 120) throw failed;
     await delay(500);
   }
 }
