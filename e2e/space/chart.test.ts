@@ -561,16 +561,28 @@ describe('the chart', () => {
     ]);
   });
 
-  it('lets the console impersonate where an issuer is set, and no group but those that you name', async () => {
+  it('lets the console impersonate where an issuer is set, and nobody but those whom you name', async () => {
     expect(JSON.stringify(objects.filter(({ kind }) => kind !== 'CustomResourceDefinition'))).not.toContain(
       'impersonate',
     );
     const oidc = ['issuer=https://id.example.org:8443/home', 'clientId=space', 'groups={stewards}'];
-    const rendered = await render(...oidc.flatMap((value) => ['--set', `console.oidc.${value}`]));
-    const role = rendered.find(({ metadata }) => metadata.name === 'home-console-impersonate');
-    expect(role?.['rules']).toEqual([
+    const set = (...more: readonly string[]) =>
+      [...oidc, ...more].flatMap((value) => ['--set', `console.oidc.${value}`]);
+    expect((await template('home', ...set())).stderr).toContain('name in console.oidc.users whom');
+    const groups = {
+      ...{ apiGroups: [''], resources: ['groups'] },
+      ...{ resourceNames: ['oidc:stewards'], verbs: ['impersonate'] },
+    };
+    const rulesOf = (all: readonly KubeObject[]) =>
+      all.find(({ metadata }) => metadata.name === 'home-console-impersonate')?.['rules'];
+    const rendered = await render(...set('users={mia}'));
+    expect(rulesOf(rendered)).toEqual([
+      { apiGroups: [''], resources: ['users'], resourceNames: ['oidc:mia'], verbs: ['impersonate'] },
+      groups,
+    ]);
+    expect(rulesOf(await render(...set('users={*}')))).toEqual([
       { apiGroups: [''], resources: ['users'], verbs: ['impersonate'] },
-      { apiGroups: [''], resources: ['groups'], resourceNames: ['oidc:stewards'], verbs: ['impersonate'] },
+      groups,
     ]);
     const policy = rendered.find(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'home-console',
