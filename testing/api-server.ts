@@ -29,7 +29,7 @@ export interface ApiServer {
 }
 
 const HOST = '127.0.0.1';
-const START_MS = 90_000;
+const START_MS = 240_000;
 
 export async function startApiServer(): Promise<ApiServer> {
   const directory = mkdtempSync(join(tmpdir(), 'space-api-server-'));
@@ -136,9 +136,11 @@ export async function startApiServer(): Promise<ApiServer> {
       },
       stop,
     };
-  } catch (error) {
+  } catch (cause) {
+    // The directory goes with what it says.
+    const said = readFileSync(join(directory, 'log'), 'utf8').split('\n').slice(-20).join('\n');
     await stop();
-    throw error;
+    throw new Error(`the API server or its etcd did not start; they said last: ${said}`, { cause });
   }
 }
 
