@@ -27,6 +27,8 @@ export interface TestEnvironment {
   ): Promise<{ origin: string; stop(): Promise<unknown> }>;
   /** More rights in the Space's namespace for whoever has the role. */
   grant(role: Role, rules: readonly object[]): Promise<void>;
+  /** What a console is started with, but for its address. */
+  readonly variables: Readonly<Record<string, string>>;
   /** The file that sessions are sealed with. */
   readonly sessionKeys: string;
   /** Puts a file where the console reads it. */
@@ -116,6 +118,7 @@ export async function startEnvironment(
     tokens,
     start,
     write,
+    variables: environment,
     sessionKeys,
     async grant(role, rules) {
       const name = `${role}-more`;
