@@ -2,9 +2,12 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newToken } from '@space/broker-kit';
+import { digestOf, newToken, Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
 import { COMMANDS } from './commands.ts';
+import type { Context } from './context.ts';
+import { createApp } from './operations/provision.ts';
 import { census } from './testing/census.ts';
 import { connect, type Fixture, openFixture, sqlstate } from './testing/postgres.ts';
 
@@ -60,6 +63,47 @@ describe('rotation', () => {
     await mine.query('SELECT 1');
     await mine.end();
     for (const thief of thieves) await thief.end().catch(() => undefined);
+  });
+
+  it('lets nobody in who has shown the old password and waits at the door while it changes', async () => {
+    const capsule = await fixture.broker.capsule('door');
+    const before: string = (await capsule.create('door', 'app')).json.database_url;
+    await command('rotate', ['door', 'app', '--end-sessions']);
+    const waiting = (mode: string) =>
+      fixture.sql<{ pid: number }>(
+        "SELECT pid FROM pg_locks WHERE locktype = 'object' AND NOT granted AND mode = $1",
+        [mode],
+      );
+    const { context } = fixture.broker;
+    let thief: { readonly pid: number; readonly entered: Promise<string> } | undefined;
+    const transaction: Context['connections']['transaction'] = (work, afterCommit) =>
+      context.connections.transaction(async (session, attempt) => {
+        const value = await work(session, attempt);
+        if (thief !== undefined) return value;
+        const entered = sqlstate(before);
+        await eventually(async () => (await waiting('RowExclusiveLock')).length > 0, { what: 'the thief' });
+        const [found] = await waiting('RowExclusiveLock');
+        thief = { pid: found!.pid, entered };
+        // A machine that has much to do may let it go on only when the broker has done all that it does.
+        process.kill(thief.pid, 'SIGSTOP');
+        return value;
+      }, afterCommit);
+    const call = { traceId: trace, principal: digestOf(new Secret(capsule.token!)) };
+    let over = false;
+    const rotated = createApp(
+      { ...context, connections: { ...context.connections, transaction } },
+      call,
+      'door',
+      'app',
+    ).finally(() => {
+      over = true;
+    });
+    const isHeldUp = async () =>
+      over || (thief !== undefined && (await waiting('AccessExclusiveLock')).length > 0);
+    await eventually(isHeldUp, { what: 'the broker to wait for it, or to have opened' });
+    process.kill(thief!.pid, 'SIGCONT');
+    expect(await sqlstate((await rotated).url)).toBe('ok');
+    expect(await thief!.entered).not.toBe('ok');
   });
 
   it("reaches the Capsule's own database by provision", async () => {

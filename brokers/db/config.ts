@@ -35,6 +35,16 @@ export const schema = z
     ADMIN_DATABASE_URL_FILE: path('/etc/space/admin/url').describe(
       "The administrator's URL of the registry database, read again when its password changes.",
     ),
+    ADMIN_DATABASE_URL: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'The same URL without its password, for a server of your own; ADMIN_DATABASE_URL_FILE is then not read.',
+      ),
+    ADMIN_DATABASE_PASSWORD_FILE: path('/etc/space/admin/password').describe(
+      'The password for ADMIN_DATABASE_URL, read again when it changes.',
+    ),
     PROVISIONER_TOKEN_FILE: path('/etc/space/provisioner/token').describe(
       "The provisioner's tokens, one or two lines, read again when the file changes.",
     ),

@@ -14,7 +14,7 @@ import {
   type Connections,
   closeRegistry,
   openConnections,
-  parseServerUrl,
+  serverParser,
   untilReachable,
 } from '@space/broker-kit/postgres';
 import type { Config } from './config.ts';
@@ -44,8 +44,10 @@ export async function openContext(
   const keys = hold(held, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
   const readCa = (path: string) => readFileSync(path, 'utf8');
-  const parse = (text: string) => parseServerUrl(text, 'ADMIN_DATABASE_URL_FILE', readCa);
-  const address = hold(held, await watched(config.ADMIN_DATABASE_URL_FILE, parse, log));
+  const url = config.ADMIN_DATABASE_URL;
+  const parse = serverParser({ url, setting: 'ADMIN_DATABASE' }, readCa);
+  const file = url === undefined ? config.ADMIN_DATABASE_URL_FILE : config.ADMIN_DATABASE_PASSWORD_FILE;
+  const address = hold(held, await watched(file, parse, log));
   const registry = createMetrics();
   const unwatched = openConnections(address, log, CONNECTIONS, (pid) => {
     blockers
@@ -63,7 +65,10 @@ export async function openContext(
   await untilReachable(connections, log);
   await closeRegistry(connections);
   const acceptedOpen = config.ACCEPT_OPEN_DATABASES.split(',').map((name) => name.trim());
-  const findings = judge(await readServerFacts(connections), acceptedOpen);
+  const findings = judge(await readServerFacts(connections), {
+    acceptedOpen,
+    connections: config.ROLE_CONNECTION_LIMIT,
+  });
   for (const warning of findings.warnings) log.warn({ finding: warning }, 'preflight');
   requireSafe(findings);
   const spares = spareNames(await migrate(connections, config.SPACE_NAME));

@@ -29,7 +29,7 @@ export { DialError, type Dialler, dialler } from './net/dial.ts';
 export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
-export { isProvisioner, parseProvisionerTokens } from './provisioners.ts';
+export { isProvisioner, parseProvisionerTokens, parseTokens } from './provisioners.ts';
 export { type GiveBack, SharedSlots, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';

@@ -135,6 +135,25 @@ describe('a listener', () => {
     expect(await refused('silent')).toBe(before + 1);
   });
 
+  it('ends connections that were silent together a few at a time, so that others are served between them', async () => {
+    const port = await serving({
+      limits: { headersTimeout: 200 },
+      connections: { total: 200, perAddress: 200 },
+    });
+    const endedIn: number[] = [];
+    let turn = 0;
+    const count = () => {
+      turn += 1;
+      if (sockets.size > 0) setImmediate(count);
+    };
+    listener?.server.on('connection', (socket) => socket.once('close', () => endedIn.push(turn)));
+    for (let i = 0; i < 200; i += 1) opened(port);
+    count();
+    await vi.waitFor(() => expect(endedIn).toHaveLength(200), 60_000);
+    const atOnce = [...Map.groupBy(endedIn, (one) => one).values()].map(({ length }) => length);
+    expect(Math.max(...atOnce)).toBeLessThanOrEqual(32);
+  });
+
   it.for([
     ['of HTTP/2.0', 'GET / HTTP/2.0\r\nHost: x\r\n\r\n'],
     ['of HTTP/0.9', 'GET / HTTP/0.9\r\nHost: x\r\n\r\n'],

@@ -11,6 +11,7 @@ import type { Duplex } from 'node:stream';
 import { type ErrorCode, STATUS } from '@space/contracts/errors';
 import type { Secret } from '@space/contracts/secret';
 import { boundConnections, sharesByAddress } from './connections-by-address.ts';
+import { endInTurns } from './end-in-turns.ts';
 import { errorBody } from './errors.ts';
 import { hearNoMore } from './hear-no-more.ts';
 import type { Logger } from './log.ts';
@@ -87,8 +88,11 @@ export async function listen(edge: Served, options: ListenOptions): Promise<List
       : createTlsServer({ ...limits, ...tlsOptions(options.tls) }, listener);
   server.on('checkContinue', listener);
   server.on('checkExpectation', listener);
+  const end = endInTurns();
   // A TLS server reports errors of the handshake here, too.
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => endAfter(error, socket, options));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (!answered(error, socket, options)) end(socket);
+  });
   server.maxRequestsPerSocket = 0;
   const { connections, refusedConnections } = options.metrics;
   boundConnections(server, {
@@ -158,21 +162,21 @@ function tlsOptions({ cert, key }: TlsMaterial) {
 }
 
 /**
- * Answers what the parser refuses and requests that do not go on, and ends all else without a word: what is written before the end of a handshake, or
- * to somebody who does not listen, would keep the socket for good.
+ * Answers what the parser refuses and requests that do not go on. All else ends without a word: what is written before the
+ * end of a handshake, or to somebody who does not listen, would keep the socket for good.
  */
-function endAfter(error: NodeJS.ErrnoException, socket: Duplex, options: ListenOptions): void {
+function answered(error: NodeJS.ErrnoException, socket: Duplex, options: ListenOptions): boolean {
   const { code = '' } = error;
   const late = code === 'ERR_HTTP_REQUEST_TIMEOUT';
   // Connections that sent nothing may be thousands: they get no answer and no log line.
   const begun = late && socket instanceof Socket && socket.bytesRead > 0;
   if ((begun || code.startsWith('HPE_')) && socket.writable) {
     refuseHead(code, socket, options);
-    return;
+    return true;
   }
   if (code.startsWith('ERR_'))
     options.metrics.refusedConnections.labels(options.name, late ? 'silent' : 'handshake').inc();
-  socket.destroy();
+  return false;
 }
 
 function refuseHead(problem: string, socket: Duplex, { log, metrics }: ListenOptions): void {

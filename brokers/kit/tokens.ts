@@ -5,7 +5,7 @@ import { Secret } from '@space/contracts/secret';
 /** SHA-256 of a token. Tokens are 256 random bits, so a slow hash would only cost us, never an attacker. */
 export type TokenDigest = Buffer;
 
-const TOKEN = /^spc_(prv|dbp|osp|osw|egr)_[A-Za-z0-9_-]{43}$/;
+const TOKEN = /^spc_(prv|dbp|osp|osw|egr|obs)_[A-Za-z0-9_-]{43}$/;
 const BEARER = /^Bearer +([^ ]+)$/i;
 
 /** Is this text a well-formed token for the audience? */

@@ -8,7 +8,7 @@ export interface Isolation {
   readonly closed: boolean;
   /** How far its Capsule's quota opens it. */
   readonly door: Door;
-  /** That its Capsule may have; null is the broker's default. */
+  /** Connections that its Capsule may have; null is the broker's default. */
   readonly connections: number | null;
   readonly role: {
     readonly login: boolean;

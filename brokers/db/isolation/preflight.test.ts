@@ -21,6 +21,11 @@ const safe: ServerFacts = {
   role: 'space_broker',
   version: 170_010,
   standby: false,
+  readOnly: false,
+  pooled: false,
+  registry: { name: 'space_registry', owned: true },
+  ownConnections: [-1, -1],
+  connections: { max: 200, kept: 35 },
   superuser: false,
   createRole: true,
   createDatabase: true,
@@ -46,16 +51,40 @@ const safe: ServerFacts = {
   openDatabases: [],
 };
 
+const WANTED = { acceptedOpen: [], connections: 5 };
+
 describe('preflight', () => {
   it('lets a safe server pass', () => {
-    const findings = judge(safe, []);
+    const findings = judge(safe, WANTED);
     expect(findings).toEqual({ refusals: [], warnings: [] });
     expect(() => requireSafe(findings)).not.toThrow();
   });
 
   it.each<[string, Partial<ServerFacts>, RegExp]>([
-    ['PostgreSQL 14', { version: 140_020 }, /15 or later/],
-    ['a standby', { standby: true }, /standby/],
+    ['PostgreSQL 14', { version: 140_020 }, /15 or later is needed, and this is 14: upgrade it/],
+    ['a standby', { standby: true, readOnly: true }, /standby: name the primary/],
+    ['a server that takes no writes', { readOnly: true }, /RESET default_transaction_read_only/],
+    ['a pool of connections', { pooled: true }, /pool of connections .*: name the server itself/],
+    [
+      'too few connections',
+      { connections: { max: 39, kept: 35 } },
+      /max_connections is 39, of which 35 .* may have 5: ALTER SYSTEM SET max_connections/,
+    ],
+    [
+      'too few for its role',
+      { ownConnections: [11, -1] },
+      /its role may have 11: ALTER ROLE "space_broker" CONNECTION LIMIT -1/,
+    ],
+    [
+      'too few to its registry',
+      { ownConnections: [-1, 0] },
+      /takes 0: ALTER DATABASE "space_registry" CONNECTION LIMIT -1/,
+    ],
+    [
+      'a registry of somebody else',
+      { registry: { name: 'space_registry', owned: false } },
+      /ALTER DATABASE "space_registry" OWNER TO "space_broker"/,
+    ],
     ['a superuser', { superuser: true }, /superuser/],
     [
       'a member of a superuser',
@@ -65,14 +94,19 @@ describe('preflight', () => {
     ['no CREATEROLE', { createRole: false }, /ALTER ROLE "space_broker" CREATEROLE/],
     ['no CREATEDB', { createDatabase: false }, /ALTER ROLE "space_broker" CREATEDB/],
     ['no pg_signal_backend', { signalBackend: false }, /GRANT pg_signal_backend TO "space_broker"/],
-    ['an open database', { openDatabases: ['crm', 'postgres'] }, /crm, postgres/],
+    [
+      'an open database',
+      { openDatabases: ['crm', 'postgres'] },
+      /crm, postgres: REVOKE CONNECT ON DATABASE "crm" FROM PUBLIC; .*acceptOpenDatabases/,
+    ],
   ])('refuses %s', (_, change, sentence) => {
-    const findings = judge({ ...safe, ...change }, []);
+    const findings = judge({ ...safe, ...change }, WANTED);
     expect(findings.refusals).toHaveLength(1);
     expect(() => requireSafe(findings)).toThrow(sentence);
   });
 
   it.each<[string, Partial<ServerFacts>, RegExp]>([
+    ['a version that nobody tried', { version: 190_000 }, /later than 18 was not tried/],
     ['prepared transactions', { preparedTransactions: 2 }, /ALTER SYSTEM SET max_prepared_transactions = 0$/],
     ['no pg_read_all_stats', { readAllStats: false }, /GRANT pg_read_all_stats TO "space_broker"$/],
     ['a log of what tenants say', { logsSessions: true }, /: ALTER ROLE ALL SET log_min_messages = fatal$/],
@@ -83,19 +117,25 @@ describe('preflight', () => {
       new RegExp(`^${setting} should be .* ALTER SYSTEM SET ${setting} = '${value}'$`),
     ]),
   ])('warns of %s and says the SQL that mends it', (_, change, sentence) => {
-    const { refusals, warnings } = judge({ ...safe, ...change }, []);
+    const { refusals, warnings } = judge({ ...safe, ...change }, WANTED);
     expect(refusals).toEqual([]);
     expect(warnings).toEqual([expect.stringMatching(sentence)]);
   });
 
   it('asks no server for what its version does not have', () => {
     const { reserved_connections: _, max_notify_queue_pages: __, ...settings } = safe.settings;
-    expect(judge({ ...safe, version: 150_010, settings }, []).warnings).toEqual([]);
-    expect(judge({ ...safe, version: 160_010, settings }, []).warnings).toHaveLength(1);
+    expect(judge({ ...safe, version: 150_010, settings }, WANTED).warnings).toEqual([]);
+    expect(judge({ ...safe, version: 160_010, settings }, WANTED).warnings).toHaveLength(1);
   });
 
   it('warns of what was accepted and of what delays a drop', () => {
-    const findings = judge({ ...safe, preparedTransactions: 2, openDatabases: ['crm'] }, ['crm']);
+    const findings = judge(
+      { ...safe, preparedTransactions: 2, openDatabases: ['crm'] },
+      {
+        ...WANTED,
+        acceptedOpen: ['crm'],
+      },
+    );
     expect(findings.refusals).toEqual([]);
     expect(findings.warnings).toHaveLength(2);
   });

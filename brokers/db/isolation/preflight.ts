@@ -8,10 +8,23 @@ export interface ServerFacts {
   readonly role: string;
   readonly version: number;
   readonly standby: boolean;
+  /** A server may take no writes though it is no standby: some are set so while their disk is full. */
+  readonly readOnly: boolean;
+  /** Whether a pool of connections answers in the server's place. */
+  readonly pooled: boolean;
   readonly superuser: boolean;
   readonly createRole: boolean;
   readonly createDatabase: boolean;
   readonly signalBackend: boolean;
+  /** Whether the registry's database is the broker's own. */
+  readonly registry: { readonly name: string; readonly owned: boolean };
+  /** That the broker's role may have, and that may be to its registry; -1 is any number. */
+  readonly ownConnections: readonly [ofRole: number, ofRegistry: number];
+  readonly connections: {
+    readonly max: number;
+    /** Kept for superuser, brokers and others, so that no Assistant gets them. */
+    readonly kept: number;
+  };
   /** Superuser roles that the broker is a member of, by whatever way. */
   readonly superuserGroups: readonly string[];
   readonly readAllStats: boolean;
@@ -32,14 +45,56 @@ export interface Findings {
   readonly warnings: readonly string[];
 }
 
+/** What the broker was told. */
+export interface Wanted {
+  readonly acceptedOpen: readonly string[];
+  /** That one Assistant may have. */
+  readonly connections: number;
+}
+
+/** Of each replica; see `open.ts`. */
+const OWN_CONNECTIONS = 12;
+/** The last major version that all tests ran on. */
+const TRIED = 18;
+
 /** Decides whether tenants would be safe on this server. */
-export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Findings {
+export function judge(facts: ServerFacts, { acceptedOpen, connections }: Wanted): Findings {
+  const { max, kept } = facts.connections;
+  const role = quoted(facts.role);
+  const tooFew = (limit: number) => limit >= 0 && limit < OWN_CONNECTIONS;
   const unaccepted = facts.openDatabases.filter((name) => !acceptedOpen.includes(name));
   const accepted = facts.openDatabases.filter((name) => acceptedOpen.includes(name));
   const refusals: [boolean, string][] = [
-    [facts.version < 150_000, 'PostgreSQL 15 or later is needed'],
-    [facts.standby, 'the server is a read-only standby'],
-    [facts.superuser, 'the broker must not be superuser'],
+    [
+      facts.version < 150_000,
+      `PostgreSQL 15 or later is needed, and this is ${Math.floor(facts.version / 10_000)}: upgrade it`,
+    ],
+    [facts.standby, 'the server is a read-only standby: name the primary, or a Service that follows it'],
+    [
+      facts.readOnly && !facts.standby,
+      `it takes no writes: make room on its disk, or undo default_transaction_read_only (ALTER ROLE ${role} RESET default_transaction_read_only; ALTER SYSTEM RESET default_transaction_read_only)`,
+    ],
+    [
+      facts.pooled,
+      'a pool of connections answers in the place of the server: it would mix up sessions that hold locks, limits and proofs: name the server itself',
+    ],
+    [
+      max - kept < connections,
+      `max_connections is ${max}, of which ${kept} are not for Assistants, and one of them may have ${connections}: ALTER SYSTEM SET max_connections = 200, and restart it`,
+    ],
+    [
+      tooFew(facts.ownConnections[0]),
+      `each replica of the broker has ${OWN_CONNECTIONS} connections, and its role may have ${facts.ownConnections[0]}: ALTER ROLE ${role} CONNECTION LIMIT -1`,
+    ],
+    [
+      tooFew(facts.ownConnections[1]),
+      `each replica of the broker has ${OWN_CONNECTIONS} connections, and its registry takes ${facts.ownConnections[1]}: ALTER DATABASE ${quoted(facts.registry.name)} CONNECTION LIMIT -1`,
+    ],
+    [
+      !facts.registry.owned,
+      `the broker must own its registry: ALTER DATABASE ${quoted(facts.registry.name)} OWNER TO ${role}`,
+    ],
+    [facts.superuser, `the broker must not be superuser: ALTER ROLE ${role} NOSUPERUSER`],
     [
       !facts.superuser && facts.superuserGroups.length > 0,
       `the broker must not be a member of the superuser ${facts.superuserGroups.join(', ')}: ${facts.superuserGroups
@@ -54,10 +109,11 @@ export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Find
     ],
     [
       unaccepted.length > 0,
-      `PUBLIC may connect to ${unaccepted.join(', ')}; run bootstrap.sql or ACCEPT_OPEN_DATABASES`,
+      `PUBLIC may connect to ${unaccepted.join(', ')}: ${unaccepted.map((name) => `REVOKE CONNECT ON DATABASE ${quoted(name)} FROM PUBLIC`).join('; ')}; where that is not yours to do, list them in postgres.external.acceptOpenDatabases`,
     ],
   ];
   const warnings: [boolean, string][] = [
+    [facts.version >= (TRIED + 1) * 10_000, `PostgreSQL later than ${TRIED} was not tried with this broker`],
     [
       facts.preparedTransactions > 0,
       'max_prepared_transactions is not 0: a tenant can delay its own drop: ALTER SYSTEM SET max_prepared_transactions = 0',
@@ -83,12 +139,20 @@ export function judge(facts: ServerFacts, acceptedOpen: readonly string[]): Find
 }
 
 export async function readServerFacts(connections: Connections): Promise<ServerFacts> {
+  const pooled = await connections.isPooled();
   const [facts] = await connections.session((session) =>
-    session.read<{ [Key in keyof ServerFacts]: ServerFacts[Key] }>(
+    session.read<Omit<ServerFacts, 'pooled'>>(
       'preflight',
       `SELECT r.rolname::text AS role,
               current_setting('server_version_num')::int AS version,
               pg_is_in_recovery() AS standby,
+              current_setting('transaction_read_only')::boolean AS "readOnly",
+              json_build_object('name', d.datname, 'owned', pg_has_role(d.datdba, 'USAGE')) AS registry,
+              ARRAY[r.rolconnlimit, d.datconnlimit] AS "ownConnections",
+              json_build_object(
+                'max', current_setting('max_connections')::int,
+                'kept', current_setting('superuser_reserved_connections')::int
+                        + coalesce(current_setting('reserved_connections', true)::int, 30)) AS connections,
               r.rolsuper AS superuser,
               r.rolcreaterole AS "createRole",
               r.rolcreatedb AS "createDatabase",
@@ -101,17 +165,17 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
               (SELECT json_object_agg(name, setting::numeric) FROM pg_settings WHERE name = ANY ($1)) AS settings,
               current_setting('log_min_messages') NOT IN ('fatal', 'panic') AS "logsSessions",
               current_setting('max_prepared_transactions')::int AS "preparedTransactions",
-              ARRAY(SELECT d.datname::text FROM pg_database d
-                    WHERE d.datallowconn AND d.datconnlimit <> -2 AND EXISTS (
-                      SELECT FROM aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+              ARRAY(SELECT o.datname::text FROM pg_database o
+                    WHERE o.datallowconn AND o.datconnlimit <> -2 AND EXISTS (
+                      SELECT FROM aclexplode(coalesce(o.datacl, acldefault('d', o.datdba))) a
                       WHERE a.grantee = 0 AND a.privilege_type = 'CONNECT')
                     ORDER BY 1) AS "openDatabases"
-       FROM pg_roles r WHERE r.rolname = current_user`,
+       FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`,
       [REQUIREMENTS.map(({ setting }) => setting)],
     ),
   );
   if (facts === undefined) throw new Error('the broker has no role');
-  return facts;
+  return { ...facts, pooled };
 }
 
 /** Throws, and so keeps the listener closed, when something is open. */

@@ -80,13 +80,13 @@ export async function writeUsage(
   return rows.length === 1;
 }
 
-/** What connections are promised to databases of Assistants. */
+/** How many connections the databases of Assistants may have, as they were promised. */
 export interface Granted {
-  /** That those of other Capsules may hold together. */
+  /** Connections that the databases of all other Capsules may hold together. */
   readonly others: number;
   /** How many databases the Capsule has. */
   readonly own: number;
-  /** That the server has for them all. */
+  /** Connections that the server has for the databases of all Assistants. */
   readonly capacity: number;
 }
 

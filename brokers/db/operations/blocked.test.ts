@@ -139,6 +139,8 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
       expect(refused).toMatchObject({ status: 503, json: { error: { code: 'unavailable' } } });
       expect((await capsule.create(id, 'app')).status).toBe(409);
       expect((await capsule.drop(id, 'app')).status).toBe(503);
+      // Nothing is dropped whose doors are open still.
+      expect(await fixture.sql('SELECT 1 FROM pg_database WHERE datname = $1', [name])).toHaveLength(1);
       await lift();
       expect((await capsule.drop(id, 'app')).json).toMatchObject({ dropped: name });
       expect(await sqlstate(url)).not.toBe('ok');
@@ -146,4 +148,21 @@ describe.each(['15', '18'] as const)('on PostgreSQL %s', (major) => {
       expect(await census(fixture.server.superuserUrl)).toEqual([]);
     },
   );
+
+  it('a transaction of an operator of the server is not ended: who drops is told to come again', async () => {
+    const capsule = await fixture.broker.capsule('operated');
+    const url: string = (await capsule.create('operated', 'app')).json.database_url;
+    const name = new URL(url).pathname.slice(1);
+    await fixture.sql(`CREATE ROLE operating LOGIN CREATEROLE PASSWORD 'operating'`);
+    await fixture.sql('GRANT CONNECT ON DATABASE postgres TO operating');
+    if (major === '18') await fixture.sql(`GRANT ${name} TO operating WITH ADMIN OPTION`);
+    const own = new URL(fixture.server.superuserUrl);
+    [own.username, own.password] = ['operating', 'operating'];
+    const holder = await connect(own.href);
+    await holder.query(`BEGIN; ALTER ROLE ${name} VALID UNTIL 'infinity'`);
+    expect((await capsule.drop('operated', 'app')).status).toBe(503);
+    await holder.query('ROLLBACK');
+    await holder.end();
+    expect((await capsule.drop('operated', 'app')).json).toMatchObject({ dropped: name });
+  });
 });

@@ -67,7 +67,7 @@ export function dropCapsule(context: Context, call: Call, capsule: string): Prom
   return dropAll(context, entry, (session) => authorisedCapsule(session, call, capsule, 'drop'));
 }
 
-/** The same by an administrator's command, whose authority is to be where it runs. Also releases the id. */
+/** Drops a Capsule by an administrator's command: whoever can run it where it runs may. Also releases the id. */
 export async function dropForAdministrator(
   context: Context,
   traceId: string,
@@ -127,7 +127,7 @@ async function dropAll(
   });
 }
 
-/** Releases the id of a Capsule whose databases are gone. True again and again. */
+/** Releases the id of a Capsule whose databases are gone; may be asked again and again, with the same answer. */
 export function finalizeCapsule(context: Context, call: Call, capsule: string): Promise<true> {
   const entry = { ...about(call, 'capsule.finalize', 'provisioner'), capsule };
   return context.connections.transaction((session) => finalize(session, entry));

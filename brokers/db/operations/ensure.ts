@@ -237,7 +237,10 @@ export async function reopen(context: Context, workload: Workload, name: string)
     const row = await lockDatabase(session, workload);
     if (row?.state !== 'ready' || row.name !== name || !row.evicting) return;
     await markEvicted(session, workload);
-    if (!row.closed) await session.run('reopen database', reopeningStatements(name));
+    if (row.closed) return;
+    // Whoever showed the old password and came as far as the lock of the database is to find it shut still.
+    await seize(context, session, [{ name, ...(await observe(session, name)) }]);
+    await session.run('reopen database', reopeningStatements(name));
   });
 }
 

@@ -2,7 +2,7 @@ import type { Connections, Session } from '@space/broker-kit/postgres';
 import { checkedName } from '../core/names.ts';
 import type { SpareNames } from './names.ts';
 
-/** As a clone is made: whole, shut, and granted to nobody, so that nobody but its tenant can enter when it is opened. */
+/** Whether a spare is as clones are made: whole, shut and granted to nobody, so that its tenant alone can enter later. */
 const SEALED = 'd.datconnlimit <> -2 AND NOT d.datallowconn AND d.datacl IS NULL';
 
 /** Takes a spare for the caller's transaction, but none of these; if that rolls back, the spare is free again. */
@@ -23,7 +23,7 @@ export async function takeSpare(
   return row?.name;
 }
 
-/** A spare of the caller's own, which the upkeep may have adopted since. */
+/** Takes a spare that the caller has cloned, and that the upkeep may have adopted since. */
 export async function claimSpare(session: Session, name: string): Promise<string> {
   await session.run('claim spare', 'DELETE FROM broker.spare WHERE name = $1', [name]);
   return name;

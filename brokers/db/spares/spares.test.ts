@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
+import { connect, type Fixture, openFixture, sqlstate } from '../testing/postgres.ts';
 import { spareNames } from './names.ts';
 
 let fixture: Fixture;
@@ -69,4 +69,16 @@ it('a spare that somebody was granted is given to nobody, and another takes its 
   ).toEqual([{ enters: false }]);
   await fixture.broker.round('spares');
   for (const name of granted) expect(await named(usable)).not.toContain(name);
+});
+
+it('spares that somebody holds for good are passed over, and one is cloned in their place', async () => {
+  await fixture.broker.round('spares');
+  const holder = await connect(fixture.server.superuserUrl);
+  await holder.query('BEGIN');
+  for (const name of await named(fixture.broker.context.spares.usable))
+    await holder.query(`ALTER ROLE CURRENT_USER IN DATABASE ${name} SET work_mem = '1MB'`);
+  const capsule = await fixture.broker.capsule('passing');
+  expect(await sqlstate((await capsule.create('passing', 'app')).json.database_url)).toBe('ok');
+  await holder.query('SELECT 1');
+  await holder.end();
 });

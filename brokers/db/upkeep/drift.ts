@@ -21,7 +21,7 @@ export function repairDrift(context: Context, acceptedOpen: readonly string[]): 
       await closeRegistry(connections);
       const facts = await readServerFacts(connections);
       metrics.openDatabases.set(facts.openDatabases.length);
-      for (const finding of judge(facts, acceptedOpen).refusals) {
+      for (const finding of judge(facts, { acceptedOpen, connections: connectionLimit }).refusals) {
         log.error({ finding }, 'the server is no longer safe');
       }
       metrics.unknownObjects.set((await connections.session(unknownObjects)).length);

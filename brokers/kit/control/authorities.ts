@@ -5,7 +5,7 @@ import { digestOf, newToken, type TokenDigest } from '../tokens.ts';
 
 /** Who a request proved to come from. */
 export type Caller =
-  | { readonly authority: 'provisioner' }
+  | { readonly authority: 'provisioner' | 'observer' }
   | { readonly authority: 'capsule'; readonly capsule: string; readonly digest: TokenDigest };
 
 /** Does the same work for every token that it turns away. */
@@ -18,6 +18,11 @@ const NOBODY = newToken('dbp');
 
 export function provisionerAuthority(known: () => readonly TokenDigest[]): Authenticate {
   return async (token) => (isProvisioner(known(), token) ? { authority: 'provisioner' } : undefined);
+}
+
+/** Who may look and change nothing; with no token known, nobody. */
+export function observerAuthority(known: () => readonly TokenDigest[]): Authenticate {
+  return async (token) => (isProvisioner(known(), token) ? { authority: 'observer' } : undefined);
 }
 
 /** `find` is one look-up by the digest's index, the same for every digest. */

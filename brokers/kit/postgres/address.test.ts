@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import { expect, it } from 'vitest';
-import { parseServerUrl } from './address.ts';
+import { describe, expect, it } from 'vitest';
+import { parseServerUrl, serverParser } from './address.ts';
 
 const noFile = () => {
   throw new Error('reads no file');
@@ -45,4 +45,23 @@ it.each([
   expect(() => parseServerUrl(url, 'URL_FILE', noFile)).toThrow(
     expect.objectContaining({ message: expect.not.stringContaining('canary') }),
   );
+});
+
+describe('of a URL and a password in a file', () => {
+  const url = 'postgresql://space_broker@db.example:5433/space_registry?sslmode=verify-full';
+  const parse = (given: string | undefined, text: string) =>
+    serverParser({ url: given, setting: 'ADMIN_DATABASE' }, noFile)(text);
+
+  it('makes one address, whatever the password is made of', () => {
+    const address = parse(url, 'p@ss/w%rd\n');
+    expect(address).toMatchObject({ host: 'db.example', port: 5433, ssl: { rejectUnauthorized: true } });
+    expect(address.password.reveal()).toBe('p@ss/w%rd');
+    expect(parse(undefined, 'postgresql://a:b@h/d').password.reveal()).toBe('b');
+  });
+
+  it('refuses a password in the URL and an empty file, and names the setting alone', () => {
+    expect(() => parse('postgresql://a:canary@h/d', 'b')).toThrow(/^ADMIN_DATABASE_URL: [^:]*$/);
+    expect(() => parse('postgresql://a:canary@h/d', 'b')).not.toThrow(/canary/);
+    expect(() => parse(url, '\n')).toThrow(/^ADMIN_DATABASE_PASSWORD_FILE: /);
+  });
 });

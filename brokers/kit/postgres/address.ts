@@ -42,6 +42,25 @@ export function parseServerUrl(
   };
 }
 
+/**
+ * Reads what a mounted file says of a service's server: the whole URL, or, where `url` is the rest of it, the password
+ * alone, which then is exchanged without anybody writing a URL.
+ */
+export function serverParser(
+  { url, setting }: { readonly url: string | undefined; readonly setting: string },
+  readCa: (path: string) => string,
+): (text: string) => ServerAddress {
+  if (url === undefined) return (text) => parseServerUrl(text, `${setting}_URL_FILE`, readCa);
+  return (text) => {
+    const address = parseServerUrl(url, `${setting}_URL`, readCa);
+    if (address.password.reveal() !== '')
+      throw new ConfigError(`${setting}_URL: a password belongs into the file of ${setting}_PASSWORD_FILE`);
+    const password = text.trim();
+    if (password === '') throw new ConfigError(`${setting}_PASSWORD_FILE: the file is empty`);
+    return { ...address, password: new Secret(password) };
+  };
+}
+
 function tls(
   parameters: URLSearchParams,
   setting: string,

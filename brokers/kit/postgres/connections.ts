@@ -22,6 +22,11 @@ export interface Connections {
   session<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /** Lends a connection for physical drops, which wait for checkpoints: no quick statement waits behind them. */
   dropping<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  /**
+   * Whether another program answers in the server's place, as a pool of connections does: it tells a process of its own as
+   * the one to cancel statements at, where the server tells the session's.
+   */
+  isPooled(): Promise<boolean>;
   /** The number of connections that are open to the server now. */
   count(): number;
   close(): Promise<void>;
@@ -106,6 +111,16 @@ export function openConnections(
     transaction,
     session: (act) => sessionOn(work, act),
     dropping: (act) => sessionOn(drops, act),
+    isPooled: async () => {
+      const client = await connect(work);
+      try {
+        const [row] = await run<{ pid: number }>(client, 'ask process', 'SELECT pg_backend_pid() AS pid');
+        // The driver's types do not have it.
+        return row?.pid !== (client as { readonly processID?: number }).processID;
+      } finally {
+        client.release();
+      }
+    },
     count: () => pools.reduce((sum, pool) => sum + pool.totalCount, 0),
     close: async () => {
       await Promise.all(pools.map((pool) => pool.end()));

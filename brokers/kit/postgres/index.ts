@@ -1,4 +1,4 @@
-export { parseServerUrl, type ServerAddress } from './address.ts';
+export { type ServerAddress, serverParser } from './address.ts';
 export { type Connections, openConnections } from './connections.ts';
 export { isRace, SQLSTATE, StepError, toServiceError } from './errors.ts';
 export { applyMigrations } from './migrations.ts';

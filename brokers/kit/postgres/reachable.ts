@@ -1,6 +1,8 @@
+import { ConfigError } from '../config.ts';
 import type { Logger } from '../log.ts';
 import type { Connections } from './connections.ts';
 import { StepError } from './errors.ts';
+import { whyUnreachable } from './unreachable.ts';
 
 /** Waits for the server, which may start beside the service and finish its bootstrap after it. */
 export async function untilReachable(connections: Connections, log: Logger): Promise<void> {
@@ -10,20 +12,22 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
       await connections.session((session) => session.read('reach server', 'SELECT 1'));
       return;
     } catch (error) {
-      if (!(error instanceof StepError) || Date.now() > deadline) throw error;
-      log.warn({ err: error }, 'waiting for the database server');
+      if (!(error instanceof StepError)) throw error;
+      const why = whyUnreachable(error);
+      if (Date.now() > deadline) throw new ConfigError(why, { cause: error });
+      log.warn({ err: error }, `waiting: ${why}`);
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
 }
 
-/** Takes the right to connect to the registry's database from PUBLIC. */
+/** Takes the right to connect to the registry's database from PUBLIC, where the server takes writes at all. */
 export async function closeRegistry(connections: Connections): Promise<void> {
   await connections.session((session) =>
     session.run(
       'close registry',
       `DO $$ BEGIN
-         IF EXISTS (SELECT FROM pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
+         IF NOT current_setting('transaction_read_only')::boolean AND EXISTS (SELECT FROM pg_database d, aclexplode(coalesce(d.datacl, acldefault('d', d.datdba))) a
                     WHERE d.datname = current_database() AND a.grantee = 0) THEN
            EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
          END IF;

@@ -9,15 +9,15 @@ interface RefusalProbe {
   readonly port: number;
   readonly method: 'POST' | 'PUT';
   readonly path: string;
-  /** Of the credential that the mutation needs. */
+  /** The audience of the credential that the mutation needs. */
   readonly audience: Parameters<typeof newToken>[0];
-  /** It speaks plain HTTP, whatever the others do. */
+  /** Whether this listener speaks plain HTTP, whatever the others do. */
   readonly plain?: boolean;
   /** How long the listener holds the refusal of a wrong token back, in milliseconds. */
   readonly heldMs?: number;
 }
 
-/** For each answer, beside what a listener holds a refusal back on purpose. */
+/** How long each answer may take, beside the time for which a listener holds a refusal back on purpose. */
 const TIMEOUT_MS = 5_000;
 
 /** What a listener's own health check verifies it by; undefined where it speaks plain HTTP. */

@@ -13,9 +13,9 @@ export interface ShellConfig extends ListenerConfig {
 /** What a service is once its keys are read and its stores are open, and before it listens. */
 export interface Plan<Ports extends string, Parts> {
   readonly metrics: ServiceMetrics;
-  /** By what the log calls their ports; opened in this order. */
+  /** The listeners, by the names that the log has for their ports; they are opened in this order. */
   readonly listeners: Readonly<Record<Ports, ListenerPlan>>;
-  /** Of listeners that the service has opened itself. */
+  /** The ports of listeners that the service has opened itself. */
   readonly otherPorts?: Readonly<Record<string, number>>;
   /** Rounds by their interval. */
   readonly upkeep: readonly {
