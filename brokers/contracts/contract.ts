@@ -1,11 +1,11 @@
 import type * as z from 'zod';
 import type { ErrorCode } from './errors.ts';
 
-/** Who may call an operation: the Space's provisioner, or the Capsule that the request names. */
-export type Authority = 'provisioner' | 'capsule';
+/** Who may call an operation: the Space's provisioner, the Capsule that the request names, or who may look and change nothing. */
+export type Authority = 'provisioner' | 'capsule' | 'observer';
 
 /** Whom a token may speak to; written in its prefix, so that a leak is found and a mix-up refused early. */
-export type Audience = 'prv' | 'dbp' | 'osp' | 'osw' | 'egr';
+export type Audience = 'prv' | 'dbp' | 'osp' | 'osw' | 'egr' | 'obs';
 
 /** One operation: what is asked, by whom, what is answered, and what may be refused. */
 export interface Operation {

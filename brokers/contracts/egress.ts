@@ -3,7 +3,7 @@ import * as z from 'zod';
 import type { AnswerOf, Contract, RequestOf } from './contract.ts';
 import { id, traceId } from './fields.ts';
 
-/** The wire between operator and egress gateway. */
+/** The wire of the egress gateway: for the operator, and for the console, which looks and changes nothing. */
 
 /** Of requests that may carry a stored input. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -82,9 +82,64 @@ const policy = z.strictObject({
   stored_inputs: z.record(identifier, z.strictObject({ definition, envelope })),
 });
 
+/**
+ * How a tunnel or request ended, as its log line says it: `ok` and `ended` (by a policy that no longer permits it) are none of
+ * the refusals of docs/wire/egress.md.
+ */
+export const ENDINGS = [
+  'ok',
+  'ended',
+  'invalid_request',
+  'ambiguous_target',
+  'slot_conflict',
+  'forbidden',
+  'host_denied',
+  'address_denied',
+  'route_denied',
+  'plain_http_denied',
+  'input_suspended',
+  'not_found',
+  'credential_required',
+  'method_not_allowed',
+  'request_timeout',
+  'length_required',
+  'too_large',
+  'header_too_large',
+  'rate_limited',
+  'internal',
+  'name_unresolved',
+  'upstream_failed',
+  'upstream_untrusted',
+  'response_unscannable',
+  'unavailable',
+  'input_unavailable',
+  'upstream_timeout',
+  'not_tls',
+  'hello_timeout',
+  'hello_too_large',
+  'hello_fragmented',
+  'hello_malformed',
+  'sni_mismatch',
+  'ech_denied',
+] as const;
+export type Ending = (typeof ENDINGS)[number];
+
+/** Rows of an Assistant's calls that a replica keeps: to hosts of its policy, and to others. */
+export const MOST_CALLS = { known: 192, others: 32 } as const;
+
+const calls = z.strictObject({
+  /** Missing where what was asked for is no name of a host on port 443. */
+  host: host.exactOptional(),
+  /** The stored input, where one was asked for. */
+  input: identifier.exactOptional(),
+  ending: z.enum(ENDINGS),
+  count: z.int().min(1),
+  last_at: z.iso.datetime(),
+});
+
 export const EGRESS = {
   title: 'Egress gateway of a Space',
-  audiences: { provisioner: 'prv' },
+  audiences: { provisioner: 'prv', observer: 'obs' },
   documents: {},
   operations: {
     'policy.put': {
@@ -148,6 +203,22 @@ export const EGRESS = {
         .refine((input) => valueFault(input.definition, input.value) === undefined, 'not a fit value'),
       response: z.strictObject({ envelope, trace_id: traceId }),
     },
+    'calls.tell': {
+      path: '/v1/calls',
+      authority: 'observer',
+      summary: 'Tell how often an Assistant called which host, and how that ended',
+      errors: [],
+      request: z.strictObject(assistant),
+      response: z.strictObject({
+        calls: z.array(calls).max(MOST_CALLS.known + MOST_CALLS.others),
+        /** Calls whose row had to make room for another. */
+        forgotten: z.int().min(0),
+        /** When the replica began to count: it remembers in memory alone. */
+        since: z.iso.datetime(),
+        instance,
+        trace_id: traceId,
+      }),
+    },
     'replica.state': {
       path: '/v1/replicas/state',
       authority: 'provisioner',
@@ -179,4 +250,5 @@ export type InputSeal = Requests['input.seal'];
 export type PolicyNarrow = Requests['policy.narrow'];
 /** Whom a message is about. */
 export type About = Requests['policy.remove'];
+export type Calls = AnswerOf<typeof EGRESS, 'calls.tell'>;
 export type PolicyTaken = Omit<AnswerOf<typeof EGRESS, 'policy.put'>, 'trace_id'>;

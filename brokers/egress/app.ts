@@ -7,9 +7,15 @@ import {
   type TokenDigest,
   type Watched,
 } from '@space/broker-kit';
-import { createControlApp, type Handlers, provisionerAuthority } from '@space/broker-kit/control';
+import {
+  createControlApp,
+  type Handlers,
+  observerAuthority,
+  provisionerAuthority,
+} from '@space/broker-kit/control';
 import { EGRESS } from '@space/contracts/egress';
 import type { Custody } from './custody.ts';
+import type { Calls } from './data/calls.ts';
 import type { Reflections } from './data/reflections.ts';
 import type { Policies } from './policies/policies.ts';
 import { ownerOf } from './policies/tenant.ts';
@@ -20,10 +26,13 @@ const OPERATOR_LIMIT = { perSecond: 1_000, burst: 10_000 };
 export interface ControlOptions {
   readonly policies: Policies;
   readonly reflections: Reflections;
+  readonly calls: Calls;
   readonly custody: Custody;
   /** Random for each start. */
   readonly instance: string;
   readonly tokens: Watched<readonly TokenDigest[]>;
+  /** Of who may look; without them nobody may. */
+  readonly observers: Watched<readonly TokenDigest[]> | undefined;
   /** Of one address. */
   readonly refusals: { readonly perSecond: number; readonly burst: number };
   readonly log: Logger;
@@ -36,7 +45,10 @@ export function createControl(options: ControlOptions): Served {
     contract: EGRESS,
     handlers: handlers(options),
     documents: {},
-    authorities: { provisioner: provisionerAuthority(options.tokens.current) },
+    authorities: {
+      provisioner: provisionerAuthority(options.tokens.current),
+      observer: observerAuthority(options.observers?.current ?? (() => [])),
+    },
     callerKey: ({ authority }) => authority,
     limits: { caller: OPERATOR_LIMIT, refusals: options.refusals },
     log: options.log,
@@ -45,7 +57,13 @@ export function createControl(options: ControlOptions): Served {
 }
 
 /** The contract's operations: from wire to work and back. */
-function handlers({ policies, reflections, custody, instance }: ControlOptions): Handlers<typeof EGRESS> {
+function handlers({
+  policies,
+  reflections,
+  calls,
+  custody,
+  instance,
+}: ControlOptions): Handlers<typeof EGRESS> {
   return {
     'policy.put': async (_, put) => ({ ...(await policies.put(put)), instance }),
     'policy.narrow': async (_, request) => ({ narrowed: policies.narrow(request), instance }),
@@ -59,6 +77,7 @@ function handlers({ policies, reflections, custody, instance }: ControlOptions):
     'input.seal': async (_, { input, definition, value, ...assistant }) => ({
       envelope: await custody.seal(ownerOf(assistant, input, definition), new Secret(value)),
     }),
+    'calls.tell': async (_, request) => ({ ...calls.of(policies.of(request)), instance }),
     'replica.state': async () => ({ in_step: policies.inStep, instance }),
     'replica.in_step': async (_, request) => {
       if (request.instance !== instance) throw new ServiceError('conflict', 'another start of the replica');

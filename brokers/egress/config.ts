@@ -78,6 +78,13 @@ export const schema = z
     PROVISIONER_TOKEN_FILE: settings
       .path('/etc/space/provisioner/token')
       .describe("The provisioner's tokens, one or two lines, read again when the file changes."),
+    OBSERVER_TOKEN_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Tokens of who may ask how often Assistants called which host, one or two lines, read again when the file changes; without it nobody may.',
+      ),
     CUSTODY_KEY_FILE: settings
       .path('/etc/space/keys/custody')
       .describe('Ring of keys that stored inputs are sealed with; its mode is 0440 or stricter.'),

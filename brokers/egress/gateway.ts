@@ -3,8 +3,10 @@ import type { Logger, Resolve, ServiceMetrics } from '@space/broker-kit';
 import { type AddressGuard, dialler, Turns } from '@space/broker-kit';
 import { passedWith } from './core/headers.ts';
 import type { Custody } from './custody.ts';
+import { Calls } from './data/calls.ts';
 import { ConnectionShares } from './data/connection-shares.ts';
-import { type ScrubberSource, serveInput } from './data/inputs.ts';
+import type { ScrubberSource } from './data/input-sender.ts';
+import { serveInput } from './data/inputs.ts';
 import { type DataLimits, DEFAULT_LIMITS } from './data/limits.ts';
 import { type DataListener, listenForCallers } from './data/listener.ts';
 import { recorder } from './data/record.ts';
@@ -43,6 +45,7 @@ export interface Gateway {
   readonly instance: string;
   readonly policies: Policies;
   readonly reflections: Reflections;
+  readonly calls: Calls;
   readonly listener: DataListener;
   readonly upstreams: Upstreams;
 }
@@ -68,7 +71,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const strangers = new Strangers(policies, limits, onTurnedAway);
   const shares = new ConnectionShares(policies, limits, onTurnedAway);
   const reflections = new Reflections(limits.reflections, () => metrics.reflections.inc());
-  const record = recorder(options.log, metrics);
+  const now = options.now ?? Date.now;
+  const calls = new Calls(now);
+  const record = recorder(options.log, metrics, calls);
   const turns = new Turns({ sliceMs: ANSWERS_MS });
   const counted = (operation: Operation) => (change: 1 | -1) => {
     metrics.open[operation] += change;
@@ -102,11 +107,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       onOpen: counted('input'),
       names: new Set(options.names),
       passes: passedWith(options.requestHeaders ?? []),
-      now: options.now ?? Date.now,
+      now,
       scrubbers: options.scrubbers ?? new Scrubbers(turns),
       reflections,
       turns,
     }),
   });
-  return { instance: randomBytes(16).toString('hex'), policies, reflections, listener, upstreams };
+  return { instance: randomBytes(16).toString('hex'), policies, reflections, calls, listener, upstreams };
 }

@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -11,6 +14,7 @@ import { digest } from './testing/gateway.ts';
 
 const run = promisify(execFile);
 const token = newToken('prv').reveal();
+const observer = newToken('obs').reveal();
 const VALUE = 'sk_live_canary_5bb1a2';
 const definition = {
   host: 'api.bank.org',
@@ -36,6 +40,7 @@ beforeAll(async () => {
     CONTROL_PORT: '0',
     METRICS_PORT: '0',
     PROVISIONER_TOKEN_FILE: file('token', token),
+    OBSERVER_TOKEN_FILE: file('observer', observer),
     CUSTODY_KEY_FILE: file(
       'ring',
       JSON.stringify({
@@ -131,6 +136,56 @@ describe('the operator’s side of a replica', () => {
       status: 403,
       body: { error: { code: 'forbidden' } },
     });
+  });
+
+  it('tells who may look how often an Assistant called which host, and the name of a refused one nowhere else', async () => {
+    const principal = newToken('egr').reveal();
+    await put({ principals: [createHash('sha256').update(principal).digest('hex')] });
+    const before = log.length;
+    const [answered] = await once(
+      request({
+        port: service.dataPort,
+        method: 'CONNECT',
+        path: 'tracking.example:443',
+        headers: {
+          'proxy-authorization': `Basic ${Buffer.from(`egr:${principal}`).toString('base64')}`,
+        },
+      }).end(),
+      'connect',
+    );
+    expect(answered).toMatchObject({ statusCode: 403 });
+    await expect
+      .poll(() => post('/v1/calls', about, observer), { timeout: 60_000 })
+      .toMatchObject({
+        status: 200,
+        body: { calls: [{ host: 'tracking.example', ending: 'host_denied', count: 1 }], forgotten: 0 },
+      });
+    expect(log.slice(before).join('')).not.toContain('tracking.example');
+    expect(log.slice(before).join('')).toContain('host_denied');
+  });
+
+  it.each([
+    ['the provisioner’s', token],
+    ['no', ''],
+    ['another observer’s', newToken('obs').reveal()],
+  ])('tells the calls to nobody with %s token', async (_, bearer) => {
+    expect((await post('/v1/calls', about, bearer)).status).toBe(403);
+  });
+
+  it('takes nothing from who may only look', async () => {
+    expect((await post('/v1/policies/remove', about, observer)).status).toBe(403);
+  });
+
+  it('tells the calls to nobody where it was told of no observer', async () => {
+    const { OBSERVER_TOKEN_FILE: _, ...rest } = environment;
+    const other = await startService(readConfig(rest), createLogger({ service: 'egress', level: 'fatal' }));
+    const { status } = await fetch(`http://127.0.0.1:${other.controlPort}/v1/calls`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${observer}` },
+      body: JSON.stringify(about),
+    });
+    expect(status).toBe(403);
+    expect(await other.stop()).toBe(true);
   });
 
   it.each([

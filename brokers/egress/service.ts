@@ -8,6 +8,7 @@ import {
   hold,
   type Logger,
   parseProvisionerTokens,
+  parseTokens,
   portOf,
   watched,
   withFixed,
@@ -40,6 +41,10 @@ export async function startService(config: Config, log: Logger): Promise<Service
     });
     hold(held, ring);
     const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
+    const { OBSERVER_TOKEN_FILE: observerFile } = config;
+    const ofObservers = parseTokens('obs', 'OBSERVER_TOKEN_FILE');
+    const observers =
+      observerFile === undefined ? undefined : hold(held, await watched(observerFile, ofObservers, log));
     const authorities =
       config.UPSTREAM_CA_FILE === undefined ? undefined : await readFile(config.UPSTREAM_CA_FILE, 'utf8');
     const metrics = createMetrics();
@@ -65,9 +70,11 @@ export async function startService(config: Config, log: Logger): Promise<Service
     const served = createControl({
       policies: started.policies,
       reflections: started.reflections,
+      calls: started.calls,
       custody,
       instance: started.instance,
       tokens,
+      observers,
       refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
       log,
       metrics,

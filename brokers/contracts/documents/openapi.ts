@@ -6,7 +6,7 @@ const EDGE_ERRORS = [400, 403, 413, 415, 429, 500, 503] as const;
 
 /** OpenAPI 3.1, made from the contract that the service parses requests with. */
 export function openApiDocument(contract: Contract): object {
-  const { capsule } = contract.audiences;
+  const { capsule, observer } = contract.audiences;
   const documents = Object.entries(contract.documents).map(([path, { operation, summary }]) => [
     path,
     {
@@ -28,6 +28,7 @@ export function openApiDocument(contract: Contract): object {
     {
       provisioner: bearer('The provisioner token, spc_prv_…'),
       ...(capsule === undefined ? {} : { capsule: bearer(`The Capsule's own principal, spc_${capsule}_…`) }),
+      ...(observer === undefined ? {} : { observer: bearer(`The token of who may look, spc_${observer}_…`) }),
     },
   );
 }

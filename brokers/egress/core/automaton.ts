@@ -1,12 +1,12 @@
 import type { Pace, Slices } from './slices.ts';
 
-/** Beginnings of needles, each a state; 0 is the empty one. Children of a state are a list. */
+/** The beginnings of all needles, each of which is a state; 0 is the empty one. The children of a state are a linked list. */
 export interface Trie {
   readonly states: number;
   readonly letter: Uint8Array;
   readonly firstChild: Int32Array;
   readonly nextSibling: Int32Array;
-  /** Length of the needle that a state is, or 0; then of the longest that any end of it is. */
+  /** The length of the needle that a state is, or 0; `rowsOf` makes it that of the longest needle that the state ends with. */
   readonly longestEnd: Uint16Array;
 }
 
@@ -59,7 +59,7 @@ export interface Rows {
   readonly root: Int32Array;
 }
 
-/** Shorter states first, as each one's row is that of its longest end which is a state too, but for its own children. */
+/** Makes the rows, shorter states first: each is the row of the state's longest end that is a state, under its own children. */
 export function* rowsOf(
   { states, letter, firstChild, nextSibling, longestEnd }: Trie,
   pace: Pace,
@@ -71,7 +71,7 @@ export function* rowsOf(
     Int32Array,
   ];
   const rows: Rows = { start, end, letter: [], to: [], root: new Int32Array(256) };
-  /** Where the state at hand goes: as the root does, but for what is put here and taken back. */
+  /** Where the state in turn goes: as the root does, but for what is put here from its row and taken back. */
   const to = new Int32Array(256);
   let queued = 0;
   const visit = (parent: number, onward: (letter: number) => number): void => {

@@ -1,12 +1,12 @@
 import { percentEncode } from './percent-encode.ts';
 import type { Pace, Slices } from './slices.ts';
 
-/** Shorter forms would be found in any text; a value itself is always looked for. */
+/** The least length of an encoded form: a shorter one would be found in any text. The value itself is always looked for. */
 const SHORTEST_FORM = 6;
 /** No form of a text is longer than so many times the text (`&quot;`, `\u003c`). */
 export const LONGEST_FORM = 6;
 const PERCENT = 0x25;
-/** What no encoder but hex, base64 and "percent, everything" would change. */
+/** Text that no encoder changes but hex, base64 and the one that percent-encodes everything. */
 const PLAIN = /^[A-Za-z0-9_.-]*$/;
 
 /** Returns every form of the values that an answer is searched for, each once, in bytes. */
@@ -64,7 +64,7 @@ function* escapedForms(value: string): Generator<string, void, void> {
   ]))
     for (const percent of [form, form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase())]) {
       yield percent;
-      // As a host writes it that sends people elsewhere first: a URL in a URL.
+      // Hosts that send people elsewhere first write a URL in a URL, so it is encoded twice.
       yield percent.replaceAll('%', '%25');
     }
   const json = JSON.stringify(value).slice(1, -1);

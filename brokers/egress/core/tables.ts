@@ -6,16 +6,16 @@ import type { Pace, Slices } from './slices.ts';
  * begin at the same, so that a place is a state's own if it has the letter that leads there from it.
  */
 export interface Rowed {
-  /** By letter. */
+  /** For each letter, the state where the root goes with it. */
   readonly fromRoot: Int32Array;
-  /** By place. */
+  /** For each place, the letter that leads there. */
   readonly letterAt: Uint8Array;
   readonly nextAt: Int32Array;
-  /** By state. */
+  /** For each state, the length of the longest needle that ends there. */
   readonly longestEnd: Uint16Array;
 }
 
-/** So many places are tried for a row before those at which trying begins are given up: they have no room left. */
+/** After so many places were tried for a row in vain, the first of them are not tried again: they have no room left. */
 const TRIES = 16;
 
 export function* tablesOf(rows: Rows, trie: Trie, pace: Pace): Slices<Rowed> {

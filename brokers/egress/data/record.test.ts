@@ -2,6 +2,7 @@ import { createLogger } from '@space/broker-kit';
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { createEgressMetrics } from '../metrics.ts';
+import { Calls } from './calls.ts';
 import { type Line, recorder } from './record.ts';
 
 it('what was recorded is counted once, however often somebody looks', async () => {
@@ -18,7 +19,7 @@ it('what was recorded is counted once, however often somebody looks', async () =
     level: 'info',
     destination: { write: (line) => void lines.push(line) },
   });
-  const record = recorder(log, metrics);
+  const record = recorder(log, metrics, new Calls(Date.now));
   const line = (bytesIn: number): Line => ({
     traceId: '0'.repeat(32),
     operation: 'input',

@@ -1,7 +1,8 @@
 import type { Logger } from '@space/broker-kit';
-import type { ProblemCode, TunnelFault } from '../core/problem.ts';
+import type { Ending } from '@space/contracts/egress';
 import type { EgressMetrics, Operation } from '../metrics.ts';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
+import type { Calls } from './calls.ts';
 
 /** The log line of one request or tunnel. It never holds a path, a query, a header or a body. */
 export interface Line {
@@ -11,13 +12,15 @@ export interface Line {
   tenant?: Tenant | undefined;
   /** The host of a tunnel. */
   host?: string | undefined;
+  /** The host of a tunnel that the policy does not permit: the Assistant's own words, which are in no log. */
+  refusedHost?: string | undefined;
   input?: LiveInput | undefined;
   /** The index of the route that matched. */
   route?: number | undefined;
   method?: string | undefined;
   status?: number | undefined;
   upstreamStatus?: number | undefined;
-  code: ProblemCode | TunnelFault | 'ok' | 'ended';
+  code: Ending;
   /** Whether the value was in the answer. */
   reflected?: boolean;
   error?: unknown;
@@ -27,7 +30,7 @@ export interface Line {
 
 export type RecordLine = (line: Line) => void;
 
-export function recorder(log: Logger, metrics: EgressMetrics): RecordLine {
+export function recorder(log: Logger, metrics: EgressMetrics, calls: Calls): RecordLine {
   /** A child logger of each input, so that the fields that all its lines share are serialised once. */
   const inputLoggers = new WeakMap<LiveInput, Logger>();
   const loggerAbout = (input: LiveInput, line: Line): Logger => {
@@ -36,6 +39,7 @@ export function recorder(log: Logger, metrics: EgressMetrics): RecordLine {
     return known;
   };
   return (line) => {
+    calls.count(line);
     const seconds = (performance.now() - line.startedAt) / 1000;
     metrics.finished.labels(line.operation, line.code).observe(seconds);
     const passed = metrics.bytes[line.operation];

@@ -119,6 +119,17 @@ describe('a tunnel', () => {
     expect(upstream.connections()).toBe(before);
   });
 
+  it('asks DNS for no host that is not allowed, since a name carries data out', async () => {
+    const before = test.used.names.length;
+    for (const target of [
+      '736563726574.evil.org:443',
+      `736563726574.${HOST}:443`,
+      `736563726574.evil.org:53`,
+    ])
+      expect(codeOf((await test.tunnel(target)).head)).toBe('host_denied');
+    expect(test.used.names.slice(before)).toEqual([]);
+  });
+
   it('is not opened when the Host header says something else', async () => {
     const { head } = await test.tunnel(`${HOST}:443`, {
       host: 'other.bank.org',

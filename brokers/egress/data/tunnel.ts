@@ -76,7 +76,10 @@ export function serveTunnel(options: TunnelOptions) {
       line.tenant = tenant;
       options.shares.proved(client, tenant.capsule);
       const host = parseAuthority(request.url ?? '');
-      if (host === undefined || !tenant.hosts.has(host)) throw new Problem('host_denied');
+      if (host === undefined || !tenant.hosts.has(host)) {
+        line.refusedHost = host;
+        throw new Problem('host_denied');
+      }
       line.host = host;
       if (!agreesWithTarget(request, host)) throw new Problem('invalid_request');
       const connection = {

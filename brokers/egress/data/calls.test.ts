@@ -1,0 +1,84 @@
+import { IndexedSet } from '@space/broker-kit';
+import { type Ending, MOST_CALLS } from '@space/contracts/egress';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Tenant } from '../policies/tenant.ts';
+import { Calls } from './calls.ts';
+
+const tenant = (app: string): Tenant => ({
+  capsule: 'home',
+  app,
+  uid: 'uid-1',
+  generation: 1,
+  revision: '',
+  principals: [],
+  addresses: new Set(),
+  hosts: new Set(),
+  inputs: new Map(),
+  connections: new IndexedSet(),
+});
+const ledger = tenant('ledger');
+const START = Date.UTC(2026, 10, 23, 9);
+let now: number;
+let calls: Calls;
+const later = () => {
+  now += 1_000;
+};
+const refused = (refusedHost: string | undefined, code: Ending = 'host_denied') =>
+  calls.count({ tenant: ledger, refusedHost, code });
+
+beforeEach(() => {
+  now = START;
+  calls = new Calls(() => now);
+});
+
+describe('the calls of an Assistant', () => {
+  it('are counted by host, stored input and ending, with the time of the last', () => {
+    calls.count({ tenant: ledger, host: 'rates.ecb.org', code: 'ok' });
+    later();
+    calls.count({ tenant: ledger, host: 'rates.ecb.org', code: 'ok' });
+    calls.count({ tenant: ledger, input: { key: 'bank', host: 'api.bank.org' }, code: 'route_denied' });
+    refused('tracking.example');
+    refused(undefined);
+    const last_at = '2026-11-23T09:00:01.000Z';
+    expect(calls.of(ledger)).toEqual({
+      calls: [
+        { host: 'rates.ecb.org', ending: 'ok', count: 2, last_at },
+        { host: 'api.bank.org', input: 'bank', ending: 'route_denied', count: 1, last_at },
+        { host: 'tracking.example', ending: 'host_denied', count: 1, last_at },
+        { ending: 'host_denied', count: 1, last_at },
+      ],
+      forgotten: 0,
+      since: '2026-11-23T09:00:00.000Z',
+    });
+  });
+
+  it('are nobody else’s, and nobody’s where no Assistant was recognised', () => {
+    refused('tracking.example');
+    calls.count({ code: 'forbidden' });
+    expect(calls.of(tenant('other')).calls).toEqual([]);
+    expect(calls.of(undefined).calls).toEqual([]);
+    expect(calls.of(ledger).calls).toHaveLength(1);
+  });
+
+  it('that were refused are kept in a bounded room: the longest ago makes room, and is counted as forgotten', () => {
+    refused('first.example');
+    refused('first.example');
+    for (let index = 1; index < MOST_CALLS.others; index += 1) {
+      later();
+      refused(`host-${index}.example`);
+    }
+    later();
+    refused('one-more.example');
+    const { calls: rows, forgotten } = calls.of(ledger);
+    expect(rows).toHaveLength(MOST_CALLS.others);
+    expect(rows.map(({ host }) => host)).not.toContain('first.example');
+    expect(rows.map(({ host }) => host)).toContain('one-more.example');
+    expect(forgotten).toBe(2);
+  });
+
+  it('to hosts of the policy stay, however many others an Assistant asks for', () => {
+    calls.count({ tenant: ledger, host: 'rates.ecb.org', code: 'ok' });
+    for (let index = 0; index < 1_000; index += 1) refused(`host-${index}.example`);
+    expect(calls.of(ledger).calls[0]).toMatchObject({ host: 'rates.ecb.org', count: 1 });
+  });
+});

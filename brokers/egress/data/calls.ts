@@ -1,0 +1,83 @@
+import { type Ending, MOST_CALLS, type Calls as Told } from '@space/contracts/egress';
+import type { LiveInput, Tenant } from '../policies/tenant.ts';
+
+type Row = Told['calls'][number];
+interface Counted {
+  readonly row: Omit<Row, 'count' | 'last_at'>;
+  count: number;
+  lastAt: number;
+}
+interface Table {
+  readonly known: Map<string, Counted>;
+  readonly others: Map<string, Counted>;
+  forgotten: number;
+}
+
+interface Call {
+  readonly tenant?: Tenant | undefined;
+  readonly host?: string | undefined;
+  readonly refusedHost?: string | undefined;
+  readonly input?: Pick<LiveInput, 'key' | 'host'> | undefined;
+  readonly code: Ending;
+}
+
+/**
+ * How often each Assistant called which host, in memory: a bounded table each. What an Assistant asks for and may not is its
+ * own to choose, so those rows have a room of their own, in which the one that is longest ago makes room for the next.
+ */
+export class Calls {
+  readonly #now: () => number;
+  readonly #since: number;
+  readonly #tables = new WeakMap<Tenant, Table>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#since = now();
+  }
+
+  count({ tenant, host, refusedHost, input, code }: Call): void {
+    if (tenant === undefined) return;
+    const table = this.#tables.get(tenant) ?? { known: new Map(), others: new Map(), forgotten: 0 };
+    this.#tables.set(tenant, table);
+    const isKnown = input !== undefined || host !== undefined;
+    const rows = isKnown ? table.known : table.others;
+    const called = input?.host ?? host ?? refusedHost;
+    const key = `${called} ${input?.key} ${code}`;
+    let counted = rows.get(key);
+    if (counted === undefined) {
+      table.forgotten += makeRoom(rows, isKnown ? MOST_CALLS.known : MOST_CALLS.others);
+      counted = { row: rowOf(called, input?.key, code), count: 0, lastAt: 0 };
+      rows.set(key, counted);
+    }
+    counted.count += 1;
+    counted.lastAt = this.#now();
+  }
+
+  of(tenant: Tenant | undefined): Pick<Told, 'calls' | 'forgotten' | 'since'> {
+    const table = tenant && this.#tables.get(tenant);
+    const rows = [...(table?.known.values() ?? []), ...(table?.others.values() ?? [])];
+    return {
+      calls: rows.map(({ row, count, lastAt }) => ({ ...row, count, last_at: timeOf(lastAt) })),
+      forgotten: table?.forgotten ?? 0,
+      since: timeOf(this.#since),
+    };
+  }
+}
+
+const timeOf = (ms: number) => new Date(ms).toISOString();
+
+const rowOf = (host: string | undefined, input: string | undefined, ending: Ending): Counted['row'] => ({
+  ...(host === undefined ? {} : { host }),
+  ...(input === undefined ? {} : { input }),
+  ending,
+});
+
+/** Takes out the row whose last call is longest ago, where all places are taken; answers how many calls it had. */
+function makeRoom(rows: Map<string, Counted>, most: number): number {
+  if (rows.size < most) return 0;
+  let [oldest] = rows;
+  for (const row of rows) if (oldest === undefined || row[1].lastAt < oldest[1].lastAt) oldest = row;
+  if (oldest === undefined) return 0;
+  rows.delete(oldest[0]);
+  return oldest[1].count;
+}
