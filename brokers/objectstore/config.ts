@@ -45,6 +45,16 @@ export const schema = z
     REGISTRY_DATABASE_URL_FILE: path('/etc/space/registry/url').describe(
       'URL of the registry, a database whose owner the broker is; it needs no other right.',
     ),
+    REGISTRY_DATABASE_URL: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'The same URL without its password, for a server of your own; REGISTRY_DATABASE_URL_FILE is then not read.',
+      ),
+    REGISTRY_DATABASE_PASSWORD_FILE: path('/etc/space/registry/password').describe(
+      'The password for REGISTRY_DATABASE_URL, read again when it changes.',
+    ),
     PROVISIONER_TOKEN_FILE: path('/etc/space/provisioner/token').describe(
       "The provisioner's tokens, one or two lines, read again when the file changes.",
     ),

@@ -5,8 +5,8 @@ import { type AdmissionOptions, createAdmission } from './api/admission.ts';
 import { createCursors, type DataKeys } from './api/cursors.ts';
 import { createJsonProtocol } from './api/json/protocol.ts';
 import { createDataPlane, type DataPlane } from './api/listener.ts';
-import { SESSION_TOKEN, s3Keys } from './api/s3/access-keys.ts';
-import { createS3Protocol } from './api/s3/protocol.ts';
+import { SESSION_TOKEN } from './api/s3/headers.ts';
+import { createS3Protocol, s3Keys } from './api/s3/protocol.ts';
 import type { OpenGranted } from './byok/grants/open.ts';
 import { createGrantedStore } from './byok/grants/store.ts';
 import type { BrokerMetrics } from './metrics.ts';
@@ -37,7 +37,7 @@ export interface OpenOptions {
   readonly presignedSeconds: number;
   /** What an object, and a folder, costs of a quota beside its bytes. */
   readonly entryBytes: number;
-  /** That a Capsule may have at one time. */
+  /** Uploads that a Capsule may have open at one time. */
   readonly openUploads: number;
   readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp'>;
   /** Undefined where every object is in the Space's bucket. */
@@ -153,7 +153,7 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
   };
 }
 
-/** One for now; a second can be told apart from the first, should the secret ever be exchanged. */
+/** There is one data key for now. What is sealed names its key, so that another can stand beside it one day. */
 function dataKeys(secret: Secret<Buffer>): DataKeys {
   return [new Secret(Buffer.from(hkdfSync('sha256', secret.reveal(), '', 'space-object-data/v1', 32)))];
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createMetrics, type Held, hold, type Logger, parseKey, watched } from '@space/broker-kit';
-import { closeRegistry, openConnections, parseServerUrl, untilReachable } from '@space/broker-kit/postgres';
+import { closeRegistry, openConnections, serverParser, untilReachable } from '@space/broker-kit/postgres';
 import { openReach } from './byok/credentials/guarded.ts';
 import { createVerify } from './byok/credentials/verify.ts';
 import { clearCustody } from './byok/custody/discard.ts';
@@ -35,8 +35,10 @@ export async function openContext(
 ) {
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
   const readCa = (path: string) => readFileSync(path, 'utf8');
-  const parse = (text: string) => parseServerUrl(text, 'REGISTRY_DATABASE_URL_FILE', readCa);
-  const address = hold(held, await watched(config.REGISTRY_DATABASE_URL_FILE, parse, log));
+  const url = config.REGISTRY_DATABASE_URL;
+  const parse = serverParser({ url, setting: 'REGISTRY_DATABASE' }, readCa);
+  const file = url === undefined ? config.REGISTRY_DATABASE_URL_FILE : config.REGISTRY_DATABASE_PASSWORD_FILE;
+  const address = hold(held, await watched(file, parse, log));
   const connections = openConnections(address, log, CONNECTIONS);
   held.closers.push(() => connections.close());
   await untilReachable(connections, log);

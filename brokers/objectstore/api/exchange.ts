@@ -56,6 +56,20 @@ export function beginExchange(request: IncomingMessage, response: ServerResponse
   };
 }
 
+/** Headers as they came, each name once, in lower case. */
+export type Received = ReadonlyMap<string, string>;
+
+/** Throws `invalid_request` when a header came twice: two readers might believe different ones. */
+export function receivedHeaders(rawHeaders: readonly string[]): Received {
+  const headers = new Map<string, string>();
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase();
+    if (headers.has(name)) throw new ServiceError('invalid_request', 'a header twice');
+    headers.set(name, rawHeaders[i + 1] ?? '');
+  }
+  return headers;
+}
+
 /** Writes the head of the answer in one go: header after header costs Node more. */
 export function writeHead(
   { response, common }: Exchange,

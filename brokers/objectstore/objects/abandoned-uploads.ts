@@ -2,12 +2,12 @@ import { type Logger, SharedSlots } from '@space/broker-kit';
 import type { Registry } from '../quota/rows.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
-import { isUnderPrefix } from './prefix.ts';
+import { isUnderPrefix } from './object-key.ts';
 import { createUploads, type OpenUpload, UPLOAD_COLUMNS, type Upload, type Uploads } from './uploads.ts';
 
 const PAGE = 100;
 
-/** For upkeep, which has no grant: of an upload in a Capsule's own bucket only our row is ours to end. */
+/** Ends an upload for upkeep, which has no grant: where it is in a Capsule's own bucket, only our row is ours to end. */
 async function giveUp(client: S3Client, uploads: Pick<Uploads, 'close'>, upload: Upload): Promise<void> {
   if (upload.credentialSet === null) await abortUpload(client, uploads, upload);
   else await uploads.close(upload, true);
@@ -84,7 +84,7 @@ export async function abortUnder(registry: Registry, client: S3Client, prefix: s
 
 const NONE = new SharedSlots({ total: 1, perKey: 1 });
 
-/** Only to end some: none is opened, and none listed. */
+/** The rows of uploads, for upkeep that only ends some: it opens none and lists none. */
 function ending(registry: Registry): Pick<Uploads, 'close'> {
   return createUploads({ registry, most: 0, records: NONE });
 }

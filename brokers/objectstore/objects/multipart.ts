@@ -1,12 +1,10 @@
-import { createHash } from 'node:crypto';
 import { ServiceError } from '@space/broker-kit';
 import type { Reservation } from '../quota/capsule-block.ts';
 import { entriesOf } from '../quota/charge.ts';
-import { S3Error } from '../upstream/errors.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { abortUpload } from './abandoned-uploads.ts';
-import { isMarker } from './object-key.ts';
-import { logicalKey, physicalOf as physical, physicalKey } from './prefix.ts';
+import { Completions, NoSuchUpload } from './completions.ts';
+import { isMarker, logicalKey, physicalOf as physical, physicalKey } from './object-key.ts';
 import type { Call, ObjectStore, UploadAt } from './types.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
 import { sendable, type Writer } from './writer.ts';
@@ -17,26 +15,10 @@ const UPLOAD_ENTRIES = 2;
 /** One that was begun and that no row tells of is given up after a day, at the next look. */
 const STRAY_SECONDS = 26 * 3_600;
 
-/** How long it may take to see whether an upload was completed before. */
-const RECOGNISE_MS = 30_000;
-
-type Completing = [
-  parts: Parameters<ObjectStore['completeUpload']>[2],
-  headers: Parameters<ObjectStore['completeUpload']>[3],
-];
-type Completed = Awaited<ReturnType<ObjectStore['completeUpload']>>;
-
 type Multipart = Pick<
   ObjectStore,
   'createUpload' | 'putPart' | 'copyPart' | 'listParts' | 'completeUpload' | 'abortUpload' | 'listUploads'
 >;
-
-/** Told apart because S3 has a code of its own for it. */
-export class NoSuchUpload extends ServiceError {
-  constructor() {
-    super('not_found', 'no such upload');
-  }
-}
 
 /** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
 export function createMultipart(client: S3Client, uploads: Uploads, writer: Writer): Multipart {
@@ -51,38 +33,7 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     return upload;
   }
 
-  const completing = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
-
-  async function complete(
-    call: Call,
-    at: UploadAt,
-    upload: OpenUpload,
-    ...[parts, headers]: Completing
-  ): Promise<Completed> {
-    // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
-    const { etag } = await client
-      .completeUpload(upload.key, upload.upstreamId, parts, { headers })
-      .catch(async (error: unknown) => {
-        const gone = error instanceof S3Error && error.code === 'NoSuchUpload';
-        const before = gone
-          ? await completedBefore(client, upload.key, parts, AbortSignal.timeout(RECOGNISE_MS))
-          : undefined;
-        if (before === undefined) throw error;
-        return { etag: before };
-      });
-    await uploads.close(upload, false);
-    return { key: logicalKey(call.tenant.prefixes, at.bucket, upload.key) ?? '', etag };
-  }
-
-  /** One without a row is over: completed, where its object is there, and else given up. */
-  async function finishedBefore(call: Call, at: UploadAt, parts: Completing[0]): Promise<Completed> {
-    const { bucket, key } = at;
-    if (key === undefined) throw new NoSuchUpload();
-    uploads.demand?.(call.tenant.prefixes[bucket], physical(call, { bucket, key }));
-    const etag = await completedBefore(client, physical(call, { bucket, key }), parts, call.signal);
-    if (etag === undefined) throw new NoSuchUpload();
-    return { key, etag };
-  }
+  const completions = new Completions(client, uploads);
 
   /** A part of which nobody knows whether it is stored counts too, until the upload is over and a while longer. */
   const intoRow =
@@ -170,16 +121,8 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
         if (error instanceof NoSuchUpload && at.key !== undefined) return undefined;
         throw error;
       });
-      if (upload === undefined) return finishedBefore(call, at, parts);
-      const running = completing.get(upload.id);
-      const asked = JSON.stringify([parts, headers]);
-      // Who asks again while it goes on hears of the same end.
-      if (running !== undefined && running.asked === asked) return running.end;
-      const end = complete(call, at, upload, parts, headers).finally(() => {
-        if (completing.get(upload.id)?.end === end) completing.delete(upload.id);
-      });
-      completing.set(upload.id, { asked, end });
-      return end;
+      if (upload === undefined) return completions.before(call, at, parts);
+      return completions.end(call, at, upload, { parts, headers });
     },
     abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(call, at)),
     listUploads: async ({ tenant, signal }, bucket, { prefix, afterKey, ...page }) => {
@@ -203,36 +146,4 @@ function rangeLength(range: string | undefined, size: number): number {
   if (first === '' || length < 1 || Number(last) >= size)
     throw new ServiceError('range_not_satisfiable', 'range of the source');
   return length;
-}
-
-type Parts = readonly { readonly number: number; readonly etag: string }[];
-
-const MD5 = /^"[0-9a-f]{32}"$/;
-
-/** The entity tag of an object of these parts, as S3 makes it; undefined where theirs are of another kind. */
-function etagOfParts(parts: Parts): string | undefined {
-  if (parts.length === 0 || !parts.every(({ etag }) => MD5.test(etag))) return undefined;
-  const digests = parts.map(({ etag }) => Buffer.from(etag.slice(1, -1), 'hex'));
-  return `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${parts.length}"`;
-}
-
-/**
- * The entity tag of what is there, where it is just what these parts make: then they were put together before, and
- * whoever asks again did not hear of it.
- */
-async function completedBefore(
-  client: Pick<S3Client, 'head'>,
-  key: string,
-  parts: Parts,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const expected = etagOfParts(parts);
-  if (expected === undefined) return undefined;
-  try {
-    const { headers } = await client.head(key, { signal });
-    return headers['etag'] === expected ? expected : undefined;
-  } catch (error) {
-    if (error instanceof S3Error && error.status === 404) return undefined;
-    throw error;
-  }
 }

@@ -1,9 +1,13 @@
 import { ServiceError } from '@space/broker-kit';
 import type { Headers } from '../upstream/types.ts';
 
-/** The headers that are kept with an object, and those that callers name themselves. */
+/**
+ * Which headers pass between a caller and an upstream, by name, in both directions. All else stays where it is: a header
+ * that we do not know may ask an upstream for something that we did not allow.
+ */
 
-export const ABOUT_OBJECT = [
+/** The headers that are kept with an object, beside those that callers name themselves. */
+const ABOUT_OBJECT = [
   'content-type',
   'content-disposition',
   'content-encoding',
@@ -11,7 +15,19 @@ export const ABOUT_OBJECT = [
   'cache-control',
   'expires',
 ] as const;
+const CONDITIONS = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const;
+/** Headers of an answer about an object. */
+const ANSWERED = [
+  ...ABOUT_OBJECT,
+  'content-length',
+  'content-range',
+  'accept-ranges',
+  'etag',
+  'last-modified',
+];
+
 const VALUE = /^[\x20-\x7e]{0,1024}$/;
+const RANGE = /^bytes=(?:\d{1,18}-\d{0,18}|-\d{1,18})$/;
 const METADATA_NAME = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/;
 const METADATA_BYTES = 2_048;
 /** What names of a caller's own headers begin with in the bucket. */
@@ -34,15 +50,47 @@ export function objectHeaders(headers: ReadonlyMap<string, string>, metadata: st
   return result;
 }
 
+/** Conditions and checksum of a write. `If-None-Match` knows but one value there. */
+export function writeConditions(headers: ReadonlyMap<string, string>): Headers {
+  const result = pickHeaders(headers, ['if-match', 'if-none-match', 'content-md5']);
+  if (result['if-none-match'] !== undefined && result['if-none-match'] !== '*')
+    throw new ServiceError('invalid_request', 'if-none-match of a write');
+  return result;
+}
+
+/** The entity tag that a delete is limited to, if it is. */
+export function deleteCondition(headers: ReadonlyMap<string, string>): string | undefined {
+  return pickHeaders(headers, ['if-match'])['if-match'];
+}
+
+/** Conditions and range of a read: one range or none. */
+export function readConditions(headers: ReadonlyMap<string, string>): Headers {
+  const result = pickHeaders(headers, [...CONDITIONS, 'range']);
+  if (result['range'] !== undefined && !RANGE.test(result['range']))
+    throw new ServiceError('invalid_request', 'not one range of bytes');
+  return result;
+}
+
+/** What the caller is told of an object, with metadata under its own prefix. */
+export function answerHeaders(upstream: Headers, metadata: string): Record<string, string> {
+  const result: Record<string, string> = {};
+  for (const name of ANSWERED) {
+    const value = upstream[name];
+    if (value !== undefined) result[name] = value;
+  }
+  for (const name of Object.keys(upstream)) {
+    if (!name.startsWith(UPSTREAM_METADATA)) continue;
+    result[`${metadata}${name.slice(UPSTREAM_METADATA.length)}`] = upstream[name] ?? '';
+  }
+  return result;
+}
+
 export function isHeaderValue(text: string): boolean {
   return VALUE.test(text);
 }
 
 /** The headers of these names; throws `invalid_request` for a value that no header may have. */
-export function pickHeaders(
-  headers: ReadonlyMap<string, string>,
-  names: readonly string[],
-): Record<string, string> {
+function pickHeaders(headers: ReadonlyMap<string, string>, names: readonly string[]): Record<string, string> {
   const result: Record<string, string> = {};
   for (const name of names) {
     const value = headers.get(name);

@@ -1,8 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encode, encodePath } from '../upstream/sigv4.ts';
-import { decodePath, decodeQueryValue, MAX_KEY_BYTES, parseKey, parsePrefix } from './object-key.ts';
-import { type Bucket, logicalKey, physicalKey, prefixesOf } from './prefix.ts';
+import {
+  type Bucket,
+  decodePath,
+  decodeQueryValue,
+  logicalKey,
+  MAX_KEY_BYTES,
+  parseKey,
+  parsePrefix,
+  physicalKey,
+  prefixesOf,
+} from './object-key.ts';
 
 const place = (digit: string) => `c/${digit.repeat(40)}/`;
 const prefixes = (capsule: string, app: string) =>

@@ -5,8 +5,15 @@ import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { createMultipart } from './multipart.ts';
 import { UPSTREAM_METADATA as METADATA, objectHeaders } from './object-headers.ts';
-import { isMarker, type ObjectKey } from './object-key.ts';
-import { logicalKey, type ObjectRef, physicalOf as physical, physicalKey, physicalPrefix } from './prefix.ts';
+import {
+  isMarker,
+  logicalKey,
+  type ObjectKey,
+  type ObjectRef,
+  physicalOf as physical,
+  physicalKey,
+  physicalPrefix,
+} from './object-key.ts';
 import type { Call, Copied, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
 import { createWriter, sendable, type WriterOptions } from './writer.ts';
@@ -57,11 +64,11 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
         () => body.stream.readableEnded,
       );
     },
-    get: (call, ref, headers, into) =>
+    get: (call, ref, headers, sinkFor) =>
       client.get(
         physical(call, ref),
         { headers, part: ref.part, signal: call.signal, passing: call.passing },
-        into,
+        sinkFor,
       ),
     head: (call, ref, headers) =>
       client.head(physical(call, ref), { headers, part: ref.part, signal: call.signal }),

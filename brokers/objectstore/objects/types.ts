@@ -1,10 +1,9 @@
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { TokenDigest } from '@space/broker-kit';
-import type { Head, Passing } from '../upstream/relay.ts';
+import type { Head, Passing, SinkFor } from '../upstream/relay.ts';
 import type { InTurn } from '../upstream/sinks.ts';
 import type { Headers, ListedObject, Part } from '../upstream/types.ts';
-import type { KeyPrefix, ObjectKey } from './object-key.ts';
-import type { Bucket, BucketPrefixes, ObjectRef } from './prefix.ts';
+import type { Bucket, BucketPrefixes, KeyPrefix, ObjectKey, ObjectRef } from './object-key.ts';
 
 /** An Assistant that proved itself, and what is its own. */
 export interface Tenant {
@@ -65,7 +64,7 @@ export const MAX_KEYS = 1_000;
 
 export interface ObjectStore {
   put(call: Call, ref: ObjectRef, body: IncomingBody, headers: Headers): Promise<{ readonly etag: string }>;
-  get(call: Call, ref: Read, headers: Headers, into: (head: Head) => Writable): Promise<Head>;
+  get(call: Call, ref: Read, headers: Headers, sinkFor: SinkFor): Promise<Head>;
   head(call: Call, ref: Read, headers: Headers): Promise<Head>;
   /** With an `etag` only the object that has it. */
   delete(call: Call, ref: ObjectRef, etag?: string): Promise<void>;

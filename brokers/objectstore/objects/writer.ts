@@ -3,7 +3,7 @@ import { type Quota, UNANSWERED_SECONDS } from '../quota/allowance.ts';
 import type { Reservation } from '../quota/capsule-block.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
-import { type PhysicalKey, physicalOf } from './prefix.ts';
+import { type PhysicalKey, physicalOf } from './object-key.ts';
 import type { Call, CopySource, IncomingBody } from './types.ts';
 
 /** The largest body of one request. */

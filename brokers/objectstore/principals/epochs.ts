@@ -61,34 +61,82 @@ const NONE: Bound = { workloads: false, capsules: false };
 const isAll = ({ workloads, capsules }: Bound) => workloads && capsules;
 
 export function createEpochs(options: EpochOptions): Epochs {
-  const { connections, s3, space, log, onRollback, bindAll, now = () => performance.now() } = options;
-  const key = `custody/v1/epoch-${space}`;
-  const startedAt = now();
-  /** Only grows. */
-  let highest = 0;
-  let known: Known | undefined;
-  /** Whoever comes while one is being written waits for the next, which all of them share. */
-  let writing: Promise<void> = Promise.resolve();
-  let next: Promise<void> | undefined;
+  return new BucketEpochs(options);
+}
 
-  function learn(found: Known): Known {
-    known = found;
-    highest = Math.max(highest, found.epoch);
-    return found;
+class BucketEpochs implements Epochs {
+  readonly #options: EpochOptions;
+  readonly #key: string;
+  readonly #now: () => number;
+  readonly #startedAt: number;
+  /** The highest epoch that was ever seen; it only grows. */
+  #highest = 0;
+  #known: Known | undefined;
+  /** Whoever comes while one is being written waits for the next, which all of them share. */
+  #writing: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
+
+  constructor(options: EpochOptions) {
+    this.#options = options;
+    this.#key = `custody/v1/epoch-${options.space}`;
+    this.#now = options.now ?? (() => performance.now());
+    this.#startedAt = this.#now();
   }
 
-  async function look(): Promise<Known> {
+  anchor(): Promise<void> {
+    this.#next ??= this.#writing.then(() => {
+      this.#next = undefined;
+      const run = this.#write(false);
+      this.#writing = run.catch(() => undefined);
+      return run;
+    });
+    return this.#next;
+  }
+
+  async expect(epoch: number): Promise<void> {
+    if (this.#known === undefined) await this.#look();
+    if (await this.#reaches(epoch)) return;
+    this.#options.onRollback();
+    this.#options.log.error({ highest: this.#highest }, 'the registry was set back');
+    throw new ServiceError('custody_rollback', 'the registry was set back');
+  }
+
+  async expectCurrent(): Promise<void> {
+    await this.expect(await this.#registryEpoch());
+  }
+
+  async goBeyond(session: Session): Promise<void> {
+    const { epoch } = await this.#look();
+    await session.run('go beyond', 'UPDATE broker.epoch SET number = greatest(number, $1) + 1', [
+      Math.max(epoch, this.#highest),
+    ]);
+  }
+
+  readonly round: Round = {
+    name: 'epoch',
+    gapMs: 10_000,
+    run: async () => {
+      const { bound } = await this.#look();
+      await this.expectCurrent();
+      if (!isAll(bound)) await this.#options.bindAll(bound);
+      await this.#write(!isAll(bound) && this.#now() - this.#startedAt > REPLACED_MS);
+    },
+  };
+
+  /** Reads what the bucket remembers. */
+  async #look(): Promise<Known> {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
     try {
-      const { headers, body } = await s3.read(key, LIMIT, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+      const { headers, body } = await this.#options.s3.read(this.#key, LIMIT, { signal });
       const { epoch, bound, boundCapsules } = schema.parse(JSON.parse(body.toString('utf8')));
-      return learn({
+      return this.#learn({
         epoch,
         bound: { workloads: bound, capsules: boundCapsules },
         etag: headers['etag'],
       });
     } catch (error) {
       if (error instanceof S3Error && (error.code === 'NoSuchKey' || error.status === 404))
-        return learn({ epoch: 0, bound: NONE, etag: undefined });
+        return this.#learn({ epoch: 0, bound: NONE, etag: undefined });
       throw new ServiceError('custody_unavailable', 'the epoch cannot be asked', {
         cause: error,
         retryAfter: 2,
@@ -96,92 +144,61 @@ export function createEpochs(options: EpochOptions): Epochs {
     }
   }
 
-  async function registryEpoch(): Promise<number> {
-    const [row] = await connections.lookup.run<{ epoch: number }>(
+  #learn(found: Known): Known {
+    this.#known = found;
+    this.#highest = Math.max(this.#highest, found.epoch);
+    return found;
+  }
+
+  async #registryEpoch(): Promise<number> {
+    const [row] = await this.#options.connections.lookup.run<{ epoch: number }>(
       'read epoch',
       'SELECT number::float8 AS epoch FROM broker.epoch',
     );
     return row?.epoch ?? 0;
   }
 
-  async function expect(epoch: number): Promise<void> {
-    if (known === undefined) await look();
-    if (await reaches(epoch)) return;
-    onRollback();
-    log.error({ highest }, 'the registry was set back');
-    throw new ServiceError('custody_rollback', 'the registry was set back');
-  }
-
   /** What was read before others went on is behind them, too: only what is read after that tells. */
-  async function reaches(epoch: number): Promise<boolean> {
-    const needed = highest;
-    const reached = epoch >= needed ? epoch : await registryEpoch();
-    highest = Math.max(highest, reached);
+  async #reaches(epoch: number): Promise<boolean> {
+    const needed = this.#highest;
+    const reached = epoch >= needed ? epoch : await this.#registryEpoch();
+    this.#highest = Math.max(this.#highest, reached);
     return reached >= needed;
   }
 
   /** Writes over exactly what was read; whoever was faster has written as much or more, or all is tried again. */
-  async function write(allBound: boolean): Promise<void> {
+  async #write(allBound: boolean): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-      const epoch = await registryEpoch();
-      const { epoch: there, bound: was, etag } = attempt === 1 && known !== undefined ? known : await look();
-      await expect(epoch);
-      if (there >= epoch && (isAll(was) || !allBound)) return;
-      const bound = { workloads: was.workloads || allBound, capsules: was.capsules || allBound };
-      // Only once it is true: a version that bound workloads alone reads this too, and knows no such field.
-      const more = bound.capsules ? { boundCapsules: true } : {};
-      const body = Buffer.from(JSON.stringify({ v: 1, epoch, bound: bound.workloads, ...more }));
-      const condition = etag === undefined ? { 'if-none-match': '*' } : { 'if-match': etag };
-      try {
-        const answer = await s3.put(key, body, {
-          headers: { 'content-type': 'application/json', ...condition },
-          signal: AbortSignal.timeout(TIMEOUT_MS),
-        });
-        learn({ epoch, bound, etag: answer.etag });
-        return;
-      } catch (error) {
-        known = undefined;
-        const raced =
-          error instanceof S3Error && (error.status === 412 || error.status === 409 || error.status === 404);
-        if (!raced)
-          throw new ServiceError('custody_unavailable', 'the epoch cannot be anchored', {
-            cause: error,
-            retryAfter: 2,
-          });
-      }
+      const epoch = await this.#registryEpoch();
+      const there = attempt === 1 && this.#known !== undefined ? this.#known : await this.#look();
+      await this.expect(epoch);
+      if (there.epoch >= epoch && (isAll(there.bound) || !allBound)) return;
+      const bound = {
+        workloads: there.bound.workloads || allBound,
+        capsules: there.bound.capsules || allBound,
+      };
+      if (await this.#replace({ epoch, bound, etag: there.etag })) return;
     }
     throw new ServiceError('custody_unavailable', 'the epoch is anchored by too many', { retryAfter: 1 });
   }
 
-  function anchor(): Promise<void> {
-    next ??= writing.then(() => {
-      next = undefined;
-      const run = write(false);
-      writing = run.catch(() => undefined);
-      return run;
-    });
-    return next;
+  /** Puts the epoch over the object of this entity tag. False when somebody else was faster. */
+  async #replace({ epoch, bound, etag: over }: Known): Promise<boolean> {
+    // Only once it is true: a version that bound workloads alone reads this too, and knows no such field.
+    const more = bound.capsules ? { boundCapsules: true } : {};
+    const body = Buffer.from(JSON.stringify({ v: 1, epoch, bound: bound.workloads, ...more }));
+    const condition = over === undefined ? { 'if-none-match': '*' } : { 'if-match': over };
+    try {
+      const { etag } = await this.#options.s3.put(this.#key, body, {
+        headers: { 'content-type': 'application/json', ...condition },
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      this.#learn({ epoch, bound, etag });
+      return true;
+    } catch (cause) {
+      this.#known = undefined;
+      if (cause instanceof S3Error && [404, 409, 412].includes(cause.status)) return false;
+      throw new ServiceError('custody_unavailable', 'the epoch cannot be anchored', { cause, retryAfter: 2 });
+    }
   }
-
-  return {
-    anchor,
-    expect,
-    expectCurrent: async () => expect(await registryEpoch()),
-    goBeyond: async (session) => {
-      const { epoch } = await look();
-      await session.run('go beyond', 'UPDATE broker.epoch SET number = greatest(number, $1) + 1', [
-        Math.max(epoch, highest),
-      ]);
-    },
-    round: {
-      name: 'epoch',
-      gapMs: 10_000,
-      run: async () => {
-        const { bound } = await look();
-        await expect(await registryEpoch());
-        if (!isAll(bound)) await bindAll(bound);
-        await write(!isAll(bound) && now() - startedAt > REPLACED_MS);
-      },
-    },
-  };
 }

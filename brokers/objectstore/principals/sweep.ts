@@ -30,7 +30,7 @@ export function createSweep({ s3, abortUploads }: SweepParts) {
 
   return async (prefix: string, stopping?: AbortSignal): Promise<void> => {
     // A damaged row must not empty the bucket.
-    if (!PREFIX.test(prefix)) throw new Error('not a place of ours');
+    if (!PREFIX.test(prefix)) throw new Error('not a prefix of ours');
     try {
       await abortUploads(prefix);
       while (await deletePage(prefix, stopping)) stopping?.throwIfAborted();

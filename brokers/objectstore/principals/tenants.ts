@@ -1,6 +1,6 @@
 import type { TokenDigest } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
-import { prefixesOf } from '../objects/prefix.ts';
+import { prefixesOf } from '../objects/object-key.ts';
 import type { Tenant } from '../objects/types.ts';
 import type { Bindings } from './bindings.ts';
 import type { Epochs } from './epochs.ts';

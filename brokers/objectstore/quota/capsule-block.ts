@@ -6,7 +6,7 @@ export interface Reservation {
   settle(): void;
   /** Nothing was stored, and nothing will be. */
   release(): void;
-  /** Nobody knows: they count until a count has looked that began after so many seconds, when it will be certain. */
+  /** Nobody knows, and after so many seconds it is certain: the bytes count until a count has looked that began later. */
   doubt(seconds: number): void;
   /** The bytes are a part of an open upload now, whose row counts them. */
   move(): Promise<void>;
@@ -33,11 +33,11 @@ export class CapsuleBlock {
   #unspent = 0;
   #inFlight = 0;
   #spent = 0;
-  /** By the seconds after which it will be certain whether they are stored. */
+  /** Bytes in doubt, by the seconds after which it will be certain whether they are stored. */
   readonly #doubted = new Map<number, number>();
   #isShort = false;
   #usedAt: number;
-  /** One transaction with the registry at a time, so that the figures and the row agree. */
+  /** Lets one transaction with the registry run at a time, so that the figures and the row agree. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: BlockOptions) {

@@ -13,7 +13,7 @@ const ITEM_LIMIT = 7 * 1024;
 /** The most bytes of a whole list. A page that is longer is asked for again in halves; at 1 KiB an item it never is. */
 const LISTING_LIMIT = 2 * 1024 * 1024;
 
-/** A document of a few fields. */
+/** Asks for a document of a few fields. */
 export function fields(transport: Transport, ask: Ask, root: string): Promise<XmlNode> {
   return transport.document(ask, {
     shape: { root, items: [], most: 0 },
@@ -22,7 +22,7 @@ export function fields(transport: Transport, ask: Ask, root: string): Promise<Xm
   });
 }
 
-/** One that lists: no more items than were asked for, and no more bytes than these can have. */
+/** A document that lists items: it has no more of them than were asked for, and no more bytes than these can have. */
 export function listing(
   transport: Transport,
   ask: Ask,
@@ -36,20 +36,20 @@ export function listing(
   });
 }
 
-/** Asks for fewer where so many are more than an answer may be. */
+/** Asks again for half as many items where the answer would be too large. */
 export async function inHalves<T>(limit: number, ask: (limit: number) => Promise<T>): Promise<T> {
   try {
     return await ask(limit);
   } catch (error) {
     const fewer = Math.floor(limit / 2);
-    // So few are never too much: whoever says more than that says it of something else.
+    // So few items always fit: an answer that is too large all the same is full of something else.
     if (!(error instanceof S3Error && error.code === ANSWER_TOO_LARGE) || limit * ITEM_LIMIT < LISTING_LIMIT)
       throw error;
     return inHalves(fewer, ask);
   }
 }
 
-/** Where a list goes on; undefined where it ends. One that says that it goes on must say where. */
+/** The token by which a list goes on; undefined where it ends. @throws S3Error when it goes on and does not say where */
 export function nextOf(answer: XmlNode, name: string): string | undefined {
   if (textOf(answer, 'IsTruncated') !== 'true') return undefined;
   const next = textOf(answer, name);
@@ -61,7 +61,7 @@ export function noNextToken(): S3Error {
   return new S3Error('answered', 200, 'NoNextToken');
 }
 
-/** A server that stored something says what. */
+/** The entity tag of what was stored. @throws S3Error when the server does not say it */
 export function stored(etag: string | undefined): string {
   if (etag === undefined || etag === '') throw new S3Error('answered', 200, 'NoETag');
   return etag;

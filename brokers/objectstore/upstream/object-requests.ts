@@ -16,10 +16,10 @@ export function createObjects(
       const answer = await transport.small({ method: 'PUT', key, headers, body, signal });
       return { etag: stored(answer.headers['etag']) };
     },
-    get: (key, { headers = {}, part, signal, passing }, into) =>
+    get: (key, { headers = {}, part, signal, passing }, sinkFor) =>
       transport.stream({ method: 'GET', key, ...partOf(part), headers, signal, passing }, (head) => {
         checkDownload(head, headers['range']);
-        return into(head);
+        return sinkFor(head);
       }),
     read: (key, limit, { headers = {}, signal } = {}) =>
       transport.small({ method: 'GET', key, headers, signal }, limit),
@@ -80,7 +80,7 @@ function checkDownload({ status, headers }: Head, range: string | undefined): vo
     throw new S3Error('answered', 200, 'RangeIgnored');
 }
 
-/** One whose end is before its start means nothing, and is not heeded. */
+/** Whether a server has to heed the range: one whose end is before its start has no meaning. */
 function isSatisfied(range: string): boolean {
   const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(range) ?? [];
   return first === '' || last === '' || Number(last) >= Number(first);

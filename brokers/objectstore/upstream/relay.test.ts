@@ -6,7 +6,7 @@ import { portOf } from '@space/broker-kit';
 import { Pool } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
-import { type Head, PATIENCE, relay } from './relay.ts';
+import { PATIENCE, relay, type SinkFor } from './relay.ts';
 
 const MIB = 1024 * 1024;
 
@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 type Patience = NonNullable<Parameters<typeof relay>[1]['patience']>;
-const get = (into: (head: Head) => Writable, signal?: AbortSignal, patience?: Partial<Patience>) =>
+const get = (sinkFor: SinkFor, signal?: AbortSignal, patience?: Partial<Patience>) =>
   relay(
     pool,
     {
@@ -36,7 +36,7 @@ const get = (into: (head: Head) => Writable, signal?: AbortSignal, patience?: Pa
       signal,
       ...(patience ? { patience: { ...PATIENCE, ...patience } } : {}),
     },
-    into,
+    sinkFor,
   );
 
 /** Counts what is written to it; takes nothing more while it is held. */
@@ -284,11 +284,11 @@ describe('in turns', () => {
     return { line, inTurn };
   }
   const getInTurn = (
-    into: (head: Head) => Writable,
+    sinkFor: SinkFor,
     inTurn: ReturnType<typeof byHand>['inTurn'],
     signal?: AbortSignal,
     isShared = () => true,
-  ) => relay(pool, { request: { method: 'GET', path: '/' }, signal, passing: { isShared, inTurn } }, into);
+  ) => relay(pool, { request: { method: 'GET', path: '/' }, signal, passing: { isShared, inTurn } }, sinkFor);
 
   test('a long answer waits for a turn for each piece, and is whole in the end', async () => {
     const whole = randomBytes(4 * MIB);

@@ -10,6 +10,12 @@ export interface Head {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/**
+ * Says, when the head of an answer has come, where its body is to go. It is a callback, so that whoever holds something for
+ * as long as a request lasts, a slot or a grant, holds it until the last byte was taken.
+ */
+export type SinkFor = (head: Head) => Writable;
+
 /** Bodies of answers take turns between Capsules, as soon as there are several. */
 export interface Passing {
   /** Whether anybody else is there. */
@@ -44,127 +50,176 @@ const AT_ONCE = 64 * 1024;
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
 
 /**
- * Sends a request, and its answer's body where `into` says, with back-pressure; resolves when all of it was taken.
+ * Sends a request, and its answer's body to the sink, with back-pressure; resolves when all of it was taken.
  * Everything that is asked goes this way. undici hears of an abort when it has a connection for the request, which may
  * be never: here deadline and abort end the wait for it, too, and the request is dropped when its turn comes.
  * There is nothing in it but the body: undici's own `stream()` does more around each.
  * Who takes a piece copies what it wants to keep: when it says that it has taken it, the piece is freed.
  */
-export function relay(
-  dispatcher: Dispatcher,
-  { request, signal, patience = PATIENCE, passing }: Sent,
-  into: (head: Head) => Writable,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | undefined;
-    let to: Writable | undefined;
-    let failure: { readonly reason: Error } | undefined;
-    let late: NodeJS.Timeout | undefined;
-    const body = request.body instanceof Readable ? request.body : undefined;
-    let sending = false;
-    /** What waits for its turn. The upstream is not read meanwhile, so that it is little. */
-    const pieces: Buffer[] = [];
-    let [passed, waits, ended] = [0, false, false];
+export function relay(dispatcher: Dispatcher, sent: Sent, sinkFor: SinkFor): Promise<void> {
+  return new Promise((resolve, reject) => new Relay(sent, sinkFor, { resolve, reject }).start(dispatcher));
+}
 
-    /** Whether it is our side that the upstream waits for: who takes the answer, or who brings the request's body. */
-    const isOurTurn = () =>
-      to === undefined ? sending && body?.isPaused() === false : waits || to.writableNeedDrain;
-    const wait = (ms: number, error: () => Error) => {
-      clearTimeout(late);
-      late = setTimeout(() => (isOurTurn() ? late?.refresh() : fail(error())), ms);
-    };
-    const fail = (reason: Error) => {
-      if (failure !== undefined) return;
-      failure = { reason };
-      clearTimeout(late);
-      signal?.removeEventListener('abort', onAbort);
-      reject(reason);
-      controller?.abort(reason);
-      to?.destroy(reason);
-      // What is left of it is nobody's.
-      body?.destroy();
-    };
-    const onAbort = () => fail(signal?.reason);
-    const onClose = () => {
-      if (to?.writableFinished !== true) return fail(to?.errored ?? new Error('closed before the end'));
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    };
+interface Outcome {
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
 
-    /** Says whether more may come at once. */
-    const pass = (chunk: Buffer) => {
-      passed += chunk.length;
-      return to?.write(chunk, (error) => error ?? free(chunk)) !== false;
-    };
-    /** The next piece in its turn, the end where there is none any more, or else more of the upstream's. */
-    const proceed = () => {
-      if (waits || failure !== undefined || to?.writableNeedDrain) return;
-      if (pieces.length > 0 && passing !== undefined) {
-        waits = true;
-        passing
-          .inTurn(() => {
-            waits = false;
-            const piece = pieces.shift();
-            if (failure !== undefined || piece === undefined) return;
-            late?.refresh();
-            pass(piece);
-            proceed();
-          })
-          .catch(fail);
-      } else if (ended) to?.end();
-      else controller?.resume();
-    };
+/** One request on its way. undici calls the methods that begin with `on`, in their order here. */
+class Relay implements Dispatcher.DispatchHandler {
+  readonly #sent: Sent;
+  readonly #sinkFor: SinkFor;
+  readonly #outcome: Outcome;
+  readonly #body: Readable | undefined;
+  /** Pieces that wait for their turn. The upstream is not read meanwhile, so that they are few. */
+  readonly #pieces: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #sink: Writable | undefined;
+  #failure: { readonly reason: Error } | undefined;
+  #late: NodeJS.Timeout | undefined;
+  /** Whether the request's body is being sent. */
+  #sending = false;
+  /** Bytes of the answer that the sink was given. */
+  #passed = 0;
+  /** Whether a turn was asked for that has not come yet. */
+  #waits = false;
+  /** Whether the upstream has sent all of its answer. */
+  #ended = false;
 
-    if (signal?.aborted) return fail(signal.reason);
-    signal?.addEventListener('abort', onAbort);
-    wait(patience.queueMs, noConnection);
-    dispatcher.dispatch(
-      { ...request, ...UNTIMED },
-      {
-        onRequestStart: (started) => {
-          controller = started;
-          if (failure !== undefined) return started.abort(failure.reason);
-          sending = body !== undefined;
-          wait(patience.headMs, () => new errors.HeadersTimeoutError());
-        },
-        onBodySent: () => void late?.refresh(),
-        onRequestSent: () => {
-          sending = false;
-          late?.refresh();
-        },
-        onResponseStart: (answering, status, headers) => {
-          if (status < 200) return;
-          wait(patience.pieceMs, () => new errors.BodyTimeoutError());
-          to = into({ status, headers: single(headers) });
-          to.on('drain', () => {
-            late?.refresh();
-            proceed();
-          })
-            .on('error', fail)
-            .on('close', onClose);
-          if (to.writableNeedDrain) answering.pause();
-        },
-        onResponseData: (answering, chunk) => {
-          late?.refresh();
-          const isAtOnce = passed < AT_ONCE || passing?.isShared() !== true;
-          if (pieces.length === 0 && isAtOnce) {
-            if (!pass(chunk)) answering.pause();
-            return;
-          }
-          pieces.push(chunk);
-          answering.pause();
-          proceed();
-        },
-        onResponseEnd: () => {
-          clearTimeout(late);
-          late = undefined;
-          ended = true;
-          if (pieces.length === 0) to?.end();
-        },
-        onResponseError: (_, error) => fail(error),
-      },
-    );
-  });
+  constructor(sent: Sent, sinkFor: SinkFor, outcome: Outcome) {
+    this.#sent = sent;
+    this.#sinkFor = sinkFor;
+    this.#outcome = outcome;
+    this.#body = sent.request.body instanceof Readable ? sent.request.body : undefined;
+  }
+
+  start(dispatcher: Dispatcher): void {
+    const { request, signal } = this.#sent;
+    if (signal?.aborted) return void this.#fail(signal.reason);
+    signal?.addEventListener('abort', this.#onAbort);
+    this.#allow(this.#patience.queueMs, noConnection);
+    dispatcher.dispatch({ ...request, ...UNTIMED }, this);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#failure !== undefined) return void controller.abort(this.#failure.reason);
+    this.#sending = this.#body !== undefined;
+    this.#allow(this.#patience.headMs, () => new errors.HeadersTimeoutError());
+  }
+
+  onBodySent(): void {
+    this.#late?.refresh();
+  }
+
+  onRequestSent(): void {
+    this.#sending = false;
+    this.#late?.refresh();
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void {
+    if (status < 200) return;
+    this.#allow(this.#patience.pieceMs, () => new errors.BodyTimeoutError());
+    const sink = this.#sinkFor({ status, headers: single(headers) });
+    this.#sink = sink;
+    sink
+      .on('drain', () => {
+        this.#late?.refresh();
+        this.#proceed();
+      })
+      .on('error', (error) => this.#fail(error))
+      .on('close', () => this.#onClose(sink));
+    if (sink.writableNeedDrain) controller.pause();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+    this.#late?.refresh();
+    const isAtOnce = this.#passed < AT_ONCE || this.#sent.passing?.isShared() !== true;
+    if (this.#pieces.length === 0 && isAtOnce) {
+      if (!this.#pass(piece)) controller.pause();
+      return;
+    }
+    this.#pieces.push(piece);
+    controller.pause();
+    this.#proceed();
+  }
+
+  onResponseEnd(): void {
+    clearTimeout(this.#late);
+    this.#late = undefined;
+    this.#ended = true;
+    if (this.#pieces.length === 0) this.#sink?.end();
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#fail(error);
+  }
+
+  /** Gives the sink a piece; says whether more may come at once. */
+  #pass(piece: Buffer): boolean {
+    this.#passed += piece.length;
+    return this.#sink?.write(piece, (error) => error ?? free(piece)) !== false;
+  }
+
+  /** The next piece in its turn, the end where there is none any more, or else more of the upstream's. */
+  #proceed(): void {
+    if (this.#waits || this.#failure !== undefined || this.#sink?.writableNeedDrain) return;
+    const { passing } = this.#sent;
+    if (this.#pieces.length > 0 && passing !== undefined) {
+      this.#waits = true;
+      passing.inTurn(() => this.#passNext()).catch((error: Error) => this.#fail(error));
+    } else if (this.#ended) this.#sink?.end();
+    else this.#controller?.resume();
+  }
+
+  #passNext(): void {
+    this.#waits = false;
+    const piece = this.#pieces.shift();
+    if (this.#failure !== undefined || piece === undefined) return;
+    this.#late?.refresh();
+    this.#pass(piece);
+    this.#proceed();
+  }
+
+  /** Gives the upstream so long from now on, or until it is heard of again. */
+  #allow(ms: number, error: () => Error): void {
+    clearTimeout(this.#late);
+    this.#late = setTimeout(() => (this.#isOurTurn() ? this.#late?.refresh() : this.#fail(error())), ms);
+  }
+
+  /** Whether it is our side that the upstream waits for: who takes the answer, or who brings the request's body. */
+  #isOurTurn(): boolean {
+    if (this.#sink === undefined) return this.#sending && this.#body?.isPaused() === false;
+    return this.#waits || this.#sink.writableNeedDrain;
+  }
+
+  #fail(reason: Error): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = { reason };
+    clearTimeout(this.#late);
+    this.#sent.signal?.removeEventListener('abort', this.#onAbort);
+    this.#outcome.reject(reason);
+    this.#controller?.abort(reason);
+    this.#sink?.destroy(reason);
+    // What is left of it is nobody's.
+    this.#body?.destroy();
+  }
+
+  readonly #onAbort = () => this.#fail(this.#sent.signal?.reason);
+
+  #onClose(sink: Writable): void {
+    if (!sink.writableFinished) return void this.#fail(sink.errored ?? new Error('closed before the end'));
+    this.#sent.signal?.removeEventListener('abort', this.#onAbort);
+    this.#outcome.resolve();
+  }
+
+  get #patience(): Patience {
+    return this.#sent.patience ?? PATIENCE;
+  }
 }
 
 function noConnection(): ServiceError {

@@ -1,8 +1,8 @@
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { CODED_PAYLOAD, coded } from './aws-chunked-encoder.ts';
 import { fromTransport, S3Error } from './errors.ts';
-import { type Head, type Passing, type Patience, relay } from './relay.ts';
+import { type Head, type Passing, type Patience, relay, type SinkFor } from './relay.ts';
 import { createSigner, EMPTY_SHA256, encode, encodePath, sha256 } from './sigv4.ts';
 import { Collector, DocumentSink, type InTurn, plainCode } from './sinks.ts';
 import { routeOf, type Target } from './target.ts';
@@ -38,8 +38,8 @@ export interface Transport {
   small(ask: Ask, limit?: number): Promise<Head & { readonly body: Buffer }>;
   /** The document of a 2xx answer, read as it comes. Throws S3Error for every other, and for an error in its place. */
   document(ask: Ask, expected: Expected): Promise<XmlNode>;
-  /** Sends the body of a 2xx or 304 answer where `into` says, with back-pressure. Throws S3Error otherwise. */
-  stream(ask: Ask, into: (head: Head) => Writable): Promise<Head>;
+  /** Sends the body of a 2xx or 304 answer to the sink, with back-pressure. Throws S3Error otherwise. */
+  stream(ask: Ask, sinkFor: SinkFor): Promise<Head>;
 }
 
 /** The most bytes of an answer that says nothing but its head. */
@@ -82,8 +82,8 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
     }
   }
 
-  /** The body of a 2xx or 304 answer goes where `into` says; every other answer is thrown. */
-  async function send(ask: Ask, into: (head: Head) => Writable, again = false): Promise<Head> {
+  /** The body of a 2xx or 304 answer goes to the sink; every other answer is thrown. */
+  async function send(ask: Ask, sinkFor: SinkFor, again = false): Promise<Head> {
     const { signal, patience, passing } = ask;
     let head: Head | undefined;
     let refused: Collector | undefined;
@@ -95,7 +95,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
         { request: signed(ask), signal, passing, ...(patience ? { patience } : {}) },
         (begun) => {
           head = begun;
-          if (isSuccess(begun.status)) return into(begun);
+          if (isSuccess(begun.status)) return sinkFor(begun);
           refused = new Collector(ERROR_LIMIT, { cut: true });
           return refused;
         },
@@ -134,7 +134,7 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
       if (sink === undefined) throw new S3Error('unreachable', 0, 'Unknown');
       return sink.document();
     },
-    stream: (ask, into) => send(ask, into),
+    stream: (ask, sinkFor) => send(ask, sinkFor),
   };
 }
 

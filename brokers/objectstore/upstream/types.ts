@@ -1,5 +1,5 @@
-import type { Readable, Writable } from 'node:stream';
-import type { Head, Passing } from './relay.ts';
+import type { Readable } from 'node:stream';
+import type { Head, Passing, SinkFor } from './relay.ts';
 import type { InTurn } from './sinks.ts';
 
 interface Body {
@@ -63,7 +63,7 @@ export interface S3Client {
   /** Whether the bucket keeps what is deleted; a server that knows no versions keeps nothing. */
   isVersioned(options?: Options): Promise<boolean>;
   put(key: string, body: Buffer | Body, options?: Options): Promise<{ readonly etag: string }>;
-  get(key: string, options: ReadOptions, into: (head: Head) => Writable): Promise<Head>;
+  get(key: string, options: ReadOptions, sinkFor: SinkFor): Promise<Head>;
   /** A small object as a whole; at most `limit` bytes. */
   read(key: string, limit: number, options?: Options): Promise<Head & { readonly body: Buffer }>;
   head(key: string, options?: ReadOptions): Promise<Head>;

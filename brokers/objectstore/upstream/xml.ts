@@ -179,7 +179,7 @@ export class XmlReader {
   }
 }
 
-/** One that comes twice is neither of the two. */
+/** Sets a field. A field that comes twice has neither of its values. */
 function put(fields: Fields, name: string, value: unknown): void {
   fields[name] = name in fields ? {} : value;
 }

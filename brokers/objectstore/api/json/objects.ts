@@ -1,11 +1,16 @@
 import { ServiceError } from '@space/broker-kit';
-import { objectHeaders } from '../../objects/object-headers.ts';
+import {
+  answerHeaders,
+  deleteCondition,
+  objectHeaders,
+  readConditions,
+  writeConditions,
+} from '../../objects/object-headers.ts';
 import { type KeyPrefix, parsePrefix } from '../../objects/object-key.ts';
 import { MAX_KEYS, type ObjectStore } from '../../objects/types.ts';
 import type { Admission } from '../admission.ts';
 import type { Cursors } from '../cursors.ts';
 import { numberOf, writeHead } from '../exchange.ts';
-import { answerHeaders, deleteCondition, readConditions, writeConditions } from '../headers.ts';
 import {
   type Admitted,
   answer,

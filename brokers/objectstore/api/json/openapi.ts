@@ -1,7 +1,7 @@
 import { traceId } from '@space/contracts/fields';
 import { bearer, errorAnswers, jsonContent, openApiFrame, schemaOf } from '@space/contracts/openapi';
 import * as z from 'zod';
-import { BUCKETS } from '../../objects/prefix.ts';
+import { BUCKETS } from '../../objects/object-key.ts';
 import { MAX_KEYS } from '../../objects/types.ts';
 import { type Described, OPERATIONS } from './operations.ts';
 import { type Operation, parametersOf } from './routes.ts';

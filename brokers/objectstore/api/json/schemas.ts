@@ -1,7 +1,6 @@
 import { type JsonLimits, ServiceError } from '@space/broker-kit';
 import { z } from 'zod';
-import { MAX_KEY_BYTES, parseKey } from '../../objects/object-key.ts';
-import { BUCKETS } from '../../objects/prefix.ts';
+import { BUCKETS, MAX_KEY_BYTES, parseKey } from '../../objects/object-key.ts';
 import { MAX_KEYS } from '../../objects/types.ts';
 import { type InTurn, mapInTurns } from '../../upstream/sinks.ts';
 

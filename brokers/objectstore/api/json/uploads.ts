@@ -1,9 +1,8 @@
-import { objectHeaders } from '../../objects/object-headers.ts';
-import type { Bucket } from '../../objects/prefix.ts';
+import { objectHeaders, writeConditions } from '../../objects/object-headers.ts';
+import type { Bucket } from '../../objects/object-key.ts';
 import { MAX_KEYS, type ObjectStore } from '../../objects/types.ts';
 import type { Admission } from '../admission.ts';
 import { numberOf } from '../exchange.ts';
-import { writeConditions } from '../headers.ts';
 import {
   type Admitted,
   answer,

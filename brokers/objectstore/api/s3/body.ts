@@ -5,7 +5,7 @@ import { ServiceError } from '@space/broker-kit';
 import type { IncomingBody } from '../../objects/types.ts';
 import { MAX_PUT_BYTES } from '../../objects/writer.ts';
 import { UNSIGNED_PAYLOAD } from '../../upstream/sigv4.ts';
-import type { Received } from '../headers.ts';
+import type { Received } from '../exchange.ts';
 import { detach } from '../request-body.ts';
 import { ChunkedBody } from './aws-chunked-decoder.ts';
 import { createChecksum } from './checksums.ts';

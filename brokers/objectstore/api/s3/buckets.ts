@@ -1,6 +1,5 @@
 import { ServiceError } from '@space/broker-kit';
-import { parsePrefix } from '../../objects/object-key.ts';
-import { BUCKETS, type Bucket } from '../../objects/prefix.ts';
+import { BUCKETS, type Bucket, parsePrefix } from '../../objects/object-key.ts';
 import type { ObjectStore } from '../../objects/types.ts';
 import type { Cursors } from '../cursors.ts';
 import { numberOf, writeHead } from '../exchange.ts';

@@ -1,5 +1,5 @@
 import { type ErrorCode, ServiceError } from '@space/broker-kit';
-import { NoSuchUpload } from '../../objects/multipart.ts';
+import { NoSuchUpload } from '../../objects/completions.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import type { Untimely } from './signature.ts';
 

@@ -1,6 +1,5 @@
 import { ServiceError } from '@space/broker-kit';
-import { type KeyPrefix, parsePrefix } from '../../objects/object-key.ts';
-import type { Bucket } from '../../objects/prefix.ts';
+import { type Bucket, type KeyPrefix, parsePrefix } from '../../objects/object-key.ts';
 import { type Call, MAX_KEYS, type ObjectPage, type ObjectStore } from '../../objects/types.ts';
 import { encodePath } from '../../upstream/sigv4.ts';
 import { documentInTurns } from '../../upstream/sinks.ts';

@@ -1,13 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@space/broker-kit';
-import { isHeaderValue } from '../../objects/object-headers.ts';
+import { answerHeaders, isHeaderValue, readConditions } from '../../objects/object-headers.ts';
 import type { ObjectStore, Read } from '../../objects/types.ts';
 import type { Head } from '../../upstream/relay.ts';
 import type { Headers } from '../../upstream/types.ts';
 import type { XmlElement } from '../../upstream/xml.ts';
 import type { Admission } from '../admission.ts';
 import { numberOf, writeHead } from '../exchange.ts';
-import { answerHeaders, readConditions } from '../headers.ts';
 import { type Admitted, answer, type Handlers, METADATA } from './request.ts';
 import { bucketOf, keyOf, OVERRIDES } from './routes.ts';
 
@@ -28,12 +27,12 @@ export function readHandlers(store: ObjectStore, admission: Admission): Handlers
       const conditions = conditionsOf(admitted);
       const overrides = overridesOf(admitted);
       admission.transfer(admitted.exchange);
-      await store.get(admitted.call, asked, conditions, (head) => describe(admitted, head, overrides));
+      await store.get(admitted.call, asked, conditions, (head) => beginAnswer(admitted, head, overrides));
     },
     HeadObject: async (admitted) => {
       const asked = readOf(admitted);
       const overrides = overridesOf(admitted);
-      describe(admitted, await store.head(admitted.call, asked, conditionsOf(admitted)), overrides).end();
+      beginAnswer(admitted, await store.head(admitted.call, asked, conditionsOf(admitted)), overrides).end();
     },
     GetObjectAttributes: async (admitted) => {
       const wanted = attributesOf(admitted);
@@ -71,8 +70,8 @@ function overridesOf({ query }: Admitted): Record<string, string> {
   return result;
 }
 
-/** The head of an answer about an object: how it may be cached is said of the object or not at all. */
-function describe(
+/** Sends the head of an answer about an object: how it may be cached is said of the object or not at all. */
+function beginAnswer(
   { exchange }: Admitted,
   { status, headers }: Head,
   overrides: Readonly<Record<string, string>>,

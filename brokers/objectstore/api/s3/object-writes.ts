@@ -1,4 +1,5 @@
 import { ServiceError } from '@space/broker-kit';
+import { deleteCondition, writeConditions } from '../../objects/object-headers.ts';
 import { type ObjectKey, parseKey } from '../../objects/object-key.ts';
 import { MAX_KEYS, type ObjectStore } from '../../objects/types.ts';
 import { documentInTurns, mapInTurns } from '../../upstream/sinks.ts';
@@ -12,7 +13,6 @@ import {
 } from '../../upstream/xml.ts';
 import type { Admission } from '../admission.ts';
 import { writeHead } from '../exchange.ts';
-import { deleteCondition, writeConditions } from '../headers.ts';
 import { notImplemented } from './errors.ts';
 import { sourceOf } from './headers.ts';
 import {

@@ -1,11 +1,10 @@
-import { ServiceError } from '@space/broker-kit';
+import { createHmac } from 'node:crypto';
+import { Secret, ServiceError, type TokenDigest } from '@space/broker-kit';
 import type { ObjectStore, Tenant } from '../../objects/types.ts';
-import type { Tenants } from '../../principals/tenants.ts';
+import { HANDLE_BYTES, type Tenants } from '../../principals/tenants.ts';
 import type { Admission } from '../admission.ts';
 import type { Cursors, DataKeys } from '../cursors.ts';
-import { type Exchange, type Protocol, writeHead } from '../exchange.ts';
-import { type Received, receivedHeaders } from '../headers.ts';
-import { handleOf, secretsOf } from './access-keys.ts';
+import { type Exchange, type Protocol, type Received, receivedHeaders, writeHead } from '../exchange.ts';
 import { aclHandlers } from './acls.ts';
 import { bucketHandlers } from './buckets.ts';
 import { notImplemented, s3AnswerOf, untimelyError } from './errors.ts';
@@ -146,4 +145,41 @@ function headersOrNone(rawHeaders: readonly string[]): Received | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The S3 keys of an Assistant, derived from its workload principal: good for this API alone, retired with the
+ * principal, and nothing more to store. Who reads the registry cannot derive them without a data key.
+ */
+interface S3Keys {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: Secret<string>;
+}
+
+const ACCESS_KEY = /^SPCK([0-9A-F]{32})$/;
+
+export function s3Keys(keys: DataKeys, digest: TokenDigest): S3Keys {
+  const [secretAccessKey] = secretsOf(keys, digest);
+  return { accessKeyId: accessKeyOf(digest), secretAccessKey };
+}
+
+/** One secret for each data key, the current one first: old ones are good while their key is mounted. */
+function secretsOf(keys: DataKeys, digest: TokenDigest): readonly [Secret<string>, ...Secret<string>[]] {
+  const [current, ...older] = keys;
+  return [secretOf(current, digest), ...older.map((key) => secretOf(key, digest))];
+}
+
+/** The principal's handle in an access key; undefined when it is none of ours. */
+function handleOf(accessKeyId: string): Buffer | undefined {
+  const hex = ACCESS_KEY.exec(accessKeyId)?.[1];
+  return hex === undefined ? undefined : Buffer.from(hex, 'hex');
+}
+
+function accessKeyOf(digest: TokenDigest): string {
+  return `SPCK${digest.toString('hex', 0, HANDLE_BYTES).toUpperCase()}`;
+}
+
+function secretOf(key: Secret<Buffer>, digest: TokenDigest): Secret<string> {
+  const mac = createHmac('sha256', key.reveal()).update('space-s3-secret/v1\0').update(digest);
+  return new Secret(mac.digest('base64url'));
 }

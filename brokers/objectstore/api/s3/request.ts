@@ -11,8 +11,7 @@ import {
   xmlDocument,
 } from '../../upstream/xml.ts';
 import type { Admission } from '../admission.ts';
-import { type Exchange, writeHead } from '../exchange.ts';
-import type { Received } from '../headers.ts';
+import { type Exchange, type Received, writeHead } from '../exchange.ts';
 import { type S3Body, s3Body } from './body.ts';
 import { S3Refusal } from './errors.ts';
 import type { S3Match, S3Operation } from './routes.ts';

@@ -1,6 +1,12 @@
 import { ServiceError } from '@space/broker-kit';
-import { decodePath, decodeQueryValue, type ObjectKey, parseKey } from '../../objects/object-key.ts';
-import { type Bucket, isBucket } from '../../objects/prefix.ts';
+import {
+  type Bucket,
+  decodePath,
+  decodeQueryValue,
+  isBucket,
+  type ObjectKey,
+  parseKey,
+} from '../../objects/object-key.ts';
 import { noSuchBucket, notImplemented } from './errors.ts';
 import { nameOfParameter } from './known-names.ts';
 

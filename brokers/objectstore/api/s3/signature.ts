@@ -11,7 +11,7 @@ import {
   signingKey,
   UNSIGNED_PAYLOAD,
 } from '../../upstream/sigv4.ts';
-import type { Received } from '../headers.ts';
+import type { Received } from '../exchange.ts';
 
 /** What a request says of its signature, in the Authorization header or, as a presigned URL, in its query. */
 export interface Claim {

@@ -1,12 +1,11 @@
 import { ServiceError } from '@space/broker-kit';
-import type { ObjectKey } from '../../objects/object-key.ts';
-import type { Bucket } from '../../objects/prefix.ts';
+import { writeConditions } from '../../objects/object-headers.ts';
+import type { Bucket, ObjectKey } from '../../objects/object-key.ts';
 import { MAX_KEYS, type ObjectStore } from '../../objects/types.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import { childrenOf, textOf, type XmlNode, type XmlShape } from '../../upstream/xml.ts';
 import type { Admission } from '../admission.ts';
 import { numberOf, writeHead } from '../exchange.ts';
-import { writeConditions } from '../headers.ts';
 import { S3Refusal } from './errors.ts';
 import { sourceOf } from './headers.ts';
 import {

@@ -1,6 +1,5 @@
 import { ConcurrencyLimit, ServiceError } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
-import { lockCustody, unlockCustody } from './rows.ts';
 
 /** A change holds a connection while it waits for the bucket: some are always left for everybody else. */
 const SLOTS = { active: 2, queued: 1_000 };
@@ -31,6 +30,15 @@ async function locked<T>(
     // A connection that is lost has lost its lock too.
     await unlockCustody(session, capsule).catch(() => undefined);
   }
+}
+
+/** Serialises the changes of one Capsule over all replicas, also over the write of its anchor. */
+async function lockCustody(session: Session, capsule: string): Promise<void> {
+  await session.run('lock custody', 'SELECT pg_advisory_lock(hashtextextended($1, 7305182))', [capsule]);
+}
+
+async function unlockCustody(session: Session, capsule: string): Promise<void> {
+  await session.run('unlock custody', 'SELECT pg_advisory_unlock(hashtextextended($1, 7305182))', [capsule]);
 }
 
 /** Work for one Capsule runs one after the other, in order; other Capsules do not wait for it. */

@@ -4,8 +4,7 @@ import type { Connections } from '@space/broker-kit/postgres';
 import type { S3Client } from '../../upstream/types.ts';
 import { bucketAnchors, warnWithoutPreconditions } from './anchor-store.ts';
 import { type Custody, createCustody } from './custody.ts';
-import { resealAll } from './reseal.ts';
-import { kidsInUse } from './rows.ts';
+import { kidsInUse, resealAll } from './reseal.ts';
 import type { Alarm } from './trust.ts';
 
 export interface CustodyParts {

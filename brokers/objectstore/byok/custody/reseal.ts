@@ -1,9 +1,8 @@
 import type { Logger } from '@space/broker-kit';
-import type { Connections } from '@space/broker-kit/postgres';
+import type { Connections, Session } from '@space/broker-kit/postgres';
 import type { Custody } from './custody.ts';
 import { bySetId } from './inventory.ts';
 import { forgetAnswers } from './requests.ts';
-import { capsulesToReseal, kidsInUse } from './rows.ts';
 
 /**
  * Brings everything under the primary key: same generations, new envelopes, compare-and-swap like any change. Returns
@@ -37,4 +36,25 @@ function resealCapsule(custody: Custody, capsule: string): Promise<void> {
     );
     await change.commit({ ...inventory, sets: bySetId(sets) });
   });
+}
+
+/** Keys that something stored still needs. */
+export async function kidsInUse(session: Session): Promise<string[]> {
+  const rows = await session.run<{ kid: string }>(
+    'list custody keys in use',
+    `SELECT kid FROM broker.credential_set UNION SELECT head_kid FROM broker.credential_inventory
+     UNION SELECT kid FROM broker.credential_request ORDER BY 1`,
+  );
+  return rows.map(({ kid }) => kid);
+}
+
+/** Capsules with anything sealed under a key that is not the primary one. */
+async function capsulesToReseal(session: Session, primary: string): Promise<string[]> {
+  const rows = await session.run<{ capsule: string }>(
+    'list inventories to seal again',
+    `SELECT capsule_id AS capsule FROM broker.credential_inventory WHERE head_kid <> $1
+     UNION SELECT capsule_id FROM broker.credential_set WHERE kid <> $1 ORDER BY 1`,
+    [primary],
+  );
+  return rows.map(({ capsule }) => capsule);
 }

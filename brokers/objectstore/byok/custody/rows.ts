@@ -2,7 +2,7 @@ import type { Session } from '@space/broker-kit/postgres';
 import { z } from 'zod';
 import { bySetId, type SealedSet, type StoredInventory } from './inventory.ts';
 
-/** Every statement about the custody's rows. What was read is believed only after `Seals` has checked it. */
+/** Every statement about a Capsule's rows in custody. What was read is believed only after `Seals` has checked it. */
 
 const whole = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
@@ -230,34 +230,4 @@ export async function readTombstone(
     [setId, capsule],
   );
   return row && Number(row.generation);
-}
-
-/** Serialises the changes of one Capsule over all replicas, also over the write of its anchor. */
-export async function lockCustody(session: Session, capsule: string): Promise<void> {
-  await session.run('lock custody', 'SELECT pg_advisory_lock(hashtextextended($1, 7305182))', [capsule]);
-}
-
-export async function unlockCustody(session: Session, capsule: string): Promise<void> {
-  await session.run('unlock custody', 'SELECT pg_advisory_unlock(hashtextextended($1, 7305182))', [capsule]);
-}
-
-/** Keys that something stored still needs. */
-export async function kidsInUse(session: Session): Promise<string[]> {
-  const rows = await session.run<{ kid: string }>(
-    'list custody keys in use',
-    `SELECT kid FROM broker.credential_set UNION SELECT head_kid FROM broker.credential_inventory
-     UNION SELECT kid FROM broker.credential_request ORDER BY 1`,
-  );
-  return rows.map(({ kid }) => kid);
-}
-
-/** Capsules with anything sealed under a key that is not the primary one. */
-export async function capsulesToReseal(session: Session, primary: string): Promise<string[]> {
-  const rows = await session.run<{ capsule: string }>(
-    'list inventories to seal again',
-    `SELECT capsule_id AS capsule FROM broker.credential_inventory WHERE head_kid <> $1
-     UNION SELECT capsule_id FROM broker.credential_set WHERE kid <> $1 ORDER BY 1`,
-    [primary],
-  );
-  return rows.map(({ capsule }) => capsule);
 }

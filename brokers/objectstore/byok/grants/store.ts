@@ -1,5 +1,5 @@
 import type { GrantOperation } from '../../../../manifests/driver/grant.ts';
-import type { Bucket } from '../../objects/prefix.ts';
+import type { Bucket } from '../../objects/object-key.ts';
 import type { Call, ObjectStore } from '../../objects/types.ts';
 import type { Shares } from '../../quota/shares.ts';
 import { S3Error } from '../../upstream/errors.ts';
@@ -62,8 +62,8 @@ export function createGrantedStore(
   return {
     put: (call, ref, body, headers) =>
       run(call, [to('object.put', ref)], (store) => store.put(call, ref, body, headers)),
-    get: (call, ref, headers, into) =>
-      run(call, [to('object.get', ref)], (store) => store.get(call, ref, headers, into)),
+    get: (call, ref, headers, sinkFor) =>
+      run(call, [to('object.get', ref)], (store) => store.get(call, ref, headers, sinkFor)),
     head: (call, ref, headers) =>
       run(call, [to('object.head', ref)], (store) => store.head(call, ref, headers)),
     delete: (call, ref, etag) =>

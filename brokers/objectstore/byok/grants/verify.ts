@@ -11,7 +11,7 @@ import {
   grantClaims,
   grantKeySet,
 } from '../../../../manifests/driver/grant.ts';
-import type { Bucket } from '../../objects/prefix.ts';
+import type { Bucket } from '../../objects/object-key.ts';
 import type { Tenant } from '../../objects/types.ts';
 
 /** The key of each header that a grant may have, by the header's text in the grant: nothing of it is interpreted. */

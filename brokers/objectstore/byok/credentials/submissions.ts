@@ -1,0 +1,167 @@
+import { ServiceError } from '@space/broker-kit';
+import type { Connections, Session } from '@space/broker-kit/postgres';
+import type { Call } from '@space/broker-kit/principals';
+import type { CredentialRecord, Fields } from '@space/contracts/objectstore';
+import { type Candidate, type Decision, type Placed, placed } from '../custody/changes.ts';
+import type { Custody } from '../custody/custody.ts';
+import type { Inventory, SealedSet } from '../custody/inventory.ts';
+import type { InventoryChange } from '../custody/locked.ts';
+import { findAnswer, keepAnswer, type RequestKey } from '../custody/requests.ts';
+import { createTrials, type Trial } from './trials.ts';
+import type { Verify } from './verify.ts';
+
+export interface SubmissionOptions {
+  readonly custody: Custody;
+  readonly connections: Pick<Connections, 'transaction'>;
+  readonly verify: Verify;
+  readonly verifications: { readonly perSecond: number; readonly burst: number };
+  readonly now?: () => Date;
+}
+
+/** Whether the caller may act for a Capsule. */
+export interface Permit {
+  /** Which incarnation of it; in a transaction that writes, whether it still may. */
+  authorise(session: Session, call: Call, capsule: string): Promise<number>;
+  /** Written with a change: the principal may have been retired since it began, and what is done is noted. */
+  note(
+    session: Session,
+    call: Call,
+    entry: { readonly operation: string; readonly capsule: string; readonly outcome: string },
+  ): Promise<void>;
+}
+
+type Changed = CredentialRecord & { readonly inventory_generation: number };
+
+/** What a create and a rotate share: their candidate, and where the new set is to stand. */
+interface Submission {
+  readonly operation: 'capsule.credential.create' | 'capsule.credential.rotate';
+  readonly capsule: string;
+  readonly fields: Fields;
+  readonly idempotencyKey: string;
+  /** All of the request, in a fixed order. */
+  readonly request: unknown;
+  readonly place: (inventory: Inventory, candidate: Candidate) => Decision<Placed>;
+}
+
+/** Takes creates and rotates: the candidate is verified first, then put in its place by compare-and-swap. */
+export class Submissions {
+  readonly #options: SubmissionOptions;
+  readonly #permit: Permit;
+  readonly #trial: Trial;
+
+  constructor(options: SubmissionOptions, permit: Permit) {
+    this.#options = options;
+    this.#permit = permit;
+    this.#trial = createTrials(options.verify, options.verifications);
+  }
+
+  async submit(call: Call, submission: Submission): Promise<Changed> {
+    const { custody } = this.#options;
+    const { capsule, fields, place } = submission;
+    const known = await this.#answered(call, submission);
+    if (known !== undefined) return this.#repeat(call, capsule, known);
+
+    const candidate = this.#candidateOf(fields);
+    // What would be refused anyway is not tried out on somebody's server.
+    const current = await custody.read(capsule, (session) => this.#permit.authorise(session, call, capsule));
+    const early = place(current, candidate);
+    if (early.refused !== undefined) {
+      // The same request may have come a moment ago, and left the very state that refuses this one.
+      const twin = await this.#answered(call, submission);
+      if (twin !== undefined) return this.#repeat(call, capsule, twin);
+      allowed(early);
+    }
+    const check = await this.#trial(capsule, fields);
+    if (check !== undefined) throw new ServiceError('verification_failed', `candidate: ${check}`, { check });
+    return custody.change(capsule, (change) => this.#put(call, submission, candidate, change));
+  }
+
+  /** The answer that the same request had before. */
+  #answered(call: Call, submission: Submission): Promise<unknown> {
+    const { connections, custody } = this.#options;
+    return connections.transaction(async (session) => {
+      const incarnation = await this.#permit.authorise(session, call, submission.capsule);
+      return findAnswer(session, custody.seals(), keyOf(submission, incarnation));
+    });
+  }
+
+  /** Answers as before, once whatever the first attempt left undone is done. */
+  #repeat(call: Call, capsule: string, answer: unknown): Promise<Changed> {
+    return this.#options.custody.change(capsule, async (change) => {
+      change.read(await this.#permit.authorise(change.session, call, capsule));
+      return answer as Changed;
+    });
+  }
+
+  #candidateOf(fields: Fields): Candidate {
+    const { custody, now = () => new Date() } = this.#options;
+    const { endpoint, region, bucket, addressing } = fields;
+    return {
+      ...{ endpoint, region, bucket, addressing },
+      formVersion: 1,
+      fingerprint: custody.seals().fingerprint(fields['access-key-id']),
+      verifiedAt: now().getTime(),
+    };
+  }
+
+  /** Puts a verified candidate in its place. */
+  async #put(
+    call: Call,
+    submission: Submission,
+    candidate: Candidate,
+    change: InventoryChange,
+  ): Promise<Changed> {
+    const { operation, capsule, fields } = submission;
+    const seals = this.#options.custody.seals();
+    const incarnation = await this.#permit.authorise(change.session, call, capsule);
+    const inventory = change.read(incarnation);
+    const key = keyOf(submission, incarnation);
+    const twin = await findAnswer(change.session, seals, key);
+    if (twin !== undefined) return twin as Changed;
+    const { set } = allowed(submission.place(inventory, candidate));
+    const sealed = await seals.sealSet(inventory, set, {
+      accessKeyId: fields['access-key-id'],
+      secretAccessKey: fields['secret-access-key'],
+    });
+    const next = placed(inventory, sealed);
+    const answer = { ...recordOf(sealed, next), inventory_generation: next.generation };
+    const outcome = `${set.setId} generation ${set.generation}`;
+    await change.commit(next, async (session) => {
+      await this.#permit.note(session, call, { operation, capsule, outcome });
+      await keepAnswer(session, seals, key, answer);
+    });
+    return answer;
+  }
+}
+
+/** The submission's own request, so that the same one is answered once; all of it in a fixed order. */
+function keyOf({ operation, capsule, idempotencyKey, request }: Submission, incarnation: number): RequestKey {
+  return { capsule, incarnation, idempotencyKey, request: JSON.stringify([operation, request]) };
+}
+
+/** Throws the refusal that a decision is, if it is one. */
+export function allowed<Next extends object>(decision: Decision<Next>): Next {
+  if (decision.refused === undefined) return decision;
+  throw new ServiceError(decision.refused, 'the inventory does not allow it');
+}
+
+/** A set as its Capsule may see it. */
+export function recordOf(set: SealedSet, { selected }: Inventory): CredentialRecord {
+  const iso = (ms: number) => new Date(ms).toISOString();
+  return {
+    set_id: set.setId,
+    name: set.name,
+    form_version: 1,
+    generation: set.generation,
+    selected: selected === set.setId,
+    endpoint_host: set.endpoint.slice('https://'.length),
+    region: set.region,
+    bucket: set.bucket,
+    addressing: set.addressing,
+    access_key_fingerprint: set.fingerprint,
+    verified_at: iso(set.verifiedAt),
+    created_at: iso(set.createdAt),
+    rotated_at: set.rotatedAt === null ? null : iso(set.rotatedAt),
+    state: 'active',
+  };
+}

@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { ServiceError } from '@space/broker-kit';
+import { S3Error } from '../upstream/errors.ts';
+import type { Headers, S3Client } from '../upstream/types.ts';
+import { logicalKey, physicalOf } from './object-key.ts';
+import type { Call, UploadAt } from './types.ts';
+import type { OpenUpload, Uploads } from './uploads.ts';
+
+/** How long it may take to see whether an upload was completed before. */
+const RECOGNISE_MS = 30_000;
+
+/** Told apart because S3 has a code of its own for it. */
+export class NoSuchUpload extends ServiceError {
+  constructor() {
+    super('not_found', 'no such upload');
+  }
+}
+
+type Parts = readonly { readonly number: number; readonly etag: string }[];
+
+interface Asked {
+  readonly parts: Parts;
+  readonly headers: Headers;
+}
+
+interface Completed {
+  readonly key: string;
+  readonly etag: string;
+}
+
+/** Ends uploads by making objects of their parts. A caller that asks again, at any time, has the same answer. */
+export class Completions {
+  readonly #client: S3Client;
+  readonly #uploads: Uploads;
+  /** By the id of the upload, while the upstream is at it. */
+  readonly #running = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
+
+  constructor(client: S3Client, uploads: Uploads) {
+    this.#client = client;
+    this.#uploads = uploads;
+  }
+
+  /** Completes an upload that is open; a caller that asks the same meanwhile hears of the same end. */
+  end(call: Call, at: UploadAt, upload: OpenUpload, { parts, headers }: Asked): Promise<Completed> {
+    const running = this.#running.get(upload.id);
+    const asked = JSON.stringify([parts, headers]);
+    if (running !== undefined && running.asked === asked) return running.end;
+    const end = this.#complete(call, at, upload, { parts, headers }).finally(() => {
+      if (this.#running.get(upload.id)?.end === end) this.#running.delete(upload.id);
+    });
+    this.#running.set(upload.id, { asked, end });
+    return end;
+  }
+
+  /** Answers for an upload that has no row any more: completed, where its object is there, and else given up. */
+  async before(call: Call, { bucket, key }: UploadAt, parts: Parts): Promise<Completed> {
+    if (key === undefined) throw new NoSuchUpload();
+    const physicalKey = physicalOf(call, { bucket, key });
+    this.#uploads.demand?.(call.tenant.prefixes[bucket], physicalKey);
+    const etag = await this.#etagOfWhole(physicalKey, parts, call.signal);
+    if (etag === undefined) throw new NoSuchUpload();
+    return { key, etag };
+  }
+
+  async #complete(
+    { tenant }: Call,
+    { bucket }: UploadAt,
+    upload: OpenUpload,
+    { parts, headers }: Asked,
+  ): Promise<Completed> {
+    // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
+    const { etag } = await this.#client
+      .completeUpload(upload.key, upload.upstreamId, parts, { headers })
+      .catch(async (error: unknown) => {
+        const isGone = error instanceof S3Error && error.code === 'NoSuchUpload';
+        const before = isGone
+          ? await this.#etagOfWhole(upload.key, parts, AbortSignal.timeout(RECOGNISE_MS))
+          : undefined;
+        if (before === undefined) throw error;
+        return { etag: before };
+      });
+    await this.#uploads.close(upload, false);
+    return { key: logicalKey(tenant.prefixes, bucket, upload.key) ?? '', etag };
+  }
+
+  /**
+   * The entity tag of what is there, where it is just what these parts make: then they were put together before, and
+   * whoever asks again did not hear of it.
+   */
+  async #etagOfWhole(key: string, parts: Parts, signal: AbortSignal): Promise<string | undefined> {
+    const expected = etagOfParts(parts);
+    if (expected === undefined) return undefined;
+    try {
+      const { headers } = await this.#client.head(key, { signal });
+      return headers['etag'] === expected ? expected : undefined;
+    } catch (error) {
+      if (error instanceof S3Error && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+}
+
+const MD5 = /^"[0-9a-f]{32}"$/;
+
+/** The entity tag of an object of these parts, as S3 makes it; undefined where theirs are of another kind. */
+function etagOfParts(parts: Parts): string | undefined {
+  if (parts.length === 0 || !parts.every(({ etag }) => MD5.test(etag))) return undefined;
+  const digests = parts.map(({ etag }) => Buffer.from(etag.slice(1, -1), 'hex'));
+  return `"${createHash('md5').update(Buffer.concat(digests)).digest('hex')}-${parts.length}"`;
+}
