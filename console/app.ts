@@ -1,18 +1,24 @@
 import type { Logger } from '@space/broker-kit';
 import { traceIdOf } from '@space/broker-kit';
 import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
+import type { CallsOf } from './gateway/calls.ts';
 import { html } from './html/template.ts';
 import { Url } from './html/url.ts';
+import { paramsOf, queryOf } from './http/asked.ts';
 import type { Assets } from './http/assets.ts';
+import { sendDownload } from './http/download.ts';
 import { errorBody, explain } from './http/errors.ts';
 import { type Form, readForm } from './http/form.ts';
 import { securityHeaders } from './http/headers.ts';
 import type { Origins } from './http/origin.ts';
-import { notFound, type Page, PageError, Redirect } from './http/outcome.ts';
+import { Download, notFound, type Page, PageError, Redirect } from './http/outcome.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import { alone, framed } from './pages/layout.ts';
 import type { LiveStreams } from './pages/live-streams.ts';
-import { isFormToken, type Session } from './session/session.ts';
+import { checkedForm, foreignForm } from './session/checked-form.ts';
+import type { KeptForms } from './session/kept-forms.ts';
+import { pageOfAct, returnPath } from './session/return-path.ts';
+import type { Session } from './session/session.ts';
 import { isSessionOver, type SignIn } from './session/sign-in.ts';
 import { type Route, type Section, type SpaceNames, type Visit, visit } from './visit.ts';
 
@@ -22,20 +28,23 @@ export interface AppOptions {
   readonly isSecure: boolean;
   readonly assets: Assets;
   readonly signIn: SignIn;
+  readonly kept: KeptForms;
   readonly kubernetes: Kubernetes;
   readonly callerOf: (session: Session) => Caller;
   readonly routes: readonly Route[];
   /** How much there is to repair, for the sidebar; undefined where the person may not see it. */
   readonly countRepairs: (visit: Visit) => Promise<number | undefined>;
   readonly live: LiveStreams;
+  readonly callsOf: CallsOf | undefined;
   readonly log: Logger;
 }
 
-const NO_FORM: Form = new Map();
+const SESSION_ENDED =
+  'Your session has ended, and nothing was changed. What you entered is there again once you have signed in, but for secrets.';
 
 /** The order of a request: headers, whether we were asked, who asks, whether our page sent it, the page itself. */
 export function createApp(options: AppOptions): Express {
-  const { origins, signIn, assets, live, log, names } = options;
+  const { origins, signIn, kept, assets, live, log, names } = options;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -62,19 +71,24 @@ export function createApp(options: AppOptions): Express {
       .type('text/html')
       .send(alone({ ...page, assets }, names.space).toString());
 
-  const sendFramed = async (response: Response, visited: Visit, under: Section, page: Page) => {
+  const sendFramed = async (
+    response: Response,
+    visited: Visit,
+    place: { readonly under: Section; readonly isStill: boolean },
+    page: Page,
+  ) => {
     // A page that says what went wrong is not to fail for want of a number beside it.
     const repairs = await options.countRepairs(visited).catch(() => undefined);
-    const text = framed(visited, { ...page, under, repairs, assets }).toString();
+    const text = framed(visited, { ...page, ...place, repairs, assets }).toString();
     response
       .status(page.status ?? 200)
       .type('text/html')
       .send(text);
   };
 
-  const errorPage = (error: PageError, id: string): Page => ({
+  const errorPage = (error: PageError, id: string, back?: Url): Page => ({
     title: error.title,
-    main: errorBody(error, id),
+    main: errorBody(error, id, back),
     status: error.status,
   });
 
@@ -144,6 +158,13 @@ export function createApp(options: AppOptions): Express {
     }),
   );
 
+  /** For somebody whose session ended while they filled in a form. */
+  const interrupted = async (request: Request, response: Response, form: Form) => {
+    const page = pageOfAct(request.path);
+    await kept.keep(response, page, form);
+    sendAlone(response, await signIn.begin(response, page.text, SESSION_ENDED));
+  };
+
   app.get(
     '/live',
     outsideOf(async (request, response) => live.serve(request, response, await signIn.sessionOf(request))),
@@ -152,28 +173,39 @@ export function createApp(options: AppOptions): Express {
   for (const route of options.routes) {
     const handler = outsideOf(async (request, response) => {
       const session = await signIn.sessionOf(request);
+      const isAct = route.method === 'POST';
+      if (isAct) fromOurPage(request);
+      if (session === undefined && isAct) return interrupted(request, response, await readForm(request));
       if (session === undefined) return redirect(response, Url.path`/sign-in?to=${request.path}`);
-      if (route.method === 'POST') fromOurPage(request);
-      const form = route.method === 'POST' ? await checkedForm(request, session) : NO_FORM;
+      const form = isAct ? await checkedForm(request, session) : await kept.take(request, response);
+      // What is in a form is not to be replaced by the page of the moment.
+      const place = { under: route.under, isStill: isAct || form.size > 0 };
       const visited = visit(options.kubernetes, options.callerOf(session), {
         session,
         names,
+        callsOf: options.callsOf,
         form,
         params: paramsOf(request),
         query: queryOf(request),
       });
       try {
         const outcome = await route.run(visited);
-        if (outcome instanceof Redirect) redirect(response, outcome.to);
-        else await sendFramed(response, visited, route.under, outcome);
+        if (outcome instanceof Redirect) return redirect(response, outcome.to);
+        if (outcome instanceof Download) return sendDownload(response, outcome, log);
+        if (outcome.cause !== undefined) logFailure(log, request, response, outcome.cause, outcome);
+        await sendFramed(response, visited, place, outcome);
       } catch (error) {
         if (isSessionOver(error, session)) {
-          signIn.leave(response, session);
+          signIn.end(response, session);
+          if (isAct) return interrupted(request, response, form);
           return redirect(response, Url.path`/sign-in?to=${request.path}`);
         }
         const told = explain(error);
         logFailure(log, request, response, error, told);
-        await sendFramed(response, visited, route.under, errorPage(told, traceId(response)));
+        const formPage = isAct ? pageOfAct(request.path) : returnPath(request.path);
+        await kept.keep(response, formPage, form);
+        const page = errorPage(told, traceId(response), isAct ? formPage : undefined);
+        await sendFramed(response, visited, place, page);
       }
     });
     if (route.method === 'GET') app.get(route.path, handler);
@@ -201,31 +233,10 @@ const signedIn = (to: Url): Page => ({
   main: html`<h1>Signed in</h1><p><a href="${to}">Go on</a></p>`,
 });
 
-async function checkedForm(request: Request, session: Session): Promise<Form> {
-  const form = await readForm(request);
-  if (!isFormToken(form.get('form_token'), session.formKey, request.path)) throw foreignForm();
-  return form;
-}
-
-const foreignForm = () =>
-  new PageError(
-    403,
-    'The form was not sent by a page of the console',
-    'Open its page again and send it from there. Nothing was changed.',
-  );
-
 /** 303, so that no form is sent twice. */
 function redirect(response: Response, to: Url): void {
   response.status(303).set('location', to.text).end();
 }
-
-const queryOf = (request: Request) => new URL(request.url, 'https://console.invalid').searchParams;
-
-/** Express hands out what it decoded; a list is no name. */
-const paramsOf = (request: Request): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(request.params).filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
-  );
 
 function traceId(response: Response): string {
   const known: unknown = response.locals['traceId'];
@@ -241,9 +252,9 @@ function logFailure(
   request: Request,
   response: Response,
   error: unknown,
-  told: PageError,
+  { status = 200 }: Pick<Page, 'status'>,
 ): void {
-  const about = { trace_id: traceId(response), method: request.method, status: told.status, err: error };
-  if (told.status >= 500) log.error(about, 'request failed');
+  const about = { trace_id: traceId(response), method: request.method, status, err: error };
+  if (status >= 500) log.error(about, 'request failed');
   else log.info(about, 'request refused');
 }

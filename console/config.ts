@@ -74,7 +74,7 @@ export const schema = z
       .transform((url) => url.replace(/\/$/, ''))
       .describe('The API server.'),
     KUBERNETES_CA_FILE: path(`${ACCOUNT}/ca.crt`).describe(
-      'PEM of the authority that the API server is verified with.',
+      'PEM of the only authority that the API server is verified with, taken anew when it changes.',
     ),
     KUBERNETES_TOKEN_FILE: path(`${ACCOUNT}/token`).describe(
       "Token of the console's own account, read again when it changes.",
@@ -91,7 +91,28 @@ export const schema = z
       .min(1)
       .optional()
       .describe(
-        'PEM of the only authority that the broker is verified with; with it, plain HTTP is refused.',
+        'PEM of the only authority that the broker is verified with, taken anew when it changes; with it, plain HTTP is refused.',
+      ),
+    EGRESS_URL: z
+      .url({ protocol: /^https?$/ })
+      .optional()
+      .describe(
+        'Control listeners of the egress gateway, by a name that has the address of each replica; without it no page tells of calls.',
+      ),
+    EGRESS_SERVER_NAME: z.string().min(1).optional().describe('Name that their certificate is for.'),
+    EGRESS_CA_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'PEM of the only authority that the gateway is verified with, taken anew when it changes; with it, plain HTTP is refused.',
+      ),
+    EGRESS_OBSERVER_TOKEN_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Token with which the gateway is asked, and nothing can be changed; read again when it changes.',
       ),
     OIDC_ISSUER: z
       .url({ protocol: /^https$/ })
@@ -107,7 +128,9 @@ export const schema = z
       .string()
       .min(1)
       .optional()
-      .describe('PEM of the only authority that the issuer is verified with, in place of the public ones.'),
+      .describe(
+        'PEM of the only authority that the issuer is verified with, in place of the public ones, taken anew when it changes.',
+      ),
     OIDC_SCOPE: z.string().min(1).default('openid').describe('Scopes that are asked for.'),
     OIDC_USER_CLAIM: z
       .string()
@@ -143,6 +166,15 @@ export const schema = z
     ({ OBJECT_STORE_URL: url, OBJECT_STORE_CA_FILE: ca }) =>
       ca === undefined || url === undefined || url.startsWith('https:'),
     { path: ['OBJECT_STORE_URL'], message: 'is asked by https where OBJECT_STORE_CA_FILE is set' },
+  )
+  .refine(
+    ({ EGRESS_URL: url, EGRESS_OBSERVER_TOKEN_FILE: token }) => (url === undefined) === (token === undefined),
+    { path: ['EGRESS_OBSERVER_TOKEN_FILE'], message: 'is set together with EGRESS_URL' },
+  )
+  .refine(
+    ({ EGRESS_URL: url, EGRESS_CA_FILE: ca }) =>
+      ca === undefined || url === undefined || url.startsWith('https:'),
+    { path: ['EGRESS_URL'], message: 'is asked by https where EGRESS_CA_FILE is set' },
   );
 
 export type Config = z.infer<typeof schema>;

@@ -1,19 +1,22 @@
-import { readFile } from 'node:fs/promises';
-import { createMetrics, hold, type Logger, parseKeys, Secret, watched } from '@space/broker-kit';
+import { createMetrics, type Held, hold, type Logger, parseKeys, Secret, watched } from '@space/broker-kit';
 import { startShell } from '@space/broker-kit/service';
 import { createApp } from './app.ts';
+import { type Authority, parseAuthority } from './authority.ts';
 import { type CredentialBroker, credentialBroker } from './broker/client.ts';
 import { principals } from './broker/principal.ts';
 import type { Config } from './config.ts';
+import { type CallsOf, gatewayCalls } from './gateway/calls.ts';
 import { readAssets } from './http/assets.ts';
 import { Origins } from './http/origin.ts';
 import { type Caller, kubernetes } from './kubernetes/client.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
 import { credentialRoutes } from './pages/credentials.ts';
+import { diagnosticsRoutes } from './pages/diagnostics.ts';
 import { LiveStreams } from './pages/live-streams.ts';
 import { countRepairs } from './pages/repairs.ts';
 import { ROUTES } from './routes.ts';
 import { Issuer } from './session/issuer.ts';
+import { KeptForms } from './session/kept-forms.ts';
 import { Sealed } from './session/sealed.ts';
 import { EndedSessions, type Session } from './session/session.ts';
 import { SignIn } from './session/sign-in.ts';
@@ -25,7 +28,11 @@ export interface Console {
 
 const REQUESTS_END_MS = 10_000;
 
-type Watch = <T>(path: string, parse: (text: string) => T) => Promise<{ current(): T }>;
+/** Mounted files, each as it is at the moment that it is asked for. */
+interface Files {
+  follow<T>(path: string, parse: (text: string) => T): Promise<() => T>;
+  authority(path: string | undefined): Promise<Authority | undefined>;
+}
 
 /** Keys, account, issuer, listener: what of these is missing stops the start. */
 export async function startConsole(options: {
@@ -35,17 +42,15 @@ export async function startConsole(options: {
 }): Promise<Console> {
   const { config, log, now = () => new Date() } = options;
   const { ports, stop } = await startShell(config, log, async (held) => {
-    const watch: Watch = async (path, parse) => hold(held, await watched(path, parse, log));
-    const keys = await watch(config.SESSION_KEYS_FILE, (text) => parseKeys(text, 'SESSION_KEYS_FILE'));
-    const account = await watch(config.KUBERNETES_TOKEN_FILE, (text) => new Secret(text.trim()));
-    const api = kubernetes({
-      url: config.KUBERNETES_URL,
-      ca: await readFile(config.KUBERNETES_CA_FILE, 'utf8'),
-    });
+    const files = filesOf(held, log);
+    const keys = await files.follow(config.SESSION_KEYS_FILE, (text) => parseKeys(text, 'SESSION_KEYS_FILE'));
+    const account = await files.follow(config.KUBERNETES_TOKEN_FILE, (text) => new Secret(text.trim()));
+    const authority = await files.authority(config.KUBERNETES_CA_FILE);
+    const api = kubernetes({ url: config.KUBERNETES_URL, authority });
     held.closers.push(() => api.close());
-    const issuer = await openIssuer(config, watch);
+    const issuer = await openIssuer(config, files);
     if (issuer !== undefined) held.closers.push(() => issuer.close());
-    const broker = await openBroker(config, watch);
+    const broker = await openBroker(config, files);
     if (broker !== undefined) held.closers.push(() => broker.close());
     const names = {
       space: config.SPACE_NAME,
@@ -54,20 +59,21 @@ export async function startConsole(options: {
       servicesNamespace: config.SERVICES_NAMESPACE,
       hasObjectStore: broker !== undefined,
     };
+    const sealed = new Sealed({ space: names.space, keys, now });
     const signIn = new SignIn({
-      sealed: new Sealed({ space: names.space, keys: () => keys.current(), now }),
+      sealed,
       ended: new EndedSessions(),
       sessionSeconds: config.SESSION_MINUTES * 60,
       now,
       space: names.space,
       namespace: names.namespace,
       attemptsPerMinute: config.SIGN_INS_PER_MINUTE,
-      review: (token) => reviewToken(api, account.current(), token),
+      review: (token) => reviewToken(api, account(), token),
       issuer,
     });
-    const principalOf = principals(api, () => account.current());
+    const principalOf = principals(api, account);
     const callerOf = ({ proof }: Session): Caller =>
-      'token' in proof ? proof : { token: account.current(), person: proof.person };
+      'token' in proof ? proof : { token: account(), person: proof.person };
     const live = new LiveStreams({ kubernetes: api, callerOf, names, now });
     const app = createApp({
       names,
@@ -75,11 +81,17 @@ export async function startConsole(options: {
       isSecure: config.TLS_CERT_FILE !== undefined,
       assets: readAssets(),
       signIn,
+      kept: new KeptForms(sealed),
       kubernetes: api,
       callerOf,
-      routes: broker === undefined ? ROUTES : [...ROUTES, ...credentialRoutes({ broker, principalOf })],
+      routes: [
+        ...ROUTES,
+        ...diagnosticsRoutes(now),
+        ...(broker === undefined ? [] : credentialRoutes({ broker, principalOf })),
+      ],
       countRepairs,
       live,
+      callsOf: await openGateway(config, files),
       log,
     });
     return {
@@ -101,17 +113,28 @@ export async function startConsole(options: {
   return { port: ports.port, stop };
 }
 
-async function openIssuer(config: Config, watch: Watch): Promise<Issuer | undefined> {
-  const { OIDC_ISSUER: url, OIDC_CLIENT_ID: clientId } = config;
-  const { OIDC_CLIENT_SECRET_FILE: secretFile, OIDC_CA_FILE: caFile } = config;
+function filesOf(held: Held, log: Logger): Files {
+  const follow: Files['follow'] = async (path, parse) => {
+    const file = hold(held, await watched(path, parse, log));
+    return () => file.current();
+  };
+  return {
+    follow,
+    authority: async (path) => (path === undefined ? undefined : follow(path, parseAuthority)),
+  };
+}
+
+async function openIssuer(config: Config, files: Files): Promise<Issuer | undefined> {
+  const { OIDC_ISSUER: url, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET_FILE: secretFile } = config;
   if (url === undefined || clientId === undefined) return undefined;
-  const secret =
-    secretFile === undefined ? undefined : await watch(secretFile, (text) => new Secret(text.trim()));
   return new Issuer({
     url,
     clientId,
-    clientSecret: secret === undefined ? undefined : () => secret.current(),
-    ca: caFile === undefined ? undefined : await readFile(caFile, 'utf8'),
+    clientSecret:
+      secretFile === undefined
+        ? undefined
+        : await files.follow(secretFile, (text) => new Secret(text.trim())),
+    authority: await files.authority(config.OIDC_CA_FILE),
     scope: config.OIDC_SCOPE,
     userClaim: config.OIDC_USER_CLAIM,
     groupsClaim: config.OIDC_GROUPS_CLAIM,
@@ -120,9 +143,18 @@ async function openIssuer(config: Config, watch: Watch): Promise<Issuer | undefi
   });
 }
 
-async function openBroker(config: Config, watch: Watch): Promise<CredentialBroker | undefined> {
+async function openBroker(config: Config, files: Files): Promise<CredentialBroker | undefined> {
   const { OBJECT_STORE_URL: url, OBJECT_STORE_CA_FILE: file } = config;
-  if (url === undefined) return undefined;
-  const ca = file === undefined ? undefined : await watch(file, String);
-  return credentialBroker({ url, ca: ca && (() => ca.current()) });
+  return url === undefined ? undefined : credentialBroker({ url, authority: await files.authority(file) });
+}
+
+async function openGateway(config: Config, files: Files): Promise<CallsOf | undefined> {
+  const { EGRESS_URL: url, EGRESS_SERVER_NAME: name, EGRESS_CA_FILE: file } = config;
+  const { EGRESS_OBSERVER_TOKEN_FILE: tokenFile } = config;
+  if (url === undefined || tokenFile === undefined) return undefined;
+  // The first of two is the new one, which the gateway knows beside the old one.
+  const token = await files.follow(tokenFile, (text) => new Secret(text.trim().split('\n', 1)[0] ?? ''));
+  const authority = await files.authority(file);
+  const trust = authority && { readCa: async () => authority(), ...(name === undefined ? {} : { name }) };
+  return gatewayCalls({ url, token, trust });
 }

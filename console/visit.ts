@@ -1,3 +1,4 @@
+import type { CallsOf } from './gateway/calls.ts';
 import type { Html, Value } from './html/template.ts';
 import { html } from './html/template.ts';
 import type { Url } from './html/url.ts';
@@ -26,6 +27,8 @@ export interface Visit {
   readonly form: Form;
   ask(ask: Ask): Promise<unknown>;
   may(act: Act): Promise<boolean>;
+  /** Undefined where the console was not told of the egress gateway. */
+  readonly callsOf: CallsOf | undefined;
 }
 
 export interface Route {
@@ -36,12 +39,12 @@ export interface Route {
   readonly run: (visit: Visit) => Promise<Outcome>;
 }
 
-export type Section = 'repairs' | 'capsules' | 'sandbox';
+export type Section = 'repairs' | 'capsules' | 'sandbox' | 'diagnostics';
 
 export function visit(
   kubernetes: Kubernetes,
   caller: Caller,
-  about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form'>,
+  about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf'>,
 ): Visit {
   const asked = new Map<string, Promise<boolean>>();
   return {

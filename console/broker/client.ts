@@ -2,10 +2,11 @@ import { type Secret, traceIdOf } from '@space/broker-kit';
 import type { AnswerOf, OperationName, RequestOf } from '@space/contracts';
 import { STATUS, VERIFICATION_CHECKS } from '@space/contracts/errors';
 import { CREDENTIALS, OBJECT_STORE } from '@space/contracts/objectstore';
-import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
 import * as z from 'zod';
 import { isFieldValue } from '../../manifests/driver/formats.ts';
 import { type CredentialForm, credentialForm } from '../../manifests/driver/objectstore.ts';
+import { type Authority, connectorBy } from '../authority.ts';
 
 type Credentials = { readonly operations: typeof CREDENTIALS } & typeof OBJECT_STORE;
 type Name = Extract<OperationName<Credentials>, keyof typeof CREDENTIALS>;
@@ -37,6 +38,19 @@ export class CredentialError extends Error {
   }
 }
 
+/** Why there is no answer that counts, by a code: an error of the way may quote what was sent, and an answer what is kept. */
+export class AwayError extends Error {
+  override readonly name = 'AwayError';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`no answer that counts: ${code}`);
+    this.code = code;
+  }
+}
+
+const away = (code: string) => new CredentialError('unavailable', { cause: new AwayError(code) });
+
 const codes = Object.keys(STATUS) as (keyof typeof STATUS)[];
 const refusal = z.object({
   error: z.strictObject({ code: z.enum(codes), check: z.enum(VERIFICATION_CHECKS).optional() }),
@@ -47,13 +61,9 @@ const CALL_MS = 30_000;
 
 export function credentialBroker(options: {
   readonly url: string;
-  /** PEM of the only authority that is believed: that of the moment, at each connection. */
-  readonly ca?: (() => string) | undefined;
+  readonly authority?: Authority | undefined;
 }): CredentialBroker {
-  const { ca } = options;
-  const connect: buildConnector.connector = (to, done) =>
-    buildConnector(ca === undefined ? {} : { ca: ca(), minVersion: 'TLSv1.3' })(to, done);
-  const dispatcher = new Agent({ connect });
+  const dispatcher = new Agent({ connect: connectorBy(options.authority, { minVersion: 'TLSv1.3' }) });
   return {
     async form() {
       const { json } = await send(dispatcher, `${options.url}/v1/driver/credentials`);
@@ -66,10 +76,8 @@ export function credentialBroker(options: {
       const { status, json } = await send(dispatcher, `${options.url}${path}`, { principal, body });
       if (status !== 200) {
         const said = refusal.safeParse(json).data?.error;
-        throw new CredentialError(
-          said?.code ?? 'unavailable',
-          said?.check === undefined ? {} : { check: said.check },
-        );
+        if (said === undefined) throw away(`HTTP_${status}`);
+        throw new CredentialError(said.code, said.check === undefined ? {} : { check: said.check });
       }
       const answer = trusted<z.ZodType>(response, json);
       checkPlaces(answer);
@@ -82,7 +90,7 @@ export function credentialBroker(options: {
 /** What is not in the closed form of an answer is shown to nobody, not even in an error. */
 function trusted<T extends z.ZodType>(schema: T, json: unknown): z.infer<T> {
   const parsed = schema.safeParse(json);
-  if (!parsed.success) throw new CredentialError('unavailable');
+  if (!parsed.success) throw away('NOT_IN_FORM');
   return parsed.data;
 }
 
@@ -91,7 +99,7 @@ const LABEL = /^[A-Za-z][A-Za-z0-9]{0,11}(?: [A-Za-z][A-Za-z0-9]{0,11}){0,4}$/;
 
 function checkLabels({ forms: [{ label, fields }] }: CredentialForm): void {
   const isPlain = [label, ...fields.map((field) => field.label)].every((one) => LABEL.test(one));
-  if (!isPlain) throw new CredentialError('unavailable');
+  if (!isPlain) throw away('NOT_IN_FORM');
 }
 
 const place = z.object({ endpoint_host: z.string(), region: z.string(), bucket: z.string() });
@@ -105,7 +113,7 @@ function checkPlaces(answer: unknown): void {
       isFieldValue(`https://${host}`, { format: 'https-origin', min: 1, max: 267 }) &&
       isFieldValue(region, { format: 's3-region', min: 1, max: 32 }) &&
       isFieldValue(bucket, { format: 's3-bucket', min: 3, max: 63 });
-    if (!isPlace) throw new CredentialError('unavailable');
+    if (!isPlace) throw away('NOT_IN_FORM');
   }
 }
 
@@ -129,10 +137,14 @@ async function send(
       signal: AbortSignal.timeout(CALL_MS),
     });
     return { status: answer.statusCode, json: JSON.parse(await limited(answer.body)) };
-  } catch {
-    // Without a cause: an error of the way may quote what was sent.
-    throw new CredentialError('unavailable');
+  } catch (error) {
+    throw away(codeOf(error));
   }
+}
+
+function codeOf(error: unknown): string {
+  const { code, name } = error instanceof Error ? (error as NodeJS.ErrnoException) : { name: typeof error };
+  return typeof code === 'string' ? code : name;
 }
 
 async function limited(body: AsyncIterable<Buffer>): Promise<string> {
@@ -140,7 +152,7 @@ async function limited(body: AsyncIterable<Buffer>): Promise<string> {
   let length = 0;
   for await (const chunk of body) {
     length += chunk.length;
-    if (length > OBJECT_STORE.longest.answer) throw new Error('the answer is too long');
+    if (length > OBJECT_STORE.longest.answer) throw new AwayError('TOO_LONG');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { notFound, PageError } from '../http/outcome.ts';
 import { apiPath, type Kubernetes, KubernetesError } from '../kubernetes/client.ts';
 import type { Visit } from '../visit.ts';
+import { AwayError } from './client.ts';
 
 const secret = z.object({ data: z.object({ principal: z.string() }) });
 const principal = z.string().regex(/^spc_osp_[A-Za-z0-9_-]{43}$/);
@@ -35,11 +36,13 @@ export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
       return new Secret(principal.parse(Buffer.from(data.principal, 'base64').toString('utf8').trim()));
     } catch (error) {
       if (!(error instanceof KubernetesError || error instanceof z.ZodError)) throw error;
-      // Without a cause: an error of the form may quote the value.
+      // An error of the form may quote the value.
+      const cause = error instanceof KubernetesError ? error : new AwayError('NOT_IN_FORM');
       throw new PageError(
         503,
-        'The Capsule has no principal yet',
-        'Its condition ObjectStoreReady says why.',
+        'This Capsule has no principal',
+        'There is no Capsule of this name, or its condition ObjectStoreReady says why it has none yet.',
+        { cause },
       );
     }
   };

@@ -54,11 +54,12 @@ function explainKubernetes(error: KubernetesError): PageError {
   }
 }
 
-export function errorBody(error: PageError, traceId: string): Html {
+/** `back` leads to the form that was sent. */
+export function errorBody(error: PageError, traceId: string, back?: Url): Html {
   const said =
     error.quoted === undefined
       ? ''
       : html`<h2>What the API server said</h2><pre>${foreign(error.quoted, 2_000)}</pre>`;
   return html`<p class="lead">${error.advice}</p>${said}
-<p><a href="${Url.path`/`}">To Repairs</a></p><p class="quiet">Number of this request: <code>${traceId}</code></p>`;
+<p>${back === undefined ? '' : html`<a href="${back}">Back to the form</a> · `}<a href="${Url.path`/`}">To Repairs</a></p><p class="quiet">Number of this request: <code>${traceId}</code></p>`;
 }

@@ -1,8 +1,8 @@
 import type { Html } from '../html/template.ts';
 import type { Url } from '../html/url.ts';
 
-/** What a page of the console has come to: something to look at, or another page to go to. */
-export type Outcome = Page | Redirect;
+/** What a page of the console has come to: something to look at, another page to go to, or a file to keep. */
+export type Outcome = Page | Redirect | Download;
 
 export interface Page {
   readonly title: string;
@@ -10,6 +10,8 @@ export interface Page {
   readonly status?: number;
   /** What stands beside the title: how it is with the thing that the page is about. */
   readonly beside?: Html;
+  /** Why it says that something failed, for the log. */
+  readonly cause?: unknown;
   /** Where in the Space the page is: the pages above it. */
   readonly trail?: readonly { readonly to: Url; readonly says: string }[];
 }
@@ -19,6 +21,17 @@ export class Redirect {
 
   constructor(to: Url) {
     this.to = to;
+  }
+}
+
+/** A file that is packed and sent as it is made. */
+export class Download {
+  readonly name: string;
+  readonly bytes: AsyncIterable<Buffer>;
+
+  constructor(name: string, bytes: AsyncIterable<Buffer>) {
+    this.name = name;
+    this.bytes = bytes;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Secret } from '@space/broker-kit';
 import { Agent, type Dispatcher, request } from 'undici';
+import { type Authority, connectorBy } from '../authority.ts';
 
 /** One question to the API server. */
 export interface Ask {
@@ -38,27 +39,30 @@ export class KubernetesError extends Error {
   readonly status: number;
   readonly reason: string;
   readonly sentence: string;
+  /** For the log: the reason is somebody's text as soon as there was an answer. */
+  readonly code: string;
 
   constructor(status: number, reason: string, sentence: string, options: { readonly cause?: unknown } = {}) {
     super(`the API server answered ${status} ${reason}`, 'cause' in options ? { cause: options.cause } : {});
     this.status = status;
     this.reason = reason;
     this.sentence = sentence;
+    this.code = status === 0 ? reason : `HTTP_${status}`;
   }
 }
 
 export interface KubernetesOptions {
   readonly url: string;
-  /** PEM of the only authority that is believed. */
-  readonly ca: string;
+  /** Of the API server. */
+  readonly authority: Authority | undefined;
   readonly timeoutMs?: number;
 }
 
 const CALL_MS = 10_000;
 const MOST_BYTES = 32 * 1024 * 1024;
 
-export function kubernetes({ url, ca, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
-  const dispatcher = new Agent({ connect: { ca }, keepAliveTimeout: 30_000 });
+export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
+  const dispatcher = new Agent({ connect: connectorBy(authority), keepAliveTimeout: 30_000 });
   return {
     async ask(caller, ask) {
       const signal = AbortSignal.timeout(timeoutMs);

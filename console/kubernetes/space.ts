@@ -19,7 +19,26 @@ const metadata = z.object({
   uid: z.string().default(''),
   resourceVersion: z.string().default(''),
   annotations: z.record(z.string(), z.string()).default({}),
+  creationTimestamp: z.string().optional(),
+  managedFields: z
+    .array(
+      z.object({
+        manager: z.string().default(''),
+        time: z.string().default(''),
+        subresource: z.string().optional(),
+        fieldsV1: z
+          .object({
+            'f:spec': z.record(z.string(), z.unknown()).optional(),
+            'f:metadata': z
+              .object({ 'f:annotations': z.record(z.string(), z.unknown()).optional() })
+              .optional(),
+          })
+          .optional(),
+      }),
+    )
+    .default([]),
 });
+export type Metadata = z.infer<typeof metadata>;
 
 const capsule = z.object({
   metadata,

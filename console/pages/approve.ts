@@ -2,7 +2,8 @@ import { Url } from '../html/url.ts';
 import { PageError, Redirect } from '../http/outcome.ts';
 import { assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
-import { APPROVED, assistantOf, digestOf } from './assistant.ts';
+import { assistantOf, digestOf } from './assistant.ts';
+import { APPROVED, APPROVED_BY } from './timeline.ts';
 
 export const approve: Route = {
   method: 'POST',
@@ -25,9 +26,16 @@ async function approveSeen(visit: Visit): Promise<Redirect> {
   await visit.ask({
     method: 'PATCH',
     path: assistantPath(visit.names.namespace, name),
+    query: { fieldManager: 'space-console' },
     contentType: 'application/merge-patch+json',
     // With the version that was read, so that a change in between is refused by the API server.
-    body: { metadata: { resourceVersion, annotations: { [APPROVED]: digest } } },
+    body: {
+      metadata: {
+        resourceVersion,
+        // An admission policy lets everybody write their own name there, and no other.
+        annotations: { [APPROVED]: digest, [APPROVED_BY]: `${digest} ${visit.session.user}` },
+      },
+    },
   });
   return new Redirect(Url.path`/capsules/${view.spec.capsule ?? ''}/assistants/${name}`);
 }

@@ -7,10 +7,12 @@ import { KubernetesError } from '../kubernetes/client.ts';
 import { type Running, runningManifest } from '../kubernetes/running.ts';
 import { type AssistantView, getAssistant, getCapsule } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
+import { callsSection } from './calls.ts';
 import { maybeEvents } from './capsule.ts';
-import { conditionTable, eventTable, readiness, readyOf } from './conditions.ts';
+import { conditionTable, readiness, readyOf } from './conditions.ts';
 import { powersList, powersPicture, reachesOf } from './powers-picture.ts';
 import { type InputProblem, inputsSection } from './stored-inputs.ts';
+import { APPROVED, APPROVED_BY, approver, timeline } from './timeline.ts';
 
 export const assistant: Route = {
   method: 'GET',
@@ -19,8 +21,6 @@ export const assistant: Route = {
   run: (visit) => assistantPage(visit),
 };
 
-export const APPROVED = 'platform.space/approved';
-
 /** The Assistant that an address names, when it is in the Capsule that the address names. */
 export async function assistantOf(visit: Visit): Promise<AssistantView> {
   const view = await getAssistant(visit, visit.params['assistant'] ?? '');
@@ -28,10 +28,10 @@ export async function assistantOf(visit: Visit): Promise<AssistantView> {
   return view;
 }
 
-/** Of the manifest as the operator reads it; undefined of one that is none. */
+/** Of the manifest as the operator reads and names it; undefined of one that is none. */
 export function digestOf(view: AssistantView): string | undefined {
   const checked = checkManifest(view.spec.manifest);
-  return checked.ok ? manifestDigest(checked.manifest) : undefined;
+  return checked.ok ? `sha256:${manifestDigest(checked.manifest)}` : undefined;
 }
 
 /** `problem` is what is wrong with a value that somebody entered, told beside its field. */
@@ -53,12 +53,14 @@ export async function assistantPage(visit: Visit, problem?: InputProblem): Promi
   const main = html`${checked.ok ? html`<p class="lead">${foreign(checked.manifest.platform.summary, 80)}</p>` : ''}
 ${mayDeploy && isSuspended ? card('warn', html`<p>Somebody suspended it: it does not run, and its data is kept.</p>${suspension(visit, view)}`) : ''}
 <h2>Conditions</h2>${conditionTable(view.status.conditions)}
-${about}<h2>What happened</h2>${eventTable(events)}
+${about}<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: view.status.conditions, events })}
 ${mayDeploy && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops it and keeps its data, until somebody resumes it.</p>${suspension(visit, view)}` : ''}
 ${kubectl(
   `kubectl -n ${visit.names.namespace} describe assistant ${name}`,
   `kubectl -n ${visit.names.namespace} get assistant ${name} -o jsonpath='{.spec.manifest}'`,
-  `kubectl -n ${visit.names.namespace} annotate --overwrite assistant ${name} ${APPROVED}=${digestOf(view) ?? 'DIGEST'}`,
+  `kubectl -n ${visit.names.namespace} get assistant ${name} --show-managed-fields -o yaml`,
+  `kubectl -n ${visit.names.namespace} annotate --overwrite assistant ${name} ${APPROVED}=${digestOf(view) ?? 'DIGEST'} \\
+  ${APPROVED_BY}="${digestOf(view) ?? 'DIGEST'} $(kubectl auth whoami -o jsonpath='{.status.userInfo.username}')"`,
 )}`;
   return {
     title: `Assistant ${name}`,
@@ -112,6 +114,7 @@ async function understood(
   const reaches = reachesOf(manifest);
   const running = await runningManifest(visit, namespace, platform.id);
   return html`<h2>What it may do</h2>${powersPicture(platform.name, reaches)}${powersList(reaches)}
+${await callsSection(visit, view, manifest)}
 <h2>What is new against what runs</h2>${difference(running, manifest)}
 <h2>Approval</h2>${await approval(visit, view)}
 ${await inputsSection(visit, { view, manifest, problem })}
@@ -148,7 +151,8 @@ async function approval(visit: Visit, view: AssistantView): Promise<Html> {
   const capsule = view.spec.capsule ?? '';
   const digest = digestOf(view);
   const shown = html`<p>Digest of this manifest: <code>${digest}</code></p>`;
-  if (annotations[APPROVED] === digest) return html`${shown}<p>${state('good', 'Approved.')}</p>`;
+  if (annotations[APPROVED] === digest)
+    return html`${shown}<p>${state('good', 'Approved.')} ${approver(view.metadata)}</p>`;
   const may = await mayOn(visit, capsule, 'approve');
   const before =
     annotations[APPROVED] === undefined

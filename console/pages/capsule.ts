@@ -10,8 +10,9 @@ import {
   listEvents,
 } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
-import { conditionTable, eventTable, readiness, readyOf } from './conditions.ts';
+import { conditionTable, readiness, readyOf } from './conditions.ts';
 import { amountOf } from './quantity.ts';
+import { timeline } from './timeline.ts';
 
 const GROUP = 'platform.space';
 
@@ -76,10 +77,11 @@ ${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of 
 ${credentialsLink(visit, name, mayCredentials)}
 <h2>How it is set up</h2><dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
 <dt>Namespace</dt><dd>${status.namespace ?? '–'}</dd>${limits(view)}</dl>
-<h2>What happened</h2>${eventTable(events)}
+<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: status.conditions, events })}
 ${mayPatch && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops all its Assistants and keeps its data, until somebody resumes it.</p>${suspendForm(visit, name)}` : ''}
 ${kubectl(
   `kubectl -n ${namespace} describe capsule ${name}`,
+  `kubectl -n ${namespace} get capsule ${name} --show-managed-fields -o yaml`,
   `kubectl -n ${namespace} patch capsule ${name} --type merge -p '{"spec":{"suspend":true}}'`,
 )}`;
   const beside = readiness(ready?.status === 'True', ready?.reason);

@@ -1,10 +1,10 @@
 import { foreign, moment, state, table } from '../html/parts.ts';
 import { type Html, html } from '../html/template.ts';
-import type { Condition, EventView } from '../kubernetes/space.ts';
-import { timeOf } from '../kubernetes/space.ts';
+import type { Condition } from '../kubernetes/space.ts';
 import { UNDER_WAY } from './troubles.ts';
 
-const isWell = ({ type, status }: Condition) => (type === 'Stalled' ? status === 'False' : status === 'True');
+export const isWell = ({ type, status }: Condition) =>
+  type === 'Stalled' ? status === 'False' : status === 'True';
 
 /** Each condition with its advice; what is well is folded away where something is not. */
 export function conditionTable(conditions: readonly Condition[]): Html {
@@ -27,20 +27,6 @@ function tableOf(conditions: readonly Condition[]): Html {
   ]);
   return table(['Condition', 'State', 'What to do', 'Since'], rows);
 }
-
-/** What happened, as far as the cluster still knows; Events are kept for an hour. */
-export function eventTable(events: readonly EventView[] | undefined): Html {
-  if (events === undefined)
-    return html`<p class="quiet">You may not see Events: it takes <code>list</code> on <code>events.events.k8s.io</code>.</p>`;
-  if (events.length === 0) return html`<p class="quiet">None that the cluster still keeps.</p>`;
-  const entries = events.slice(0, MOST_SHOWN).map((event) => {
-    const tone = event.type === 'Warning' ? 'warn' : 'good';
-    return html`<li class="${tone}"><p>${state(tone, event.reason)} <span class="quiet">${moment(timeOf(event))}</span></p><p>${foreign(event.note, 1_000)}</p></li>`;
-  });
-  return html`<ol class="timeline">${entries}</ol>`;
-}
-
-const MOST_SHOWN = 100;
 
 /** Whether something is Ready, for a list or beside a title. What somebody suspended is no fault. */
 export function readiness(isReady: boolean, reason = ''): Html {

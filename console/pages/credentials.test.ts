@@ -3,61 +3,42 @@ import { createServer, request, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newToken } from '@space/broker-kit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
-import { type Fixture, openFixture } from '../../brokers/objectstore/testing/fixture.ts';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { freePort } from '../../testing/ports.ts';
 import { Browser } from '../testing/browser.ts';
-import { ROLES, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
-import { type Subjects, subjects } from '../testing/subjects.ts';
+import type { TestEnvironment } from '../testing/environment.ts';
+import { subjects } from '../testing/subjects.ts';
 import { RECORD } from '../testing/taken-over.ts';
+import { filled, startWithStore, type WithStore } from '../testing/with-store.ts';
 
-let store: OwnStore;
-let fixture: Fixture;
+let whole: WithStore;
 let environment: TestEnvironment;
-let made: Subjects;
 let principal: string;
 
 beforeAll(async () => {
-  store = await startOwnStore();
-  fixture = await openFixture({ environment: store.environment });
-  environment = await startEnvironment({ OBJECT_STORE_URL: fixture.broker.url });
-  made = subjects(environment);
-  await made.capsule('household');
-  principal = newToken('osp').reveal();
-  const reply = await fixture.broker.provisioner.provision('household', principal);
-  expect(reply.status).toBe(200);
-  await environment.judged.create('/api/v1/namespaces/home-system/secrets', {
-    metadata: { name: 'capsule-household-objectstore' },
-    data: { principal: Buffer.from(principal).toString('base64') },
-  });
+  whole = await startWithStore();
+  ({ environment } = whole);
+  await subjects(environment).capsule('household');
+  principal = await whole.principal('household');
 });
-afterAll(async () => {
-  await environment.close();
-  await fixture.close();
-  await store.remove();
-});
+afterAll(() => whole.close());
 
 const PAGE = '/capsules/household/credentials';
-const filled = (fields: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(fields).map(([id, value]) => [`field-${id}`, value]));
 
 describe('credential sets', () => {
-  it('are for who has the verb credentials on the Capsule, and nobody else', async () => {
-    for (const role of ROLES) {
-      const status = role === 'admin' || role === 'capsule-admin' ? 200 : 403;
-      expect((await (await environment.signedIn(role)).get(PAGE)).status, role).toBe(status);
-    }
+  it('are none of a Capsule whose principal the console may not read yet, which the log tells', async () => {
     const admin = await environment.signedIn('admin');
+    const begun = environment.log.length;
     expect((await admin.get('/capsules/elsewhere/credentials')).status).toBe(503);
+    const told = environment.log.slice(begun).find((line) => line.includes('request failed'));
+    expect(told).toContain('"code":"HTTP_403"');
   });
 
   it('are drawn as the broker says, tried out, kept, rotated, selected and deleted; no value comes back', async () => {
     const who = await environment.signedIn('capsule-admin');
-    const fields = store.fields();
+    const fields = whole.store.fields();
     let page = await who.get(PAGE);
     for (const label of ['Endpoint', 'Region', 'Bucket', 'Addressing', 'Access key ID', 'Secret access key'])
       expect(page.text).toContain(label);
@@ -89,7 +70,7 @@ describe('credential sets', () => {
       [{ endpoint: 'http://169.254.169.254' }, 'endpoint', 'not in its format'],
     ];
     for (const [change, field, says] of cases) {
-      const values = { ...store.fields(), ...change };
+      const values = { ...whole.store.fields(), ...change };
       const page = await who.send(await who.get(PAGE), `${PAGE}/create`, { name: 'kept', ...filled(values) });
       expect(page.status, says).toBe(422);
       expect(page.html).toMatch(new RegExp(`id="new-${field}-problem">[^<]*${says}`));
@@ -102,8 +83,11 @@ describe('credential sets', () => {
   it('that somebody else changed meanwhile are left, and shown as they are now', async () => {
     const [one, other] = [await environment.signedIn('capsule-admin'), await environment.signedIn('admin')];
     const mine = await one.get(PAGE);
-    await other.send(await other.get(PAGE), `${PAGE}/create`, { name: 'theirs', ...filled(store.fields()) });
-    const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(store.fields()) });
+    await other.send(await other.get(PAGE), `${PAGE}/create`, {
+      name: 'theirs',
+      ...filled(whole.store.fields()),
+    });
+    const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(whole.store.fields()) });
     expect(page.status).toBe(409);
     expect(page.text).toContain('Somebody changed the sets since you looked');
     expect(page.text).toContain('theirs');
@@ -116,9 +100,13 @@ describe('a broker that is away', () => {
     const { origin } = await environment.start({ OBJECT_STORE_URL: url });
     const who = new Browser(origin);
     await who.send(await who.get('/sign-in'), '/sign-in', { token: environment.tokens.admin });
+    const begun = environment.log.length;
     const page = await who.get(PAGE);
     expect(page.status).toBe(503);
     expect(page.text).toContain('The credential sets cannot be shown now');
+    const told = environment.log.slice(begun).find((line) => line.includes('request failed'));
+    expect(told).toContain('"code":"ECONNREFUSED"');
+    expect(told).not.toContain(principal);
   });
 });
 
@@ -129,7 +117,7 @@ describe('a broker whose authority is exchanged', () => {
     const { cert, key } = after!.sign('localhost', ['DNS:localhost']);
     const front = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (asked, response) => {
       const to = { method: asked.method, headers: asked.headers };
-      asked.pipe(request(`${fixture.broker.url}${asked.url}`, to, (answer) => answer.pipe(response)));
+      asked.pipe(request(`${whole.brokerUrl}${asked.url}`, to, (answer) => answer.pipe(response)));
     });
     const port = await freePort();
     await new Promise<void>((resolve) => front.listen(port, '127.0.0.1', resolve));
@@ -152,13 +140,16 @@ describe('a broker that was taken over', () => {
   let evil: Server;
   let answer = '';
   let status = 200;
+  let hangsUp = false;
   let origin: string;
 
   beforeAll(async () => {
     const port = await freePort();
-    const form = await (await fetch(`${fixture.broker.url}/v1/driver/credentials`)).text();
+    const form = await (await fetch(`${whole.brokerUrl}/v1/driver/credentials`)).text();
     evil = createServer((request, response) => {
       request.resume();
+      if (hangsUp && request.method === 'POST' && request.url?.endsWith('/list') === false)
+        return void request.socket.destroy();
       response.writeHead(request.method === 'GET' ? 200 : status, { 'content-type': 'application/json' });
       response.end(request.method === 'GET' ? form : answer);
     });
@@ -171,18 +162,18 @@ describe('a broker that was taken over', () => {
     const who = new Browser(origin);
     const token = environment.tokens.admin;
     await who.send(await who.get('/sign-in'), '/sign-in', { token });
-    const whole = { inventory_generation: 1, selected: null, sets: [RECORD], trace_id: 'a'.repeat(32) };
-    answer = JSON.stringify(whole);
+    const answered = { inventory_generation: 1, selected: null, sets: [RECORD], trace_id: 'a'.repeat(32) };
+    answer = JSON.stringify(answered);
     expect((await who.get(PAGE)).text).toContain('archive');
     const canary = fc.constantFrom(CANARY, { [CANARY]: CANARY }, [CANARY], `x ${CANARY}`);
     const inRecord = fc.tuple(
       fc.constantFrom(...Object.keys(RECORD), 'secret_access_key', '__proto__x'),
       canary,
     );
-    const inAnswer = fc.tuple(fc.constantFrom(...Object.keys(whole), 'value', 'error'), canary);
+    const inAnswer = fc.tuple(fc.constantFrom(...Object.keys(answered), 'value', 'error'), canary);
     const replies = fc.oneof(
-      inRecord.map(([key, value]) => ({ ...whole, sets: [{ ...RECORD, [key]: value }] })),
-      inAnswer.map(([key, value]) => ({ ...whole, [key]: value })),
+      inRecord.map(([key, value]) => ({ ...answered, sets: [{ ...RECORD, [key]: value }] })),
+      inAnswer.map(([key, value]) => ({ ...answered, [key]: value })),
       canary.map((value) => ({ error: { code: value }, trace_id: 'a'.repeat(32) })),
       canary.map((value) => ({ error: { code: 'verification_failed', check: value } })),
     );
@@ -194,5 +185,18 @@ describe('a broker that was taken over', () => {
       { numRuns: 150 },
     );
     expect(environment.log.join('')).not.toContain(CANARY);
+  });
+
+  it('that hangs up in the middle of an act is told of as away, and in the log by its code', async () => {
+    const who = new Browser(origin);
+    await who.send(await who.get('/sign-in'), '/sign-in', { token: environment.tokens.admin });
+    const whole = { inventory_generation: 1, selected: null, sets: [RECORD], trace_id: 'a'.repeat(32) };
+    [answer, status, hangsUp] = [JSON.stringify(whole), 200, true];
+    const begun = environment.log.length;
+    const page = await who.send(await who.get(PAGE), `${PAGE}/delete`);
+    expect(page.status).toBe(503);
+    expect(page.text).toContain('It is not known whether the change took effect');
+    const told = environment.log.slice(begun).find((line) => line.includes('request failed'));
+    expect(told).toContain('"code":"UND_ERR_SOCKET"');
   });
 });

@@ -70,7 +70,8 @@ ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, 
       try {
         await run(visit, capsule, principal);
       } catch (error) {
-        if (error instanceof CredentialError) return page(visit, problemOf(error));
+        if (error instanceof CredentialError)
+          return { ...(await page(visit, problemOf(error))), cause: error };
         if (error instanceof FieldError) return page(visit, error.problem);
         throw error;
       }
@@ -147,7 +148,7 @@ class FieldError extends Error {
 function valuesOf({ form }: Visit, fields: readonly Field[]): Record<string, string> {
   return Object.fromEntries(
     fields.map((field) => {
-      const value = form.get(`field-${field.id}`) ?? '';
+      const value = form.get(inputOf(field)) ?? '';
       if (!isFieldValue(value, field))
         throw new FieldError(
           field.id,
@@ -206,7 +207,7 @@ function rotate(visit: Visit, capsule: string, form: CredentialForm, set: Creden
   const inputs = form.forms[0].fields.map((field) =>
     field.secret
       ? fieldInput(field, { prefix: set.set_id })
-      : hidden(`field-${field.id}`, kept[field.format] ?? ''),
+      : hidden(inputOf(field), kept[field.format] ?? ''),
   );
   const content = html`${hidden('generation', set.generation)}${hidden('set_id', set.set_id)}${key()}${inputs}<button>Try out and rotate</button>`;
   return html`<details><summary>Rotate</summary>${postForm(visit, Url.path`/capsules/${capsule}/credentials/rotate`, content)}</details>`;
@@ -239,12 +240,15 @@ function createForm(
   const typed = (id: string) => (isMine ? visit.form.get(id) : undefined);
   const told = (id: string) => (isMine && problem?.field === id ? problem.says : undefined);
   const inputs = form.forms[0].fields.map((field) =>
-    fieldInput(field, { prefix: 'new', value: typed(`field-${field.id}`), problem: told(field.id) }),
+    fieldInput(field, { prefix: 'new', value: typed(inputOf(field)), problem: told(field.id) }),
   );
   const content = html`${hidden('generation', generation)}${key()}<div class="fields">
 ${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem: told('name') })}${inputs}</div><button>Try out and keep</button>`;
   return html`<div class="card">${postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content)}</div>`;
 }
+
+/** By its name it is known whether what was entered may be kept. */
+const inputOf = ({ id, secret }: Field): string => `${secret ? 'secret' : 'field'}-${id}`;
 
 interface FieldState {
   readonly prefix: string;
@@ -254,10 +258,7 @@ interface FieldState {
 }
 
 /** One field as the broker's form describes it. A secret one is empty whatever was typed. */
-function fieldInput(
-  field: Field,
-  { prefix, name = `field-${field.id}`, value = '', problem }: FieldState,
-): Html {
+function fieldInput(field: Field, { prefix, name = inputOf(field), value = '', problem }: FieldState): Html {
   const id = `${prefix}-${field.id}`;
   const says = problem === undefined ? '' : html`<p class="problem" id="${id}-problem">${problem}</p>`;
   const invalid = problem === undefined ? 'false' : 'true';

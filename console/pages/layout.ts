@@ -6,6 +6,8 @@ import { postForm, type Section, type Visit } from '../visit.ts';
 
 export interface Frame extends Pick<Page, 'title' | 'main' | 'beside' | 'trail'> {
   readonly assets: Assets;
+  /** Whether it stays as it is: what answers a form is at no address that could be asked again. */
+  readonly isStill?: boolean;
 }
 
 const SIGN = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3" y="3" width="18" height="18" rx="5"></rect><rect x="9" y="9" width="6" height="6" rx="2"></rect></svg>`;
@@ -25,6 +27,7 @@ const LINKS: readonly { readonly section: Section; readonly to: Url; readonly sa
   { section: 'repairs', to: Url.path`/`, says: 'Repairs' },
   { section: 'capsules', to: Url.path`/capsules`, says: 'Capsules' },
   { section: 'sandbox', to: Url.path`/sandbox`, says: 'Sandbox and brokers' },
+  { section: 'diagnostics', to: Url.path`/diagnostics`, says: 'Diagnostics' },
 ];
 
 /** A page with the sidebar. `repairs` is undefined where the person may not see what there is to repair. */
@@ -46,7 +49,8 @@ export function framed(
 <ul class="links">${links}</ul>
 <div class="who"><p class="user" title="${session.user}">${session.user.replace(/^system:serviceaccount:/, '')}</p>${postForm(visit, Url.path`/sign-out`, html`<button class="plain">Sign out</button>`)}</div></nav>
 <main class="main" id="main" tabindex="-1">${trailOf(frame)}<div class="top"><h1>${frame.title}</h1>${frame.beside}</div>${frame.main}</main></div>`;
-  return document({ ...frame, main }, names.space, script(frame.assets.script.url));
+  const code = frame.isStill === true ? '' : script(frame.assets.script.url);
+  return document({ ...frame, main }, names.space, code);
 }
 
 function trailOf({ trail = [] }: Frame): Value {

@@ -1,5 +1,6 @@
 import { manifestDigest } from '@space/manifests';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decideApproval } from '../../operator/assistant/decide.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { type Browser, withoutOurs } from '../testing/browser.ts';
 import { ROLES, type Role, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
@@ -64,89 +65,6 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-/** Which acts of a page are offered. */
-const actsOf = async (role: Role, path: string) =>
-  (await as[role].get(path)).forms.map(({ action }) => action).filter((action) => action !== '/sign-out');
-
-describe('what a role sees and is offered', () => {
-  it.each<[Role, number, readonly string[], readonly string[], readonly string[]]>([
-    ['nobody', 403, [], [], []],
-    ['viewer', 200, [], [], []],
-    ['deployer', 200, [], [`${at('waiting')}/suspend`], [`${at('asleep')}/resume`]],
-    [
-      'capsule-admin',
-      200,
-      [`${HOUSEHOLD}/suspend`],
-      [`${at('waiting')}/approve`, `${at('waiting')}/suspend`],
-      [`${at('asleep')}/resume`],
-    ],
-    [
-      'admin',
-      200,
-      [`${HOUSEHOLD}/suspend`],
-      [`${at('waiting')}/approve`, `${at('waiting')}/suspend`],
-      [`${at('asleep')}/resume`],
-    ],
-  ])('%s', async (role, status, onCapsule, onAssistant, onRepairs) => {
-    for (const path of ['/', '/capsules', HOUSEHOLD, at('waiting')])
-      expect((await as[role].get(path)).status, path).toBe(status);
-    expect((await as[role].get('/sandbox')).status).toBe(200);
-    expect(await actsOf(role, HOUSEHOLD)).toEqual(onCapsule);
-    expect(await actsOf(role, at('waiting'))).toEqual(onAssistant);
-    expect(await actsOf(role, '/')).toEqual(onRepairs);
-  });
-
-  it('is refused by the API server where it is tried all the same, and the page says so', async () => {
-    const acts: [string, Record<string, string>][] = [
-      [`${HOUSEHOLD}/suspend`, {}],
-      [`${at('ledger')}/suspend`, {}],
-      [
-        `${at('waiting')}/approve`,
-        { digest: manifestDigest(manifest('waiting', { network: { allowed_hosts: ['api.bank.org'] } })) },
-      ],
-      [`${at('asking')}/inputs/bank`, { value: 'S3cret-of-the-bank' }],
-    ];
-    const allowed: Record<Role, readonly string[]> = {
-      nobody: [],
-      viewer: [],
-      deployer: [`${at('ledger')}/suspend`],
-      // Asserted below, since these change what is there.
-      'capsule-admin': acts.slice(0, 3).map(([action]) => action),
-      admin: acts.slice(0, 3).map(([action]) => action),
-    };
-    for (const role of ROLES)
-      for (const [action, fields] of acts.filter(([action]) => !allowed[role].includes(action))) {
-        const page = await sendAny(role, action, fields);
-        expect([page.status, page.text.includes('You may not do this')], `${role} ${action}`).toEqual([
-          403,
-          true,
-        ]);
-        expect(page.html).not.toContain('S3cret-of-the-bank');
-      }
-    expect(
-      (await made.get('/apis/platform.space/v1/namespaces/home/capsules/household')).spec.suspend,
-    ).not.toBe(true);
-    const { items } = await made.get('/apis/platform.space/v1/namespaces/home/assistants');
-    expect(JSON.stringify(items)).not.toContain('platform.space/approved":');
-  });
-});
-
-/** As a page of the session would send it, also where the page does not offer it. */
-async function sendAny(role: Role, action: string, fields: Record<string, string>) {
-  const { formToken } = await import('../session/session.ts');
-  const { Sealed } = await import('../session/sealed.ts');
-  const { storedSession } = await import('../session/session.ts');
-  const { parseKeys } = await import('@space/broker-kit');
-  const keys = parseKeys(environment.sessionKeys, 'keys');
-  const sealed = new Sealed({ space: 'home', keys: () => keys, now: () => new Date() });
-  const session = await sealed.open(
-    'session',
-    as[role].cookies.get('__Host-space-session') ?? '',
-    storedSession,
-  );
-  return as[role].post(action, { ...fields, form_token: formToken(session?.formKey ?? '', action) });
-}
-
 describe('Repairs', () => {
   it('names what is wrong, why, and counts it beside the link on every page', async () => {
     const page = await as.admin.get('/');
@@ -202,7 +120,40 @@ describe('approval', () => {
     const page = await as['capsule-admin'].send(again, `${at('moving')}/approve`);
     expect(page.text).toContain('Approved.');
     const { metadata, spec } = await made.get(path);
-    expect(metadata.annotations['platform.space/approved']).toBe(manifestDigest(spec.manifest));
+    const digest = manifestDigest(spec.manifest);
+    expect(metadata.annotations).toEqual({
+      'platform.space/approved': `sha256:${digest}`,
+      'platform.space/approved-by': `sha256:${digest} system:serviceaccount:home:capsule-admin`,
+    });
+    // The operator takes it.
+    const capsule = { metadata: { name: 'household' }, spec: { approval: 'manual' } } as const;
+    expect(decideApproval({ metadata, spec }, { manifest: spec.manifest, digest }, capsule)).toBeUndefined();
+    const { text } = await as.viewer.get(at('moving'));
+    expect(text).toContain('Approved. Approved by system:serviceaccount:home:capsule-admin .');
+    expect(text).toContain('Written by the program space-console');
+    expect(text).toContain('Who made it is not recorded.');
+  });
+
+  it('of which nobody wrote down who gave it is told as such', async () => {
+    await made.assistant('quiet', { capsule: 'household' });
+    const { spec } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/quiet');
+    const digest = `sha256:${manifestDigest(spec.manifest)}`;
+    const earlier = `sha256:${'0'.repeat(64)} admin`;
+    for (const [key, value] of [
+      ['approved-by', earlier],
+      ['approved', digest],
+    ])
+      await made.patch('assistants', 'quiet', {
+        metadata: {
+          annotations: {
+            [`platform.space/${key}`]: value,
+            ...(key === 'approved-by' ? { 'platform.space/approved': `sha256:${'0'.repeat(64)}` } : {}),
+          },
+        },
+      });
+    const { text } = await as.viewer.get(at('quiet'));
+    expect(text).toContain('Approved. Who approved it is not recorded.');
+    expect(text).not.toContain('Approved by admin');
   });
 
   it('is not offered under another Capsule’s address', async () => {

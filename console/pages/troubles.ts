@@ -19,7 +19,7 @@ export interface Troubles {
   readonly suspended: readonly Trouble[];
 }
 
-export const UNDER_WAY = new Set(['', 'Waiting', 'Starting', 'Deleting', 'ProbePending']);
+export const UNDER_WAY = new Set(['', 'Waiting', 'Starting', 'Deleting', 'ProbePending', 'RetentionGrace']);
 
 const isUnderWay = ({ reason }: Trouble) => UNDER_WAY.has(reason);
 

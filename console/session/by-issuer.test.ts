@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../testing/ports.ts';
 import { Browser } from '../testing/browser.ts';
@@ -68,6 +69,20 @@ async function comeBack(who: Browser, to = '/capsules') {
   expect(sent.status).toBe(303);
   return who.once('GET', await issuer.goThrough(String(sent.headers['location'])));
 }
+
+describe('an issuer whose authority is exchanged', () => {
+  it('is believed by the new one, without a restart', async () => {
+    const port = await freePort();
+    const elsewhere = `http://localhost:${port}`;
+    const strange = readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8');
+    const OIDC_CA_FILE = environment.write('issuer-ca.crt', strange);
+    await environment.start({ ...settings, LISTEN_PORT: String(port), ORIGINS: elsewhere, OIDC_CA_FILE });
+    const sent = async () => (await new Browser(elsewhere).once('GET', '/sign-in/issuer')).status;
+    expect(await sent()).toBe(502);
+    environment.write('issuer-ca.crt', readFileSync(issuer.caFile, 'utf8'));
+    await expect.poll(sent, { timeout: 60_000 }).toBe(303);
+  });
+});
 
 describe('by the word of an issuer', () => {
   it('one is known to the API server by name and groups, each with the prefix, and may what they may', async () => {

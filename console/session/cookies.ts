@@ -6,6 +6,7 @@ const NAMES: Readonly<Record<Purpose, string>> = {
   session: '__Host-space-session',
   'sign-in': '__Host-space-sign-in',
   trip: '__Host-space-trip',
+  kept: '__Host-space-kept',
 };
 
 /** From the issuer somebody comes back by a link of another site, which brings no strict cookie. */

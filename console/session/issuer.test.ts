@@ -22,7 +22,7 @@ function issuer(options: Partial<IssuerOptions> = {}): Issuer {
     url: real.url,
     clientId: 'space',
     clientSecret: () => new Secret('secret-of-the-console'),
-    ca: readFileSync(real.caFile, 'utf8'),
+    authority: () => readFileSync(real.caFile, 'utf8'),
     scope: 'openid',
     userClaim: 'sub',
     groupsClaim: 'groups',

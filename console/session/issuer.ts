@@ -14,6 +14,7 @@ import {
   randomState,
 } from 'openid-client';
 import { Agent, fetch } from 'undici';
+import { type Authority, connectorBy } from '../authority.ts';
 import type { Person } from '../kubernetes/client.ts';
 import type { Trip } from './session.ts';
 
@@ -22,8 +23,8 @@ export interface IssuerOptions {
   readonly clientId: string;
   /** Of a client that has one. */
   readonly clientSecret?: (() => Secret<string>) | undefined;
-  /** PEM of the only authority that the issuer is verified with, if not the public ones. */
-  readonly ca?: string | undefined;
+  /** Of the issuer, if not the public ones. */
+  readonly authority?: Authority | undefined;
   readonly scope: string;
   readonly userClaim: string;
   readonly groupsClaim: string;
@@ -54,7 +55,7 @@ export class Issuer {
   constructor(options: IssuerOptions) {
     this.#options = options;
     this.host = new URL(options.url).host;
-    this.#dispatcher = new Agent(options.ca === undefined ? {} : { connect: { ca: options.ca } });
+    this.#dispatcher = new Agent({ connect: connectorBy(options.authority) });
   }
 
   /** Where to go, and what the answer has to be bound to. */

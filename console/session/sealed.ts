@@ -4,7 +4,7 @@ import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import type * as z from 'zod';
 
 /** What a cookie of ours is for; one of one purpose is nothing for another. */
-export type Purpose = 'session' | 'sign-in' | 'trip';
+export type Purpose = 'session' | 'sign-in' | 'trip' | 'kept';
 
 export interface SealOptions {
   readonly space: string;

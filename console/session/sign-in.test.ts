@@ -1,5 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeAuthority } from '../../testing/certificates.ts';
 import { CONTENT_SECURITY_POLICY } from '../http/headers.ts';
 import { Browser, withoutOurs } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
@@ -14,6 +18,14 @@ const SESSION = '__Host-space-session';
 const browser = () => new Browser(environment.origin);
 const signIn = async (who: Browser, token: string, fields: Record<string, string> = {}) =>
   who.send(await who.get('/sign-in'), '/sign-in', { token, ...fields });
+
+/** PEM of an authority that has certified nobody here. */
+function strangeAuthority(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'space-console-'));
+  const authority = readFileSync(makeAuthority(directory, 'stranger').cert, 'utf8');
+  rmSync(directory, { recursive: true });
+  return authority;
+}
 
 describe('signing in', () => {
   it('takes a token that the API server knows, and says whose it is', async () => {
@@ -75,6 +87,26 @@ describe('signing in', () => {
       expect(page.status).toBe(503);
       expect(page.text).toContain('Nobody can sign in now');
     }
+  });
+
+  it('says in the log by its code why the API server gave no answer, and nothing of what was sent', async () => {
+    const { origin } = await environment.start({ KUBERNETES_URL: 'https://127.0.0.1:1' });
+    const begun = environment.log.length;
+    expect((await signIn(new Browser(origin), environment.tokens.viewer)).status).toBe(503);
+    const told = environment.log.slice(begun).find((line) => line.includes('request failed'));
+    expect(told).toContain('"code":"ECONNREFUSED"');
+  });
+
+  it('goes by an authority of the API server that was exchanged, without a restart', async () => {
+    const authority = readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8');
+    const KUBERNETES_CA_FILE = environment.write('api-ca.crt', strangeAuthority());
+    const { origin } = await environment.start({ KUBERNETES_CA_FILE });
+    const who = new Browser(origin);
+    expect((await signIn(who, environment.tokens.viewer)).status).toBe(503);
+    environment.write('api-ca.crt', '');
+    environment.write('api-ca.crt', authority);
+    const entered = async () => (await signIn(who, environment.tokens.viewer)).status;
+    await expect.poll(entered, { timeout: 60_000 }).toBe(200);
   });
 
   it('writes no token into the log', () => {

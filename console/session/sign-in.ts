@@ -146,9 +146,14 @@ export class SignIn {
     return true;
   }
 
-  leave(response: Response, session: Session): void {
+  end(response: Response, session: Session): void {
     this.#options.ended.add(session, this.#options.now().getTime() / 1000);
     endCookie(response, 'session');
+  }
+
+  /** Leaves nothing behind in the browser. */
+  leave(response: Response, session: Session): void {
+    this.end(response, session);
     response.set('clear-site-data', '"cache", "cookies", "storage"');
   }
 }

@@ -8,12 +8,12 @@ import { installPackages } from '../../e2e/cluster/native/packages.ts';
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /** Debian's Chromium. Where it is missing apt brings it, or the test fails and says what to install: it is never skipped. */
-export async function launchChromium(): Promise<Browser> {
+export async function launchChromium(more: readonly string[] = []): Promise<Browser> {
   const executablePath = find() ?? (await install());
   return chromium.launch({
     executablePath,
     // Chromium has no sandbox of its own for root; what it is shown here are our own pages.
-    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+    args: [...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), ...more],
   });
 }
 

@@ -20,6 +20,10 @@ export interface TestEnvironment {
   readonly tokens: Readonly<Record<Role, string>>;
   /** A browser in which somebody with this role has signed in. */
   signedIn(role: Role, origin?: string): Promise<Browser>;
+  /** The same for whoever has the token. */
+  signedInWith(token: string, origin?: string): Promise<Browser>;
+  /** Somebody with these rights in the Space's namespace and no others: their token. */
+  person(name: string, rules: readonly object[]): Promise<string>;
   /** A console of its own, with other settings or another clock. */
   start(
     settings?: Readonly<Record<string, string>>,
@@ -107,6 +111,23 @@ export async function startEnvironment(
     ),
     KUBERNETES_TOKEN_FILE: write('token', await tokenOf(`${SPACE}-system`, 'home-console')),
   };
+  async function grant(to: string, rules: readonly object[]): Promise<void> {
+    const name = `${to}-more`;
+    await create(`${RBAC}/namespaces/${SPACE}/roles`, { ...named(name), rules });
+    await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
+      ...named(name),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', name: to, namespace: SPACE }],
+    });
+  }
+
+  async function signedInWith(token: string, at = origin): Promise<Browser> {
+    const browser = new Browser(at);
+    const page = await browser.send(await browser.get('/sign-in'), '/sign-in', { token });
+    if (!browser.cookies.has('__Host-space-session')) throw new Error(page.text);
+    return browser;
+  }
+
   const pairs: [Role, string][] = [];
   for (const role of ROLES) pairs.push([role, await roleToken(role)]);
   const tokens = Object.fromEntries(pairs) as Record<Role, string>;
@@ -120,20 +141,13 @@ export async function startEnvironment(
     write,
     variables: environment,
     sessionKeys,
-    async grant(role, rules) {
-      const name = `${role}-more`;
-      await create(`${RBAC}/namespaces/${SPACE}/roles`, { ...named(name), rules });
-      await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
-        ...named(name),
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
-        subjects: [{ kind: 'ServiceAccount', name: role, namespace: SPACE }],
-      });
-    },
-    async signedIn(role, at = origin) {
-      const browser = new Browser(at);
-      const page = await browser.send(await browser.get('/sign-in'), '/sign-in', { token: tokens[role] });
-      if (!browser.cookies.has('__Host-space-session')) throw new Error(page.text);
-      return browser;
+    grant,
+    signedIn: (role, at) => signedInWith(tokens[role], at),
+    signedInWith,
+    async person(name, rules) {
+      await create(`/api/v1/namespaces/${SPACE}/serviceaccounts`, named(name));
+      await grant(name, rules);
+      return tokenOf(SPACE, name);
     },
     async close() {
       await Promise.all(started.map((one) => one.stop()));

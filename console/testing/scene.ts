@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { newToken } from '@space/broker-kit';
 import { manifestDigest } from '@space/manifests';
-import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
-import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
+import type { OwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
-import { startEnvironment, type TestEnvironment } from './environment.ts';
+import type { TestEnvironment } from './environment.ts';
+import { startReplica, type TestReplica } from './gateway.ts';
 import { condition, HOSTILE, input, type Subjects, subjects } from './subjects.ts';
+import { startWithStore } from './with-store.ts';
 
 /** A Space with something of everything, and the pages that show it. */
 export interface Scene {
@@ -32,41 +32,32 @@ const PAGES = {
   'assistant-hostile': at('helper'),
   credentials: `${HOUSEHOLD}/credentials`,
   sandbox: '/sandbox',
+  diagnostics: '/diagnostics',
   missing: '/capsules/nowhere',
 };
 
 const BANK = input({ label: 'Key of your bank', description: 'Reads balances and rates, and pays nothing.' });
 
 export async function setScene(): Promise<Scene> {
-  const store = await startOwnStore();
-  const fixture = await openFixture({ environment: store.environment });
-  const environment = await startEnvironment({ OBJECT_STORE_URL: fixture.broker.url });
+  const replica = await startReplica();
+  const withStore = await startWithStore(replica.environment);
+  const { environment, store } = withStore;
   const made = subjects(environment);
   await capsules(made);
   await assistants(made);
+  await called(made, replica);
   await happened(environment);
   await sandbox(environment);
   await environment.grant('admin', [
     { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
     { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['list'] },
   ]);
-  const principal = newToken('osp').reveal();
-  await fixture.broker.provisioner.provision('household', principal);
-  await environment.judged.create('/api/v1/namespaces/home-system/secrets', {
-    metadata: { name: 'capsule-household-objectstore' },
-    data: { principal: Buffer.from(principal).toString('base64') },
-  });
-  return {
-    environment,
-    made,
-    store,
-    pages: PAGES,
-    async close() {
-      await environment.close();
-      await fixture.close();
-      await store.remove();
-    },
+  await withStore.principal('household');
+  const close = async () => {
+    await withStore.close();
+    await replica.close();
   };
+  return { environment, made, store, pages: PAGES, close };
 }
 
 async function capsules(made: Subjects): Promise<void> {
@@ -125,8 +116,11 @@ async function assistants(made: Subjects): Promise<void> {
     manifest: ledger,
     storedInputs: key('household.ledger.bank'),
   });
+  const digest = `sha256:${manifestDigest(ledger as never)}`;
   await made.patch('assistants', 'ledger', {
-    metadata: { annotations: { 'platform.space/approved': manifestDigest(ledger as never) } },
+    metadata: {
+      annotations: { 'platform.space/approved': digest, 'platform.space/approved-by': `${digest} admin` },
+    },
   });
   await made.assistant(
     'post',
@@ -182,6 +176,14 @@ async function assistants(made: Subjects): Promise<void> {
   await made.assistant('garden', { capsule: 'household', suspend: true }, [
     condition('Ready', 'False', 'Suspended', 'Somebody suspended it.'),
   ]);
+}
+
+/** An Assistant that asks for more than it was let, in look-alikes too. */
+async function called(made: Subjects, replica: TestReplica): Promise<void> {
+  const { metadata } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/ledger');
+  const about = { capsule_id: 'household', app_id: 'ledger', assistant_uid: metadata.uid };
+  const refused = ['tracking.example:443', 'xn--pypal-4ve.example:443', '10.0.0.1:8443'];
+  await replica.call(about, ['rates.ecb.europa.eu'], ['rates.ecb.europa.eu:443', ...refused, ...refused]);
 }
 
 async function happened({ judged }: TestEnvironment): Promise<void> {

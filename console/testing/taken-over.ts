@@ -88,6 +88,20 @@ export const replies: fc.Arbitrary<Replies> = fc.oneof(
     .map(([act, status]) => ({ ...WHOLE, act, status })),
 );
 
+/** What the person sends with each act. */
+export const FIELDS: Readonly<Record<string, string>> = {
+  name: 'archive',
+  generation: '1',
+  set_id: RECORD.set_id,
+  idempotency_key: 'k'.repeat(32),
+  'field-endpoint': 'https://s3.bank.org',
+  'field-region': 'eu-1',
+  'field-bucket': 'bucket',
+  'field-addressing': 'path',
+  'secret-access-key-id': 'AKIAIOSFODNN7EXAMPLE',
+  'secret-secret-access-key': 'a-secret-of-the-person-that-is-long-enough',
+};
+
 export const acts = fc.constantFrom('look', 'create', 'rotate', 'select', 'delete');
 
 /** A broker that answers what it is told to, and the console's pages of it, for somebody who may do everything. */
@@ -113,20 +127,10 @@ export async function startTakenOver() {
     hasObjectStore: true,
   };
   const session = { id: 'x', proof: { token: new Secret('x') }, user: 'x', formKey: 'x', ends: 0 };
-  const form = new Map([
-    ['name', 'archive'],
-    ['generation', '1'],
-    ['set_id', RECORD.set_id],
-    ['idempotency_key', 'k'.repeat(32)],
-    ['field-endpoint', 'https://s3.bank.org'],
-    ['field-region', 'eu-1'],
-    ['field-bucket', 'bucket'],
-    ['field-addressing', 'path'],
-    ['field-access-key-id', 'AKIAIOSFODNN7EXAMPLE'],
-    ['field-secret-access-key', 'a-secret-of-the-person-that-is-long-enough'],
-  ]);
+  const form = new Map(Object.entries(FIELDS));
   const visit: Visit = {
     ...{ session, names, form, params: { capsule: 'household' }, query: new URLSearchParams() },
+    callsOf: undefined,
     ask: async () => ({}),
     may: async () => true,
   };
@@ -140,7 +144,8 @@ export async function startTakenOver() {
       if (route === undefined) throw new Error(`no page does ${act}`);
       try {
         const outcome = await route.run(visit);
-        return outcome instanceof Redirect ? outcome.to.text : `${outcome.title} ${outcome.main}`;
+        if (outcome instanceof Redirect) return outcome.to.text;
+        return 'main' in outcome ? `${outcome.title} ${outcome.main}` : outcome.name;
       } catch (error) {
         const told = explain(error);
         return `${told.title} ${errorBody(told, 'a'.repeat(32))}`;

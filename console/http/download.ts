@@ -1,0 +1,24 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { type Logger, traceIdOf } from '@space/broker-kit';
+import type { Response } from 'express';
+import type { Download } from './outcome.ts';
+
+/** Sends a file as it is made. What fails on the way ends the connection, so that half a file is not taken for a whole one. */
+export async function sendDownload(
+  response: Response,
+  { name, bytes }: Download,
+  log: Logger,
+): Promise<void> {
+  response.status(200).set({
+    'content-type': 'application/gzip',
+    'content-disposition': `attachment; filename="${name}"`,
+  });
+  try {
+    await pipeline(Readable.from(bytes), createGzip(), response);
+  } catch (error) {
+    log.info({ trace_id: traceIdOf(undefined), err: error }, 'a download ended early');
+    response.destroy();
+  }
+}

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { freePort } from '../../testing/ports.ts';
+import type { Browser } from '../testing/browser.ts';
+import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { startReplica, type TestReplica } from '../testing/gateway.ts';
+import { subjects } from '../testing/subjects.ts';
+
+let environment: TestEnvironment;
+let replica: TestReplica;
+let viewer: Browser;
+const LEDGER = '/capsules/household/assistants/ledger';
+
+beforeAll(async () => {
+  replica = await startReplica();
+  environment = await startEnvironment(replica.environment);
+  const made = subjects(environment);
+  await made.capsule('household');
+  for (const name of ['ledger', 'silent'])
+    await made.assistant(name, {
+      capsule: 'household',
+      manifest: manifest(name, { network: { allowed_hosts: ['rates.ecb.org'] } }),
+    });
+  const { metadata } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/ledger');
+  const about = { capsule_id: 'household', app_id: 'ledger', assistant_uid: metadata.uid };
+  await replica.call(
+    about,
+    ['rates.ecb.org'],
+    [
+      'tracking.example:443',
+      'tracking.example:443',
+      'xn--pypal-4ve.example:443',
+      '10.0.0.1:443',
+      'rates.ecb.org:443',
+    ],
+  );
+  viewer = await environment.signedIn('viewer');
+});
+afterAll(async () => {
+  await environment?.close();
+  await replica?.close();
+});
+
+describe('the calls of an Assistant, on its page', () => {
+  it('are told by host with why they were refused, and with the line that its author would add', async () => {
+    const { text } = await viewer.get(LEDGER);
+    expect(text).toContain('tracking.example 0 2 2 × host_denied : its manifest does not name this host');
+    expect(text).toContain('no name of a host on port 443');
+    expect(text).toContain('rates.ecb.org 0 0 1 1 × name_unresolved');
+    expect(text).toContain('xn--pypal-4ve.example not spelt with plain letters alone');
+    expect(text).toContain('"allowed_hosts": ["rates.ecb.org","tracking.example"]');
+  });
+
+  it('offer nothing that lets a host through', async () => {
+    const { forms } = await viewer.get(LEDGER);
+    expect(forms.map(({ action }) => action)).toEqual(['/sign-out']);
+  });
+
+  it('of one that called nobody are told as none', async () => {
+    const { text } = await viewer.get('/capsules/household/assistants/silent');
+    expect(text).toContain('It called nobody outside since the gateway counts.');
+  });
+
+  it('are nobody’s to see who may not get the Assistant', async () => {
+    const nobody = await environment.signedIn('nobody');
+    const { status, html } = await nobody.get(LEDGER);
+    expect(status).toBe(403);
+    expect(html).not.toContain('tracking.example');
+  });
+
+  it('are not known while no replica answers, and the page is there all the same', async () => {
+    const other = await environment.start({ EGRESS_URL: `http://127.0.0.1:${await freePort()}` });
+    const { status, text } = await (await environment.signedIn('viewer', other.origin)).get(LEDGER);
+    expect(status).toBe(200);
+    expect(text).toContain('The egress gateway gave no answer');
+  });
+
+  it('are not known where the gateway does not know our token', async () => {
+    const file = environment.write('other', 'spc_obs_0123456789012345678901234567890123456789012');
+    const other = await environment.start({ EGRESS_OBSERVER_TOKEN_FILE: file });
+    const { text } = await (await environment.signedIn('viewer', other.origin)).get(LEDGER);
+    expect(text).toContain('The egress gateway gave no answer');
+  });
+});

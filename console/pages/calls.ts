@@ -1,0 +1,104 @@
+import type { Ending } from '@space/contracts/egress';
+import type { Manifest } from '@space/manifests';
+import type { Call, GatewayCalls } from '../gateway/calls.ts';
+import { hostName, moment, state, table } from '../html/parts.ts';
+import { type Html, html, type Value } from '../html/template.ts';
+import type { AssistantView } from '../kubernetes/space.ts';
+import type { Visit } from '../visit.ts';
+
+/** What an ending means to an administrator; what is not here went through or failed for a reason outside. */
+const DENIED: Partial<Record<Ending, string>> = {
+  host_denied: 'its manifest does not name this host',
+  address_denied: 'the name leads to an address that no public host has',
+  route_denied: 'its manifest does not name this method and path for the stored input',
+  ambiguous_target: 'two servers could read its path in two ways',
+  slot_conflict: 'it sent a value of its own where the stored input goes',
+  plain_http_denied: 'plain HTTP leaves no Capsule',
+  input_suspended: 'the host told the value of the stored input too often',
+  input_unavailable: 'the stored input has to be entered again',
+  method_not_allowed: 'a method that no stored input may go with',
+  rate_limited: 'it asked more often than it may',
+  not_tls: 'it did not speak TLS in the tunnel',
+  sni_mismatch: 'it asked for another host inside the tunnel',
+  ech_denied: 'it hid the host inside the tunnel',
+};
+const FAILED: Partial<Record<Ending, string>> = {
+  name_unresolved: 'nobody knows an address of the host',
+  upstream_failed: 'the host gave no answer, or ended it',
+  upstream_timeout: 'the host was too slow',
+  upstream_untrusted: 'the host’s certificate is not to be believed',
+  response_unscannable: 'the answer could not be searched for the value',
+};
+const WENT = new Set<Ending>(['ok', 'ended']);
+
+/** Calls and denials by host, where the console is told of the gateway, and the manifest asks for the outside at all. */
+export async function callsSection(visit: Visit, view: AssistantView, manifest: Manifest): Promise<Value> {
+  if (visit.callsOf === undefined) return '';
+  const told = await visit.callsOf(view);
+  return html`<h2 id="calls">What it called</h2>${body(told, manifest)}`;
+}
+
+function body(told: GatewayCalls, manifest: Manifest): Html {
+  const { calls, forgotten, since, replicas, silent } = told;
+  if (since === undefined)
+    return html`<p class="quiet">The egress gateway gave no answer: what it counted is not known now.</p>`;
+  const places = Map.groupBy(calls, ({ host, input }) => `${host} ${input}`);
+  const rows = [...places.values()].sort((a, b) => refusedIn(b) - refusedIn(a)).map(rowOf);
+  const list =
+    rows.length === 0
+      ? html`<p>It called nobody outside since the gateway counts.</p>`
+      : table(['Host', 'Went through', 'Refused', 'Failed', 'Last'], rows);
+  const more =
+    forgotten === 0 ? '' : html`<p>${forgotten} more calls, of which the gateway does not keep the host.</p>`;
+  const missing = silent === 0 ? '' : ` ${silent} of ${replicas} replicas gave no answer: there may be more.`;
+  return html`${list}${more}<p class="quiet">Counted in the gateway’s memory, since ${moment(since)} at the longest, when they end; a replica that starts anew begins with none.${missing}</p>${proposals(calls, manifest)}`;
+}
+
+const isRefusal = ({ ending }: Call) => DENIED[ending] !== undefined;
+const countOf = (calls: readonly Call[]) => calls.reduce((sum, { count }) => sum + count, 0);
+const refusedIn = (calls: readonly Call[]) => countOf(calls.filter(isRefusal));
+
+function rowOf(calls: readonly Call[]): readonly Value[] {
+  const [first] = calls;
+  const refused = calls.filter(isRefusal);
+  const failed = calls.filter((call) => !isRefusal(call) && !WENT.has(call.ending));
+  const last = calls.map(({ last_at }) => last_at).sort();
+  return [
+    html`${first?.host === undefined ? 'no name of a host on port 443' : hostName(first.host)}${first?.input === undefined ? '' : html` <span class="quiet">with ${first.input}</span>`}`,
+    String(countOf(calls.filter(({ ending }) => WENT.has(ending)))),
+    reasons('bad', refused, DENIED),
+    reasons('warn', failed, FAILED),
+    moment(last.at(-1) ?? ''),
+  ];
+}
+
+function reasons(tone: 'bad' | 'warn', calls: readonly Call[], says: Partial<Record<Ending, string>>): Value {
+  if (calls.length === 0) return '0';
+  const lines = calls.map(
+    ({ ending, count }) =>
+      html`<li>${count} × <code>${ending}</code>${says[ending] === undefined ? '' : `: ${says[ending]}`}</li>`,
+  );
+  return html`${state(tone, String(countOf(calls)))}<ul class="reasons">${lines}</ul>`;
+}
+
+/** What the author would have to write; nothing here lets anything through. */
+function proposals(calls: readonly Call[], manifest: Manifest): Value {
+  const hosts = calls.flatMap(({ host, input, ending }) =>
+    ending === 'host_denied' && input === undefined && host !== undefined ? [host] : [],
+  );
+  const routes = calls.flatMap(({ input, ending }) =>
+    ending === 'route_denied' && input !== undefined ? [input] : [],
+  );
+  if (hosts.length + routes.length === 0) return '';
+  const ofHosts = [...new Set(hosts)].map((host) => {
+    const all = [...manifest.network.allowed_hosts, host];
+    return html`<li><p>That it may reach ${hostName(host)}, in <code>network</code>:</p><pre>${`"allowed_hosts": ${JSON.stringify(all)}`}</pre></li>`;
+  });
+  const ofRoutes = [...new Set(routes)].map(
+    (input) =>
+      html`<li><p>That <code>${input}</code> goes with one more request, in <code>stored_inputs.${input}.routes</code>. The gateway keeps no paths, as they may hold what is nobody’s business; the author knows which:</p><pre>{ "method": "METHOD", "path": "/PATH" }</pre></li>`,
+  );
+  return html`<details><summary>Propose this to the author</summary>
+<p class="quiet">The Assistant chose these names itself: pass on what you would let it reach. Only a new manifest can let it through, and a Capsule with <code>approval: manual</code> asks you again.</p>
+<ul>${ofHosts}${ofRoutes}</ul></details>`;
+}

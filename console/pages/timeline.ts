@@ -1,0 +1,107 @@
+import { foreign, moment, state, type Tone } from '../html/parts.ts';
+import { type Html, html, type Value } from '../html/template.ts';
+import type { Condition, EventView, Metadata } from '../kubernetes/space.ts';
+import { timeOf } from '../kubernetes/space.ts';
+import { isWell } from './conditions.ts';
+
+/** Something that the cluster still knows of an object's past. */
+interface Moment {
+  readonly at: string;
+  readonly tone: Tone;
+  readonly says: Value;
+  readonly more: Value;
+}
+
+const MOST_SHOWN = 100;
+/** The digest that is approved, and after it and a blank who approved it. */
+export const APPROVED = 'platform.space/approved';
+export const APPROVED_BY = 'platform.space/approved-by';
+
+/**
+ * What happened, the newest first: Events, the conditions' last changes, and who wrote. Kubernetes knows the program that wrote, not
+ * the person; the person who approved is known where the admission policy has seen to it.
+ */
+export function timeline(about: {
+  readonly metadata: Metadata;
+  readonly conditions: readonly Condition[];
+  readonly events: readonly EventView[] | undefined;
+}): Html {
+  const { metadata, conditions, events } = about;
+  const moments = [
+    ...(events ?? []).map(ofEvent),
+    ...conditions.map(ofCondition),
+    ...metadata.managedFields.flatMap((entry) => ofWrite(entry, metadata)),
+    ...made(metadata),
+  ].filter(({ at }) => at !== '');
+  const shown = moments.sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, MOST_SHOWN);
+  const entries = shown.map(
+    ({ at, tone, says, more }) =>
+      html`<li class="${tone}"><p>${says} <span class="quiet">${moment(at)}</span></p><p>${more}</p></li>`,
+  );
+  const hidden =
+    events === undefined ? ' You may not see Events: it takes list on events.events.k8s.io.' : '';
+  return html`<ol class="timeline">${entries}</ol>
+<p class="quiet">From Events, which the cluster keeps for an hour; the last change of each condition, so that a failure before that is seen in Events alone; and the object’s own record of which program wrote last. That record names no person: whoever has the API server’s audit log can ask it.${hidden}</p>`;
+}
+
+function ofEvent(event: EventView): Moment {
+  const tone = event.type === 'Warning' ? 'warn' : 'good';
+  return { at: timeOf(event), tone, says: state(tone, event.reason), more: foreign(event.note, 1_000) };
+}
+
+function ofCondition(condition: Condition): Moment {
+  const { type, status, reason, lastTransitionTime: at } = condition;
+  const tone = isWell(condition) ? 'good' : 'warn';
+  return {
+    at,
+    tone,
+    says: state(tone, reason === '' ? status : reason),
+    more: html`${type} became ${status}.`,
+  };
+}
+
+const made = ({ creationTimestamp: at }: Metadata): readonly Moment[] => [
+  { at: at ?? '', tone: 'good', says: state('good', 'Made'), more: 'Who made it is not recorded.' },
+];
+
+type Write = Metadata['managedFields'][number];
+
+/** A write of the specification, or of the approval; the operator's of status are told by the conditions. */
+function ofWrite({ manager, time, subresource, fieldsV1 }: Write, metadata: Metadata): readonly Moment[] {
+  if (subresource !== undefined && subresource !== '') return [];
+  const spec = Object.keys(fieldsV1?.['f:spec'] ?? {}).map((key) => key.replace(/^f:/, ''));
+  const annotations = Object.keys(fieldsV1?.['f:metadata']?.['f:annotations'] ?? {});
+  const program = html`by the program ${foreign(manager, 64)}`;
+  return [
+    ...(spec.length === 0
+      ? []
+      : [written(time, 'Written', html`Of the specification ${foreign(spec.join(', '), 300)}, ${program}.`)]),
+    ...(annotations.includes(`f:${APPROVED}`)
+      ? [
+          written(
+            time,
+            'Approved',
+            html`${approver(metadata)} Written ${program}, the last time at this moment.`,
+          ),
+        ]
+      : []),
+  ];
+}
+
+const written = (at: string, says: string, more: Html): Moment => ({
+  at,
+  tone: 'good',
+  says: state('good', says),
+  more,
+});
+
+/** Who approved the digest that is approved, as the admission policy let them write it. */
+export function approver({ annotations }: Pick<Metadata, 'annotations'>): Html {
+  const digest = annotations[APPROVED];
+  const by = annotations[APPROVED_BY];
+  if (digest === undefined) return html`It is not approved.`;
+  const person = by?.startsWith(`${digest} `) ? by.slice(digest.length + 1) : undefined;
+  return person === undefined
+    ? html`Who approved it is not recorded.`
+    : html`Approved by ${foreign(person, 200)}.`;
+}

@@ -1,0 +1,57 @@
+import { newToken } from '@space/broker-kit';
+import { type OwnStore, startOwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
+import { openFixture } from '../../brokers/objectstore/testing/fixture.ts';
+import { startEnvironment, type TestEnvironment } from './environment.ts';
+
+/** The same with a real object-storage broker behind it, and a real S3 server that a Capsule may bring keys to. */
+export interface WithStore {
+  readonly environment: TestEnvironment;
+  readonly store: OwnStore;
+  readonly brokerUrl: string;
+  /** Gives the Capsule what it needs to speak to the broker, as the operator would, and tells it. */
+  principal(capsule: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function startWithStore(settings: Readonly<Record<string, string>> = {}): Promise<WithStore> {
+  const store = await startOwnStore();
+  const fixture = await openFixture({ environment: store.environment });
+  const environment = await startEnvironment({ OBJECT_STORE_URL: fixture.broker.url, ...settings });
+  const readable: string[] = [];
+  return {
+    environment,
+    store,
+    brokerUrl: fixture.broker.url,
+    async principal(capsule) {
+      const principal = newToken('osp').reveal();
+      const { status } = await fixture.broker.provisioner.provision(capsule, principal);
+      if (status !== 200) throw new Error(`the broker answered ${status}`);
+      const name = `capsule-${capsule}-objectstore`;
+      await environment.judged.create('/api/v1/namespaces/home-system/secrets', {
+        metadata: { name },
+        data: { principal: Buffer.from(principal).toString('base64') },
+      });
+      readable.push(name);
+      await environment.judged.server.client.call({
+        method: 'PATCH',
+        path: '/apis/rbac.authorization.k8s.io/v1/namespaces/home-system/roles/home-console-principals',
+        contentType: 'application/merge-patch+json',
+        body: {
+          rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames: readable, verbs: ['get'] }],
+        },
+      });
+      return principal;
+    },
+    async close() {
+      await environment.close();
+      await fixture.close();
+      await store.remove();
+    },
+  };
+}
+
+/** The fields of a page's form for these values. */
+export const filled = (fields: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([id, value]) => [`${id.includes('key') ? 'secret' : 'field'}-${id}`, value]),
+  );
