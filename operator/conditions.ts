@@ -96,6 +96,7 @@ export type Reason =
   | 'NodeWithoutHandler'
   // going away
   | 'PodsRemain'
+  | 'RetentionGrace'
   | 'AssistantsRemain';
 
 export const yes = (reason: Reason, message: string): Finding => ({ status: 'True', reason, message });

@@ -16,6 +16,7 @@ test('what is not said has the defaults that docs/configuration.md names', () =>
     handler: 'runsc',
     handlerReport: 'node',
     onLoss: 'keep',
+    graceMs: 0,
     dbProvisionerTokenFile: '/etc/space/provisioner/token',
     healthPort: 8081,
     metricsPort: 9090,
@@ -37,4 +38,29 @@ test.each([
   expect(() =>
     readConfig({ ...given, SPACE_CA_FILE: '/ca.crt', DB_BROKER_URL: 'https://b.test', [name]: value }),
   ).toThrow(name);
+});
+
+test('a PostgreSQL of one’s own is taken whole, or stops the start', () => {
+  const whole = {
+    host: 'pg',
+    addresses: ['10.96.3.4', 'fd00::9'],
+    port: 5432,
+    egress: [{ to: [{ ipBlock: { cidr: '10.96.3.4/32' } }], ports: [{ port: 5432 }] }],
+  };
+  const read = (server: object) => readConfig({ ...given, DATABASE_SERVER: JSON.stringify(server) });
+  expect(readConfig(given).databaseServer).toBeUndefined();
+  expect(read(whole).databaseServer).toEqual(whole);
+  for (const change of [
+    { host: '' },
+    { addresses: [] },
+    { addresses: ['pg'] },
+    { port: 0 },
+    { egress: [] },
+    // Without `to` it would be a way to everything.
+    { egress: [{ ports: [{ port: 5432 }] }] },
+    { egress: [{ to: [] }] },
+    { more: 1 },
+  ])
+    expect(() => read({ ...whole, ...change })).toThrow('DATABASE_SERVER');
+  expect(() => readConfig({ ...given, DATABASE_SERVER: '{' })).toThrow('DATABASE_SERVER');
 });

@@ -1,10 +1,30 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { readGrace } from './grace.ts';
+import type { DatabaseServer } from './names.ts';
 
 const identifier = z
   .string()
   .regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'must be a lowercase name of letters, digits and single hyphens');
 const port = z.coerce.number().int().min(0).max(65_535);
+
+const databaseServer = z.strictObject({
+  host: z.string().min(1),
+  addresses: z.array(z.union([z.ipv4(), z.ipv6()])).min(1),
+  port: z.int().min(1).max(65_535),
+  egress: z.array(z.looseObject({ to: z.array(z.looseObject({})).min(1) })).min(1),
+});
+
+/** A rule without `to` would let Assistants to everything, so it is refused like what is no JSON at all. */
+function readServer(text: string | undefined, context: z.RefinementCtx): DatabaseServer | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return databaseServer.parse(JSON.parse(text));
+  } catch {
+    context.addIssue({ code: 'custom', message: 'must be JSON with host, addresses, port and egress' });
+    return z.NEVER;
+  }
+}
 
 /** The environment; each sentence is what docs/configuration.md says of a variable. */
 export const schema = z
@@ -55,6 +75,16 @@ export const schema = z
       .enum(['keep', 'stop'])
       .default('keep')
       .describe('Whether Assistants that run go on or are stopped when the sandbox is found lost.'),
+    RETENTION_GRACE: z
+      .string()
+      .default('0')
+      .refine(
+        (text) => readGrace(text) !== undefined,
+        'must be 0, or a number with s, m, h or d, at most 366d',
+      )
+      .describe(
+        'How long the data of a Capsule or Assistant outlives its deletion, before the brokers are told to drop it: `0`, or a number with its unit, as `72h`; at most `366d`.',
+      ),
     DB_BROKER_URL: z
       .url({ protocol: /^https?$/ })
       .describe("The database broker's control listener; it must be https where SPACE_CA_FILE is set."),
@@ -65,6 +95,19 @@ export const schema = z
       .describe(
         "PEM of the Space's authority, the only one that brokers, gateway and PostgreSQL are then verified with, by Assistants too.",
       ),
+    DATABASE_SERVER: z
+      .string()
+      .min(1)
+      .optional()
+      .transform(readServer)
+      .describe(
+        'A PostgreSQL that the Space does not run, as JSON: host, addresses, port, and egress, the rules of a NetworkPolicy that let Assistants to it.',
+      ),
+    DATABASE_CA_FILE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("PEM of that server's authority, with which Assistants verify it alone."),
     DB_PROVISIONER_TOKEN_FILE: z
       .string()
       .min(1)
@@ -93,6 +136,13 @@ export const schema = z
       .min(1)
       .default('/etc/space/objectstore-provisioner/token')
       .describe("The provisioner's token for the object-storage broker."),
+    CONSOLE_ROLE: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        "Role of the operator's namespace that it keeps the names of Capsules' object-store principals in, for the console; without it nobody is let read them.",
+      ),
     GRANT_SIGNING_KEY_FILE: z
       .string()
       .min(1)
@@ -145,13 +195,18 @@ export interface Config {
   readonly pullSecrets: readonly string[];
   readonly handlerReport: 'node' | 'probe';
   readonly onLoss: 'keep' | 'stop';
+  readonly graceMs: number;
   readonly dbBrokerUrl: string;
   readonly dbProvisionerTokenFile: string;
   readonly spaceCaFile: string | undefined;
+  /** Undefined where the Space runs its PostgreSQL itself. */
+  readonly databaseServer: DatabaseServer | undefined;
+  readonly databaseCaFile: string | undefined;
   /** Which pod this is; a UID of chance where nobody said. */
   readonly pod: { readonly name: string; readonly uid: string };
   readonly objectStoreBrokerUrl: string | undefined;
   readonly objectStoreProvisionerTokenFile: string;
+  readonly consoleRole: string | undefined;
   readonly grantSigningKeyFile: string | undefined;
   readonly egressProvisionerTokenFile: string;
   readonly egressControlPort: number;
@@ -180,12 +235,16 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     pullSecrets: value.IMAGE_PULL_SECRETS,
     handlerReport: value.SANDBOX_HANDLER_REPORT,
     onLoss: value.SANDBOX_ON_LOSS,
+    graceMs: readGrace(value.RETENTION_GRACE) ?? 0,
     dbBrokerUrl: value.DB_BROKER_URL,
     dbProvisionerTokenFile: value.DB_PROVISIONER_TOKEN_FILE,
     spaceCaFile: value.SPACE_CA_FILE,
+    databaseServer: value.DATABASE_SERVER,
+    databaseCaFile: value.DATABASE_CA_FILE,
     pod: { name: value.POD_NAME, uid: value.POD_UID ?? randomUUID() },
     objectStoreBrokerUrl: value.OBJECT_STORE_BROKER_URL,
     objectStoreProvisionerTokenFile: value.OBJECT_STORE_PROVISIONER_TOKEN_FILE,
+    consoleRole: value.CONSOLE_ROLE,
     grantSigningKeyFile: value.GRANT_SIGNING_KEY_FILE,
     egressProvisionerTokenFile: value.EGRESS_PROVISIONER_TOKEN_FILE,
     egressControlPort: value.EGRESS_CONTROL_PORT,

@@ -35,6 +35,8 @@ export interface Context {
   readonly database: DatabaseBroker;
   /** The Space's authority, PEM, as it is now; Assistants verify the services with it. */
   readonly spaceCa: () => Promise<string | undefined>;
+  /** The authority of a PostgreSQL that the Space does not run; Assistants verify that server with it alone. */
+  readonly databaseCa: () => Promise<string | undefined>;
   /** Undefined in a Space without an object store. */
   readonly objectStore: ObjectStoreBroker | undefined;
   /** Undefined where objects are always in the Space's bucket. Read for every use: one that was exchanged signs at once. */

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { reconcileAssistant } from './assistant/controller.ts';
 import { sweepOrphans } from './assistant/orphans.ts';
+import { reconcileConsoleRole } from './capsule/console-role.ts';
 import { reconcileCapsules } from './capsule/controller.ts';
 import type { Context } from './context.ts';
 import type { keepInStep } from './egress/in-step.ts';
@@ -34,6 +35,7 @@ export interface Queues {
   readonly assistants: Queue;
   readonly probes: Queue;
   readonly gateways: Queue;
+  readonly roles: Queue;
 }
 
 export function makeQueues(clock: Clock, metrics: RuntimeMetrics): Queues {
@@ -46,12 +48,14 @@ export function makeQueues(clock: Clock, metrics: RuntimeMetrics): Queues {
     assistants: queue('assistant', { lowAtOnce: ASSISTANTS_LOW }),
     probes: queue('probe'),
     gateways: queue('gateway', { longestRetryMs: LONGEST_GATEWAY_RETRY_MS }),
+    roles: queue('role'),
   };
   metrics.watchQueues({
     capsule: queues.capsules,
     assistant: queues.assistants,
     probe: queues.probes,
     gateway: queues.gateways,
+    role: queues.roles,
   });
   return queues;
 }
@@ -92,6 +96,8 @@ export function makeControllers(options: ControllersOptions): ControllerOptions[
   };
   return [
     controller('capsule', queues.capsules, CAPSULE_WORKERS, reconcileCapsules(sweepOrphans)),
+    // One worker is one writer: of two, the slower would put an older list in the place of a newer one.
+    controller('role', queues.roles, 1, reconcileConsoleRole),
     // Before the Assistants, so that few of them are worked on twice at the start.
     controller('gateway', queues.gateways, GATEWAY_WORKERS, inStep.reconcile),
     controller('assistant', queues.assistants, ASSISTANT_WORKERS, inStep.watching(reconcileAssistant)),

@@ -144,6 +144,28 @@ describe('a life with files', () => {
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });
 
+  test('in the grace after a deletion its files are locked, and nobody has a token', async () => {
+    await space.stop();
+    await space.start({ objectStore: broker, graceMs: 3_600_000 });
+    const namespace = await space.settled();
+    const old = await tokenOf(namespace);
+    expect(await status(old, 'kept', 'text')).toBe(200);
+    await space.delete(ASSISTANT, 'ledger');
+    await space.becomes(ASSISTANT, 'ledger', 'Finalized', 'False RetentionGrace');
+    expect(await read(workloadObjectsSecretName('ledger'), namespace)).toBeUndefined();
+    expect(await status(old, 'kept')).toBe(403);
+
+    await space.patch(ASSISTANT, 'ledger', { spec: { deletionPolicy: 'Retain' } });
+    await space.goes(ASSISTANT, 'ledger');
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await status(await tokenOf(namespace), 'kept')).toBe(200);
+    await space.stop();
+    await space.start({ objectStore: broker });
+    await space.removed(CAPSULE, home);
+    expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
+  });
+
   test('the quota of the spec is the one that holds, from the moment it changes', async () => {
     await space.settled();
     const quotas = async () =>

@@ -2,7 +2,7 @@ import type { Identity } from './context.ts';
 import { Backoff } from './runtime/backoff.ts';
 import type { ApiClient } from './runtime/client.ts';
 import { type Clock, sleep } from './runtime/clock.ts';
-import type { OwnerReference } from './runtime/lease.ts';
+import type { OwnerReference } from './runtime/lease-object.ts';
 
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 

@@ -40,6 +40,7 @@ export const RESOURCE_QUOTA = core('resourcequotas', 'ResourceQuota');
 export const LIMIT_RANGE = core('limitranges', 'LimitRange');
 export const DEPLOYMENT = at('apps', 'deployments', 'Deployment');
 export const NETWORK_POLICY = at('networking.k8s.io', 'networkpolicies', 'NetworkPolicy');
+export const ROLE = at('rbac.authorization.k8s.io', 'roles', 'Role');
 export const ROLE_BINDING = at('rbac.authorization.k8s.io', 'rolebindings', 'RoleBinding');
 export const RUNTIME_CLASS = at('node.k8s.io', 'runtimeclasses', 'RuntimeClass', false);
 
@@ -153,6 +154,10 @@ export interface LimitRange extends KubeObject {
 
 export interface NetworkPolicy extends KubeObject {
   readonly spec?: V1NetworkPolicySpec;
+}
+
+export interface Role extends KubeObject {
+  readonly rules?: readonly { readonly resourceNames?: readonly string[] }[] | null;
 }
 
 export interface RoleBinding extends KubeObject {

@@ -45,6 +45,8 @@ kubeConfig.loadFromDefault();
 
 const { spaceCaFile } = config;
 const spaceCa = spaceCaFile === undefined ? undefined : () => readFile(spaceCaFile, 'utf8');
+const { databaseCaFile } = config;
+const databaseCa = databaseCaFile === undefined ? undefined : () => readFile(databaseCaFile, 'utf8');
 const database = databaseBroker({
   url: config.dbBrokerUrl,
   readCa: spaceCa,
@@ -98,6 +100,7 @@ const manager = startOperator({
   grantKey,
   callReplica,
   spaceCa,
+  databaseCa,
   log,
   metrics,
   onGate,

@@ -14,11 +14,31 @@ export interface SpaceNames {
   readonly attesterImage: string;
   /** Secrets beside the operator with credentials of registries, for probes and Assistants. */
   readonly pullSecrets?: readonly string[];
+  /** Left out where the Space runs its PostgreSQL itself. */
+  readonly databaseServer?: DatabaseServer | undefined;
+  /** Role beside the operator that names the principals which the console may read; left out where there is none. */
+  readonly consoleRole?: string | undefined;
   /** `probe`: where a node reports no handlers, a probe that passed there is enough. */
   readonly handlerReport: 'node' | 'probe';
   /** What becomes of pods that run when the sandbox is found lost; they are in the sandbox themselves. */
   readonly onLoss: 'keep' | 'stop';
+  /** How long data outlives the deletion of what it belongs to; 0 drops it at once. */
+  readonly graceMs: number;
 }
+
+/** A PostgreSQL that the Space does not run, as its Assistants, who have no DNS, reach it. */
+export interface DatabaseServer {
+  /** As their URLs and its certificate name it. */
+  readonly host: string;
+  readonly addresses: readonly string[];
+  readonly port: number;
+  /** Rules of a NetworkPolicy that let a pod to it. */
+  readonly egress: readonly object[];
+}
+
+/** Of whichever server Assistants have their databases on. */
+export const databasePort = ({ databaseServer }: Pick<SpaceNames, 'databaseServer'>): number =>
+  databaseServer?.port ?? 5432;
 
 export const GROUP = 'platform.space';
 export const FIELD_MANAGER = 'space-operator';

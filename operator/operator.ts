@@ -41,6 +41,8 @@ export interface OperatorOptions {
   readonly database: DatabaseBroker;
   /** Reads the Space's authority, PEM, where there is one. */
   readonly spaceCa?: (() => Promise<string>) | undefined;
+  /** Reads the authority of a PostgreSQL that the Space does not run. */
+  readonly databaseCa?: (() => Promise<string>) | undefined;
   /** Left out in a Space without an object store. */
   readonly objectStore?: ObjectStoreBroker | undefined;
   /** Left out where the data plane does not use Capsules' own credentials. */
@@ -175,6 +177,7 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, netwo
     }),
     database: fenced(options.database, () => lease.check()),
     spaceCa: async () => options.spaceCa?.(),
+    databaseCa: async () => options.databaseCa?.(),
     objectStore: options.objectStore && fenced(options.objectStore, () => lease.check()),
     grantKey: options.grantKey,
     gateways: egressGateways(

@@ -190,18 +190,30 @@ describe('on a Space', () => {
         paths,
         trusts: containers[0]?.env?.find(({ name }) => name === 'NODE_EXTRA_CA_CERTS')?.value,
         ca: Buffer.from(secret?.data?.['ca.crt'] ?? '', 'base64').toString(),
+        databaseCa: Buffer.from(secret?.data?.['postgres.crt'] ?? '', 'base64').toString(),
       };
     };
-    for (const ca of ['authority one', 'authority two', undefined]) {
+    for (const given of [
+      { ca: 'authority one' },
+      { ca: 'authority two' },
+      { ca: 'authority two', databaseCa: 'of a server that the Space does not run' },
+      {},
+    ]) {
+      const { ca, databaseCa } = given;
       const before = await pods();
       await space.stop();
-      await space.start(ca === undefined ? {} : { ca });
+      await space.start(given);
       await eventually(() => rolled(before), { what: 'the pods are others' });
       await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
       expect(await mounted()).toEqual({
-        paths: ['credentials/DATABASE_URL', ...(ca === undefined ? [] : ['tls/ca.crt'])],
+        paths: [
+          'credentials/DATABASE_URL',
+          ...(ca === undefined ? [] : ['tls/ca.crt']),
+          ...(databaseCa === undefined ? [] : ['tls/postgres.crt']),
+        ],
         trusts: ca === undefined ? undefined : '/etc/space/tls/ca.crt',
         ca: ca ?? '',
+        databaseCa: databaseCa ?? '',
       });
       expect(creates()).toBe(1);
     }

@@ -9,6 +9,7 @@ import type {
   Node,
   Pod,
   ResourceQuota,
+  Role,
   RoleBinding,
   RuntimeClass,
   Service,
@@ -85,6 +86,7 @@ export function makeStores() {
     resourceQuotas: new Store<ResourceQuota>(),
     limitRanges: new Store<LimitRange>(),
     networkPolicies: new Store<NetworkPolicy>(),
+    roles: new Store<Role>(),
     roleBindings: new Store<RoleBinding>(),
   };
 }
@@ -97,6 +99,7 @@ export function addressesOf(
   services: Stores['services'],
   component: string,
 ): readonly string[] {
+  if (component === 'postgres' && names.databaseServer) return names.databaseServer.addresses;
   const service = services
     .by('component', component)
     .find(

@@ -17,6 +17,7 @@ test('news of the gate waits for what users change, and comes in its turn where 
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
     gateways: new Queue({ clock: systemClock }),
+    roles: new Queue({ clock: systemClock }),
   };
   const triggers = connectTriggers('home', stores, queues);
   const next = async () => {
@@ -37,6 +38,7 @@ test('news of the gate waits for what users change, and comes in its turn where 
   queues.capsules.close();
   queues.assistants.close();
   queues.gateways.close();
+  queues.roles.close();
 });
 
 test('the answer to an own write is as urgent as the run that wrote it, and what a user wishes meanwhile is live', async () => {
@@ -45,6 +47,7 @@ test('the answer to an own write is as urgent as the run that wrote it, and what
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
     gateways: new Queue({ clock: systemClock }),
+    roles: new Queue({ clock: systemClock }),
   };
   connectTriggers('home', stores, queues);
   const { capsules } = queues;
@@ -86,6 +89,7 @@ test('the answer to an own write is as urgent as the run that wrote it, and what
   capsules.close();
   queues.assistants.close();
   queues.gateways.close();
+  queues.roles.close();
 });
 
 test('each start of a gateway’s replica puts it to work, ready or not, as soon as it listens', async () => {
@@ -94,6 +98,7 @@ test('each start of a gateway’s replica puts it to work, ready or not, as soon
     capsules: new Queue({ clock: systemClock }),
     assistants: new Queue({ clock: systemClock }),
     gateways: new Queue({ clock: systemClock }),
+    roles: new Queue({ clock: systemClock }),
   };
   connectTriggers('home', stores, queues);
   const { gateways } = queues;
@@ -137,6 +142,7 @@ test.each(['postgres', 'objectstore', 'egress'])(
       capsules: new Queue({ clock: systemClock }),
       assistants: new Queue({ clock: systemClock }),
       gateways: new Queue({ clock: systemClock }),
+      roles: new Queue({ clock: systemClock }),
     };
     connectTriggers('home', stores, queues);
     const { assistants } = queues;

@@ -1,4 +1,6 @@
+import { readableIn } from './capsule/console-role.ts';
 import { isReady } from './capsule/status.ts';
+import type { Queues } from './controllers.ts';
 import { EGRESS_COMPONENT, isGateway, replicaOf } from './egress/replicas.ts';
 import type { Assistant, Capsule } from './kinds.ts';
 import { LABEL } from './names.ts';
@@ -14,6 +16,8 @@ export interface Triggers {
 }
 
 const COUNT_AFTER_MS = 250;
+/** Of many Capsules that come at once, the names are written together. */
+const NAME_AFTER_MS = 100;
 /** Components whose Service's address is in the pods of Assistants. */
 const ADDRESSED = new Set(['postgres', 'objectstore', CANARY, EGRESS_COMPONENT]);
 
@@ -21,11 +25,7 @@ const ADDRESSED = new Set(['postgres', 'objectstore', CANARY, EGRESS_COMPONENT])
  * Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. What a list brings is
  * low, what others change is live, and what the operator itself writes is as urgent as the run that wrote it.
  */
-export function connectTriggers(
-  namespace: string,
-  stores: Stores,
-  queues: { readonly capsules: Queue; readonly assistants: Queue; readonly gateways: Queue },
-): Triggers {
+export function connectTriggers(namespace: string, stores: Stores, queues: Omit<Queues, 'probes'>): Triggers {
   const addCapsule = (name: string, priority: Priority) =>
     queues.capsules.add(makeKey(namespace, name), priority);
   const addAssistants = (assistants: readonly Assistant[], priority: Priority, but?: Key) => {
@@ -43,6 +43,7 @@ export function connectTriggers(
   stores.capsules.onChange((change) => {
     const priority = isEcho(change) ? runOf(capsules, change.key) : priorityOf(change);
     queues.capsules.add(change.key, priority);
+    for (const role of stores.roles.list()) queues.roles.addAfter(keyOf(role), NAME_AFTER_MS, priority);
     if (concernsAssistants(change)) addAssistants(stores.assistants.by('capsule', nameOf(change)), priority);
   });
 
@@ -89,6 +90,15 @@ export function connectTriggers(
           assistants.add(key, priority(assistants, key));
     }
   }
+
+  // What somebody changed is put back, and a Capsule that waited to be named goes on.
+  stores.roles.onChange((change) => {
+    if (change.origin !== 'own') queues.roles.add(change.key, priorityOf(change));
+    const [wasReadable, isReadable] = [readableIn(change.before), readableIn(change.now)];
+    for (const capsule of stores.capsules.list())
+      if (isReadable(capsule) && !wasReadable(capsule))
+        queues.capsules.add(keyOf(capsule), runOf(queues.roles, change.key));
+  });
 
   stores.services.onChange((change) => {
     const component = (change.now ?? change.before)?.metadata.labels?.[LABEL.component];

@@ -63,6 +63,11 @@ export function makeReflectors(options: WatchOptions) {
   watch(kinds.LIMIT_RANGE, stores.limitRanges, ours);
   watch(kinds.NETWORK_POLICY, stores.networkPolicies, ours);
   watch(kinds.ROLE_BINDING, stores.roleBindings, ours);
+  if (names.consoleRole !== undefined)
+    watch(kinds.ROLE, stores.roles, {
+      namespace: names.systemNamespace,
+      fieldSelector: `metadata.name=${names.consoleRole}`,
+    });
   const nodes = watch(kinds.NODE, stores.nodes, { trim: trimNode });
   const runtimeClasses = watch(kinds.RUNTIME_CLASS, stores.runtimeClasses, {
     fieldSelector: `metadata.name=${names.runtimeClass}`,

@@ -20,6 +20,7 @@ export function cacheWriteResults(stores: Stores): (resource: Resource, object: 
     [kinds.RESOURCE_QUOTA.kind, keep(stores.resourceQuotas)],
     [kinds.LIMIT_RANGE.kind, keep(stores.limitRanges)],
     [kinds.NETWORK_POLICY.kind, keep(stores.networkPolicies)],
+    [kinds.ROLE.kind, keep(stores.roles)],
     [kinds.ROLE_BINDING.kind, keep(stores.roleBindings)],
   ]);
   return (resource, object) => keepers.get(resource.kind)?.(object);

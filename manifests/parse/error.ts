@@ -8,6 +8,17 @@ export interface ManifestError {
   readonly message: string;
 }
 
+/** A broken rule, of a value whose place the caller knows. */
+export interface Fault {
+  readonly rule: string;
+  readonly message: string;
+  /** The property or item that is at fault, when it is not the value itself. */
+  readonly at?: string | number;
+}
+
+/** No fault in what is by far the most common case: nothing is allocated for it. */
+export const NO_FAULTS: readonly Fault[] = [];
+
 export type ErrorReport = (path: Path, rule: string, message: string) => void;
 
 /** The most errors that are reported, which also bounds the cost of hostile input. */

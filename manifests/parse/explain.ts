@@ -1,6 +1,5 @@
 import type { Rule } from '../rules/rule.ts';
-import type { ErrorReport } from './error.ts';
-import { errorList, type ManifestError } from './error.ts';
+import { type ErrorReport, errorList, type Fault, type ManifestError } from './error.ts';
 import * as judge from './judge.ts';
 
 /** Every way in which a value breaks a rule, in the order of the document. */
@@ -52,10 +51,10 @@ function visitMember(
   walk.path.pop();
 }
 
-type Members = Map<string | number, judge.Fault[]>;
+type Members = Map<string | number, Fault[]>;
 
 /** Reports the faults of the value itself; returns those of its members, by key. */
-function reportOwn(faults: readonly judge.Fault[], walk: Walk): Members {
+function reportOwn(faults: readonly Fault[], walk: Walk): Members {
   const members: Members = new Map();
   for (const fault of faults) {
     if (fault.at === undefined) reportAll([fault], walk);
@@ -64,7 +63,7 @@ function reportOwn(faults: readonly judge.Fault[], walk: Walk): Members {
   return members;
 }
 
-function reportAll(faults: readonly judge.Fault[], { path, report }: Walk): void {
+function reportAll(faults: readonly Fault[], { path, report }: Walk): void {
   for (const { rule, message, at } of faults) report(at === undefined ? path : [...path, at], rule, message);
 }
 

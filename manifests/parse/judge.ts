@@ -1,28 +1,7 @@
-import type {
-  Check,
-  ChoiceRule,
-  IntegerRule,
-  ListRule,
-  MapRule,
-  ObjectRule,
-  Rule,
-  StringRule,
-} from '../rules/rule.ts';
-import { propertiesOf } from '../rules/rule.ts';
-import { MOST_ERRORS } from './error.ts';
+import type { Check, ChoiceRule, IntegerRule, ListRule, MapRule, Rule, StringRule } from '../rules/rule.ts';
+import { type Fault, MOST_ERRORS, NO_FAULTS } from './error.ts';
 import { found, plural } from './found.ts';
-import { suggestion } from './suggestion.ts';
-
-/** A broken rule, of a value whose place the caller knows. */
-export interface Fault {
-  readonly rule: string;
-  readonly message: string;
-  /** The property or item that is at fault, when it is not the value itself. */
-  readonly at?: string | number;
-}
-
-/** No fault in what is by far the most common case: nothing is allocated for it. */
-const NONE: readonly Fault[] = [];
+import { objectFaults } from './judge-object.ts';
 
 /** Patterns are ASCII or code units of the basic plane, so that they mean the same with and without the `u` flag. */
 const patterns = new WeakMap<Check, RegExp>();
@@ -62,7 +41,7 @@ export function faults(rule: Rule, value: unknown): readonly Fault[] {
     case 'integer':
       return typeof value === 'number' ? integerFaults(rule, value) : [typeFault(rule, value)];
     case 'boolean':
-      return typeof value === 'boolean' ? NONE : [typeFault(rule, value)];
+      return typeof value === 'boolean' ? NO_FAULTS : [typeFault(rule, value)];
     case 'quantity':
       return typeof value === 'string' || typeof value === 'number'
         ? quantityFaults(value)
@@ -88,7 +67,7 @@ export function stringFaults(rule: StringRule, value: string): readonly Fault[] 
   }
   const fails = (check: Check) => compiled(check).test(value) !== (check.expect === 'match');
   const reserved = rule.except?.includes(value) ?? false;
-  if (!reserved && !rule.checks?.some(fails)) return NONE;
+  if (!reserved && !rule.checks?.some(fails)) return NO_FAULTS;
   const failed = rule.checks?.filter(fails) ?? [];
   // A value that has not the shape at all says nothing more of the rest.
   const shape = failed.find((check) => check.expect === 'match');
@@ -104,13 +83,13 @@ export function stringFaults(rule: StringRule, value: string): readonly Fault[] 
 }
 
 function choiceFaults({ options }: ChoiceRule, value: unknown): readonly Fault[] {
-  if (options.includes(value as string)) return NONE;
+  if (options.includes(value as string)) return NO_FAULTS;
   const allowed = options.length === 1 ? `exactly ${options[0]}` : `one of ${options.join(', ')}`;
   return [{ rule: 'choice', message: `must be ${allowed}; found ${found(value, { ascii: true })}` }];
 }
 
 function integerFaults({ min, max }: IntegerRule, value: number): readonly Fault[] {
-  if (Number.isSafeInteger(value) && value >= min && value <= max) return NONE;
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return NO_FAULTS;
   const allowed = min === max ? `exactly ${min}` : `a whole number from ${min} to ${max}`;
   return [{ rule: 'number', message: `must be ${allowed}; found ${value}` }];
 }
@@ -123,7 +102,7 @@ export const quantityPattern = new RegExp(QUANTITY);
 function quantityFaults(value: string | number): readonly Fault[] {
   const fits =
     typeof value === 'number' ? Number.isSafeInteger(value) && value >= 0 : quantityPattern.test(value);
-  if (fits) return NONE;
+  if (fits) return NO_FAULTS;
   const allowed = 'a whole number, or a quoted amount such as "500m" or "1Gi"';
   return [{ rule: 'quantity', message: `must be ${allowed}; found ${found(value, { ascii: true })}` }];
 }
@@ -140,7 +119,7 @@ function listFaults(rule: ListRule, value: readonly unknown[]): readonly Fault[]
     const message = `must not repeat ${same}${found(key, { hidden, ascii: true })}, which is item ${first} already`;
     faults.push({ rule: 'unique', message, at: index });
   }
-  return faults.length === 0 ? NONE : faults;
+  return faults.length === 0 ? NO_FAULTS : faults;
 }
 
 interface Repeated {
@@ -177,58 +156,7 @@ function mapFaults(rule: MapRule, value: object): readonly Fault[] {
       faults.push({ ...fault, message: `has a key that is not allowed: it ${fault.message}`, at: key });
     }
   }
-  return faults.length === 0 ? NONE : faults;
-}
-
-/** Which properties are there that may not be, and which are not that must; their values are judged elsewhere. */
-function objectFaults(rule: ObjectRule, value: object): readonly Fault[] {
-  const faults: Fault[] = [];
-  const known = Object.keys(propertiesOf(rule));
-  for (const key of Object.keys(value)) {
-    if (known.includes(key)) continue;
-    if (faults.length > MOST_ERRORS) break;
-    const message = `is not a property of ${rule.title} (${known.join(', ')})${faults.length < 20 ? suggestion(key, known) : ''}`;
-    faults.push({ rule: 'unknown-property', message, at: key });
-  }
-  for (const name of Object.keys(rule.required)) {
-    const property = rule.required[name];
-    if (property !== undefined && !has(value, name))
-      faults.push({ rule: 'required', message: `is required: ${lead(property)}`, at: name });
-  }
-  const together = crossFaults(rule, value);
-  return faults.length === 0 ? together : [...faults, ...together];
-}
-
-const has = (value: object, name: string) =>
-  Object.hasOwn(value, name) && (value as Record<string, unknown>)[name] !== undefined;
-
-/** Whether nothing is said of an object's properties together. */
-export const isPlain = ({ notEmpty, exactlyOne, onlyWith }: ObjectRule): boolean =>
-  notEmpty === undefined && exactlyOne === undefined && onlyWith === undefined;
-
-/** What is wrong with an object's properties together. */
-export function crossFaults(rule: ObjectRule, value: object): readonly Fault[] {
-  if (isPlain(rule)) return NONE;
-  const faults: Fault[] = [];
-  if (rule.notEmpty && Object.keys(value).length === 0) {
-    const names = Object.keys(propertiesOf(rule)).join(', ');
-    faults.push({ rule: 'not-empty', message: `must have at least one of ${names}; found none` });
-  }
-  if (rule.exactlyOne !== undefined) {
-    const present = rule.exactlyOne.filter((name) => has(value, name));
-    if (present.length !== 1) {
-      const names = rule.exactlyOne.join(' and ');
-      const what = present.length === 0 ? 'neither' : present.join(' and ');
-      faults.push({ rule: 'exactly-one', message: `must have exactly one of ${names}; found ${what}` });
-    }
-  }
-  for (const [name, other] of Object.entries(rule.onlyWith ?? {})) {
-    if (has(value, name) && !has(value, other)) {
-      const message = `is allowed only together with ${other}, which is absent`;
-      faults.push({ rule: 'only-with', message, at: name });
-    }
-  }
-  return faults;
+  return faults.length === 0 ? NO_FAULTS : faults;
 }
 
 const KINDS: Readonly<Record<Rule['kind'], string>> = {
@@ -250,6 +178,3 @@ function typeFault(rule: Rule, value: unknown): Fault {
     message: `must be ${KINDS[rule.kind]}; found ${found(value, { hidden, ascii: true })}`,
   };
 }
-
-/** `Version: The Assistant's own …`, as help in the place of what is missing. */
-const lead = ({ title, description }: Rule) => `${title}. ${description}`;

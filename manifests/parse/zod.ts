@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { ListRule, MapRule, ObjectRule, Rule, StringRule } from '../rules/rule.ts';
 import * as judge from './judge.ts';
+import { crossFaults, isPlain } from './judge-object.ts';
 
 /** The zod parser of a rule: it copies what the rule accepts and refuses everything else. */
 export const zodOf = (rule: Rule): z.ZodType => z.compile(build(rule));
@@ -54,5 +55,5 @@ function objectOf(rule: ObjectRule): z.ZodType {
   const required = Object.entries(rule.required).map(([name, inner]) => [name, build(inner)]);
   const optional = Object.entries(rule.optional).map(([name, inner]) => [name, build(inner).optional()]);
   const schema = z.strictObject(Object.fromEntries([...required, ...optional]) as z.ZodRawShape);
-  return judge.isPlain(rule) ? schema : schema.refine((value) => judge.crossFaults(rule, value).length === 0);
+  return isPlain(rule) ? schema : schema.refine((value) => crossFaults(rule, value).length === 0);
 }

@@ -77,6 +77,14 @@ async function takeUp(
 export async function retainClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {
   const { resourceVersion } = claim.metadata;
   const metadata = { resourceVersion, labels: { [LABEL.retained]: 'true' } };
-  const data = { DATABASE_URL: null, 'ca.crt': null };
-  await context.writer.merge(SECRET, claim, { metadata, data }, signal);
+  await context.writer.merge(SECRET, claim, { metadata, data: NO_URL }, signal);
 }
+
+/** The claim stays whose it is, without the URL: its data waits for its drop, and nobody is to use it meanwhile. */
+export async function closeClaim(context: Context, claim: SecretObject, signal: AbortSignal): Promise<void> {
+  if (claim.data?.['DATABASE_URL'] === undefined) return;
+  const metadata = { resourceVersion: claim.metadata.resourceVersion };
+  await context.writer.merge(SECRET, claim, { metadata, data: NO_URL }, signal);
+}
+
+const NO_URL = { DATABASE_URL: null, 'ca.crt': null, 'postgres.crt': null };

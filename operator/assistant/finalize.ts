@@ -5,15 +5,19 @@ import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
+import { graceOf } from '../grace.ts';
 import {
   ASSISTANT,
   type Assistant,
+  CAPSULE,
+  type Capsule,
   CONFIG_MAP,
   DEPLOYMENT,
   SECRET,
   SERVICE,
   type SecretObject,
 } from '../kinds.ts';
+import { readAnew, theSame } from '../last-word.ts';
 import {
   ANNOTATION,
   ASSISTANT_FINALIZER,
@@ -29,10 +33,10 @@ import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
-import { isRetained, registeredOwner, retainClaim } from './claim.ts';
+import { closeClaim, isRetained, registeredOwner, retainClaim } from './claim.ts';
 import { readWorkloadSecret } from './facts.ts';
 import { findsPods } from './pods.ts';
-import { deletionPolicyOf, lockingFiles, readCapsule } from './retain.ts';
+import { deletionPolicyOf, lockingFiles } from './retain.ts';
 import { reportAssistant } from './status.ts';
 import { removeEgress } from './steps/egress.ts';
 
@@ -104,16 +108,31 @@ export async function takeAway(
       await wait(PODS_REMAIN);
       return { requeueAfterMs: LOOK_AGAIN_MS };
     }
-    const policy = deletionPolicyOf(assistant, await readCapsule(context, capsuleName, signal));
+    const [asked, capsule] = await Promise.all([
+      readAnew<Assistant>(context, ASSISTANT, assistant.metadata.name, signal),
+      readAnew<Capsule>(context, CAPSULE, capsuleName, signal),
+    ]);
+    const policy = deletionPolicyOf(theSame(asked, assistant), capsule);
     retained = policy === 'Retain';
+    const grace = retained ? undefined : graceOf(context, assistant);
     const { objectStore } = context;
-    const blocked = retained
-      ? token && objectStore && (await dropObjects(context, lockingFiles(objectStore), assistant, id, signal))
-      : ((await dropDatabase(context, capsuleName, id, signal)) ??
-        (objectStore && (await dropObjects(context, objectStore, assistant, id, signal))));
+    const blocked =
+      retained || grace
+        ? token &&
+          objectStore &&
+          (await dropObjects(context, lockingFiles(objectStore), assistant, id, signal))
+        : ((await dropDatabase(context, capsuleName, id, signal)) ??
+          (objectStore && (await dropObjects(context, objectStore, assistant, id, signal))));
     if (blocked) {
       await wait(blocked.finding);
       throw blocked.cause;
+    }
+    if (grace) {
+      await removeEgress(context, assistant, id, signal);
+      await remove(SECRET, mine([token].filter((one) => one !== undefined)));
+      if (secret) await closeClaim(context, secret, signal);
+      await wait(grace.finding);
+      return { requeueAfterMs: grace.requeueAfterMs };
     }
     tellEnd(context, assistant, id, retained);
   }

@@ -64,6 +64,23 @@ describe('a pod', () => {
     expect(spec['hostAliases']).toEqual([{ ip: '10.96.0.7', hostnames: ['postgres'] }]);
   });
 
+  test('knows a PostgreSQL that the Space does not run by its own name, port and authority', () => {
+    const databaseServer = { host: 'pg-rw.db.svc', addresses: ['10.96.3.4'], port: 5433, egress: [] };
+    const { desired } = deploymentObject(
+      { ...workload(), names: { ...names, databaseServer } },
+      {
+        ...bindings,
+        postgresAddress: '10.96.3.4',
+        database: { digest: 'd1', verified: true, serverCa: true },
+      },
+    );
+    const { spec: own } = (desired['spec'] as Template).template;
+    expect(own['hostAliases']).toEqual([{ ip: '10.96.3.4', hostnames: ['pg-rw.db.svc'] }]);
+    expect(JSON.stringify(own['initContainers'])).toContain('"+PostgreSQL=10.96.3.4:5433"');
+    const paths = JSON.stringify(own['volumes']).match(/tls\/[a-z]+\.crt/g);
+    expect(paths).toEqual(['tls/ca.crt', 'tls/postgres.crt']);
+  });
+
   test('can write to bounded memory only', () => {
     expect(spec['volumes']).toContainEqual({
       name: 'tmp',

@@ -1,8 +1,6 @@
 import type { AssistantStatus } from '@space/manifests';
 import { newWorkloadPrincipal, type ObjectStoreBroker } from '../brokers/objects.ts';
-import type { Context } from '../context.ts';
-import { type Assistant, CAPSULE, type Capsule } from '../kinds.ts';
-import { pathOf } from '../runtime/kube-object.ts';
+import type { Assistant, Capsule } from '../kinds.ts';
 
 type DeletionPolicy = NonNullable<AssistantStatus['deletionPolicy']>;
 
@@ -18,21 +16,6 @@ export function deletionPolicyOf(
   const going = capsule?.metadata.deletionTimestamp !== undefined;
   const policy = going ? inherited : (spec.deletionPolicy ?? inherited);
   return policy === undefined || policy === 'Drop' ? policy : 'Retain';
-}
-
-/** Asked of the API server itself: the Capsule may say Retain since a moment ago, and a drop cannot be undone. */
-export async function readCapsule(
-  { client, names }: Context,
-  name: string,
-  signal: AbortSignal,
-): Promise<Capsule | undefined> {
-  const { items } = await client.call<{ readonly items: readonly Capsule[] }>({
-    method: 'GET',
-    path: pathOf(CAPSULE, names.namespace),
-    query: { fieldSelector: `metadata.name=${name}` },
-    signal,
-  });
-  return items[0];
 }
 
 /** A broker for which to drop is to lock: the token that it knows from now on is nobody's. */

@@ -1,6 +1,8 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
+import { graceOf } from '../grace.ts';
 import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, SECRET } from '../kinds.ts';
+import { readAnew, theSame } from '../last-word.ts';
 import { CAPSULE_FINALIZER, capsuleNamespace, LABEL } from '../names.ts';
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
@@ -42,18 +44,25 @@ async function takeAway(
 ): Promise<Result> {
   const { stores, writer } = context;
   const assistants = stores.assistants.by('capsule', capsule.metadata.name);
+  await together(
+    assistants
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .map((assistant) => writer.remove(ASSISTANT, assistant, signal)),
+  );
+  const asked = await readAnew<Capsule>(context, CAPSULE, capsule.metadata.name, signal);
+  const { spec } = theSame(asked, capsule);
+  const retain = spec.deletionPolicy === 'Retain';
+  const grace = retain ? undefined : graceOf(context, capsule);
+  if (grace) {
+    await wait(grace.finding);
+    return { requeueAfterMs: grace.requeueAfterMs };
+  }
   if (assistants.length > 0) {
-    await together(
-      assistants
-        .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-        .map((assistant) => writer.remove(ASSISTANT, assistant, signal)),
-    );
     await wait(no('AssistantsRemain', 'Its Assistants are being deleted first.'));
     return {};
   }
 
   const holdings = await readHoldings(context, capsule, signal);
-  const retain = capsule.spec.deletionPolicy === 'Retain';
   for (const holding of retain ? [] : holdings) {
     const blocked = await release(context, capsule, holding, signal);
     if (blocked) {

@@ -13,6 +13,7 @@ const names: SpaceNames = {
   attesterImage: 'registry.test/attester:1',
   handlerReport: 'node',
   onLoss: 'keep',
+  graceMs: 0,
 };
 const capsule = (spec: Capsule['spec'] = {}): Capsule => ({
   metadata: { name: 'household', uid: 'u' },
@@ -56,6 +57,16 @@ test('one container has a bound of its own, where the quota has none', () => {
   expect(max({})).toEqual([{ cpu: '8', memory: '16Gi' }]);
   expect(max({ quota: { cpu: '500m' } })).toEqual([{ memory: '16Gi' }]);
   expect(max({ quota: { cpu: '64', memory: '256Gi' } })).toEqual([undefined]);
+});
+
+test('an Assistant may ask a PostgreSQL that the Space does not run, in the place of the Space’s own', () => {
+  const egress = [
+    { to: [{ ipBlock: { cidr: '203.0.113.7/32' } }], ports: [{ protocol: 'TCP', port: 5433 }] },
+  ];
+  const databaseServer = { host: 'pg', addresses: ['203.0.113.7'], port: 5433, egress };
+  const rules = (given: SpaceNames) =>
+    (guardrails.assistantsPolicyObject(given, capsule())['spec'] as { egress: object[] }).egress;
+  expect(rules({ ...names, databaseServer })).toEqual([...egress, ...rules(names).slice(1)]);
 });
 
 test('everything is denied, then an Assistant may be asked by clients and may ask PostgreSQL, object store and gateway', () => {

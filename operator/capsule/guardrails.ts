@@ -4,6 +4,7 @@ import type { Capsule } from '../kinds.ts';
 import {
   ANNOTATION,
   capsuleNamespace,
+  databasePort,
   LABEL,
   OBJECT_STORE_PORT,
   type SpaceNames,
@@ -19,7 +20,6 @@ const MOST = { cpu: '8', memory: '16Gi' };
 const DEFAULT_POD = { milliCpu: 1_010, mebibytes: 528 };
 const DEFAULT_REQUESTS = { cpu: '25m', memory: '64Mi' };
 const DEFAULT_PODS = 100;
-const POSTGRES_PORT = 5432;
 const EGRESS_PORT = 3128;
 
 /** Labels of everything that belongs to a Capsule. */
@@ -103,15 +103,17 @@ export function assistantsPolicyObject(names: SpaceNames, capsule: Capsule): Des
         },
       ],
       egress: [
-        {
-          to: [
-            {
-              namespaceSelector: namespace(names.servicesNamespace),
-              podSelector: { matchLabels: { [LABEL.component]: 'postgres' } },
-            },
-          ],
-          ports: [{ protocol: 'TCP', port: POSTGRES_PORT }],
-        },
+        ...(names.databaseServer?.egress ?? [
+          {
+            to: [
+              {
+                namespaceSelector: namespace(names.servicesNamespace),
+                podSelector: { matchLabels: { [LABEL.component]: 'postgres' } },
+              },
+            ],
+            ports: [{ protocol: 'TCP', port: databasePort(names) }],
+          },
+        ]),
         {
           to: [
             {

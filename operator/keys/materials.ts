@@ -40,11 +40,12 @@ const word = (make = random) => matches(/^[A-Za-z0-9_-]{1,256}$/, 'letters, digi
 const key = matches(new RegExp(`^${RANDOM}$`), '32 random bytes as 43 characters of base64url', random);
 /** Several while they are exchanged, the first for what is new. */
 const keys = matches(new RegExp(`^${RANDOM}(\\n${RANDOM})*\\n?$`), `${key.shape}, one or more lines`, random);
-const token = matches(
-  new RegExp(`^spc_prv_${RANDOM}(\\n(spc_prv_${RANDOM})?){0,2}$`),
-  'spc_prv_ and 43 characters of base64url, one or two lines',
-  () => `spc_prv_${random()}`,
-);
+const tokenFor = (audience: 'prv' | 'obs') =>
+  matches(
+    new RegExp(`^spc_${audience}_${RANDOM}(\\n(spc_${audience}_${RANDOM})?){0,2}$`),
+    `spc_${audience}_ and 43 characters of base64url, one or two lines`,
+    () => `spc_${audience}_${random()}`,
+  );
 const keyring: Field = {
   make: () => JSON.stringify({ primary: 'k1', keys: { k1: random() } }),
   isValid: isKeyring,
@@ -98,7 +99,7 @@ export function materialsOf({
     name: `${service}-provisioner`,
     value,
     places: ['services', 'system'],
-    fields: { token },
+    fields: { token: tokenFor('prv') },
     loss: 'the operator can make and drop nothing until it and the broker have the same one',
   });
   const always: readonly Material[] = [
@@ -169,11 +170,18 @@ export function materialsOf({
     places: ['system'],
     fields: { keys },
   };
+  // With it one sees what Assistants called, and can change nothing.
+  const observer: Material = {
+    name: 'egress-observer',
+    value: 'egressObserver',
+    places: ['services', 'system'],
+    fields: { token: tokenFor('obs') },
+  };
   return [
     ...always,
     ...(objectStore ? files : []),
     ...(objectStore && byok ? [grants] : []),
-    ...(console ? [sessions] : []),
+    ...(console ? [sessions, observer] : []),
   ];
 }
 

@@ -2,39 +2,11 @@ import type { ApiClient } from './client.ts';
 import { type Clock, sleep } from './clock.ts';
 import { withDeadline } from './deadline.ts';
 import { isConflict, isNotFound } from './errors.ts';
-import { apiVersionOf, type KubeObject, pathOf, type Resource } from './kube-object.ts';
+import { type LeaseObject, type LeaseRef, readLease, writeLease } from './lease-object.ts';
 import { wireMicroTime } from './wire-time.ts';
 
-const LEASE: Resource = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  plural: 'leases',
-  kind: 'Lease',
-  namespaced: true,
-};
-
-interface LeaseObject extends KubeObject {
-  readonly spec?: {
-    readonly holderIdentity?: string;
-    readonly leaseDurationSeconds?: number;
-    readonly acquireTime?: string;
-    readonly renewTime?: string;
-    readonly leaseTransitions?: number;
-  };
-}
-
-export interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-}
-
-export interface LeaseOptions {
-  readonly client: ApiClient;
+export interface LeaseOptions extends LeaseRef {
   readonly clock: Clock;
-  readonly namespace: string;
-  readonly name: string;
   /** It names this process, and no other that ever was. */
   readonly identity: string;
   /** Who waits lets a lease be that was not renewed for so long. */
@@ -47,17 +19,12 @@ export interface LeaseOptions {
   /** Whether a holder cannot write any more, so that nobody need wait for the end of its lease. */
   readonly isGone?: (holder: string, signal: AbortSignal) => Promise<boolean>;
   readonly onProblem?: (error: unknown) => void;
-  /** The object that a new Lease is deleted with: when nobody is left to hold it, nobody is left to delete it either. */
-  readonly owner?: () => OwnerReference | undefined;
 }
 
 /** It was held, and is not any more: whatever was going on must end without another write. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError';
 }
-
-/** As client-go has it: a slow server has time to answer, and a try that hangs leaves time for another. */
-const CALL_MS = 5_000;
 
 /**
  * A `coordination.k8s.io` Lease, by which one of several works. Times are measured on this machine's monotonic clock
@@ -128,19 +95,21 @@ export class Lease {
     this.#held = undefined;
     this.#heldUntil = Number.NEGATIVE_INFINITY;
     if (!held) return;
-    await this.#write('PUT', held, { ...held.spec, holderIdentity: '', leaseDurationSeconds: 1 }).catch(
-      (error: unknown) => this.#options.onProblem?.(error),
-    );
+    await writeLease(this.#options, held, {
+      ...held.spec,
+      holderIdentity: '',
+      leaseDurationSeconds: 1,
+    }).catch((error: unknown) => this.#options.onProblem?.(error));
   }
 
   /** Takes the lease when it is free; else says when to look again at the latest. */
   async #tryToTake(signal: AbortSignal): Promise<number> {
     const { clock, identity } = this.#options;
-    const live = await this.#read(signal);
+    const live = await readLease(this.#options, signal);
     const now = wireMicroTime();
     const mine = { holderIdentity: identity, acquireTime: now };
     if (!live) {
-      await this.#take('POST', undefined, { ...mine, leaseTransitions: 0 });
+      await this.#take(undefined, { ...mine, leaseTransitions: 0 });
       return 0;
     }
     const { holderIdentity: holder = '', leaseDurationSeconds = 0, leaseTransitions = 0 } = live.spec ?? {};
@@ -151,7 +120,7 @@ export class Lease {
     const free = holder === '' || holder === identity;
     const leftMs = leaseDurationSeconds * 1000 - unrenewedMs;
     if (!free && leftMs > 0 && !(await this.#gone(holder, unrenewedMs, signal))) return leftMs;
-    await this.#take('PUT', live, {
+    await this.#take(live, {
       ...mine,
       leaseTransitions: holder === identity ? leaseTransitions : leaseTransitions + 1,
     });
@@ -167,11 +136,11 @@ export class Lease {
     return gone;
   }
 
-  async #take(method: 'POST' | 'PUT', over: LeaseObject | undefined, spec: LeaseObject['spec']) {
+  async #take(seen: LeaseObject | undefined, spec: LeaseObject['spec']) {
     const sentAt = this.#options.clock.now();
     const leaseDurationSeconds = Math.ceil(this.#options.durationMs / 1000);
     const renewTime = wireMicroTime();
-    this.#hold(await this.#write(method, over, { ...spec, leaseDurationSeconds, renewTime }), sentAt);
+    this.#hold(await writeLease(this.#options, seen, { ...spec, leaseDurationSeconds, renewTime }), sentAt);
   }
 
   async #renew(): Promise<void> {
@@ -185,7 +154,7 @@ export class Lease {
       const sentAt = clock.now();
       const renewTime = wireMicroTime();
       try {
-        this.#hold(await this.#write('PUT', this.#held, { ...this.#held.spec, renewTime }), sentAt);
+        this.#hold(await writeLease(this.#options, this.#held, { ...this.#held.spec, renewTime }), sentAt);
         unanswered.clear();
         waitMs = renewMs;
       } catch (error) {
@@ -196,7 +165,7 @@ export class Lease {
           this.#options.onProblem?.(error);
         } else {
           // Only an answer that names this process may be built on: whose lease is it?
-          const live = await this.#read(this.lost).catch(() => this.#held);
+          const live = await readLease(this.#options, this.lost).catch(() => this.#held);
           if (live?.spec?.holderIdentity !== identity) return this.#lose('another took it');
           // One that came through after all holds from when it was sent.
           const throughAt = unanswered.get(live.spec.renewTime ?? '');
@@ -222,35 +191,6 @@ export class Lease {
     this.#cancelGiveUp();
     this.#heldUntil = Number.NEGATIVE_INFINITY;
     this.#lost.abort(new LeaseLostError(`the lease is lost: ${why}`));
-  }
-
-  async #read(signal: AbortSignal): Promise<LeaseObject | undefined> {
-    const { client, namespace, name } = this.#options;
-    try {
-      const path = pathOf(LEASE, namespace, name);
-      return await client.call<LeaseObject>({ method: 'GET', path, signal, timeoutMs: CALL_MS });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
-  }
-
-  /** It carries the version that was seen, so that of two who write at once one is refused. */
-  #write(method: 'POST' | 'PUT', over: LeaseObject | undefined, spec: LeaseObject['spec']) {
-    const { client, namespace, name, owner } = this.#options;
-    const made = owner?.();
-    const born = { name, namespace, ...(made ? { ownerReferences: [made] } : {}) };
-    return client.call<LeaseObject>({
-      method,
-      path: pathOf(LEASE, namespace, method === 'POST' ? undefined : name),
-      body: {
-        apiVersion: apiVersionOf(LEASE),
-        kind: LEASE.kind,
-        metadata: over?.metadata ?? born,
-        spec,
-      },
-      timeoutMs: CALL_MS,
-    });
   }
 }
 

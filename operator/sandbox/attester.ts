@@ -51,6 +51,7 @@ export function attesterContainer(image: string) {
 /** Addresses that a pod tries before tenant code starts. */
 export interface Tried {
   readonly canary: readonly string[];
+  /** With its port. */
   readonly postgres: string;
 }
 
@@ -64,7 +65,7 @@ export function attesterSidecar(image: string, { canary, postgres }: Tried) {
   const targets = [
     `-the canary=${canary.join(',')}:${NO_WAY_OUT_PORT}`,
     // The clock: while this answers, silence of the other is a wall.
-    `+PostgreSQL=${postgres}:5432`,
+    `+PostgreSQL=${postgres}`,
   ];
   return {
     ...attesterContainer(image),

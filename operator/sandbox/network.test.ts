@@ -16,6 +16,7 @@ const names: SpaceNames = {
   attesterImage: 'registry.test/attester:1',
   handlerReport: 'node',
   onLoss: 'keep',
+  graceMs: 0,
 };
 const node: Node = {
   metadata: { name: 'n1', uid: 'u1' },
@@ -57,6 +58,14 @@ describe('what is asked of a node', () => {
       '-its node=$(NODE):10250',
       '-the metadata address=169.254.169.254:80',
     ]);
+  });
+
+  test('is to reach the PostgreSQL that Assistants have, also where the Space does not run it', () => {
+    const stores = makeStores();
+    stores.services.set(canary);
+    const databaseServer = { host: 'pg', addresses: ['10.96.3.4', 'fd00::9'], port: 5433, egress: [] };
+    const asked = networkQuestion({ ...names, databaseServer }, stores);
+    expect(asked?.container.command).toContain('+PostgreSQL=10.96.3.4,fd00::9:5433');
   });
 
   test('is nothing while there is no canary, no PostgreSQL, or one of another namespace', () => {

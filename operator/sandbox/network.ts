@@ -1,6 +1,6 @@
 import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Node } from '../kinds.ts';
-import { LABEL, type SpaceNames } from '../names.ts';
+import { databasePort, LABEL, type SpaceNames } from '../names.ts';
 import type { KubeObject } from '../runtime/kube-object.ts';
 import { addressesOf, type Stores } from '../stores.ts';
 import { ATTEST, attesterContainer, NO_WAY_OUT_PORT, WALLS_OPEN } from './attester.ts';
@@ -28,7 +28,7 @@ export function networkQuestion(
   const [canary, postgres] = [at(CANARY), at('postgres')];
   if (canary === '' || postgres === '') return undefined;
   const targets = [
-    `+PostgreSQL=${postgres}:5432`,
+    `+PostgreSQL=${postgres}:${databasePort(names)}`,
     `+the canary=${canary}:${MET_PORT}`,
     `-the canary, where no policy lets it go=${canary}:${NO_WAY_OUT_PORT}`,
     `-the canary, where no policy lets it in=${canary}:${NO_WAY_IN_PORT}`,

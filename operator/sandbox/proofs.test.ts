@@ -14,6 +14,7 @@ const names: SpaceNames = {
   attesterImage: 'registry.test/attester:1',
   handlerReport: 'node',
   onLoss: 'keep',
+  graceMs: 0,
 };
 const sandbox = sandboxQuestion(names);
 const node = (bootID: string): Node => ({ metadata: { name: 'n1' }, status: { nodeInfo: { bootID } } });

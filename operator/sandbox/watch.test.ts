@@ -17,6 +17,7 @@ const names: SpaceNames = {
   attesterImage: 'registry.test/attester:1',
   handlerReport: 'node',
   onLoss: 'keep',
+  graceMs: 0,
 };
 const node = (name: string, handler = 'runsc'): Node => ({
   metadata: { name, uid: name },

@@ -11,4 +11,5 @@ export const names: SpaceNames = {
   attesterImage: 'registry.test/attester:1',
   handlerReport: 'node',
   onLoss: 'keep',
+  graceMs: 0,
 };

@@ -63,11 +63,15 @@ interface StartOptions {
   readonly grantKey?: () => Promise<GrantKey>;
   readonly callReplica?: CallReplica;
   readonly onLoss?: SpaceNames['onLoss'];
+  readonly graceMs?: number;
   readonly handlerReport?: SpaceNames['handlerReport'];
   readonly pullSecrets?: readonly string[];
+  readonly consoleRole?: string;
   readonly onGate?: (finding: Finding) => void;
   /** What Assistants get as the Space's authority. */
   readonly ca?: string;
+  /** The authority of a PostgreSQL that the Space does not run. */
+  readonly databaseCa?: string;
 }
 
 interface Standby {
@@ -92,6 +96,7 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
     attesterImage: ATTESTER_IMAGE,
     handlerReport: 'node',
     onLoss: 'keep',
+    graceMs: 0,
   };
   const { client } = server;
   const create = (resource: Resource, body: unknown, namespace?: string) =>
@@ -130,10 +135,13 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
     brokerUrl = database.broker.url,
     callReplica = NO_REPLICA,
     onLoss = names.onLoss,
+    graceMs = names.graceMs,
     handlerReport = names.handlerReport,
     pullSecrets = [],
+    consoleRole,
     onGate = () => {},
     ca,
+    databaseCa,
     objectStore,
     grantKey,
     client: way = client,
@@ -150,7 +158,8 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
       ...(grantKey ? { grantKey } : {}),
       callReplica,
       spaceCa: ca === undefined ? undefined : async () => ca,
-      names: { ...names, onLoss, handlerReport, pullSecrets },
+      databaseCa: databaseCa === undefined ? undefined : async () => databaseCa,
+      names: { ...names, onLoss, graceMs, handlerReport, pullSecrets, consoleRole },
       log,
       metrics: runtimeMetrics(new Registry()),
       onGate,

@@ -39,13 +39,17 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- end }}
 {{- include "space.validateImages" . }}
 {{- include "space.s3.validate" . }}
+{{- include "space.postgres.validate" . }}
 {{- end }}
 
 {{/* Every image is named by whoever installs: a name of ours could be somebody else's in a registry, and a tag is what its registry says today. */}}
 {{- define "space.validateImages" -}}
-{{- $images := dict "operator.image" .Values.operator.image "dbBroker.image" .Values.dbBroker.image "postgres.image" .Values.postgres.image "egress.image" .Values.egress.image "sandbox.attester.image" .Values.sandbox.attester.image }}
+{{- $images := dict "operator.image" .Values.operator.image "dbBroker.image" .Values.dbBroker.image "egress.image" .Values.egress.image "sandbox.attester.image" .Values.sandbox.attester.image }}
 {{- if .Values.objectStore.enabled }}
 {{- $_ := set $images "objectStore.image" .Values.objectStore.image }}
+{{- end }}
+{{- if include "space.postgres.embedded" . }}
+{{- $_ := set $images "postgres.image" .Values.postgres.image }}
 {{- end }}
 {{- if include "space.s3.embedded" . }}
 {{- $_ := set $images "s3.image" .Values.s3.image }}
@@ -156,6 +160,7 @@ spec:
 {{- define "space.secret.dbBrokerKeys" -}}{{ .Values.existingSecrets.dbBrokerKeys | default "db-broker-keys" }}{{- end }}
 {{- define "space.secret.dbProvisioner" -}}{{ .Values.existingSecrets.dbProvisioner | default "db-provisioner" }}{{- end }}
 {{- define "space.secret.egressProvisioner" -}}{{ .Values.existingSecrets.egressProvisioner | default "egress-provisioner" }}{{- end }}
+{{- define "space.secret.egressObserver" -}}{{ .Values.existingSecrets.egressObserver | default "egress-observer" }}{{- end }}
 {{- define "space.secret.egressKeys" -}}{{ .Values.existingSecrets.egressKeys | default "egress-keys" }}{{- end }}
 {{- define "space.secret.objectStoreRegistry" -}}{{ .Values.existingSecrets.objectStoreRegistry | default "objectstore-registry" }}{{- end }}
 {{- define "space.secret.objectStoreKeys" -}}{{ .Values.existingSecrets.objectStoreKeys | default "objectstore-keys" }}{{- end }}
@@ -246,4 +251,9 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- if not (hasSuffix "/0" .) }}{{ $narrow = append $narrow . }}{{ end }}
 {{- end }}
 {{- toJson $narrow }}
+{{- end }}
+
+{{- /* Names the principals that the console may read; its rules are the operator's. */ -}}
+{{- define "space.console.role" -}}
+{{ .Release.Name }}-console-principals
 {{- end }}

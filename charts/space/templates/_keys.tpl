@@ -62,6 +62,9 @@
 {{- if and $options.console (eq .place "system") }}
 {{- $_ := set $kept "consoleSession" "console-session" }}
 {{- end }}
+{{- if $options.console }}
+{{- $_ := set $kept "egressObserver" "egress-observer" }}
+{{- end }}
 {{- range $options.given }}{{ $kept = omit $kept . }}{{ end }}
 {{- $secrets := values $kept | sortAlpha }}
 {{- $maps := list }}

@@ -10,7 +10,9 @@ console: { service: console, place: system, names: [localhost] }
 {{- end }}
 dbBroker: { service: db-broker, names: [] }
 egress: { service: platform-assistant-egress, names: [] }
+{{- if include "space.postgres.embedded" . }}
 postgres: { service: postgres, names: [postgres] }
+{{- end }}
 {{- if .Values.objectStore.enabled }}
 objectStoreBroker: { service: objectstore-broker, names: [objectstore] }
 {{- end }}

@@ -8,7 +8,11 @@ import { issuedPatch, rotationAsked, rotationEvent } from '../../rotation.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import type { Step } from '../../step.ts';
 import type { RunFacts } from '../facts.ts';
-import type { DatabaseAccess } from '../pod-template.ts';
+import type { DatabaseAccess } from '../pod-spec.ts';
+
+/** Of the Space, and of a PostgreSQL that it does not run, in the Secret with the URL. */
+const AUTHORITIES = ['ca.crt', 'postgres.crt'] as const;
+type Authorities = { readonly [Name in (typeof AUTHORITIES)[number]]?: string | undefined };
 
 const PROVISIONED = yes('Ready', 'It has a database of its own.');
 
@@ -22,11 +26,14 @@ export async function ensureDatabase(
 ): Promise<Step<DatabaseAccess>> {
   const known = secret.data?.['DATABASE_URL'];
   const rotation = rotationAsked(workload.assistant, secret);
-  const ca = base64(await context.spaceCa());
+  const authorities: Authorities = {
+    'ca.crt': base64(await context.spaceCa()),
+    'postgres.crt': base64(await context.databaseCa()),
+  };
   // With another authority the broker is asked again: it may also issue another form of the URL.
-  const sameCa = secret.data?.['ca.crt'] === ca;
-  const output = known ? accessOf(known, secret.data?.['ca.crt']) : undefined;
-  if (known && rotation === undefined && sameCa) return { finding: PROVISIONED, output };
+  const changed = AUTHORITIES.filter((name) => secret.data?.[name] !== authorities[name]);
+  const output = known ? accessOf(known, secret.data ?? {}) : undefined;
+  if (known && rotation === undefined && changed.length === 0) return { finding: PROVISIONED, output };
 
   const { capsule } = workload.assistant.spec;
   const name = principalSecretName(capsule);
@@ -41,14 +48,15 @@ export async function ensureDatabase(
   try {
     const { id } = workload.manifest.platform;
     const url = encode(await context.database.createApp(capsule, id, principalOf(principal), signal));
-    const data = { DATABASE_URL: url, ...(sameCa ? {} : { 'ca.crt': ca ?? null }) };
+    const others = changed.map((name) => [name, authorities[name] ?? null]);
+    const data = { DATABASE_URL: url, ...Object.fromEntries(others) };
     await context.writer.merge(SECRET, secret, issuedPatch(secret, data, rotation), signal);
     if (known && rotation !== undefined) {
       const consequence = 'Its pods are replaced by pods that have the new one.';
       const event = rotationEvent(url !== known, consequence, `rotate ${capsule} ${id}`);
       context.events.record(ASSISTANT, workload.assistant, event);
     }
-    return { finding: PROVISIONED, output: accessOf(url, ca) };
+    return { finding: PROVISIONED, output: accessOf(url, authorities) };
   } catch (error) {
     const finding = principalFinding(error, { names: context.names, capsule, secretName: name });
     if (!finding) throw error;
@@ -56,8 +64,13 @@ export async function ensureDatabase(
   }
 }
 
-function accessOf(url: string, ca: string | undefined): DatabaseAccess {
-  return { digest: sha256(ca === undefined ? url : `${url} ${ca}`), verified: ca !== undefined };
+function accessOf(url: string, authorities: Authorities): DatabaseAccess {
+  const whole = [url, ...AUTHORITIES.flatMap((name) => authorities[name] ?? [])];
+  return {
+    digest: sha256(whole.join(' ')),
+    verified: authorities['ca.crt'] !== undefined,
+    serverCa: authorities['postgres.crt'] !== undefined,
+  };
 }
 
 function base64(text: string | undefined): string | undefined {

@@ -2,18 +2,22 @@ import { BrokerError } from '@space/contracts/client';
 import type { Secret } from '@space/contracts/secret';
 import { brokerFinding } from '../../brokers/findings.ts';
 import { newCapsulePrincipal, type ObjectStoreBroker } from '../../brokers/objects.ts';
-import { isTrue, yes } from '../../conditions.ts';
+import { isTrue, unknown, yes } from '../../conditions.ts';
 import type { Context } from '../../context.ts';
 import { type Capsule, SECRET } from '../../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName } from '../../names.ts';
 import type { Step } from '../../step.ts';
 import { coarse, USAGE_MS } from '../coarse.ts';
+import { readableIn } from '../console-role.ts';
 import { asBefore } from '../decide.ts';
 import type { CapsuleFacts } from '../facts.ts';
 import { ensurePrincipal, type PrincipalKind, principalOf } from '../principal.ts';
 import { bytesOf } from '../quantity.ts';
 
 const PROVISIONED = yes('Ready', 'The Capsule is known to the object-storage broker.');
+
+/** Only for a moment: the console would be refused the principal. */
+const UNNAMED = unknown('Waiting', 'Waits until the Role of the console names the principal.');
 
 function kindOf(capsule: Capsule): PrincipalKind {
   return {
@@ -31,7 +35,7 @@ function kindOf(capsule: Capsule): PrincipalKind {
 export async function ensureFiles(
   context: Context,
   broker: ObjectStoreBroker,
-  { capsule }: CapsuleFacts,
+  { capsule, wereTrue }: CapsuleFacts,
   signal: AbortSignal,
 ): Promise<Step<string>> {
   const kind = kindOf(capsule);
@@ -40,7 +44,9 @@ export async function ensureFiles(
   const { secret } = principal;
   const quota = bytesOf(capsule.spec.quota?.storage);
   const wanted = quota === undefined ? 'default' : String(quota);
-  const told = () => ({ finding: PROVISIONED, output: shownUsage(context, capsule) });
+  const [consoleRole] = context.stores.roles.list();
+  const isDone = wereTrue.has(kind.condition) || readableIn(consoleRole)(capsule);
+  const told = () => ({ finding: isDone ? PROVISIONED : UNNAMED, output: shownUsage(context, capsule) });
   if (secret.metadata.annotations?.[ANNOTATION.provisioned] === wanted) {
     if (mustAsk(context, capsule)) await askUsage(context, broker, capsule, principalOf(secret), signal);
     return told();
