@@ -34,18 +34,18 @@ async function choose({ provider, kubeconfig, name }: BringUp): Promise<Provider
   return (await kind.engineServes()) ? 'kind' : 'native';
 }
 
-/** The cluster `name` when it is running. */
+/** The cluster `name` when it is running; first what this checkout made, as a native one belongs to the machine. */
 export async function openCluster(name: string): Promise<Cluster | undefined> {
-  return (await native.open(name)) ?? (await kind.open(name)) ?? (await yours.open(name));
+  return (await kind.open(name)) ?? (await native.open(name)) ?? (await yours.open(name));
 }
 
 /** Ends what `bringUp` started, and nothing else: a cluster that was yours is only forgotten. */
 export async function takeDown(name: string, options: TakeDown): Promise<void> {
-  if ((await native.open(name)) !== undefined) return native.takeDown(name, options);
   const provider = (await readRecord(name))?.provider;
+  if (provider === 'kind') return kind.takeDown(name, options);
+  if ((await native.open(name)) !== undefined) return native.takeDown(name, options);
   if (provider === 'kubeconfig') return removeRecord(name);
   // One that another checkout made, or whose record is lost, is found by asking the engine.
-  if (provider === 'kind' || (!native.exists(name) && (await kind.exists(name))))
-    return kind.takeDown(name, options);
+  if (!native.exists(name) && (await kind.exists(name))) return kind.takeDown(name, options);
   return native.takeDown(name, options);
 }

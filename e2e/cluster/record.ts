@@ -13,6 +13,8 @@ export interface ClusterRecord {
   readonly provider: Provider;
   readonly kubeconfig: string;
   readonly imageRegistry?: string;
+  /** Of kind: nothing interrupted its making. */
+  readonly whole?: boolean;
 }
 
 /** This checkout's directory for one cluster; the default one has the short paths that people type. */

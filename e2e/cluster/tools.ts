@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { mkdir, rename, symlink } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { ensureBuilt } from './builds/go.ts';
-import { BUILDS, KIND_BUILDS } from './builds/pins.ts';
+import { ensureBuilt, findBuilt } from './builds/go.ts';
+import { BUILDS, type Build, KIND_BUILDS } from './builds/pins.ts';
 import type { Tool } from './model.ts';
 
 /** The program on the PATH, as a shell would find it. */
@@ -40,8 +40,17 @@ export async function pinnedTool(name: Tool, directory: string): Promise<string>
   return kubectl;
 }
 
-export async function built(component: string, log: string): Promise<string> {
+export const built = (component: string, log: string): Promise<string> =>
+  ensureBuilt(buildOf(component), { log });
+
+/** True when the cache has them all, so that nothing is compiled. */
+export async function areBuilt(...components: readonly string[]): Promise<boolean> {
+  const found = await Promise.all(components.map((component) => findBuilt(buildOf(component))));
+  return !found.includes(undefined);
+}
+
+function buildOf(component: string): Build {
   const build = [...BUILDS, ...KIND_BUILDS].find((one) => one.component === component);
   if (build === undefined) throw new Error(`${component} is not among the builds`);
-  return ensureBuilt(build, { log });
+  return build;
 }

@@ -115,3 +115,46 @@ it('what a condition tells a person to annotate is what the verb approve allows'
   expect(await asked('deploy', 'PATCH', LEDGER, annotated(key, value))).toEqual(refused('the verb approve'));
   expect(await asked('approve', 'PATCH', LEDGER, annotated(key, value))).toEqual(taken(200));
 });
+
+it('who approved names nobody but themselves, beside the digest that they approve', async () => {
+  const [one, other] = ['1', '2'].map((digit) => `sha256:${digit.repeat(64)}`);
+  const name = 'system:serviceaccount:home:may-approve';
+  const approve = (approved: string | null | undefined, by: string | null | undefined) =>
+    asked('approve', 'PATCH', LEDGER, {
+      metadata: {
+        annotations: {
+          ...(approved === undefined ? {} : { [`${GROUP}/approved`]: approved }),
+          ...(by === undefined ? {} : { [`${GROUP}/approved-by`]: by }),
+        },
+      },
+    });
+  const wrong = refused(`as it is you who approves`);
+  expect(await approve(one, `${one} system:serviceaccount:home:somebody`)).toEqual(wrong);
+  expect(await approve(one, name)).toEqual(wrong);
+  expect(await approve(one, `${other} ${name}`)).toEqual(wrong);
+  expect(await approve(one, `${one} ${name}`)).toEqual(taken(200));
+  // Somebody else's name from an earlier time is not brought back by approving the same digest again.
+  const administrator = (annotations: object) =>
+    judged.server.client.call({
+      method: 'PATCH',
+      path: LEDGER,
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { annotations } },
+    });
+  await administrator({ [`${GROUP}/approved`]: one, [`${GROUP}/approved-by`]: `${one} admin` });
+  expect(await approve(undefined, `${one} system:serviceaccount:home:somebody`)).toEqual(wrong);
+  expect(await approve(other, undefined)).toEqual(taken(200));
+  await administrator({ [`${GROUP}/approved`]: other });
+  expect(await approve(one, undefined)).toEqual(wrong);
+  expect(await approve(one, null)).toEqual(taken(200));
+  expect(await approve(one, `${one} ${name}`)).toEqual(taken(200));
+  expect(
+    await asked(
+      'deploy',
+      'PATCH',
+      LEDGER,
+      annotated('approved-by', `${one} system:serviceaccount:home:may-deploy`),
+    ),
+  ).toEqual(refused('the verb approve'));
+  await administrator({ [`${GROUP}/approved`]: null, [`${GROUP}/approved-by`]: null });
+});

@@ -156,7 +156,7 @@ describe('the chart', () => {
     const bound = new Set(ofKind('ClusterRoleBinding').map(({ roleRef }) => roleRef.name));
     expect([...bound].toSorted()).toEqual(['home-console', 'home-operator']);
     for (const { kind, metadata, rules } of ofKind('ClusterRole', 'Role')) {
-      for (const rule of rules) {
+      for (const rule of rules ?? []) {
         expect([...rule.apiGroups, ...rule.resources, ...rule.verbs]).not.toContain('*');
         if (!rule.resources.includes('secrets')) continue;
         if (kind === 'ClusterRole') expect(bound).not.toContain(metadata.name);
@@ -166,6 +166,22 @@ describe('the chart', () => {
     }
     const clusterRole = named('ClusterRole', 'home-operator');
     for (const { resources } of clusterRole?.['rules'] ?? []) expect(resources).not.toContain('secrets');
+  });
+
+  it('lets the console read no Secret but those that the operator names, and leaves these names to the operator', async () => {
+    const bound = ofKind('RoleBinding', 'ClusterRoleBinding').filter(({ subjects }) =>
+      subjects.some(({ name }: { name: string }) => name === 'home-console'),
+    );
+    const roles = bound.map(({ roleRef }) => named(roleRef.kind, roleRef.name));
+    const rules = roles.flatMap((role) => (role?.['rules'] ?? []) as { resources: string[] }[]);
+    expect(rules.flatMap(({ resources }) => resources)).toEqual(['tokenreviews']);
+    expect(named('Role', 'home-console-principals', 'home-system')).not.toHaveProperty('rules');
+    const variables = named('Deployment', 'home-operator')?.['spec'].template.spec.containers[0].env;
+    expect(variables).toContainEqual({ name: 'CONSOLE_ROLE', value: 'home-console-principals' });
+    for (const off of ['console.enabled=false', 'objectStore.enabled=false'])
+      expect(JSON.stringify(await render('--set', off))).not.toMatch(
+        /CONSOLE_ROLE|"kind":"Role","metadata":{"name":"home-console/,
+      );
   });
 
   it('keeps several replicas of one part on different nodes, and takes one at a time from them', async () => {
@@ -523,7 +539,9 @@ describe('the chart', () => {
 
   it('makes nothing of the console where it is switched off, and reads no Secret for it where there is no object store', async () => {
     const none = await render('--set', 'console.enabled=false', '--set-string', 'console.image=');
-    expect(JSON.stringify(none)).not.toMatch(/home-console|console-(session|tls)|consoleSession/);
+    expect(JSON.stringify(none)).not.toMatch(
+      /home-console|console-(session|tls)|consoleSession|observer|egress-replicas/i,
+    );
     const console = (await render('--set', 'objectStore.enabled=false')).filter(
       ({ metadata }) => metadata.name === 'home-console',
     );
@@ -533,16 +551,18 @@ describe('the chart', () => {
     expect(JSON.stringify(console)).not.toMatch(/OBJECT_STORE|objectstore-broker/);
   });
 
-  it('lets the console to the API server and the object-storage broker, and nobody to it but whom you name', async () => {
+  it('lets the console to the API server, the object-storage broker and the gateway’s control listener, and nobody to it but whom you name', async () => {
     const policy = (all: readonly KubeObject[]) =>
       all.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'home-console')?.[
         'spec'
       ];
     const { ingress, egress } = policy(objects);
     expect(ingress).toBeUndefined();
-    const [broker, server, dns, ...others] = egress;
+    const [broker, gateway, server, dns, ...others] = egress;
     expect(broker.to[0].podSelector.matchLabels['platform.space/component']).toBe('objectstore-broker');
     expect(broker.ports).toEqual([{ port: 8080 }]);
+    expect(gateway.to[0].podSelector.matchLabels['platform.space/component']).toBe('egress');
+    expect(gateway.ports).toEqual([{ port: 8080 }]);
     expect(server).toEqual(named('NetworkPolicy', 'home-operator', 'home-system')?.['spec'].egress[2]);
     expect(dns).toEqual(named('NetworkPolicy', 'home-operator', 'home-system')?.['spec'].egress[3]);
     expect(others).toEqual([]);
@@ -717,6 +737,7 @@ describe('the chart', () => {
       'dbBrokerKeys',
       'dbProvisioner',
       'egressProvisioner',
+      'egressObserver',
       'egressKeys',
       'objectStoreRegistry',
       'objectStoreKeys',

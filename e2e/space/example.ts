@@ -9,7 +9,7 @@ import type { Release } from './release.ts';
 import { symptoms } from './rollout.ts';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../manifests/examples');
-const READY_WITHIN_MS = 180_000;
+const READY_WITHIN_MS = 600_000;
 const ANSWER_WITHIN_MS = 20_000;
 
 async function example(file: string): Promise<KubeObject> {

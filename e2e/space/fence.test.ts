@@ -92,6 +92,13 @@ const bindSecrets = binds('home-capsule-secrets');
 const core = (place: string, plural: string) => `/api/v1/namespaces/${place}/${plural}`;
 const bindings = (place: string) => `/apis/${rbac}/v1/namespaces/${place}/rolebindings`;
 
+const roles = `/apis/${rbac}/v1/namespaces/home-system/roles`;
+const CONSOLE_ROLE = `${roles}/home-console-principals`;
+const CONSOLE_ROLES = `${roles}?fieldSelector=metadata.name%3Dhome-console-principals`;
+const reads = (...resourceNames: readonly string[]) => ({
+  rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames, verbs: ['get'] }],
+});
+
 /** Every Secret that the chart keeps from the operator. */
 const SERVICES_SECRETS = ['db-admin', 'db-broker-keys', 'db-provisioner', 's3-root'];
 
@@ -156,6 +163,21 @@ describe('the operator may', () => {
       `/api/v1/namespaces/${STRIPPED}`,
       { metadata: { labels: { ...ofCapsule('home'), 'platform.space/capsule': 'stripped', ...guarded } } },
     ],
+    [
+      'name principals in the Role of the console',
+      'PATCH',
+      CONSOLE_ROLE,
+      reads('capsule-household-objectstore'),
+    ],
+    ['name none there any more', 'PATCH', CONSOLE_ROLE, { rules: [] }],
+    [
+      'name there as many as five thousand',
+      'PATCH',
+      CONSOLE_ROLE,
+      reads(...Array.from({ length: 5_000 }, (_, index) => `capsule-${'c'.repeat(30)}-${index}-objectstore`)),
+    ],
+    ['look at the Role of the console', 'GET', CONSOLE_ROLES, undefined],
+    ['watch it', 'GET', `${CONSOLE_ROLES}&watch=true&timeoutSeconds=1`, undefined],
     ['read a principal by name', 'GET', core('home-system', 'secrets/capsule-household-database'), undefined],
     ['read a stored input by name', 'GET', core('home', 'secrets/bank-key'), undefined],
     [
@@ -295,6 +317,33 @@ describe('the operator may not make of a Capsule’s namespace', () => {
   });
 });
 
+describe('the operator may not let the console', () => {
+  const all = { apiGroups: [''], resources: ['secrets'], verbs: ['get'] };
+  const named = { ...all, resourceNames: ['capsule-household-objectstore'] };
+  const NOTHING_ELSE = 'lets the console read principals for the object store, by name, and nothing else';
+  it.each<[string, readonly object[]]>([
+    ['read every Secret', [all]],
+    ['read every Secret, by an empty list', [{ ...all, resourceNames: [] }]],
+    ['read every Secret beside a principal', [named, all]],
+    ['read its own token', [{ ...all, resourceNames: ['db-provisioner'] }]],
+    ['read a database principal', [{ ...all, resourceNames: ['capsule-household-database'] }]],
+    ['change a principal', [{ ...named, verbs: ['get', 'patch'] }]],
+    ['make pods', [{ apiGroups: [''], resources: ['pods'], verbs: ['create'] }]],
+  ])('%s: the fence refuses', async (_, rules) => {
+    const { status, text } = await operator('PATCH', CONSOLE_ROLE, { rules });
+    expect([status, text]).toEqual([422, expect.stringContaining(NOTHING_ELSE)]);
+  });
+
+  it('do what it may not do itself: the API server refuses', async () => {
+    const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['list'] }];
+    const { status, text } = await operator('PATCH', CONSOLE_ROLE, { rules });
+    expect([status, text]).toEqual([
+      403,
+      expect.stringContaining('attempting to grant RBAC permissions not currently held'),
+    ]);
+  });
+});
+
 describe('the operator may not change of a pod', () => {
   it.each([
     ['its image', { spec: { containers: [{ ...assistantContainer, image: 'registry.test/other:1' }] } }],
@@ -383,6 +432,10 @@ describe('the operator has no role to', () => {
     ],
     ['bind itself in the whole cluster', 'POST', `/apis/${rbac}/v1/clusterrolebindings`, bindSecrets],
     ['make a role', 'POST', `/apis/${rbac}/v1/namespaces/${CAPSULE}/roles`, { ...named('r'), rules: [all] }],
+    ['make one in its own namespace', 'POST', roles, { ...named('r'), rules: [] }],
+    ['change another one there', 'PATCH', `${roles}/home-operator`, { rules: [] }],
+    ['take the console’s away', 'DELETE', CONSOLE_ROLE],
+    ['look at the roles there', 'GET', roles],
     ['widen its own role', 'PATCH', `/apis/${rbac}/v1/clusterroles/home-capsule-secrets`, { rules: [all] }],
     [
       'take its fence down',

@@ -138,6 +138,7 @@ describe('the keys of a Space', () => {
       'console-session',
       'console-tls',
       'db-provisioner',
+      'egress-observer',
       'egress-provisioner',
       'objectstore-grants',
       'objectstore-provisioner',

@@ -25,6 +25,7 @@ const namespaceOf = (space: string, capsule: string) =>
       attesterImage: 'registry.test/attester:1',
       handlerReport: 'node',
       onLoss: 'keep',
+      graceMs: 0,
     },
     { metadata: { name: capsule, uid: `uid-of-${capsule}-in-${space}` }, spec: {} },
   );

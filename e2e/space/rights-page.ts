@@ -13,11 +13,21 @@ What each program of a Space may ask of the API server, and each role for people
 release \`home\` with everything on. Made by \`e2e/space/chart.test.ts\` (\`npx vitest run e2e/space/chart.test.ts -u\`), which fails when it is another; that
 no program holds a right that it does not use is what \`e2e/suites/rights.test.ts\` finds in the API server's own log.
 
+The Role \`<release>-console-principals\` comes without a rule: the operator writes there the name of each Capsule's principal for the object store.
+
 What roles cannot say, admission policies do: [operator.md](operator.md#what-nobody-else-touches).
 
 | Role | Where | Resources | Names | Verbs |
 | --- | --- | --- | --- | --- |
 `;
+
+/** What the operator writes into the one Role that the chart leaves empty. */
+const KEPT: Rule = {
+  apiGroups: [''],
+  resources: ['secrets'],
+  resourceNames: ['capsule-<capsule>-objectstore'],
+  verbs: ['get'],
+};
 
 /** The page `docs/rights.md`, of what the chart renders. */
 export function rightsPage(objects: readonly KubeObject[]): string {
@@ -28,17 +38,19 @@ export function rightsPage(objects: readonly KubeObject[]): string {
     kind === 'Role' ? (metadata.namespace ?? 'home') : placeOf(metadata.name, everywhere);
   const roles = objects.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole');
   const rows = roles.flatMap((role) =>
-    ((role['rules'] ?? []) as readonly Rule[]).map(({ apiGroups, resources, resourceNames = [], verbs }) => {
-      const group = apiGroups.filter((one) => one !== '').join(', ');
-      const named = resourceNames.map((name) => `\`${name}\``).join(', ');
-      return [
-        role.metadata.name,
-        where(role),
-        resources.join(', ') + (group && ` (${group})`),
-        named,
-        verbs.join(', '),
-      ];
-    }),
+    ((role['rules'] ?? [KEPT]) as readonly Rule[]).map(
+      ({ apiGroups, resources, resourceNames = [], verbs }) => {
+        const group = apiGroups.filter((one) => one !== '').join(', ');
+        const named = resourceNames.map((name) => `\`${name}\``).join(', ');
+        return [
+          role.metadata.name,
+          where(role),
+          resources.join(', ') + (group && ` (${group})`),
+          named,
+          verbs.join(', '),
+        ];
+      },
+    ),
   );
   return HEAD + rows.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
 }

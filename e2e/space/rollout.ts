@@ -4,7 +4,8 @@ import type { Kube } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 
 const WORKLOADS = ['deployments', 'statefulsets'];
-const READY_WITHIN_MS = 180_000;
+/** What cannot become ready is told at once; a machine with much else to do may take its time. */
+const READY_WITHIN_MS = 600_000;
 const LOG_LINES = 12;
 const EVENT_LINES = 8;
 

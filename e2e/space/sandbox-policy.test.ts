@@ -65,6 +65,7 @@ function madeByOperator(space: keyof typeof CANARIES = 'home'): Pod {
     attesterImage: ATTESTER,
     handlerReport: 'node',
     onLoss: 'keep',
+    graceMs: 0,
   } as const;
   const spec = { capsule: 'household', image: 'registry.test/ledger:1', manifest: check.manifest };
   const assistant = { metadata: { name: 'ledger', uid: 'u' }, spec };

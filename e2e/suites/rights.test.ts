@@ -102,7 +102,9 @@ async function heldRights(): Promise<readonly string[]> {
 it('no program of the Space asks for what its roles do not give it', async (context) => {
   if (asked === undefined) return context.skip(NATIVE);
   expect(asked.length).toBeGreaterThan(1_000);
-  const held = (await heldRights()).map((right) => right.replace(/^capsule-secrets:/, 'operator:'));
+  const held = (await heldRights()).map((right) =>
+    right.replace(/^capsule-secrets:/, 'operator:').replace(/^console-principals:/, 'console:'),
+  );
   // While a Space comes or goes, the API server may not know its roles yet, or no more.
   const refused = asked
     .filter(({ decision }) => decision !== 'allow')

@@ -9,10 +9,15 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const keeps = process.env['SPACE_KEEP'] === '1';
   // What an interrupted run left would be taken for what this one made.
   if (!keeps) await cluster('down');
-  project.provide('installed', JSON.parse(await cluster('up')) as Installed);
-  return async () => {
+  const end = async () => {
     if (!keeps) await cluster('down');
   };
+  const output = await cluster('up').catch(async (error: unknown) => {
+    await end(); // nobody else would
+    throw error;
+  });
+  project.provide('installed', JSON.parse(output) as Installed);
+  return end;
 }
 
 /** A process of its own: the code of `npm run up` as it is, outside vitest's module runner. */

@@ -141,15 +141,14 @@ export async function stop(): Promise<void> {
     await rm(join(LAB, file), { force: true });
 }
 
-/** A group is gone when its processes are; the kernel may take a moment for that. */
+/** A group is gone when its processes are; the kernel may take a moment for that, of which `find` does not tell. */
 async function removeCgroup(directory: string): Promise<void> {
-  if (!existsSync(directory)) return;
-  await until(`${directory} to go`, () =>
-    run(['find', directory, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';']).then(
-      () => true,
-      () => !existsSync(directory),
-    ),
-  );
+  await until(`${directory} to go`, async () => {
+    if (!existsSync(directory)) return true;
+    const remove = ['-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';'];
+    await run(['find', directory, ...remove]).catch(() => undefined);
+    return !existsSync(directory);
+  });
 }
 
 export const removeAll = (): Promise<void> => rm(LAB, { recursive: true, force: true });

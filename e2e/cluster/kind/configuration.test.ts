@@ -113,6 +113,25 @@ test('the API server writes down who asked what', async () => {
   });
 });
 
+test('kubeadm waits for a machine that has much else to do', async () => {
+  const { kubeadm } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
+  const documents = parseAllDocuments(kubeadm).map((document) => document.toJS() as { kind: string });
+  expect(documents.find((document) => document.kind === 'InitConfiguration')).toMatchObject({
+    apiVersion: 'kubeadm.k8s.io/v1beta4',
+    timeouts: { kubernetesAPICall: '20m0s', controlPlaneComponentHealthCheck: '20m0s' },
+  });
+});
+
+test('neither the controller manager nor the scheduler ends where it is late with a lease', async () => {
+  const { kubeadm } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
+  const documents = parseAllDocuments(kubeadm).map((document) => document.toJS() as { kind: string });
+  const alone = { extraArgs: expect.arrayContaining([{ name: 'leader-elect', value: 'false' }]) };
+  expect(documents.find((document) => document.kind === 'ClusterConfiguration')).toMatchObject({
+    controllerManager: alone,
+    scheduler: alone,
+  });
+});
+
 test('kind leaves the network of pods to Calico', async () => {
   const { disableDefaultCNI } = await read(join(kind, 'base', 'etc', 'containerd', 'config.toml'));
   expect(disableDefaultCNI).toBe(true);

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 
 /** The node image where none is chosen: kind 0.33's of our Kubernetes' minor version, by what it contains. */
@@ -16,6 +17,7 @@ export const NODE = {
   networks: '/run/cni/net.d',
   addresses: '/run/cni/addresses',
   audit: '/var/log/kubernetes',
+  kubeletUnit: '/etc/systemd/system/kubelet.service.d/20-space.conf',
 } as const;
 
 /** kind's kubelet uses systemd's cgroups, so runsc must put its own there, too. */
@@ -45,10 +47,13 @@ export function kindConfiguration({ name, image, audit, apiPort }: Configured): 
       {
         role: 'control-plane',
         image,
-        extraMounts: [{ hostPath: audit, containerPath: AUDIT_POLICY, readOnly: true }],
+        extraMounts: [
+          { hostPath: audit, containerPath: AUDIT_POLICY, readOnly: true },
+          { hostPath: KUBELET_UNIT, containerPath: NODE.kubeletUnit, readOnly: true },
+        ],
       },
     ],
-    kubeadmConfigPatches: [KUBELET, API_SERVER],
+    kubeadmConfigPatches: [PATIENCE, KUBELET, CONTROL_PLANE],
     // kind leaves out the one that is not in the version of its node's own configuration: were the keys of another
     // version in there, containerd would drop what kind says of runc, its cgroups among it.
     containerdConfigPatches: [
@@ -57,6 +62,19 @@ export function kindConfiguration({ name, image, audit, apiPort }: Configured): 
     ],
   });
 }
+
+const KUBELET_UNIT = fileURLToPath(new URL('./kubelet.conf', import.meta.url));
+
+/** kubeadm gives up where a busy machine has not got there yet, after a minute for one. */
+const PATIENCE = stringify({
+  kind: 'InitConfiguration',
+  timeouts: {
+    controlPlaneComponentHealthCheck: '20m0s',
+    etcdAPICall: '20m0s',
+    kubeletHealthCheck: '20m0s',
+    kubernetesAPICall: '20m0s',
+  },
+});
 
 /** From 1.35 on the kubelet refuses to start on cgroup v1 unless told so. */
 const KUBELET = stringify({
@@ -67,9 +85,14 @@ const KUBELET = stringify({
 
 const AUDIT_POLICY = '/etc/kubernetes/audit.json';
 
+/** With nobody to take over, who is late with its lease on a busy machine only ends. */
+const ALONE = { extraArgs: { 'leader-elect': 'false' } };
+
 /** kind brings arguments without a version into the form of its kubeadm's. */
-const API_SERVER = stringify({
+const CONTROL_PLANE = stringify({
   kind: 'ClusterConfiguration',
+  controllerManager: ALONE,
+  scheduler: ALONE,
   apiServer: {
     extraArgs: {
       'audit-policy-file': AUDIT_POLICY,

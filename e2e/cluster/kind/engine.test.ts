@@ -3,6 +3,7 @@ import { NODE_IMAGE } from './configuration.ts';
 import { type EngineFacts, gatherFacts, imageProblem, problemsOf } from './engine.ts';
 
 const fine: EngineFacts = {
+  installed: true,
   silent: undefined,
   host: 'unix:///var/run/docker.sock',
   os: 'linux',
@@ -15,12 +16,14 @@ test('an engine of this machine that runs as root is in order', () => {
   expect(problemsOf(fine)).toEqual([]);
 });
 
-test('what docker itself says of an engine that is away is told', async () => {
+test('an engine that is away, or no program to ask it, is found out', async () => {
   const docker = process.env['DOCKER_HOST'];
   process.env['DOCKER_HOST'] = 'unix:///nowhere/docker.sock';
   try {
     const [problem] = problemsOf(await gatherFacts(NODE_IMAGE));
-    expect(problem?.wrong).toMatch(/^No Docker engine answers at unix:\/\/\/\S*: /);
+    expect(problem?.wrong).toMatch(
+      /^(No Docker engine answers at unix:\/\/\/\S*: |The program docker is not there)/,
+    );
   } finally {
     if (docker === undefined) delete process.env['DOCKER_HOST'];
     else process.env['DOCKER_HOST'] = docker;
@@ -32,6 +35,7 @@ test('a node image of one’s own may start on cgroup v1', () => {
 });
 
 test.each<[string, Partial<EngineFacts>, RegExp, RegExp]>([
+  ['no program docker', { installed: false, silent: '' }, /docker is not there/, /Install Docker/],
   [
     'an engine that is away',
     { silent: 'Is the docker daemon running?' },

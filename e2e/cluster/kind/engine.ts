@@ -1,9 +1,15 @@
 import type { Problem } from '../native/preflight.ts';
+import { ClusterProblem } from '../problem.ts';
 import { ProgramFailed, run } from '../run.ts';
 import { NODE_IMAGE } from './configuration.ts';
 
+/** A node image of your own, where Docker Hub cannot be asked. */
+export const nodeImage = (): string => process.env['SPACE_NODE_IMAGE'] ?? NODE_IMAGE;
+
 /** What must be known of the Docker engine before anything is asked of it. */
 export interface EngineFacts {
+  /** The program docker is there. */
+  readonly installed: boolean;
   /** What `docker` said where no engine answers. */
   readonly silent: string | undefined;
   /** Where the engine listens. */
@@ -18,7 +24,15 @@ export interface EngineFacts {
 const isLocal = (host: string): boolean => /^(unix|npipe):/.test(host);
 
 /** Everything that stands in the way, at once. */
-export function problemsOf({ silent, host, os, rootless, cgroups, image }: EngineFacts): readonly Problem[] {
+export function problemsOf(facts: EngineFacts): readonly Problem[] {
+  const { installed, silent, host, os, rootless, cgroups, image } = facts;
+  if (!installed)
+    return [
+      {
+        wrong: 'The program docker is not there.',
+        mend: 'Install Docker with its engine, or choose another provider with --provider.',
+      },
+    ];
   if (!isLocal(host))
     return [
       {
@@ -65,11 +79,12 @@ export async function gatherFacts(image: string): Promise<EngineFacts> {
     (text) => text.trim(),
     () => process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock',
   );
-  const unknown = { host, os: '', rootless: false, cgroups: '', image };
+  const unknown = { installed: true, host, os: '', rootless: false, cgroups: '', image };
   if (!isLocal(host)) return { silent: '', ...unknown }; // it may take minutes not to answer
   try {
     const info = JSON.parse(await run(['docker', 'info', '--format', '{{json .}}'])) as Info;
     return {
+      installed: true,
       silent: info.ServerErrors?.join(' ') || undefined,
       host,
       os: info.OSType ?? '',
@@ -79,15 +94,13 @@ export async function gatherFacts(image: string): Promise<EngineFacts> {
     };
   } catch (error) {
     if (!(error instanceof ProgramFailed)) throw error;
-    return { silent: lastWords(error), ...unknown };
+    const installed = (error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ENOENT';
+    return { ...unknown, installed, silent: lastWords(error) };
   }
 }
 
 /** The first line is the command, which the reader did not give. */
-const lastWords = ({ message, cause }: ProgramFailed): string =>
-  (cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT'
-    ? 'the program docker is not there'
-    : message.split('\n').slice(1).join(' ');
+const lastWords = ({ message }: ProgramFailed): string => message.split('\n').slice(1).join(' ');
 
 const VERSION = /^v(\d+\.\d+)\./;
 
@@ -100,4 +113,9 @@ export function imageProblem(image: string, version: string, wanted: string): Pr
     wrong: `The node image ${image} has ${found === undefined ? 'no Kubernetes that can be told' : `Kubernetes ${version.trim()}`}; Space is tested with ${minor}.`,
     mend: `Leave out SPACE_NODE_IMAGE, or name an image of Kubernetes ${minor}.`,
   };
+}
+
+export function refuse(...problems: readonly Problem[]): void {
+  const [first, ...others] = problems.map(({ wrong, mend }) => `${wrong}\n${mend}`);
+  if (first !== undefined) throw new ClusterProblem(first, others.join('\n'));
 }

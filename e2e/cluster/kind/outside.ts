@@ -7,8 +7,6 @@ import { ADDRESSES, METADATA, SERVER, serve, servingOf } from '../outside/host.t
 import { run } from '../run.ts';
 import { PODS } from './configuration.ts';
 
-/** Docker's network that every kind cluster of an engine is in. */
-const NETWORK = 'kind';
 const RANGE = '203.0.113.0/24';
 
 /** Beyond the cluster a pod goes by its node's address; here by its own, so that it can be told who came. */
@@ -21,14 +19,19 @@ const POOL = JSON.stringify({
 
 interface Node {
   readonly name: string;
+  /** The engine's network that it is in. */
+  readonly network: string;
   readonly log: string;
   command(argv: readonly string[]): readonly [string, ...string[]];
 }
 
+/** The container's name. */
+export const outsideOf = (node: string): string => `${node}-outside`;
+
 /** A host beyond the cluster: one more container in the engine's network. */
 export async function createOutside(node: Node, options: OutsideOptions): Promise<OutsideHost> {
   const image = await outsideImage(node.log);
-  const name = `${node.name}-outside`;
+  const name = outsideOf(node.name);
   const inNode = (script: string, input?: string) =>
     run(node.command(['sh', '-ec', script]), { ...(input !== undefined && { input }) });
   const tearDown = async () => {
@@ -40,26 +43,26 @@ export async function createOutside(node: Node, options: OutsideOptions): Promis
   const script = [
     ...ADDRESSES.map((address) => `ip addr add ${address}/24 dev eth0`),
     `ip addr add ${METADATA}/32 dev eth0`,
-    `ip route add ${PODS} via ${await addressOf(node.name)}`,
+    `ip route add ${PODS} via ${await addressOf(node.name, node.network)}`,
     'exec node /server.ts',
   ].join('\n');
   const host = await serve({
     command: [
       'docker',
       ...['run', '--rm', '--interactive', '--name', name],
-      ...['--network', NETWORK, '--cap-add', 'NET_ADMIN', '--env', 'SPACE_OUTSIDE'],
+      ...['--network', node.network, '--cap-add', 'NET_ADMIN', '--env', 'SPACE_OUTSIDE'],
       ...[image, 'sh', '-ec', script],
     ],
     env: { SPACE_OUTSIDE: JSON.stringify(servingOf(options)) },
     tearDown,
   });
-  const address = await addressOf(name);
+  const address = await addressOf(name, node.network);
   await inNode([RANGE, METADATA].map((range) => `ip route replace ${range} via ${address}`).join('\n'));
   return host;
 }
 
-const addressOf = async (container: string): Promise<string> => {
-  const format = `{{(index .NetworkSettings.Networks "${NETWORK}").IPAddress}}`;
+const addressOf = async (container: string, network: string): Promise<string> => {
+  const format = `{{(index .NetworkSettings.Networks "${network}").IPAddress}}`;
   return (await run(['docker', 'inspect', '--format', format, container])).trim();
 };
 

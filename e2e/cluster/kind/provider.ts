@@ -1,31 +1,19 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Step } from '../../progress/index.ts';
-import { KUBERNETES_VERSION } from '../builds/pins.ts';
 import { dockerAlias, dockerBuild } from '../docker.ts';
 import type { BringUp, Cluster, TakeDown } from '../model.ts';
-import { AUDIT } from '../native/configuration.ts';
-import type { Problem } from '../native/preflight.ts';
+import { goProblem, goVersion, type Problem } from '../native/preflight.ts';
 import { ClusterProblem } from '../problem.ts';
-import { clusterDirectory, kubeconfigPath, readRecord, removeRecord, writeRecord } from '../record.ts';
+import { clusterDirectory, kubeconfigPath, readRecord, removeRecord } from '../record.ts';
 import { run } from '../run.ts';
-import { built, pinnedTool } from '../tools.ts';
-import { calicoImage, calicoObjects } from './calico.ts';
-import { KIND_RUNSC, kindConfiguration, NODE, NODE_IMAGE } from './configuration.ts';
-import { gatherFacts, imageProblem, problemsOf } from './engine.ts';
-import { createOutside } from './outside.ts';
-
-/** A node image of your own, where Docker Hub cannot be asked. */
-const nodeImage = () => process.env['SPACE_NODE_IMAGE'] ?? NODE_IMAGE;
-const nodeOf = (name: string) => `${name}-control-plane`;
-const inNode = (name: string, ...argv: readonly string[]): readonly [string, ...string[]] => [
-  'docker',
-  'exec',
-  '--interactive',
-  nodeOf(name),
-  ...argv,
-];
+import { areBuilt, built, pinnedTool } from '../tools.ts';
+import { NODE } from './configuration.ts';
+import { type Create, create } from './create.ts';
+import { gatherFacts, nodeImage, problemsOf, refuse } from './engine.ts';
+import { imagesOf, inNode, isRunning, networkOf, nodeOf } from './node.ts';
+import { createOutside, outsideOf } from './outside.ts';
+import { patiently } from './patience.ts';
 
 /** True when a cluster can be had of the engine that `docker` means. */
 export const engineServes = async (): Promise<boolean> =>
@@ -34,120 +22,70 @@ export const engineServes = async (): Promise<boolean> =>
 /** Calico enforces NetworkPolicies, as on the native node; kind's default StorageClass provisions volumes. */
 export async function bringUp({ name, apiPort, images = [], steps }: BringUp): Promise<Cluster> {
   return steps.run('kind cluster', async (step) => {
-    refuse(...problemsOf(await gatherFacts(nodeImage())));
+    refuse(...problemsOf(await gatherFacts(nodeImage())), ...(await goProblems()));
     const directory = clusterDirectory(name);
     await mkdir(directory, { recursive: true });
     const log = join(directory, 'kind.log');
     step.explain(log);
     const kind = await program(log);
     const kubectl = await pinnedTool('kubectl', directory);
-    const found = await clusters(kind);
-    if (found.includes(name)) await resume(name, step);
-    else {
-      const gvisor = await step.run('gvisor', () => built('gvisor', log));
-      const calico = await step.run('calico', () => built('calico', log));
-      await step.run('node', () => create(name, kind, apiPort, log));
-      await step.run('gVisor in the node', () => installGvisor(name, gvisor, log));
-      await step.run('Calico in the node', () => installCalico(name, kind, kubectl, calico, log));
-    }
-    const kubeconfig = kubeconfigPath(name);
-    await run([kind, 'export', 'kubeconfig', '--name', name, '--kubeconfig', kubeconfig], { log });
-    const ask = (...args: readonly string[]) =>
-      run([kubectl, `--kubeconfig=${kubeconfig}`, ...args], { log });
-    // In a node that was started again it takes a while to answer.
-    const gvisorClass = join(import.meta.dirname, '..', 'manifests', 'gvisor.yaml');
-    await patiently(() => ask('apply', '--filename', gvisorClass));
-    await step.run('node Ready', () =>
-      ask('wait', '--for=condition=Ready', `node/${nodeOf(name)}`, '--timeout=180s').catch(
-        (cause: unknown) => {
-          throw new ClusterProblem(
-            `The node of ${name} does not become Ready.`,
-            'Remove the cluster with npm run down, and bring it up again.',
-            { cause },
-          );
-        },
-      ),
-    );
-    for (const image of images)
-      await step.run(image.name, () => dockerBuild(image, join(directory, 'images.log')));
+    // Both to their end: what goes on when a command has failed surprises the next.
+    const [nodeUp, imagesBuilt] = await Promise.allSettled([
+      bringUpNode({ name, kind, kubectl, apiPort, log }, step),
+      step.run('images', async (inner) => {
+        inner.explain(imagesLog(name));
+        for (const image of images) await inner.run(image.name, () => dockerBuild(image, imagesLog(name)));
+      }),
+    ]);
+    if (nodeUp.status === 'rejected') throw nodeUp.reason;
+    if (imagesBuilt.status === 'rejected') throw imagesBuilt.reason;
     return cluster(name, kind);
   });
 }
 
-/** A cluster that stands still goes on; one that this checkout did not make is not touched. */
-async function resume(name: string, step: Step): Promise<void> {
-  if ((await readRecord(name))?.provider !== 'kind')
+/** What is compiled for a cluster: the machine must be able to, unless it has been done. */
+async function goProblems(): Promise<readonly Problem[]> {
+  const problem = (await areBuilt('kind', 'kubernetes', 'gvisor', 'calico'))
+    ? undefined
+    : goProblem(goVersion());
+  return problem === undefined ? [] : [problem];
+}
+
+async function bringUpNode(wanted: Create, step: Step): Promise<void> {
+  const { name, kind, kubectl, log } = wanted;
+  if (!(await resumed(name, step))) {
+    await remove(name, kind);
+    await create(wanted, step);
+  }
+  const kubeconfig = kubeconfigPath(name);
+  await run([kind, 'export', 'kubeconfig', '--name', name, '--kubeconfig', kubeconfig], { log });
+  const ask = (...args: readonly string[]) => run([kubectl, `--kubeconfig=${kubeconfig}`, ...args], { log });
+  // In a node that was started again it takes a while to answer.
+  const gvisorClass = join(import.meta.dirname, '..', 'manifests', 'gvisor.yaml');
+  await patiently(() => ask('apply', '--filename', gvisorClass));
+  const ready = ['wait', '--for=condition=Ready', `node/${nodeOf(name)}`, '--timeout=600s'];
+  await step.run('node Ready', () =>
+    ask(...ready).catch((cause: unknown) => {
+      const mend = 'Remove the cluster with npm run down, and bring it up again.';
+      throw new ClusterProblem(`The node of ${name} does not become Ready.`, mend, { cause });
+    }),
+  );
+}
+
+/** A cluster that stands still goes on; one that this checkout did not make is not touched, nor is half a one any use. */
+async function resumed(name: string, step: Step): Promise<boolean> {
+  if (!(await exists(name))) return false;
+  const record = await readRecord(name);
+  if (record?.provider !== 'kind')
     refuse({
       wrong: `There is a kind cluster ${name} already, which this checkout did not make.`,
       mend: 'Remove it with npm run down, or choose another name with --cluster.',
     });
+  if (record?.whole !== true) return false;
   const running = await isRunning(name);
   step.note(running ? 'runs already' : 'started again');
   if (!running) await run(['docker', 'start', nodeOf(name)]);
-}
-
-const isRunning = async (name: string): Promise<boolean> =>
-  (await run(['docker', 'inspect', '--format', '{{.State.Running}}', nodeOf(name)])).trim() === 'true';
-
-async function create(name: string, kind: string, apiPort: number | undefined, log: string): Promise<void> {
-  const image = nodeImage();
-  const version = await run(['docker', 'run', '--rm', '--entrypoint', 'cat', image, '/kind/version']);
-  const problem = imageProblem(image, version, KUBERNETES_VERSION);
-  if (problem !== undefined) refuse(problem);
-  const kubeconfig = kubeconfigPath(name);
-  // First: what is interrupted from here on is found by `down`.
-  await writeRecord(name, { provider: 'kind', kubeconfig });
-  const audit = join(clusterDirectory(name), 'audit.json');
-  await writeFile(audit, JSON.stringify(AUDIT));
-  await run([kind, 'create', 'cluster', '--config=-'], {
-    input: kindConfiguration({ name, image, audit, apiPort }),
-    env: { ...process.env, KUBECONFIG: kubeconfig },
-    log,
-  });
-}
-
-/** Copied, not mounted: the node needs nothing of this machine's disk from then on. */
-async function installGvisor(name: string, gvisor: string, log: string): Promise<void> {
-  for (const file of ['runsc', 'containerd-shim-runsc-v1'])
-    await run(['docker', 'cp', join(gvisor, file), `${nodeOf(name)}:${NODE.programs}/${file}`], { log });
-  const write = inNode(name, 'sh', '-c', `cat > ${NODE.runscConfiguration}`);
-  await run(write, { input: KIND_RUNSC, log });
-}
-
-/** The node becomes Ready by it: before Felix is, the runtime knows of no network. */
-async function installCalico(
-  name: string,
-  kind: string,
-  kubectl: string,
-  calico: string,
-  log: string,
-): Promise<void> {
-  const image = await calicoImage(calico, log);
-  await run([kind, 'load', 'docker-image', '--name', name, image], { log });
-  const certified = `kubeadm kubeconfig user --client-name=calico --config=/kind/kubeadm.conf > ${NODE.calicoKubeconfig}`;
-  await run(inNode(name, 'sh', '-ec', certified), { log });
-  const apply = (file: string, input?: string) =>
-    run([kubectl, `--kubeconfig=${kubeconfigPath(name)}`, 'apply', '--server-side', '--filename', file], {
-      log,
-      ...(input !== undefined && { input }),
-    });
-  await apply(join(calico, 'crds'));
-  const objects = await calicoObjects(nodeOf(name), image);
-  // A new kind of object is known a moment after its definition.
-  await patiently(() => apply('-', objects));
-}
-
-/** Tries again what the API server cannot do yet. */
-async function patiently(act: () => Promise<unknown>): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    const failed = await act().then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    if (failed === undefined) return;
-    if (tries === 120) throw failed;
-    await delay(500);
-  }
+  return true;
 }
 
 export async function open(name: string): Promise<Cluster | undefined> {
@@ -174,55 +112,60 @@ export async function takeDown(name: string, { keep = false, steps }: TakeDown):
     }
     const directory = clusterDirectory(name);
     await mkdir(directory, { recursive: true });
-    const kind = await program(join(directory, 'kind.log'));
-    await run([kind, 'delete', 'cluster', '--name', name, '--kubeconfig', kubeconfigPath(name)]);
+    await remove(name, await program(join(directory, 'kind.log')));
     await removeRecord(name);
   });
 }
 
+/** All that the engine has of a cluster, what a killed test left beside it and half a one included. */
+async function remove(name: string, kind: string): Promise<void> {
+  const remains = ['container', 'ls', '--all', '--quiet', '--filter', `name=^/?${outsideOf(nodeOf(name))}$`];
+  for (const id of lines(await run(['docker', ...remains]))) await run(['docker', 'rm', '--force', id]);
+  await run([kind, 'delete', 'cluster', '--name', name, '--kubeconfig', kubeconfigPath(name)]);
+  const networks = ['network', 'ls', '--quiet', '--filter', `name=^${networkOf(name)}$`];
+  for (const id of lines(await run(['docker', ...networks]))) await run(['docker', 'network', 'rm', id]);
+}
+
+const lines = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
+
 function cluster(name: string, kind: string): Cluster {
   const directory = clusterDirectory(name);
+  const node = { name: nodeOf(name), command: (argv: readonly string[]) => inNode(name, ...argv) };
   return {
     name,
     provider: 'kind',
     kubeconfig: kubeconfigPath(name),
     tool: (tool) => pinnedTool(tool, directory),
     node: {
-      name: nodeOf(name),
+      ...node,
       auditLogs: NODE.audit,
-      command: (argv) => inNode(name, ...argv),
-      outside: (options) => createOutside(outsideOf(name), options),
+      outside: (options) =>
+        createOutside({ ...node, network: networkOf(name), log: imagesLog(name) }, options),
     },
     async loadImages(images, steps) {
       return steps.run('load images', async (step) => {
-        const log = join(directory, 'images.log');
+        const log = imagesLog(name);
         step.explain(log);
         const references = new Map<string, string>();
-        const names: string[] = [];
+        const missing: string[] = [];
+        const known = await imagesOf(name);
         for (const image of images) {
           const reference = await step.run(image.name, () => dockerBuild(image, log));
           references.set(image.name, reference);
-          names.push(reference, ...(await dockerAlias(image, reference)));
+          // What has the hash of its content for a tag is what it was; an alias may have meant another.
+          const digest = known.get(reference);
+          const names = [reference, ...(await dockerAlias(image, reference))];
+          missing.push(...names.filter((one) => digest === undefined || known.get(one) !== digest));
         }
-        await run([kind, 'load', 'docker-image', '--name', name, ...names], { log });
+        if (missing.length > 0)
+          await run([kind, 'load', 'docker-image', '--name', name, ...missing], { log });
+        step.note(missing.length === 0 ? 'all there' : `${missing.length} brought in`);
         return references;
       });
     },
   };
 }
 
-const outsideOf = (name: string) => ({
-  name: nodeOf(name),
-  log: join(clusterDirectory(name), 'images.log'),
-  command: (argv: readonly string[]) => inNode(name, ...argv),
-});
+const imagesLog = (name: string) => join(clusterDirectory(name), 'images.log');
 
 const program = async (log: string): Promise<string> => join(await built('kind', log), 'kind');
-
-const clusters = async (kind: string): Promise<readonly string[]> =>
-  (await run([kind, 'get', 'clusters'])).split('\n').filter((line) => line !== '');
-
-function refuse(...problems: readonly Problem[]): void {
-  const [first, ...others] = problems.map(({ wrong, mend }) => `${wrong}\n${mend}`);
-  if (first !== undefined) throw new ClusterProblem(first, others.join('\n'));
-}

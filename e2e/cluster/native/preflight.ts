@@ -56,13 +56,8 @@ export function problemsOf(facts: Facts): readonly Problem[] {
     );
   if (facts.uid !== 0)
     say('A native cluster needs root: it makes namespaces, mounts and cgroups.', 'Run the command as root.');
-  if (facts.mustBuild && facts.go === undefined)
-    say(
-      'Go is missing; the cluster is built from Go modules.',
-      `Install Go ${GO_NEEDED.join('.')} or later.`,
-    );
-  else if (facts.mustBuild && !isEnough(facts.go ?? ''))
-    say(`Go is too old: ${facts.go}.`, `Install Go ${GO_NEEDED.join('.')} or later.`);
+  const lacking = facts.mustBuild ? goProblem(facts.go) : undefined;
+  if (lacking !== undefined) problems.push(lacking);
   if (facts.missingPackages.length > 0 && !facts.hasApt)
     say(
       `Programs are missing, and there is no apt to bring them.`,
@@ -84,6 +79,16 @@ export function problemsOf(facts: Facts): readonly Problem[] {
       'Mount them (version 1 or 2) and run the command again.',
     );
   return problems;
+}
+
+/** `go` is what `go version` says. */
+export function goProblem(go: string | undefined): Problem | undefined {
+  if (go !== undefined && isEnough(go)) return undefined;
+  return {
+    wrong:
+      go === undefined ? 'Go is missing; the cluster is built from Go modules.' : `Go is too old: ${go}.`,
+    mend: `Install Go ${GO_NEEDED.join('.')} or later.`,
+  };
 }
 
 export function isEnough(version: string): boolean {
@@ -143,7 +148,7 @@ export function gatherFacts({ stateRoot, ...given }: Given): Facts {
   };
 }
 
-function goVersion(): string | undefined {
+export function goVersion(): string | undefined {
   try {
     return execFileSync(GO, ['version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   } catch {

@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { Browser, type Shown } from '../../../console/testing/browser.ts';
+import { type Forwarding, portForward } from '../../space/port-forward.ts';
 import { installed, kube, system } from './space.ts';
 
 /** The console as `kubectl port-forward` leads there. */
@@ -15,28 +13,15 @@ export interface Forwarded {
 /** An address that the chart knows; the port is whichever is free on this machine. */
 const ORIGIN = 'https://localhost:8443';
 
+/** A port of this machine that leads to the console. */
+const forwardPages = (): Promise<Forwarding> => portForward(installed, system, 'console', 8443);
+
 export async function forwardConsole(): Promise<Forwarded> {
-  const args = [
-    '--kubeconfig',
-    installed.kubeconfig,
-    '-n',
-    system,
-    'port-forward',
-    'service/console',
-    ':8443',
-  ];
-  const child = spawn(installed.kubectl, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  const port = await new Promise<string>((resolve, reject) => {
-    child.on('error', reject).on('close', () => reject(new Error('kubectl port-forward ended')));
-    createInterface(child.stdout).on('line', (line) => {
-      const [, found] = /127\.0\.0\.1:(\d+) ->/.exec(line) ?? [];
-      if (found !== undefined) resolve(found);
-    });
-  });
+  const { port, close } = await forwardPages();
   const authority = await kube.get('configmap', 'space-ca', system);
   const connect = buildConnector({ ca: authority?.['data']['ca.crt'], servername: 'localhost' });
   const dispatcher: Dispatcher = new Agent({
-    connect: (options, done) => connect({ ...options, hostname: '127.0.0.1', port }, done),
+    connect: (options, done) => connect({ ...options, hostname: '127.0.0.1', port: String(port) }, done),
   });
   return {
     async signIn(token) {
@@ -46,8 +31,7 @@ export async function forwardConsole(): Promise<Forwarded> {
     },
     async close() {
       await dispatcher.close();
-      child.kill();
-      if (child.exitCode === null) await once(child, 'close');
+      await close();
     },
   };
 }

@@ -1,0 +1,49 @@
+/**
+ * `npm run nightly [-- FILTER…]`: the suites on kind, from nothing to nothing: in the machine's own engine, or in the lab
+ * where it has none that can. It fails, too, when the machine or the engine is not as it was.
+ */
+import { createSteps } from '../../progress/index.ts';
+import { engineServes } from '../kind/provider.ts';
+import { environment } from './engine.ts';
+import { down, isUp, runHere, runThere, up } from './lab.ts';
+import { changes, engineTraces, machineTraces } from './traces.ts';
+
+const SUITES = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'e2e'];
+
+/** Answers what is wrong in the end. */
+async function suites(inLab: boolean, filters: readonly string[]): Promise<readonly string[]> {
+  const env = inLab ? environment() : process.env;
+  const before = await engineTraces(env);
+  const command = [process.execPath, ...SUITES, ...filters];
+  const code = await (inLab ? runThere(command) : runHere(command, { ...env, SPACE_PROVIDER: 'kind' }));
+  return [
+    ...(code === 0 ? [] : [`the suites failed (${code})`]),
+    ...changes(before, await engineTraces(env)),
+  ];
+}
+
+process.on('SIGINT', () => undefined); // the suites get it, too, and what they began is taken down then
+const started = performance.now();
+const steps = createSteps();
+const wrong: string[] = [];
+try {
+  const before = machineTraces();
+  const inLab = !(await engineServes());
+  const wasUp = isUp();
+  try {
+    if (inLab) await up(steps);
+    wrong.push(...(await suites(inLab, process.argv.slice(2))));
+  } finally {
+    if (inLab && !wasUp) await down(steps);
+  }
+  if (!inLab || !wasUp) wrong.push(...changes(before, machineTraces()));
+} catch (error) {
+  wrong.push(error instanceof Error ? error.message : String(error));
+} finally {
+  steps.close();
+}
+const minutes = ((performance.now() - started) / 60_000).toFixed(1);
+console.log(
+  [...wrong, `${minutes} minutes, ${wrong.length === 0 ? 'nothing left behind' : 'failed'}`].join('\n'),
+);
+process.exitCode = wrong.length === 0 ? 0 : 1;

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { changes, machineTraces } from './traces.ts';
+
+test('what came and what went is told, and nothing of what stayed', () => {
+  const before = new Set(['sysctl vm/overcommit_memory = 0', 'network bridge']);
+  const after = new Set(['sysctl vm/overcommit_memory = 1', 'network bridge', 'container left']);
+  expect(changes(before, after)).toEqual([
+    'now there: sysctl vm/overcommit_memory = 1',
+    'now there: container left',
+    'no longer: sysctl vm/overcommit_memory = 0',
+  ]);
+});
+
+test('a machine is known by the settings that a kubelet changes, its mounts and its interfaces', () => {
+  const kinds = [...machineTraces()].map((trace) => trace.replace(/ = .*/, ''));
+  expect(kinds).toEqual(
+    expect.arrayContaining(['sysctl vm/overcommit_memory', 'sysctl kernel/panic', 'interface lo']),
+  );
+  expect(kinds.some((trace) => trace.startsWith('mount '))).toBe(true);
+});
+
+test('what the kernel counts is no trace', () => {
+  const counted = /sysctl (kernel\/random\/|fs\/file-nr|net\/netfilter\/nf_conntrack_count)/;
+  expect([...machineTraces()].filter((trace) => counted.test(trace))).toEqual([]);
+});

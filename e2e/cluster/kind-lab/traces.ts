@@ -1,0 +1,70 @@
+/** What a cluster could leave behind on a machine and in its engine: a line for each thing, to be compared. */
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { run } from '../run.ts';
+
+type Traces = ReadonlySet<string>;
+
+/** Counters and what the kernel itself writes there: nobody set them. */
+const COUNTED =
+  /^(kernel\/(random\/|ns_last_pid|pty\/nr|perf_event_max_sample_rate|sched_)|fs\/(dentry-state|inode-(nr|state)|file-nr|aio-nr|quota\/|binfmt_misc\/)|net\/netfilter\/nf_conntrack_count)/;
+
+/** Mounts, settings, network interfaces and groups of processes. */
+export function machineTraces(): Traces {
+  const mounts = textOf('/proc/self/mounts')
+    .split('\n')
+    .filter((line) => line !== '');
+  return new Set([
+    ...mounts.map((line) => `mount ${line}`),
+    ...settings('/proc/sys').map((line) => `sysctl ${line}`),
+    ...readdirSync('/sys/class/net').map((name) => `interface ${name}`),
+    ...groups('/sys/fs/cgroup').map((path) => `cgroup ${path}`),
+  ]);
+}
+
+/** Of some files nobody may read the text. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+function settings(root: string, directory = root): string[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(directory, entry.name);
+    const key = relative(root, path);
+    if (COUNTED.test(entry.isDirectory() ? `${key}/` : key)) return [];
+    return entry.isDirectory() ? settings(root, path) : [`${key} = ${textOf(path)}`];
+  });
+}
+
+/** Those of the lab and of the engine, in a hierarchy for each controller or in the one of them all. */
+function groups(root: string): string[] {
+  const roots = [root, ...readdirSync(root).map((name) => join(root, name))];
+  const directories = roots.filter((path) => lstatSync(path).isDirectory());
+  const found = directories.flatMap((path) => readdirSync(path).map((name) => join(path, name)));
+  return found.filter((path) => /\/(space\.kind-lab|kubelet|docker)[^/]*$/.test(path));
+}
+
+/** Containers, networks and volumes, by name. */
+export async function engineTraces(env: NodeJS.ProcessEnv): Promise<Traces> {
+  const kinds = {
+    container: ['ps', '--all', '--format', '{{.Names}}'],
+    network: ['network', 'ls', '--format', '{{.Name}}'],
+    volume: ['volume', 'ls', '--format', '{{.Name}}'],
+  };
+  const traces: string[] = [];
+  for (const [kind, args] of Object.entries(kinds)) {
+    const names = (await run(['docker', ...args], { env })).split('\n').filter((name) => name !== '');
+    traces.push(...names.map((name) => `${kind} ${name}`));
+  }
+  return new Set(traces);
+}
+
+/** What is there only now, and what no longer is. */
+export const changes = (before: Traces, after: Traces): readonly string[] => [
+  ...[...after.difference(before)].map((line) => `now there: ${line}`),
+  ...[...before.difference(after)].map((line) => `no longer: ${line}`),
+];

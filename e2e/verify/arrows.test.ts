@@ -1,0 +1,218 @@
+/** The chart's NetworkPolicies and those of the operator let through what the arrows say, and nothing else. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { assistantsPolicyObject, defaultDenyObject } from '../../operator/capsule/guardrails.ts';
+import type { Capsule } from '../../operator/kinds.ts';
+import type { SpaceNames } from '../../operator/names.ts';
+import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_IMAGES } from '../space/chart.ts';
+import { finish } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import { leads, type Party } from './arrows.ts';
+import { type End, lets, type Policy } from './testing/judge.ts';
+
+const names = {
+  space: 'home',
+  namespace: 'people',
+  systemNamespace: 'home-system',
+  servicesNamespace: 'home-services',
+} as SpaceNames;
+const capsules = ['one', 'two'].map(
+  (name) => ({ metadata: { name, namespace: 'people', uid: name }, spec: {} }) as unknown as Capsule,
+);
+const inCapsule = (name: string) => ({
+  name: `${name}-namespace`,
+  labels: { 'platform.space/space': 'home', 'platform.space/capsule': name },
+});
+const place = (name: string) => ({ name, labels: { 'platform.space/space': 'home' } });
+const [system, services] = [place('home-system'), place('home-services')];
+
+const part = (namespace: { name: string; labels: Record<string, string> }, component: string): End => ({
+  namespace,
+  labels: { 'platform.space/space': 'home', 'platform.space/component': component },
+});
+/** Each party, and two that have no part: what stands in a namespace of the Space or a Capsule under no name. */
+const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; readonly end: End }>> = {
+  ...Object.fromEntries(
+    (['operator', 'console', 'keys', 'uninstall-guard', 'network-probe', 'sandbox-probe'] as const).map(
+      (party) => [party, { party, end: part(system, party) }],
+    ),
+  ),
+  ...Object.fromEntries(
+    (['db-broker', 'objectstore-broker', 'egress', 'postgres', 's3', 'canary'] as const).map((party) => [
+      party,
+      { party, end: part(services, party) },
+    ]),
+  ),
+  ...Object.fromEntries(
+    capsules.map(({ metadata: { name } }) => [
+      `assistant of ${name}`,
+      {
+        party: 'assistant',
+        end: { namespace: inCapsule(name), labels: { 'platform.space/assistant': name } },
+      },
+    ]),
+  ),
+  'unnamed in a Capsule': { party: 'nobody', end: { namespace: inCapsule('one'), labels: {} } },
+  'unnamed in another Capsule': { party: 'nobody', end: { namespace: inCapsule('two'), labels: {} } },
+  'unnamed in the system namespace': { party: 'nobody', end: { namespace: system, labels: {} } },
+  'unnamed in the services namespace': { party: 'nobody', end: { namespace: services, labels: {} } },
+  client: {
+    party: 'client',
+    end: { namespace: place('people'), labels: { 'platform.space/client': 'true' } },
+  },
+  neighbour: { party: 'neighbour', end: { namespace: place('people'), labels: {} } },
+  stranger: {
+    party: 'stranger',
+    // It calls itself what it likes.
+    end: {
+      namespace: { name: 'default', labels: {} },
+      labels: {
+        'platform.space/space': 'home',
+        'platform.space/component': 'operator',
+        'platform.space/assistant': 'x',
+        'platform.space/client': 'true',
+      },
+    },
+  },
+  dns: {
+    party: 'dns',
+    end: { namespace: { name: 'kube-system', labels: {} }, labels: { 'k8s-app': 'kube-dns' } },
+  },
+};
+const PORTS = [53, 80, 3128, 5432, 7001, 7002, 7003, 7070, 8080, 8081, 8443, 9090, 10250];
+
+/** Every way that is open from a pod that has walls, or to one. */
+function open(policies: readonly Policy[]): string[] {
+  return ways((from, to, protocol, port) => lets(policies, from.end, to.end, protocol, port));
+}
+
+type Placed = (typeof ENDS)[string];
+
+function ways(
+  isOpen: (from: Placed, to: Placed, protocol: 'TCP' | 'UDP', port: number) => boolean,
+): string[] {
+  const outside = ['client', 'neighbour', 'stranger', 'dns'];
+  const found: string[] = [];
+  for (const [name, from] of Object.entries(ENDS))
+    for (const [other, to] of Object.entries(ENDS)) {
+      if (name === other || (outside.includes(name) && outside.includes(other)) || name === 'dns') continue;
+      for (const protocol of ['TCP', 'UDP'] as const)
+        for (const port of PORTS)
+          if (isOpen(from, to, protocol, port)) found.push(`${name} -> ${other} ${protocol} ${port}`);
+    }
+  return found;
+}
+
+const drawn = () =>
+  ways(
+    ({ party: from }, { party: to }, protocol, port) =>
+      from !== 'nobody' &&
+      to !== 'nobody' &&
+      from !== 'dns' &&
+      leads(from, to, protocol === 'TCP' ? 'tcp' : 'udp', port),
+  );
+
+let directory: string;
+let policies: readonly Policy[];
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-arrows-'));
+  const helm = await findTool('helm', directory);
+  const { code, stdout, stderr } = await finish(helm, [
+    'template',
+    'home',
+    CHART,
+    '--namespace',
+    'people',
+    ...SOME_IMAGES,
+    '--set',
+    'console.enabled=true',
+  ]);
+  if (code !== 0) throw new Error(stderr);
+  const objects = parseAllDocuments(stdout).flatMap((document): KubeObject[] => document.toJS() ?? []);
+  const made = capsules.flatMap((capsule) =>
+    [defaultDenyObject(names, capsule), assistantsPolicyObject(names, capsule)].map(({ metadata, spec }) => ({
+      name: metadata.name,
+      namespace: inCapsule(capsule.metadata.name).name,
+      spec: spec as Policy['spec'],
+    })),
+  );
+  const charted = objects
+    .filter(({ kind }) => kind === 'NetworkPolicy')
+    .map(({ metadata, spec }) => ({ name: metadata.name, namespace: metadata.namespace ?? '', spec }));
+  policies = [...charted, ...made];
+}, 600_000);
+
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+describe('the NetworkPolicies of a Space', () => {
+  it('let through every arrow of the picture, and nothing else', () => {
+    expect(open(policies)).toEqual(drawn());
+  });
+
+  it('open on one side alone only what the picture has both sides of, and a few ways that are closed on the other', () => {
+    const walled = (way: string) => WALLED.some(([name]) => way.startsWith(`${name} -> `));
+    const toWalled = (way: string) => WALLED.some(([name]) => way.includes(`-> ${name} `));
+    const out = open(oneSide('Egress')).filter((way) => walled(way) && !drawn().includes(way));
+    expect(out).toEqual(['network-probe -> canary TCP 7003']);
+    const into = open(oneSide('Ingress')).filter((way) => toWalled(way) && !drawn().includes(way));
+    const others = into.filter(
+      (way) => !/(-> canary TCP 7002|-> (db|objectstore)-broker TCP 8080)$/.test(way),
+    );
+    expect(others).toEqual([]);
+    // Discovery is public among the Space's own parts, and to nobody else.
+    const asking = into.filter((way) => way.endsWith('TCP 8080')).map((way) => way.split(' -> ')[0] ?? '');
+    expect(asking.filter((name) => /assistant|unnamed|client|neighbour|stranger/.test(name))).toEqual([]);
+  });
+
+  it('are each needed: without any one of them another way is open, or one that is drawn is not', () => {
+    expect(policies.length).toBeGreaterThan(15);
+    const unneeded = policies.filter((policy) => {
+      const others = policies.filter((other) => other !== policy);
+      return JSON.stringify(open(others)) === JSON.stringify(drawn()) && sameAddresses(others);
+    });
+    expect(unneeded.map(({ namespace, name }) => `${namespace}/${name}`)).toEqual([]);
+  });
+
+  it('let nobody but whom the picture shows so to an address', () => {
+    const reaching = (address: string, port: number) => [...byAddress(policies, address, port)];
+    expect(reaching('203.0.113.9', 443)).toEqual([
+      'operator',
+      'console',
+      'keys',
+      'uninstall-guard',
+      'objectstore-broker',
+      'egress',
+    ]);
+    // The second wall of gateway and broker: nothing that is inside.
+    for (const part of ['egress', 'objectstore-broker'])
+      expect(reaching('10.0.0.1', 443)).not.toContain(part);
+    expect(reaching('203.0.113.9', 80)).toEqual([]);
+    expect(reaching('169.254.169.254', 80)).toEqual([]);
+    expect(reaching('10.0.0.1', 10250)).toEqual([]);
+  });
+});
+
+/** As if every other side let everything through. */
+const oneSide = (side: 'Egress' | 'Ingress') =>
+  policies.map((policy) => ({
+    ...policy,
+    spec: { ...policy.spec, policyTypes: policy.spec.policyTypes.filter((type) => type === side) },
+  }));
+
+const WALLED = Object.entries(ENDS).filter(
+  ([name]) => !['client', 'neighbour', 'stranger', 'dns'].includes(name),
+);
+
+const byAddress = (of: readonly Policy[], address: string, port: number) =>
+  WALLED.filter(([, { end }]) => lets(of, end, { address }, 'TCP', port)).map(([name]) => name);
+
+const sameAddresses = (others: readonly Policy[]) =>
+  [443, 80].every(
+    (port) =>
+      byAddress(others, '203.0.113.9', port).join() === byAddress(policies, '203.0.113.9', port).join(),
+  );

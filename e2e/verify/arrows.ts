@@ -1,0 +1,72 @@
+/**
+ * The arrows of the picture in docs/architecture.md: who may begin to speak to whom, and nobody else may. The chart's
+ * NetworkPolicies are held against it (arrows.test.ts), and `npm run verify` measures a cluster against it.
+ */
+
+/** Who stands in the picture: the parts of a Space by their label, and pods that people run. */
+export type Party =
+  | 'operator'
+  | 'console'
+  | 'keys'
+  | 'uninstall-guard'
+  | 'network-probe'
+  | 'sandbox-probe'
+  | 'db-broker'
+  | 'objectstore-broker'
+  | 'egress'
+  | 'postgres'
+  | 's3'
+  | 'canary'
+  | 'assistant'
+  | 'client'
+  | 'neighbour'
+  | 'stranger';
+
+/** What is no pod of the Space: the cluster's DNS, and addresses that a part's own policy names, as the values say. */
+export type Beyond = 'dns' | 'addresses';
+
+interface Arrow {
+  readonly from: readonly Party[];
+  readonly to: Party | Beyond;
+  /** TCP; of `any` also what is not TCP. */
+  readonly ports: readonly number[] | 'any';
+}
+
+/** Pods that no policy of the Space holds back: marked as a client, beside the Capsules, and in a namespace of others. */
+export const FREE: readonly Party[] = ['client', 'neighbour', 'stranger'];
+
+const ARROWS: readonly Arrow[] = [
+  { from: ['assistant', 'network-probe', 'db-broker', 'objectstore-broker'], to: 'postgres', ports: [5432] },
+  { from: ['assistant'], to: 'objectstore-broker', ports: [8081] },
+  { from: ['assistant'], to: 'egress', ports: [3128] },
+  { from: ['client'], to: 'assistant', ports: 'any' },
+  { from: ['operator'], to: 'db-broker', ports: [8080] },
+  { from: ['operator', 'console'], to: 'objectstore-broker', ports: [8080] },
+  { from: ['operator', 'console'], to: 'egress', ports: [8080] },
+  { from: ['objectstore-broker'], to: 's3', ports: [7070] },
+  // The canary stands for a pod that has no wall of its own at 7002, and for one that is let in nowhere at 7003.
+  { from: ['network-probe'], to: 'canary', ports: [7001] },
+  { from: FREE, to: 'canary', ports: [7002] },
+  {
+    from: ['operator', 'console', 'uninstall-guard', 'db-broker', 'objectstore-broker', 'egress'],
+    to: 'dns',
+    ports: [53],
+  },
+  // The API server; of the gateway what is outside; of the broker S3 servers that are not the Space's own.
+  {
+    from: ['operator', 'console', 'keys', 'uninstall-guard', 'objectstore-broker', 'egress'],
+    to: 'addresses',
+    ports: 'any',
+  },
+];
+
+export type Protocol = 'tcp' | 'udp' | 'icmp';
+
+/** Whether an arrow leads there. DNS is asked over both protocols, everything else over TCP. */
+export function leads(from: Party, to: Party | Beyond, protocol: Protocol, port: number): boolean {
+  return ARROWS.some((arrow) => {
+    if (arrow.to !== to || !arrow.from.includes(from)) return false;
+    if (arrow.ports === 'any') return true;
+    return arrow.ports.includes(port) && (protocol === 'tcp' || (protocol === 'udp' && to === 'dns'));
+  });
+}

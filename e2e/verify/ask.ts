@@ -1,0 +1,80 @@
+/** Has pods look: as a command in a container, with the program that its image has for it. */
+import type { Kube } from '../space/kube.ts';
+import type { Looking } from './discover.ts';
+import { LOOK, type Sighting, sightingsIn } from './look.ts';
+import { expectedOf, type Seen, type Source, type Target, targetKey } from './matrix.ts';
+
+/** Of what is closed; what is drawn has longer. */
+const LEAST_SECONDS = 3;
+const MOST_SECONDS = 20;
+/** As many as the attester takes. */
+const ATTESTER_TARGETS = 24;
+
+export interface Answer {
+  readonly seen: ReadonlyMap<string, Seen>;
+  /** Why nobody could be asked. */
+  readonly note?: string;
+}
+
+/** The program's arguments: what is drawn is waited for. */
+export const lookAt = (source: Source, targets: readonly Target[]): string[] =>
+  targets.flatMap((target) => {
+    const expected = expectedOf(source, target);
+    if (expected === undefined) return [];
+    return [`${expected === 'open' ? '+' : ''}${targetKey(target)}`];
+  });
+
+export async function ask(kube: Kube, source: Looking, targets: readonly Target[]): Promise<Answer> {
+  const { metadata, spec } = source.pod;
+  const asked = lookAt(source, targets);
+  const container = spec.containers[0].name;
+  const run = (argv: readonly string[]) =>
+    kube.run(['exec', '-n', metadata.namespace ?? '', metadata.name, '-c', container, '--', ...argv]);
+  const { stdout, stderr } = await run([
+    'env',
+    '-u',
+    'LISTEN',
+    'perl',
+    '-e',
+    LOOK,
+    `${LEAST_SECONDS}`,
+    `${MOST_SECONDS}`,
+    ...asked,
+  ]);
+  const found = sightingsIn(stdout);
+  if (found) return { seen: seenOf(found) };
+  if (source.party === 'canary') return askAttester(run, source, targets);
+  return { seen: new Map(), note: `${source.name}: ${firstLine(stderr)}` };
+}
+
+export const seenOf = (found: ReadonlyMap<string, Sighting>): ReadonlyMap<string, Seen> =>
+  new Map([...found].map(([target, { seen }]) => [target, seen]));
+
+type Run = (argv: readonly string[]) => ReturnType<Kube['run']>;
+
+/** The canary is the attester's image, which has one program: it tells of TCP alone, and takes its time. */
+async function askAttester(run: Run, source: Looking, targets: readonly Target[]): Promise<Answer> {
+  const seen = new Map<string, Seen>();
+  const asked = targets.filter(
+    (target) => target.protocol === 'tcp' && expectedOf(source, target) !== undefined,
+  );
+  const chunks = Array.from({ length: Math.ceil(asked.length / ATTESTER_TARGETS) }, (_, i) =>
+    asked.slice(i * ATTESTER_TARGETS, (i + 1) * ATTESTER_TARGETS),
+  );
+  let note = '';
+  await Promise.all(
+    chunks.map(async (chunk) => {
+      const words = chunk.map(({ address, port }, i) => `-t${i}=${address}:${port}`);
+      const { stderr } = await run(['/attest', 'prove', ...words]);
+      // It says what it reached, and of nothing at all that its walls are unproven: then it has no exit code of its own.
+      const told = /^reached: (.*)$/m.exec(stderr)?.[1];
+      if (told === undefined && !/exit code 4/.test(stderr)) note = `${source.name}: ${firstLine(stderr)}`;
+      else
+        for (const [i, target] of chunk.entries())
+          seen.set(targetKey(target), told?.includes(`t${i} (`) ? 'connected' : 'silence');
+    }),
+  );
+  return { seen, ...(note === '' ? {} : { note }) };
+}
+
+const firstLine = (text: string) => text.trim().split('\n')[0]?.slice(0, 200) ?? '';

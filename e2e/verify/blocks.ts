@@ -1,0 +1,29 @@
+import { BlockList, isIPv6 } from 'node:net';
+import type { Protocol } from './arrows.ts';
+
+/** What a rule of a NetworkPolicy lets out by address. */
+export interface Block {
+  readonly cidr: string;
+  readonly except: readonly string[];
+  /** None is all of them. */
+  readonly ports: readonly { readonly protocol: Protocol; readonly port: number }[];
+}
+
+export function within(cidr: string, address: string): boolean {
+  const [network = '', bits] = cidr.split('/');
+  // Otherwise an IPv4 address would be found in ::/0.
+  if (isIPv6(network) !== isIPv6(address)) return false;
+  const family = isIPv6(network) ? 'ipv6' : 'ipv4';
+  const list = new BlockList();
+  list.addSubnet(network, Number(bits), family);
+  return list.check(address, family);
+}
+
+export const covers = (
+  { cidr, except, ports }: Block,
+  protocol: Protocol,
+  { address, port }: { readonly address: string; readonly port: number },
+): boolean =>
+  within(cidr, address) &&
+  !except.some((other) => within(other, address)) &&
+  (ports.length === 0 || ports.some((open) => open.protocol === protocol && open.port === port));

@@ -1,0 +1,231 @@
+/** What a cluster has of a Space, and what is around it: whom to ask, and about what. */
+import type { Kube } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import type { Party, Protocol } from './arrows.ts';
+import type { Block } from './blocks.ts';
+import type { Source, Target } from './matrix.ts';
+
+export const COMPONENT = 'platform.space/component';
+
+const PARTS: readonly string[] = [
+  'operator',
+  'console',
+  'db-broker',
+  'objectstore-broker',
+  'egress',
+  'postgres',
+  's3',
+  'canary',
+] satisfies Party[];
+const isPart = (component: string | undefined): component is Party =>
+  component !== undefined && PARTS.includes(component);
+
+export interface Around {
+  readonly space: string;
+  readonly pods: readonly KubeObject[];
+  readonly services: readonly KubeObject[];
+  readonly nodes: readonly KubeObject[];
+  readonly policies: readonly KubeObject[];
+  readonly dns: readonly KubeObject[];
+  readonly apiServer: KubeObject | undefined;
+  /** Where the API server's Service ends. */
+  readonly apiServerEnds: readonly { readonly address: string; readonly port: number }[];
+  readonly kubernetes: string;
+}
+
+async function json(kube: Kube, args: readonly string[]) {
+  const { code, stdout, stderr } = await kube.run([...args, '-o', 'json']);
+  if (code !== 0) throw new Error(stderr.trim());
+  return JSON.parse(stdout);
+}
+
+export async function lookAround(kube: Kube, space: string): Promise<Around> {
+  const places = [`${space}-system`, `${space}-services`];
+  const all = async (kind: string) =>
+    (await Promise.all(places.map((place) => kube.list(kind, place)))).flat();
+  const [pods, services, policies, nodes, slices, version, dns, apiServer] = await Promise.all([
+    all('pods'),
+    all('services'),
+    all('networkpolicies'),
+    json(kube, ['get', 'nodes']),
+    json(kube, ['get', 'endpointslices', '-n', 'default', '-l', 'kubernetes.io/service-name=kubernetes']),
+    json(kube, ['version']),
+    kube.list('services', 'kube-system', 'k8s-app=kube-dns'),
+    kube.get('service', 'kubernetes', 'default'),
+  ]);
+  const running = pods.filter(
+    ({ status, metadata }) =>
+      status?.phase === 'Running' &&
+      metadata.deletionTimestamp === undefined &&
+      isPart(metadata.labels?.[COMPONENT]),
+  );
+  if (running.length === 0) throw new Error(`no pod of a Space "${space}" runs in ${places.join(' and ')}`);
+  return {
+    space,
+    pods: running,
+    services,
+    policies,
+    dns,
+    apiServer,
+    nodes: nodes.items,
+    apiServerEnds: slices.items.flatMap((slice: KubeObject) =>
+      slice['endpoints'].flatMap(({ addresses }: { addresses: string[] }) =>
+        addresses.map((address) => ({ address, port: slice['ports'][0].port })),
+      ),
+    ),
+    kubernetes: version.serverVersion.gitVersion,
+  };
+}
+
+export const addressesOf = (pod: KubeObject): string[] =>
+  (pod['status']?.podIPs ?? []).map(({ ip }: { ip: string }) => ip);
+
+const partOf = (pod: KubeObject) => pod.metadata.labels?.[COMPONENT] as Party;
+/** By its part, and where there are several of that, by which. */
+const nameOf = (pod: KubeObject, pods: readonly KubeObject[]) => {
+  const same = pods.filter((other) => partOf(other) === partOf(pod));
+  return same.length === 1 ? partOf(pod) : `${partOf(pod)} ${same.indexOf(pod) + 1}`;
+};
+
+/** What rules of its own policies let a part out to by address. */
+function blocksOf(component: string, policies: readonly KubeObject[]): Block[] {
+  const own = policies.filter(({ spec }) => spec?.podSelector?.matchLabels?.[COMPONENT] === component);
+  return own
+    .flatMap(({ spec }) => spec.egress ?? [])
+    .flatMap(({ to = [], ports = [] }) =>
+      to.flatMap(({ ipBlock }: { ipBlock?: { cidr: string; except?: string[] } }) =>
+        ipBlock === undefined
+          ? []
+          : [
+              {
+                cidr: ipBlock.cidr,
+                except: ipBlock.except ?? [],
+                ports: ports.map(({ port, protocol = 'TCP' }: { port: number; protocol?: string }) => ({
+                  port,
+                  protocol: protocol.toLowerCase() as Protocol,
+                })),
+              },
+            ],
+      ),
+    );
+}
+
+export type Looking = Source & { readonly pod: KubeObject };
+
+export const sourcesOf = ({ pods, policies }: Around): Looking[] =>
+  pods.map((pod) => ({
+    name: nameOf(pod, pods),
+    party: partOf(pod),
+    addresses: addressesOf(pod),
+    blocks: blocksOf(partOf(pod), policies),
+    pod,
+  }));
+
+const portsOf = (pod: KubeObject): { name?: string; containerPort: number }[] =>
+  pod['spec'].containers.flatMap(({ ports = [] }: { ports?: [] }) => ports);
+
+const shown = (address: string) => (address.includes(':') ? 'IPv6 ' : '');
+
+/** A pod over each protocol, at each port that it names. */
+export function targetsAtPod(name: string, to: Party, pod: KubeObject, ports: readonly number[]): Target[] {
+  return addressesOf(pod).flatMap((address) => {
+    const at = (protocol: Protocol, port: number): Target => ({
+      name: `${name} ${shown(address)}${protocol}${port === 0 ? '' : ` ${port}`}`,
+      to,
+      protocol,
+      address,
+      port,
+      ends: [{ address, port }],
+      listens: protocol === 'tcp',
+    });
+    const [first = 0] = ports;
+    return [...ports.map((port) => at('tcp', port)), at('udp', first), at('icmp', 0)];
+  });
+}
+
+/** Of Services with pods of the Space behind them. */
+function targetsAtServices({ services, pods }: Around): Target[] {
+  return services.flatMap(({ metadata, spec }) => {
+    const behind = pods.filter(
+      ({ metadata: { namespace, labels = {} } }) =>
+        namespace === metadata.namespace &&
+        spec.selector !== undefined &&
+        Object.entries(spec.selector).every(([key, value]) => labels[key] === value),
+    );
+    const [first] = behind;
+    if (first === undefined) return [];
+    const addresses: string[] = (spec.clusterIPs ?? []).filter((address: string) => address !== 'None');
+    return addresses.flatMap((address) =>
+      spec.ports.map(
+        ({ port, targetPort = port }: { port: number; targetPort?: number | string }): Target => {
+          const ends = behind.flatMap((pod) => {
+            const named = portsOf(pod).find(({ name }) => name === targetPort)?.containerPort;
+            const reached = typeof targetPort === 'number' ? targetPort : (named ?? port);
+            return addressesOf(pod).map((at) => ({ address: at, port: reached }));
+          });
+          const name = `Service ${metadata.name} ${shown(address)}tcp ${port}`;
+          return { name, to: partOf(first), protocol: 'tcp', address, port, ends, listens: true };
+        },
+      ),
+    );
+  });
+}
+
+const METADATA = ['169.254.169.254', 'fd00:ec2::254'];
+
+/** `outside` is HOST:PORT of something that answers beyond the cluster. */
+export function targetsOf(around: Around, outside: readonly { address: string; port: number }[]): Target[] {
+  const { pods, nodes, dns, apiServer, apiServerEnds } = around;
+  const beyond = (
+    to: Target['to'],
+    name: string,
+    address: string,
+    port: number,
+    protocol: Protocol = 'tcp',
+    ends: Target['ends'] = [{ address, port }],
+  ): Target => ({
+    name: `${name} ${shown(address)}${protocol}${port === 0 ? '' : ` ${port}`}`,
+    to,
+    protocol,
+    address,
+    port,
+    ends,
+    listens: false,
+  });
+  const six = pods.some((pod) => addressesOf(pod).some((address) => address.includes(':')));
+  const clusterIPs = (service: KubeObject | undefined): string[] => service?.['spec'].clusterIPs ?? [];
+  const inNodes = nodes.flatMap(({ metadata, status }) =>
+    status.addresses
+      .filter(({ type }: { type: string }) => type === 'InternalIP')
+      .map(({ address }: { address: string }) => ({ name: `node ${metadata.name}`, address })),
+  );
+  return [
+    ...sourcesOf(around).flatMap(({ name, party, pod }) =>
+      targetsAtPod(
+        name,
+        party,
+        pod,
+        portsOf(pod).map(({ containerPort }) => containerPort),
+      ),
+    ),
+    ...targetsAtServices(around),
+    ...dns.flatMap((service) =>
+      clusterIPs(service).flatMap((address) =>
+        (['udp', 'tcp'] as const).map((protocol) => beyond('dns', 'DNS', address, 53, protocol)),
+      ),
+    ),
+    ...clusterIPs(apiServer).map((address) =>
+      beyond('API server', 'Service kubernetes', address, 443, 'tcp', apiServerEnds),
+    ),
+    ...apiServerEnds.map(({ address, port }) => beyond('API server', 'API server', address, port)),
+    ...inNodes.flatMap(({ name, address }) => [
+      beyond('node', name, address, 10250),
+      beyond('node', name, address, 22),
+      beyond('node', name, address, 0, 'icmp'),
+    ]),
+    ...METADATA.filter((address) => six || !address.includes(':')).map((address) =>
+      beyond('metadata', 'metadata', address, 80),
+    ),
+    ...outside.map(({ address, port }) => beyond('outside', 'outside', address, port)),
+  ];
+}

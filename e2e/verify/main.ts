@@ -1,0 +1,79 @@
+/** `npm run verify`: measures every wall of a Space, on any cluster, and says which is not as it is drawn. */
+import { createPrivateKey, randomBytes } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { parseArgs } from 'node:util';
+import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
+import { createKube } from '../space/kube.ts';
+import { failures, signReport, textOf } from './report.ts';
+import { verify } from './verify.ts';
+
+const USAGE = `usage: npm run verify -- [options]
+  --kubeconfig FILE      an administrator's, of the cluster to look at (default: that of "npm run up"); kubectl is then taken from PATH
+  --space NAME           the Helm release (home)
+  --namespace NAMESPACE  where its Capsules are kept (the Space's name)
+  --outside ADDRESS:PORT something beyond the cluster that answers there; without it nothing outside is tried
+  --patience SECONDS     how long a pod is waited for (150)
+  --key FILE             Ed25519 key (PEM, PKCS #8) that signs the report (default: one for this report alone)
+  --report FILE          where the report goes (verify-report.json)`;
+
+const { values } = parseArgs({
+  options: {
+    kubeconfig: { type: 'string' },
+    space: { type: 'string', default: 'home' },
+    namespace: { type: 'string' },
+    outside: { type: 'string', multiple: true, default: [] },
+    patience: { type: 'string', default: '150' },
+    key: { type: 'string' },
+    report: { type: 'string', default: 'verify-report.json' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+});
+
+async function cluster(): Promise<{ readonly kubectl: string; readonly kubeconfig: string }> {
+  if (values.kubeconfig !== undefined) return { kubectl: 'kubectl', kubeconfig: values.kubeconfig };
+  const name = process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER;
+  const running = await openCluster(name);
+  if (running === undefined)
+    throw new Error(`The cluster ${name} is not running: name another with --kubeconfig FILE.`);
+  return { kubectl: await running.tool('kubectl'), kubeconfig: running.kubeconfig };
+}
+
+function addressOf(text: string) {
+  const [, address = '', port] = /^\[?([^[\]]+)\]?:(\d+)$/.exec(text) ?? [];
+  if (isIP(address) === 0) throw new Error(`--outside ${text}: write ADDRESS:PORT, such as 203.0.113.7:443`);
+  return { address, port: Number(port) };
+}
+
+async function main(): Promise<boolean> {
+  const outside = values.outside.map(addressOf);
+  if (!(Number(values.patience) > 0))
+    throw new Error(`--patience ${values.patience}: write a number of seconds`);
+  const key = values.key === undefined ? undefined : createPrivateKey(await readFile(values.key));
+  const { kubectl, kubeconfig } = await cluster();
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => stop.abort(new Error(`ended by ${signal}`)));
+  const { space, namespace = space } = values;
+  const report = await verify(
+    { space, namespace, run: randomBytes(4).toString('hex').replace(/^\d/, 'v'), outside },
+    {
+      kube: createKube(kubectl, kubeconfig),
+      clock: Date.now,
+      patience: { seconds: Number(values.patience), signal: stop.signal },
+      say: (what) => console.error(`… ${what}`),
+    },
+  );
+  await writeFile(values.report, `${JSON.stringify(signReport(report, key), null, 2)}\n`);
+  console.log(`${textOf(report)}\nreport: ${values.report}`);
+  return failures(report).length === 0;
+}
+
+if (values.help) console.log(USAGE);
+else
+  try {
+    process.exitCode = (await main()) ? 0 : 1;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 2;
+  }

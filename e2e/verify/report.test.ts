@@ -1,0 +1,80 @@
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { Cell } from './matrix.ts';
+import { failures, isAsSigned, type Report, signReport, textOf } from './report.ts';
+
+const cell = (from: string, to: Cell['to'], more: Partial<Cell> = {}): Cell => ({
+  from,
+  party: 'assistant',
+  target: `${to} tcp 1`,
+  to,
+  expected: 'closed',
+  seen: 'silence',
+  agrees: true,
+  witnessed: false,
+  ...more,
+});
+const report = (more: Partial<Report> = {}): Report => ({
+  space: 'home',
+  started: '2026-11-23T08:00:00.000Z',
+  seconds: 42,
+  versions: { Kubernetes: 'v1.36.0' },
+  images: {},
+  cells: [
+    cell('one', 'postgres', { expected: 'open', seen: 'connected' }),
+    cell('one', 's3', { witnessed: true }),
+    cell('one', 'canary', { seen: 'unasked' }),
+    cell('stranger', 's3', { expected: 'theirs', seen: 'connected' }),
+  ],
+  checks: [{ name: 'sandbox', holds: true, found: 'gVisor' }],
+  notes: ['canary: no program in its image'],
+  ...more,
+});
+
+describe('the report', () => {
+  it('is a table of pods and what they looked at, with what was not asked', () => {
+    expect(textOf(report()).split('\n')).toEqual([
+      'from      postgres  s3  canary',
+      'one       o         .   ?',
+      'stranger            -',
+      expect.stringContaining('not as drawn'),
+      '',
+      'ok      sandbox: gVisor',
+      '',
+      'not asked: canary: no program in its image',
+      '2 cells measured, 2 as drawn; of 1 closed ones 1 lead to what another pod met meanwhile',
+      'every wall stands (42 s)',
+    ]);
+  });
+
+  it('names each cell and each check that is not as it should be', () => {
+    const bad = report({
+      cells: [cell('one', 's3', { seen: 'connected', agrees: false })],
+      checks: [{ name: 'admission', holds: false, found: 'a pod was admitted' }],
+    });
+    expect(failures(bad)).toEqual([
+      'one -> s3 tcp 1: closed is drawn, connected was seen',
+      'admission: a pod was admitted',
+    ]);
+    expect(textOf(bad)).toContain('one   !');
+    expect(textOf(bad)).not.toContain('every wall stands');
+  });
+
+  it('is signed with a key of its own, which shows that nothing was changed since', () => {
+    const signed = signReport(report());
+    expect(signed.signature.ephemeral).toBe(true);
+    const read = JSON.parse(JSON.stringify(signed, null, 2));
+    expect(isAsSigned(read)).toBe(true);
+    expect(isAsSigned({ ...read, report: { ...read.report, seconds: 1 } })).toBe(false);
+  });
+
+  it('is signed with the key of a person, which shows by whom', () => {
+    const [mine, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
+    const signed = signReport(report(), mine.privateKey);
+    expect(signed.signature.ephemeral).toBe(false);
+    expect(isAsSigned(signed, createPublicKey(mine.privateKey))).toBe(true);
+    expect(isAsSigned(signed, other.publicKey)).toBe(false);
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
+    expect(() => signReport(report(), rsa)).toThrow('Ed25519');
+  });
+});

@@ -1,0 +1,108 @@
+/** What a run found, as a person reads it and as a signed document. */
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto';
+import type { Cell } from './matrix.ts';
+
+export interface Check {
+  readonly name: string;
+  readonly holds: boolean;
+  readonly found: string;
+}
+
+export interface Report {
+  readonly space: string;
+  readonly started: string;
+  readonly seconds: number;
+  readonly versions: Readonly<Record<string, string>>;
+  /** The images of the Space's pods as the runtimes know them, by container. */
+  readonly images: Readonly<Record<string, string>>;
+  readonly cells: readonly Cell[];
+  readonly checks: readonly Check[];
+  /** What could not be asked, and why. */
+  readonly notes: readonly string[];
+}
+
+interface Signed {
+  readonly report: Report;
+  readonly signature: {
+    readonly algorithm: 'ed25519';
+    readonly over: string;
+    readonly publicKey: string;
+    /** Made for this report alone: it shows that the report was not changed since, and not by whom it was made. */
+    readonly ephemeral: boolean;
+    readonly value: string;
+  };
+}
+
+const bytes = (report: Report) => Buffer.from(JSON.stringify(report));
+
+export function signReport(report: Report, key?: KeyObject): Signed {
+  const by = key ?? generateKeyPairSync('ed25519').privateKey;
+  if (by.asymmetricKeyType !== 'ed25519') throw new Error('reports are signed with an Ed25519 key');
+  return {
+    report,
+    signature: {
+      algorithm: 'ed25519',
+      over: 'the value of "report" as JSON without white space',
+      publicKey: createPublicKey(by).export({ type: 'spki', format: 'pem' }).toString(),
+      ephemeral: key === undefined,
+      value: sign(null, bytes(report), by).toString('base64'),
+    },
+  };
+}
+
+/** Whether the report is as it was signed, by this key where one is given. */
+export function isAsSigned({ report, signature }: Signed, by?: KeyObject): boolean {
+  const key = by ?? createPublicKey(signature.publicKey);
+  return verify(null, bytes(report), key, Buffer.from(signature.value, 'base64'));
+}
+
+export const failures = ({ cells, checks }: Pick<Report, 'cells' | 'checks'>): string[] => [
+  ...cells
+    .filter(({ agrees }) => !agrees)
+    .map(
+      ({ from, target, expected, seen }) => `${from} -> ${target}: ${expected} is drawn, ${seen} was seen`,
+    ),
+  ...checks.filter(({ holds }) => !holds).map(({ name, found }) => `${name}: ${found}`),
+];
+
+/** Of many cells the one that says most. */
+function mark(cells: readonly Cell[]): string {
+  if (cells.length === 0) return '';
+  if (cells.some(({ agrees }) => !agrees)) return '!';
+  const asked = cells.filter(({ seen }) => seen !== 'unasked');
+  if (asked.length === 0) return '?';
+  if (asked.some(({ expected }) => expected === 'open')) return 'o';
+  return asked.every(({ expected }) => expected === 'theirs') ? '-' : '.';
+}
+
+const LEGEND =
+  'o a way that is drawn is open, and all else there closed · . closed · - not the Space’s to say · ! not as drawn · ? not asked';
+
+/** A line for each pod that looked, a column for what it looked at; then what is not as drawn, by name. */
+export function textOf(report: Report): string {
+  const columns = [...new Set(report.cells.map(({ to }) => to))];
+  const rows = [...new Set(report.cells.map(({ from }) => from))];
+  const width = Math.max(...rows.map((row) => row.length), 4);
+  const lines = rows.map((row) => {
+    const marks = columns.map((column) =>
+      mark(report.cells.filter(({ from, to }) => from === row && to === column)).padEnd(column.length),
+    );
+    return `${row.padEnd(width)}  ${marks.join('  ')}`.trimEnd();
+  });
+  const asked = report.cells.filter(({ seen, expected }) => seen !== 'unasked' && expected !== 'theirs');
+  const wrong = failures(report);
+  const closed = asked.filter(({ expected }) => expected === 'closed');
+  return [
+    `${'from'.padEnd(width)}  ${columns.join('  ')}`,
+    ...lines,
+    LEGEND,
+    '',
+    ...report.checks.map(({ name, holds, found }) => `${holds ? 'ok    ' : 'FAILED'}  ${name}: ${found}`),
+    '',
+    ...report.notes.map((note) => `not asked: ${note}`),
+    `${asked.length} cells measured, ${asked.filter(({ agrees }) => agrees).length} as drawn; of ${closed.length} closed ones ${closed.filter(({ witnessed }) => witnessed).length} lead to what another pod met meanwhile`,
+    ...(wrong.length === 0
+      ? [`every wall stands (${report.seconds} s)`]
+      : ['not as drawn:', ...wrong.map((line) => `  ${line}`)]),
+  ].join('\n');
+}

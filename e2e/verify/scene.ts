@@ -1,0 +1,227 @@
+/** What a run brings to a Space for a minute: two Capsules with a prober each, and three pods without walls. It takes all of it away. */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Kube } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import type { Party } from './arrows.ts';
+import { type Around, addressesOf, COMPONENT, type Looking } from './discover.ts';
+import { LOOK } from './look.ts';
+
+/** On all that a run makes, so that the next one finds what one that was killed has left. */
+const MARK = 'platform.space/verify';
+export const PROBER = 'prober';
+const PORT = 8080;
+/** The longest argument that a manifest takes. */
+const ARGUMENT = 4_000;
+
+export interface Place {
+  readonly space: string;
+  /** Where people keep Capsules. */
+  readonly namespace: string;
+  /** Names what this run makes. */
+  readonly run: string;
+}
+
+export interface Scene {
+  readonly capsules: readonly {
+    readonly name: string;
+    readonly namespace: string;
+    readonly pod: KubeObject;
+  }[];
+  readonly sources: readonly Looking[];
+}
+
+/** How long anything is waited for, and what ends all waiting. */
+export interface Patience {
+  readonly seconds: number;
+  readonly signal: AbortSignal;
+}
+
+/** Asks until there is an answer. */
+export async function wait<T>(
+  what: string,
+  { seconds, signal }: Patience,
+  ask: () => Promise<T | undefined>,
+): Promise<T> {
+  const end = performance.now() + seconds * 1000;
+  for (;;) {
+    signal.throwIfAborted();
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    if (performance.now() > end) throw new Error(`waited ${seconds} s for ${what}`);
+    await pause(300);
+  }
+}
+
+const capsuleNames = ({ run }: Place) => ['a', 'b'].map((which) => `verify-${run}-${which}`);
+const strangers = ({ run }: Place) => `verify-${run}`;
+
+/** A pod as Pod Security `restricted` takes it, which only waits to be asked. */
+function bystander(place: Place, name: string, namespace: string, image: string, labels: object = {}) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace, labels: { ...labels, [MARK]: place.run } },
+    spec: {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: 0,
+      activeDeadlineSeconds: 600,
+      securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          name: 'bystander',
+          image,
+          command: ['sleep', '600'],
+          resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { cpu: '1', memory: '128Mi' } },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
+        },
+      ],
+    },
+  };
+}
+
+function prober(place: Place, capsule: string, image: string, targets: readonly string[]) {
+  return {
+    apiVersion: 'platform.space/v1',
+    kind: 'Assistant',
+    metadata: { name: capsule, namespace: place.namespace, labels: { [MARK]: place.run } },
+    spec: {
+      capsule,
+      image,
+      command: ['perl', '-e', LOOK, '3', '20', ...packed(targets)],
+      env: [{ name: 'LISTEN', value: `${PORT}` }],
+      port: PORT,
+      resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { cpu: '1', memory: '256Mi' } },
+      manifest: {
+        platform: {
+          spec: 1,
+          id: PROBER,
+          version: '1.0.0',
+          name: 'Prober',
+          summary: 'Tries every wall of its Space from inside',
+          description:
+            'Looks for ways that are not drawn, from its first instruction on, and says what it met.',
+          creators: ['@space'],
+          github: 'https://github.com/space/verify',
+          genesis: 'Look around, and say what you have met.',
+        },
+        network: { allowed_hosts: [ALLOWED_HOST] },
+      },
+    },
+  };
+}
+
+/** So that it has a credential for the gateway. Nobody has this name. */
+const ALLOWED_HOST = 'verify.space-probe.org';
+
+function packed(targets: readonly string[]): string[] {
+  const words: string[] = [];
+  for (const target of targets) {
+    const last = words.at(-1);
+    if (last !== undefined && last.length + target.length < ARGUMENT)
+      words[words.length - 1] = `${last},${target}`;
+    else words.push(target);
+  }
+  return words;
+}
+
+export async function setScene(
+  kube: Kube,
+  place: Place,
+  around: Around,
+  firstLook: readonly string[],
+  patience: Patience,
+): Promise<Scene> {
+  const image: string = around.pods.find((pod) => pod.metadata.labels?.[COMPONENT] === 'operator')?.['spec']
+    .containers[0].image;
+  const labels = { [MARK]: place.run };
+  const names = capsuleNames(place);
+  const free: readonly [Party, KubeObject | object][] = [
+    [
+      'client',
+      bystander(place, `verify-${place.run}-client`, place.namespace, image, {
+        'platform.space/client': 'true',
+      }),
+    ],
+    ['neighbour', bystander(place, `verify-${place.run}-neighbour`, place.namespace, image)],
+    // It calls itself what it likes: labels in a namespace of its own open nothing.
+    [
+      'stranger',
+      bystander(place, 'stranger', strangers(place), image, {
+        'platform.space/space': place.space,
+        [COMPONENT]: 'operator',
+        'platform.space/assistant': 'x',
+        'platform.space/client': 'true',
+      }),
+    ],
+  ];
+  await kube.apply(
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: strangers(place), labels } },
+    ...names.map((name) => ({
+      apiVersion: 'platform.space/v1',
+      kind: 'Capsule',
+      metadata: { name, namespace: place.namespace, labels },
+      spec: { deletionPolicy: 'Drop' },
+    })),
+    ...names.map((name) => prober(place, name, image, firstLook)),
+    ...free.map(([, pod]) => pod),
+  );
+  const capsules = await Promise.all(
+    names.map((name) =>
+      wait(`the prober in ${name}`, patience, async () => {
+        const conditions = (await kube.get('assistant', name, place.namespace))?.['status']?.conditions ?? [];
+        const ready = conditions.find(({ type }: { type: string }) => type === 'Ready');
+        const namespace = (await kube.get('capsule', name, place.namespace))?.['status']?.namespace;
+        if (ready?.status !== 'True' || namespace === undefined) return undefined;
+        const pods = await kube.list('pods', namespace, `platform.space/assistant=${PROBER}`);
+        const pod = pods.find(({ status }) => status?.phase === 'Running');
+        return pod && { name, namespace, pod };
+      }),
+    ),
+  );
+  const looking = await Promise.all(
+    free.map(async ([party, pod]) => {
+      const { name, namespace } = (pod as KubeObject).metadata;
+      const running = await wait(`the pod ${name}`, patience, async () => {
+        const found = await kube.get('pod', name, namespace);
+        return found?.['status']?.phase === 'Running' ? found : undefined;
+      });
+      return sourceOf(party, party, running);
+    }),
+  );
+  const probers = capsules.map(({ pod }, i) => sourceOf(`Assistant ${'ab'[i]}`, 'assistant', pod));
+  return { capsules, sources: [...probers, ...looking] };
+}
+
+const sourceOf = (name: string, party: Party, pod: KubeObject): Looking => ({
+  name,
+  party,
+  addresses: addressesOf(pod),
+  blocks: [],
+  pod,
+});
+
+/** Takes away what a run made, this one's or all that there is, and waits until it is gone. */
+export async function leave(
+  kube: Kube,
+  { namespace, run }: Pick<Place, 'namespace'> & { readonly run?: string },
+  seconds: number,
+): Promise<void> {
+  const selector = run === undefined ? MARK : `${MARK}=${run}`;
+  const remove = async (kinds: string, ...where: readonly string[]) => {
+    const args = ['delete', kinds, ...where, '-l', selector, '--ignore-not-found', `--timeout=${seconds}s`];
+    const { code, stderr } = await kube.run(args);
+    if (code !== 0)
+      throw new Error(`not everything is gone; delete what is labelled ${selector}: ${stderr.trim()}`);
+  };
+  await Promise.all([
+    remove('assistants.platform.space,capsules.platform.space', '-n', namespace),
+    remove('pods', '-n', namespace),
+    remove('namespaces'),
+  ]);
+}

@@ -1,0 +1,146 @@
+/** One run: looks around, sets the scene, has every pod look, compares, checks, and takes the scene away whatever happens. */
+import type { Kube } from '../space/kube.ts';
+import { ask, lookAt, seenOf } from './ask.ts';
+import { checksOf } from './checks.ts';
+import { type Around, lookAround, sourcesOf, targetsAtPod, targetsOf } from './discover.ts';
+import { sightingsIn } from './look.ts';
+import { type Cell, compare, type Seen, type Sightings, type Source, type Target } from './matrix.ts';
+import type { Report } from './report.ts';
+import { leave, type Patience, type Place, type Scene, setScene, wait } from './scene.ts';
+
+export interface Wanted extends Place {
+  /** Something that answers beyond the cluster. */
+  readonly outside: readonly { readonly address: string; readonly port: number }[];
+}
+
+interface Parts {
+  readonly kube: Kube;
+  readonly clock: () => number;
+  readonly patience: Patience;
+  readonly say: (what: string) => void;
+}
+
+const AT_ONCE = 4;
+const PROBER: Source = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] };
+
+export async function verify(wanted: Wanted, parts: Parts): Promise<Report> {
+  const { kube, patience, say } = parts;
+  await leave(kube, { namespace: wanted.namespace }, patience.seconds);
+  const [looked] = await Promise.allSettled([look(wanted, parts)]);
+  say('taking it away');
+  const [left] = await Promise.allSettled([leave(kube, wanted, patience.seconds)]);
+  const problems = [looked, left].flatMap((step) =>
+    step.status === 'rejected' ? [step.reason as Error] : [],
+  );
+  if (looked.status === 'fulfilled' && problems.length === 0) return looked.value;
+  throw new Error(problems.map(({ message }) => message).join('\n'), { cause: problems[0] });
+}
+
+async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Promise<Report> {
+  const started = clock();
+  const around = await lookAround(kube, wanted.space);
+  const targets = targetsOf(around, wanted.outside);
+  say('two Capsules with a prober each');
+  const scene = await setScene(kube, wanted, around, lookAt(PROBER, targets), patience);
+  const [looked, first] = await Promise.all([
+    measure(kube, around, scene, targets, say),
+    firstLooks(kube, scene, patience),
+  ]);
+  patience.signal.throwIfAborted();
+  say('credentials, sandbox and admission');
+  const checks = await checksOf(kube, wanted, scene);
+  const nowhere = wanted.outside.length === 0;
+  return {
+    space: wanted.space,
+    started: new Date(started).toISOString(),
+    seconds: Math.round((clock() - started) / 1000),
+    versions: versionsOf(around, scene),
+    images: imagesOf(around),
+    cells: [...compare(first.sources, targets, first.seen, looked.seen), ...looked.cells],
+    checks,
+    notes: [
+      ...looked.notes,
+      ...(nowhere ? ['what is outside the cluster: name something with --outside'] : []),
+    ],
+  };
+}
+
+interface Looked {
+  readonly cells: readonly Cell[];
+  readonly notes: readonly string[];
+  readonly seen: Sightings;
+}
+
+/** Every pod of the Space and of the scene looks at everything. */
+async function measure(
+  kube: Kube,
+  around: Around,
+  scene: Scene,
+  targets: readonly Target[],
+  say: (what: string) => void,
+): Promise<Looked> {
+  const sources = [...scene.sources, ...sourcesOf(around)];
+  const all = [...targets, ...targetsAtScene(scene)];
+  say(`${sources.length} pods look at ${all.length} targets`);
+  const seen = new Map<string, ReadonlyMap<string, Seen>>();
+  const notes: string[] = [];
+  const waiting = [...sources];
+  // Few at a time: many looks at once would make each other late.
+  const turns = Array.from({ length: AT_ONCE }, async () => {
+    for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
+      const answer = await ask(kube, source, all);
+      seen.set(source.name, answer.seen);
+      if (answer.note !== undefined) notes.push(answer.note);
+    }
+  });
+  await Promise.all(turns);
+  return { cells: compare(sources, all, seen), notes, seen };
+}
+
+const targetsAtScene = ({ sources }: Scene): Target[] =>
+  sources
+    .filter(({ party }) => party === 'assistant')
+    .flatMap(({ name, pod }) => targetsAtPod(name, 'assistant', pod, [8080]));
+
+/** What each prober met from its first instruction on, of its own log. */
+async function firstLooks(kube: Kube, { sources }: Scene, patience: Patience) {
+  const probers = sources.filter(({ party }) => party === 'assistant');
+  const looks = await Promise.all(
+    probers.map(async ({ pod, ...source }) => {
+      const { name, namespace = '' } = pod.metadata;
+      const found = await wait(`the first look of ${source.name}`, patience, async () =>
+        sightingsIn((await kube.run(['logs', '-n', namespace, name, '-c', 'assistant'])).stdout),
+      );
+      return { source: { ...source, name: `${source.name}, first look` }, seen: seenOf(found) };
+    }),
+  );
+  return {
+    sources: looks.map(({ source }) => source),
+    seen: new Map(looks.map(({ source, seen }) => [source.name, seen])),
+  };
+}
+
+function versionsOf({ kubernetes, nodes, policies }: Around, { capsules }: Scene): Record<string, string> {
+  const classes = new Set(capsules.map(({ pod }) => pod['spec'].runtimeClassName));
+  return {
+    Kubernetes: kubernetes,
+    'runtime class': [...classes].join(),
+    'NetworkPolicies of the parts': `${policies.length}`,
+    ...Object.fromEntries(
+      nodes.map(({ metadata, status: { nodeInfo } }) => [
+        `node ${metadata.name}`,
+        `${nodeInfo.osImage}, ${nodeInfo.kernelVersion}, ${nodeInfo.containerRuntimeVersion}, kubelet ${nodeInfo.kubeletVersion}`,
+      ]),
+    ),
+  };
+}
+
+const imagesOf = ({ pods }: Around): Record<string, string> =>
+  Object.fromEntries(
+    pods.flatMap(({ metadata, status }) =>
+      (status.containerStatuses ?? []).map(({ name, imageID }: { name: string; imageID: string }) => [
+        `${metadata.name}/${name}`,
+        imageID,
+      ]),
+    ),
+  );

@@ -1,0 +1,56 @@
+/** The programs that run inside an Assistant, beside real parts: what must work works, and what must not is told as refused. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { newToken } from '@space/broker-kit';
+import { describe, expect, it } from 'vitest';
+import { openFixture } from '../../brokers/db/testing/postgres.ts';
+import { makeGateway } from '../../brokers/egress/testing/gateway.ts';
+import { CONNECT, DATABASE } from './within.ts';
+
+const run = promisify(execFile);
+/** As in a container: with these variables alone. */
+async function within(
+  program: string,
+  env: Record<string, string>,
+  ...args: readonly string[]
+): Promise<string> {
+  const { stdout } = await run(process.execPath, ['-e', program, ...args], { env });
+  return stdout.trim();
+}
+
+describe('the program for PostgreSQL', () => {
+  it('signs in to its own database, and is refused another’s and under another password', async () => {
+    const fixture = await openFixture();
+    try {
+      const principal = newToken('dbp').reveal();
+      await fixture.broker.provisioner.provision('one', principal);
+      const capsule = fixture.broker.as(principal);
+      const [own, other]: string[] = await Promise.all(
+        ['a', 'b'].map(async (id) => (await capsule.create('one', id)).json.database_url),
+      );
+      const env = { DATABASE_URL: `${own}` };
+      expect(await within(DATABASE, env, '')).toBe('ready');
+      expect(await within(DATABASE, env, new URL(`${other}`).pathname.slice(1))).toBe('42501');
+      const wrong = new URL(`${own}`);
+      wrong.password = 'x';
+      expect(await within(DATABASE, { DATABASE_URL: wrong.href }, '')).toBe('28P01');
+    } finally {
+      await fixture.close();
+    }
+  });
+});
+
+describe('the program for the gateway', () => {
+  it('tells how a tunnel was refused: the host is not allowed, or there is no credential', async () => {
+    const gateway = await makeGateway({});
+    try {
+      await gateway.put({ allowed_hosts: ['verify.space-probe.org'] });
+      const env = { HTTPS_PROXY: `http://egr:${gateway.principal}@127.0.0.1:${gateway.port}` };
+      expect(await within(CONNECT, env, 'example.com', 'own')).toBe('403');
+      expect(await within(CONNECT, env, '169.254.169.254', 'own')).toBe('403');
+      expect(await within(CONNECT, env, 'example.com', 'none')).toBe('407');
+    } finally {
+      await gateway.close();
+    }
+  });
+});
