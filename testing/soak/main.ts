@@ -14,7 +14,7 @@ interface Entry {
 
 const SOAKS: Readonly<Record<string, Entry>> = {
   'canary-console': {
-    what: '100,000 answers of a taken-over object-storage broker (--examples N): none brings a key into a page of the console',
+    what: '100,000 answers of a taken-over object-storage broker (--examples N): no key in what the console sends, writes or holds',
     load: () => import('./canary-console.ts'),
   },
   'chaos-db': {
@@ -44,6 +44,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
   'custody-revocation': {
     what: 'requests at two replicas (10,000) that might use credentials which were revoked',
     load: () => import('./custody-revocation.ts'),
+  },
+  'db-mutations': {
+    what: 'a line of each security decision of the database broker (--only FILE,…) broken in a copy: its test fails then',
+    load: () => import('./db-mutations.ts'),
   },
   'fuzz-db': {
     what: "schemathesis against the database broker's OpenAPI document (--examples N of each operation)",

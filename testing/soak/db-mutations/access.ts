@@ -1,0 +1,176 @@
+import { mutantsOf } from './mutant.ts';
+
+const ON_18 = 'on PostgreSQL 18';
+const TENANTS = { file: 'operations/tenants.test.ts', on: ON_18 };
+const BLOCKED = { file: 'operations/blocked.test.ts', on: ON_18 };
+const MAJORS = { file: 'operations/majors.test.ts', on: ON_18 };
+const STUCK = { file: 'upkeep/stuck.test.ts', on: ON_18 };
+const CUT = { file: 'operations/cut.test.ts' };
+const COMMANDS = { file: 'commands.test.ts' };
+const SPARES = { file: 'spares/spares.test.ts' };
+
+/** Who comes in, who is put out, and what keeps neither from being so. */
+export const ACCESS = [
+  ...mutantsOf('operations/blockers.ts', [
+    [
+      'whoever holds a lock that the broker waits for is put out',
+      "await this.#end('lock', 'end holders', END_HOLDERS);",
+      '',
+      TENANTS,
+      "a stranger's database does not keep it from being dropped",
+    ],
+    [
+      'nobody but a tenant is put out',
+      "r.rolname ~ '^spc_[0-9a-f]{40}$'",
+      'true',
+      BLOCKED,
+      'a transaction of an operator of the server is not ended',
+    ],
+    [
+      'whoever stops reading is put out while a drop waits',
+      'now - (this.#stalled.get(keyOf(one)) ?? now) >= this.#options.stalledMs',
+      'now < 0',
+      TENANTS,
+      'in the middle of a result keeps no other Capsule from being dropped',
+    ],
+    [
+      'so is whoever stops in the middle of what it copies in',
+      "OR (a.wait_event = 'ClientRead' AND a.state = 'active')",
+      '',
+      TENANTS,
+      'in the middle of what it copies in keeps no other Capsule from being dropped',
+    ],
+    [
+      'a database that is taken for a cut is emptied, and again',
+      'if (this.#expelled.size > 0)',
+      'if (this.#expelled.size < 0)',
+      CUT,
+      'a cut that has lost a race has the database to itself the next time',
+    ],
+    [
+      'whoever a drop waits for by its log is told to end, and remembered',
+      'this.#told.set(keyOf(one), one);',
+      '',
+      STUCK,
+      'a computation that nothing ends holds up drops',
+    ],
+  ]),
+  ...mutantsOf('operations/cut.ts', [
+    [
+      'a cut that lost a race is tried again with the database to itself',
+      'for (const contested of [false, true]) {',
+      'for (const contested of [false]) {',
+      CUT,
+      'a cut that has lost a race has the database to itself the next time',
+    ],
+    [
+      'the second try takes the database for itself',
+      'if (contested) await seize(context, session, observed);',
+      '',
+      CUT,
+      'a cut that has lost a race has the database to itself the next time',
+    ],
+    [
+      'the intent is kept where access cannot be cut',
+      'await connections.transaction((session) => act(session, async () => undefined));',
+      '',
+      BLOCKED,
+      'on the role keeps access from being cut, not the intent',
+    ],
+    [
+      'who is inside is put out right behind the commit',
+      ".run('end sessions', END_SESSIONS, [names])",
+      ".run('end sessions', 'SELECT $1::text[]', [names])",
+      STUCK,
+      'a computation that nothing ends holds up drops',
+    ],
+  ]),
+  ...mutantsOf('operations/finish.ts', [
+    [
+      'nothing is dropped whose doors are open',
+      'if (still) return true;',
+      '',
+      BLOCKED,
+      'a transaction of a superuser on the role keeps access from being cut, not the intent',
+    ],
+    [
+      'doors that are open are shut, and then the database is dropped',
+      'await withCut(context, async (session, cut) => cut([{ name, ...(await observe(session, name)) }]));',
+      '',
+      BLOCKED,
+      'a transaction of a superuser on the role keeps access from being cut, not the intent',
+    ],
+    [
+      'a session of a superuser in it is told as such',
+      'error.code === SQLSTATE.insufficientPrivilege)',
+      'error.code === SQLSTATE.internal)',
+      BLOCKED,
+      'a session of a superuser keeps a database, and nobody in it',
+    ],
+    [
+      'a role that others name stays',
+      'error.code === SQLSTATE.dependentObjects)) throw error;',
+      'error.code === SQLSTATE.internal)) throw error;',
+      TENANTS,
+      'by a grant on a table does not keep its database',
+    ],
+    [
+      'and can do nothing',
+      "await session.run('silence role', roleSilencingStatement(name));",
+      "await session.run('silence role', 'ROLLBACK TO SAVEPOINT role');",
+      TENANTS,
+      'by a grant on a table does not keep its database',
+    ],
+    [
+      'and is tried again later',
+      'await noteLeftoverRole(session, name);',
+      '',
+      TENANTS,
+      'by a grant on a table does not keep its database',
+    ],
+  ]),
+  ...mutantsOf('operations/ensure.ts', [
+    [
+      'a spare that somebody holds is passed over',
+      "error instanceof StepError && error.step === 'open database' && error.code === SQLSTATE.lockNotAvailable",
+      "error instanceof StepError && error.step === 'nothing'",
+      SPARES,
+      'spares that somebody holds for good are passed over',
+    ],
+    [
+      'a database that is not whole is not handed out',
+      "if (found.database !== 'valid' || !found.role) {",
+      'if (!found.role) {',
+      MAJORS,
+      'refuses to hand out an interrupted drop, and drops it at the first attempt',
+    ],
+    [
+      'an eviction takes the database for itself',
+      'if (attempt.contested || evicting) await seize',
+      'if (attempt.contested) await seize',
+      COMMANDS,
+      'puts out who has the old password, and leaves no way back',
+    ],
+    [
+      'and shuts it until the new password is in force',
+      "evicting && session.run('shut database', shuttingStatement(name)),",
+      '',
+      COMMANDS,
+      'lets nobody in who has shown the old password and waits at the door while it changes',
+    ],
+    [
+      'and opens it when nobody stands at the door any more',
+      'await seize(context, session, [{ name, ...(await observe(session, name)) }]);',
+      '',
+      COMMANDS,
+      'lets nobody in who has shown the old password and waits at the door while it changes',
+    ],
+    [
+      'what is being dropped, or closed, is not handed out',
+      "if (decision.kind === 'conflict')",
+      "if (decision.kind === 'conflict' && row?.closed)",
+      BLOCKED,
+      'a subscription keeps a database, and nobody in it',
+    ],
+  ]),
+];

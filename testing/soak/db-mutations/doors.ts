@@ -1,0 +1,145 @@
+import { mutantsOf } from './mutant.ts';
+
+const ON_18 = 'on PostgreSQL 18';
+const MAJORS = { file: 'operations/majors.test.ts', on: ON_18 };
+const STUCK = { file: 'upkeep/stuck.test.ts', on: ON_18 };
+const COMMANDS = { file: 'commands.test.ts' };
+const SPARES = { file: 'spares/spares.test.ts' };
+const RESTORE = { file: 'restore.test.ts' };
+const DECIDE = { file: 'core/decide.test.ts' };
+const NAMES = { file: 'core/names.test.ts' };
+
+/** What a database, a role and a spare are made of, and what a command does to them. */
+export const DOORS = [
+  ...mutantsOf('core/decide.ts', [
+    [
+      'what is being dropped or closed is in conflict with a create',
+      "if (row.state === 'dropping' || row.closed) return { kind: 'conflict' };",
+      "if (row.state === 'dropping') return { kind: 'conflict' };",
+      DECIDE,
+      'create',
+    ],
+    [
+      'a tombstone proves the drop of its own incarnation alone',
+      "(row.state === 'dropped' && row.incarnation !== incarnation)",
+      'false',
+      DECIDE,
+      'drop',
+    ],
+    [
+      'generations never restart',
+      "if (row.state === 'dropped') return { kind: 'create', generation: row.generation + 1 };",
+      "if (row.state === 'dropped') return { kind: 'create', generation: 1 };",
+      DECIDE,
+      'create',
+    ],
+  ]),
+  ...mutantsOf('core/names.ts', [
+    [
+      'no other name enters a statement',
+      "if (!NAME.test(name)) throw new Error('not a name of ours');",
+      '',
+      NAMES,
+      'enters no statement',
+    ],
+    [
+      'an unknown database is adopted by its own workload alone',
+      'return databaseName(key, space, workload, name.slice(4, 16)) === name;',
+      "return name.startsWith('spc_');",
+      RESTORE,
+      'gives a workload the database back that it has forgotten, under a new password, and nobody else',
+    ],
+  ]),
+  ...mutantsOf('isolation/statements.ts', [
+    [
+      'a role without a database may not log in',
+      ' NOLOGIN`] : []),',
+      ' LOGIN`] : []),',
+      MAJORS,
+      'goes through the life of a Capsule',
+    ],
+    [
+      'a database is shut before it is dropped',
+      'WITH ALLOW_CONNECTIONS false`] : []),',
+      'WITH ALLOW_CONNECTIONS true`] : []),',
+      MAJORS,
+      'goes through the life of a Capsule',
+    ],
+    [
+      'a new database is closed to PUBLIC',
+      'REVOKE ALL ON DATABASE',
+      'REVOKE CREATE ON DATABASE',
+      MAJORS,
+      'lets every workload into its own database and no other',
+    ],
+    [
+      'a tenant makes no databases',
+      'LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE',
+      'LOGIN NOSUPERUSER CREATEDB NOCREATEROLE',
+      MAJORS,
+      'gives a hostile tenant nothing outside its database',
+    ],
+    [
+      'a tenant makes no roles',
+      'NOCREATEDB NOCREATEROLE NOINHERIT',
+      'NOCREATEDB CREATEROLE NOINHERIT',
+      MAJORS,
+      'gives a hostile tenant nothing outside its database',
+    ],
+    [
+      'nobody but a superuser is left in what is closed',
+      'a.datname = ANY ($1) AND NOT r.rolsuper AND a.pid <> pg_backend_pid()',
+      'false AND a.datname = ANY ($1)',
+      COMMANDS,
+      'closes what is retained, which then stays closed, and opens it again',
+    ],
+  ]),
+  ...mutantsOf('spares/pool.ts', [
+    [
+      'a spare was opened to nobody, and granted to nobody',
+      "'d.datconnlimit <> -2 AND NOT d.datallowconn AND d.datacl IS NULL'",
+      "'d.datconnlimit <> -2 AND NOT d.datallowconn'",
+      SPARES,
+      'a spare that somebody was granted is given to nobody, and another takes its place',
+    ],
+    [
+      'a spare that was opened goes',
+      'OR (version = $3 AND spare AND spoilt)',
+      '',
+      SPARES,
+      'a spare that somebody opened is no longer one: another takes its place',
+    ],
+    [
+      'what a newer replica made stays',
+      'WHERE version < $3',
+      'WHERE version <> $3',
+      SPARES,
+      'what is of a lower version goes, and what a newer replica made stays',
+    ],
+  ]),
+  ...mutantsOf('commands.ts', [
+    [
+      'a closed database is cut',
+      'if (closed) await cut(observed);',
+      '',
+      COMMANDS,
+      'closes what is retained, which then stays closed, and opens it again',
+    ],
+    [
+      'a rotation ends sessions where that is asked for',
+      'evicting = evicting OR $3',
+      'evicting = evicting AND $3',
+      COMMANDS,
+      'puts out who has the old password, and leaves no way back',
+    ],
+  ]),
+  ...mutantsOf('upkeep/stuck.ts', [
+    [
+      'the database of a session that nothing ends is closed',
+      'await cut([{ name, ...(await observe(session, name)) }]);',
+      '',
+      STUCK,
+      'a computation that nothing ends holds up drops',
+    ],
+  ]),
+];

@@ -1,0 +1,40 @@
+/** A file of tests, and the part of its names that picks one server among those that they run on. */
+interface Suite {
+  readonly file: string;
+  readonly on?: string;
+}
+
+/** One line of the database broker that a wrong one takes the place of, and the test that must fail then. */
+export interface Mutant {
+  /** What the line decides, as a sentence. */
+  readonly decision: string;
+  readonly file: string;
+  /** Is there once. */
+  readonly line: string;
+  readonly broken: string;
+  readonly suite: Suite;
+  readonly test: string;
+}
+
+type Row = readonly [decision: string, line: string, broken: string, suite: Suite, test: string];
+
+/** The mutants of one file of the broker. */
+export function mutantsOf(file: string, rows: readonly Row[]): Mutant[] {
+  return rows.map(([decision, line, broken, suite, test]) => ({
+    ...{ decision, file: `brokers/db/${file}`, line, broken, test },
+    suite: { ...suite, file: `brokers/db/${suite.file}` },
+  }));
+}
+
+/** Matches the whole name of the mutant's test, with those of the groups around it. */
+export function patternOf({ suite, test }: Mutant): string {
+  const own = test.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return suite.on === undefined ? own : `${suite.on}.*${own}`;
+}
+
+/** @throws Error unless the line is there once: a mutant of what is not there any more proves nothing */
+export function breakLine(text: string, line: string, broken: string): string {
+  const parts = text.split(line);
+  if (parts.length !== 2) throw new Error(`${JSON.stringify(line)} is there ${parts.length - 1} times`);
+  return parts.join(broken);
+}
