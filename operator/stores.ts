@@ -100,12 +100,17 @@ export function addressesOf(
   component: string,
 ): readonly string[] {
   if (component === 'postgres' && names.databaseServer) return names.databaseServer.addresses;
-  const service = services
+  const ofSpace = services
     .by('component', component)
-    .find(
+    .filter(
       ({ metadata }) =>
         metadata.namespace === names.servicesNamespace && metadata.labels?.[LABEL.space] === names.space,
     );
-  const { clusterIP, clusterIPs = clusterIP === undefined ? [] : [clusterIP] } = service?.spec ?? {};
+  // A headless Service of the same component stands for its single pods, and has no address.
+  return ofSpace.map(ownAddresses).find((addresses) => addresses.length > 0) ?? [];
+}
+
+function ownAddresses({ spec }: Service): readonly string[] {
+  const { clusterIP, clusterIPs = clusterIP === undefined ? [] : [clusterIP] } = spec ?? {};
   return clusterIPs.filter((address) => address !== '' && address !== 'None');
 }
