@@ -3,7 +3,7 @@
  * NetworkPolicies are held against it (arrows.test.ts), and `npm run verify` measures a cluster against it.
  */
 
-/** Who stands in the picture: the parts of a Space by their label, and pods that people run. */
+/** Who stands in the picture: the parts of a Space by their label, pods that people run, and one beside the parts that is none of them. */
 export type Party =
   | 'operator'
   | 'console'
@@ -20,7 +20,8 @@ export type Party =
   | 'assistant'
   | 'client'
   | 'neighbour'
-  | 'stranger';
+  | 'stranger'
+  | 'unlabelled';
 
 /** What is no pod of the Space: the cluster's DNS, and addresses that a part's own policy names, as the values say. */
 export type Beyond = 'dns' | 'addresses';

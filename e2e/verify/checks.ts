@@ -1,7 +1,8 @@
 /** What is no way on the network: the sandbox, who is admitted, and what credentials open. Each with what must work beside it. */
 import type { Kube } from '../space/kube.ts';
+import type { Place } from './bystanders.ts';
 import type { Check } from './report.ts';
-import type { Place, Scene } from './scene.ts';
+import type { Scene } from './scene.ts';
 import { PROBER } from './scene.ts';
 import { CONNECT, DATABASE, OBJECT } from './within.ts';
 

@@ -88,7 +88,7 @@ const nameOf = (pod: KubeObject, pods: readonly KubeObject[]) => {
 };
 
 /** What rules of its own policies let a part out to by address. */
-function blocksOf(component: string, policies: readonly KubeObject[]): Block[] {
+export function blocksOf(component: string, policies: readonly KubeObject[]): Block[] {
   const own = policies.filter(({ spec }) => spec?.podSelector?.matchLabels?.[COMPONENT] === component);
   return own
     .flatMap(({ spec }) => spec.egress ?? [])

@@ -1,25 +1,16 @@
-/** What a run brings to a Space for a minute: two Capsules with a prober each, and three pods without walls. It takes all of it away. */
+/** What a run brings to a Space for a minute: two Capsules with a prober each, and bystanders. It takes all of it away. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import type { Party } from './arrows.ts';
-import { type Around, addressesOf, COMPONENT, type Looking } from './discover.ts';
+import { bystandersOf, MARK, type Place, strangers } from './bystanders.ts';
+import { type Around, addressesOf, blocksOf, COMPONENT, type Looking } from './discover.ts';
 import { LOOK } from './look.ts';
 
-/** On all that a run makes, so that the next one finds what one that was killed has left. */
-const MARK = 'platform.space/verify';
 export const PROBER = 'prober';
 const PORT = 8080;
 /** The longest argument that a manifest takes. */
 const ARGUMENT = 4_000;
-
-export interface Place {
-  readonly space: string;
-  /** Where people keep Capsules. */
-  readonly namespace: string;
-  /** Names what this run makes. */
-  readonly run: string;
-}
 
 export interface Scene {
   readonly capsules: readonly {
@@ -53,37 +44,6 @@ export async function wait<T>(
 }
 
 const capsuleNames = ({ run }: Place) => ['a', 'b'].map((which) => `verify-${run}-${which}`);
-const strangers = ({ run }: Place) => `verify-${run}`;
-
-/** A pod as Pod Security `restricted` takes it, which only waits to be asked. */
-function bystander(place: Place, name: string, namespace: string, image: string, labels: object = {}) {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, namespace, labels: { ...labels, [MARK]: place.run } },
-    spec: {
-      restartPolicy: 'Never',
-      automountServiceAccountToken: false,
-      enableServiceLinks: false,
-      terminationGracePeriodSeconds: 0,
-      activeDeadlineSeconds: 600,
-      securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
-      containers: [
-        {
-          name: 'bystander',
-          image,
-          command: ['sleep', '600'],
-          resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { cpu: '1', memory: '128Mi' } },
-          securityContext: {
-            allowPrivilegeEscalation: false,
-            readOnlyRootFilesystem: true,
-            capabilities: { drop: ['ALL'] },
-          },
-        },
-      ],
-    },
-  };
-}
 
 function prober(place: Place, capsule: string, image: string, targets: readonly string[]) {
   return {
@@ -141,25 +101,7 @@ export async function setScene(
     .containers[0].image;
   const labels = { [MARK]: place.run };
   const names = capsuleNames(place);
-  const free: readonly [Party, KubeObject | object][] = [
-    [
-      'client',
-      bystander(place, `verify-${place.run}-client`, place.namespace, image, {
-        'platform.space/client': 'true',
-      }),
-    ],
-    ['neighbour', bystander(place, `verify-${place.run}-neighbour`, place.namespace, image)],
-    // It calls itself what it likes: labels in a namespace of its own open nothing.
-    [
-      'stranger',
-      bystander(place, 'stranger', strangers(place), image, {
-        'platform.space/space': place.space,
-        [COMPONENT]: 'operator',
-        'platform.space/assistant': 'x',
-        'platform.space/client': 'true',
-      }),
-    ],
-  ];
+  const bystanders = bystandersOf(place, image);
   await kube.apply(
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: strangers(place), labels } },
     ...names.map((name) => ({
@@ -169,7 +111,7 @@ export async function setScene(
       spec: { deletionPolicy: 'Drop' },
     })),
     ...names.map((name) => prober(place, name, image, firstLook)),
-    ...free.map(([, pod]) => pod),
+    ...bystanders.map(({ pod }) => pod),
   );
   const capsules = await Promise.all(
     names.map((name) =>
@@ -185,13 +127,12 @@ export async function setScene(
     ),
   );
   const looking = await Promise.all(
-    free.map(async ([party, pod]) => {
-      const { name, namespace } = (pod as KubeObject).metadata;
-      const running = await wait(`the pod ${name}`, patience, async () => {
-        const found = await kube.get('pod', name, namespace);
+    bystanders.map(async ({ name, party, pod: { metadata } }) => {
+      const running = await wait(`the pod ${metadata.name}`, patience, async () => {
+        const found = await kube.get('pod', metadata.name, metadata.namespace);
         return found?.['status']?.phase === 'Running' ? found : undefined;
       });
-      return sourceOf(party, party, running);
+      return { ...sourceOf(name, party, running), blocks: blocksOf(party, around.policies) };
     }),
   );
   const probers = capsules.map(({ pod }, i) => sourceOf(`Assistant ${'ab'[i]}`, 'assistant', pod));
@@ -221,7 +162,7 @@ export async function leave(
   };
   await Promise.all([
     remove('assistants.platform.space,capsules.platform.space', '-n', namespace),
-    remove('pods', '-n', namespace),
+    remove('pods', '--all-namespaces'),
     remove('namespaces'),
   ]);
 }

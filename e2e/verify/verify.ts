@@ -1,12 +1,14 @@
 /** One run: looks around, sets the scene, has every pod look, compares, checks, and takes the scene away whatever happens. */
 import type { Kube } from '../space/kube.ts';
-import { ask, lookAt, seenOf } from './ask.ts';
+import { lookAt, seenOf } from './ask.ts';
+import type { Place } from './bystanders.ts';
 import { checksOf } from './checks.ts';
-import { type Around, lookAround, sourcesOf, targetsAtPod, targetsOf } from './discover.ts';
+import { type Around, lookAround, targetsOf } from './discover.ts';
 import { sightingsIn } from './look.ts';
-import { type Cell, compare, type Seen, type Sightings, type Source, type Target } from './matrix.ts';
+import { compare, type Source } from './matrix.ts';
+import { measure } from './measure.ts';
 import type { Report } from './report.ts';
-import { leave, type Patience, type Place, type Scene, setScene, wait } from './scene.ts';
+import { leave, type Patience, type Scene, setScene, wait } from './scene.ts';
 
 export interface Wanted extends Place {
   /** Something that answers beyond the cluster. */
@@ -20,7 +22,6 @@ interface Parts {
   readonly say: (what: string) => void;
 }
 
-const AT_ONCE = 4;
 const PROBER: Source = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] };
 
 export async function verify(wanted: Wanted, parts: Parts): Promise<Report> {
@@ -43,7 +44,7 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
   say('two Capsules with a prober each');
   const scene = await setScene(kube, wanted, around, lookAt(PROBER, targets), patience);
   const [looked, first] = await Promise.all([
-    measure(kube, around, scene, targets, say),
+    measure(kube, around, scene, targets, (sources, all) => say(`${sources} pods look at ${all} targets`)),
     firstLooks(kube, scene, patience),
   ]);
   patience.signal.throwIfAborted();
@@ -64,43 +65,6 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
     ],
   };
 }
-
-interface Looked {
-  readonly cells: readonly Cell[];
-  readonly notes: readonly string[];
-  readonly seen: Sightings;
-}
-
-/** Every pod of the Space and of the scene looks at everything. */
-async function measure(
-  kube: Kube,
-  around: Around,
-  scene: Scene,
-  targets: readonly Target[],
-  say: (what: string) => void,
-): Promise<Looked> {
-  const sources = [...scene.sources, ...sourcesOf(around)];
-  const all = [...targets, ...targetsAtScene(scene)];
-  say(`${sources.length} pods look at ${all.length} targets`);
-  const seen = new Map<string, ReadonlyMap<string, Seen>>();
-  const notes: string[] = [];
-  const waiting = [...sources];
-  // Few at a time: many looks at once would make each other late.
-  const turns = Array.from({ length: AT_ONCE }, async () => {
-    for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
-      const answer = await ask(kube, source, all);
-      seen.set(source.name, answer.seen);
-      if (answer.note !== undefined) notes.push(answer.note);
-    }
-  });
-  await Promise.all(turns);
-  return { cells: compare(sources, all, seen), notes, seen };
-}
-
-const targetsAtScene = ({ sources }: Scene): Target[] =>
-  sources
-    .filter(({ party }) => party === 'assistant')
-    .flatMap(({ name, pod }) => targetsAtPod(name, 'assistant', pod, [8080]));
 
 /** What each prober met from its first instruction on, of its own log. */
 async function firstLooks(kube: Kube, { sources }: Scene, patience: Patience) {

@@ -65,6 +65,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: '10,000 random schedules of operations, retries and callers against a sequential model of the database broker',
     load: () => import('./model-db.ts'),
   },
+  walls: {
+    what: 'each NetworkPolicy of the Space that is up taken away and opened (--only NAME,…): a cell of npm run verify flips',
+    load: () => import('./walls.ts'),
+  },
 };
 
 const { values, positionals } = parseArgs({

@@ -1,0 +1,45 @@
+/** Has every pod of a Space and of the scene look at everything, and holds what they saw against the arrows. */
+import type { Kube } from '../space/kube.ts';
+import { ask } from './ask.ts';
+import { type Around, sourcesOf, targetsAtPod } from './discover.ts';
+import { type Cell, compare, type Seen, type Sightings, type Target } from './matrix.ts';
+import type { Scene } from './scene.ts';
+
+/** Many looks at once would make each other late. */
+const AT_ONCE = 4;
+
+interface Looked {
+  readonly cells: readonly Cell[];
+  readonly notes: readonly string[];
+  readonly seen: Sightings;
+}
+
+/** Every pod of the Space and of the scene looks at everything. */
+export async function measure(
+  kube: Kube,
+  around: Around,
+  scene: Scene,
+  targets: readonly Target[],
+  say: (sources: number, targets: number) => void = () => {},
+): Promise<Looked> {
+  const sources = [...scene.sources, ...sourcesOf(around)];
+  const all = [...targets, ...targetsAtScene(scene)];
+  say(sources.length, all.length);
+  const seen = new Map<string, ReadonlyMap<string, Seen>>();
+  const notes: string[] = [];
+  const waiting = [...sources];
+  const turns = Array.from({ length: AT_ONCE }, async () => {
+    for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
+      const answer = await ask(kube, source, all);
+      seen.set(source.name, answer.seen);
+      if (answer.note !== undefined) notes.push(answer.note);
+    }
+  });
+  await Promise.all(turns);
+  return { cells: compare(sources, all, seen), notes, seen };
+}
+
+const targetsAtScene = ({ sources }: Scene): Target[] =>
+  sources
+    .filter(({ party }) => party === 'assistant')
+    .flatMap(({ name, pod }) => targetsAtPod(name, 'assistant', pod, [8080]));

@@ -1,0 +1,167 @@
+/**
+ * `npm run soak -- walls [--quick] [--only POLICY,…]`: each NetworkPolicy of the Space that is up taken away and opened,
+ * alone; then a cell of `npm run verify` is not as drawn. The policies of a Capsule are the operator's, which puts them
+ * back at once: it is away meanwhile. `--quick` tries every fourth.
+ */
+import { randomBytes } from 'node:crypto';
+import { DEFAULT_CLUSTER, openCluster } from '../../e2e/cluster/index.ts';
+import { createKube, type Kube } from '../../e2e/space/kube.ts';
+import { lookAt } from '../../e2e/verify/ask.ts';
+import { type Around, lookAround, targetsOf } from '../../e2e/verify/discover.ts';
+import type { Cell } from '../../e2e/verify/matrix.ts';
+import { measure } from '../../e2e/verify/measure.ts';
+import { leave, type Scene, setScene, wait } from '../../e2e/verify/scene.ts';
+import type { SoakOptions, SoakReport } from './soak.ts';
+import { asWritten, type Mutant, mutantsOf, nameOf, type Policy } from './walls/mutants.ts';
+
+const SPACE = 'home';
+const OPERATOR = { name: `${SPACE}-operator`, namespace: `${SPACE}-system` };
+const LIFETIME_SECONDS = 4 * 3600;
+const PATIENCE = { seconds: 300, signal: new AbortController().signal };
+/** A policy takes effect on a node within a moment; a second look is for one that took longer. */
+const LOOKS = 2;
+
+/** Why no cell can flip, by policy and change. */
+const REASONS: Readonly<Record<string, string>> = {
+  'network-probe':
+    'its pods are the operator’s, and it takes no other for them: they try this policy themselves, and the condition NetworkReady says EnforcementFailed',
+};
+
+interface Tried {
+  readonly mutant: Mutant;
+  readonly flipped: readonly Cell[];
+}
+
+type Look = () => Promise<readonly Cell[]>;
+
+export async function run({ quick, only }: SoakOptions): Promise<SoakReport> {
+  const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
+  if (cluster === undefined) throw new Error('no Space is up: npm run up');
+  const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);
+  const place = {
+    space: SPACE,
+    namespace: SPACE,
+    run: `w${randomBytes(4).toString('hex')}`,
+    lifetime: LIFETIME_SECONDS,
+  };
+  try {
+    const around = await lookAround(kube, SPACE);
+    const targets = targetsOf(around, []);
+    const prober = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
+    const scene = await setScene(kube, place, around, lookAt(prober, targets), PATIENCE);
+    const look: Look = async () =>
+      (await measure(kube, around, scene, targets)).cells.filter(({ agrees }) => !agrees);
+    const before = await look();
+    if (before.length > 0) throw new Error(`not as drawn before anything was changed: ${told(before)}`);
+
+    const wanted = await wantedPolicies(kube, around, scene, only);
+    const mutants = wanted.flatMap(mutantsOf).filter((_, i) => !quick || i % 4 === 0);
+    const tried = await tryAll(kube, mutants, scene, look);
+    const after = await look();
+    return report(tried, after);
+  } finally {
+    await leave(kube, place, PATIENCE.seconds);
+  }
+}
+
+/** Of the Space's parts, and of the first prober's Capsule, which are those of each. */
+async function wantedPolicies(
+  kube: Kube,
+  { policies }: Around,
+  { capsules }: Scene,
+  only?: readonly string[],
+) {
+  const ofCapsule = await kube.list('networkpolicies', capsules[0]?.namespace ?? '');
+  const all = [...policies, ...ofCapsule] as unknown as Policy[];
+  return all.filter(({ metadata }) => only?.some((name) => metadata.name.includes(name)) ?? true);
+}
+
+async function tryAll(kube: Kube, mutants: readonly Mutant[], scene: Scene, look: Look): Promise<Tried[]> {
+  const ofCapsule = ({ policy }: Mutant) => policy.metadata.namespace === scene.capsules[0]?.namespace;
+  const ofParts = await inTurn(
+    mutants.filter((mutant) => !ofCapsule(mutant)),
+    (one) => tryOne(kube, one, look),
+  );
+  const others = mutants.filter(ofCapsule);
+  if (others.length === 0) return ofParts;
+  await scaleOperator(kube, 0);
+  try {
+    // What the operator itself cannot be asked meanwhile is as it was.
+    return [...ofParts, ...(await inTurn(others, (one) => tryOne(kube, one, look)))];
+  } finally {
+    await scaleOperator(kube, 1);
+  }
+}
+
+async function inTurn<T, R>(all: readonly T[], act: (one: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (const one of all) results.push(await act(one));
+  return results;
+}
+
+async function tryOne(kube: Kube, mutant: Mutant, look: Look): Promise<Tried> {
+  const { name, namespace = '' } = mutant.policy.metadata;
+  const original = asWritten(mutant.policy as Policy & Record<string, unknown>);
+  let flipped: readonly Cell[] = [];
+  try {
+    if (mutant.instead === undefined) await must(kube, ['delete', 'networkpolicy', name, '-n', namespace]);
+    else
+      await must(kube, ['replace', '-f', '-'], asWritten(mutant.instead as Policy & Record<string, unknown>));
+    for (let looks = 0; looks < LOOKS && flipped.length === 0; looks++) flipped = await look();
+  } finally {
+    await must(kube, [mutant.instead === undefined ? 'create' : 'replace', '-f', '-'], original);
+  }
+  console.error(`… ${nameOf(mutant)}: ${flipped.length} cells`);
+  // The next one is alone only when this one is undone on every node.
+  await wait(
+    'everything to be as drawn again',
+    PATIENCE,
+    async () => (await look()).length === 0 || undefined,
+  );
+  return { mutant, flipped };
+}
+
+async function scaleOperator(kube: Kube, replicas: number): Promise<void> {
+  const { name, namespace } = OPERATOR;
+  await must(kube, ['scale', 'deployment', name, '-n', namespace, `--replicas=${replicas}`]);
+  await wait(`${replicas} operators`, PATIENCE, async () => {
+    const status = (await kube.get('deployment', name, namespace))?.['status'] ?? {};
+    return (status.replicas ?? 0) === replicas && (status.readyReplicas ?? 0) === replicas ? true : undefined;
+  });
+}
+
+async function must(kube: Kube, args: readonly string[], object?: object): Promise<void> {
+  const { code, stderr } = await kube.run(args, object && JSON.stringify(object));
+  if (code !== 0) throw new Error(`kubectl ${args.slice(0, 3).join(' ')}: ${stderr.trim()}`);
+}
+
+const told = (cells: readonly Cell[]) =>
+  cells.map(({ from, target, seen }) => `${from} -> ${target}: ${seen}`).join('; ');
+
+function report(tried: readonly Tried[], after: readonly Cell[]): SoakReport {
+  const reasonOf = ({ policy }: Mutant) =>
+    Object.entries(REASONS).find(([name]) => policy.metadata.name.endsWith(name))?.[1];
+  const survivors = tried.filter(({ flipped }) => flipped.length === 0);
+  const unexplained = survivors.filter(({ mutant }) => reasonOf(mutant) === undefined);
+  return {
+    title:
+      'NetworkPolicies of an installed Space, each changed alone: cells of the matrix that are not as drawn then',
+    rows: tried.map(({ mutant, flipped: [first, ...others] }) => ({
+      policy: `${mutant.policy.metadata.namespace}/${mutant.policy.metadata.name}`,
+      change: mutant.change,
+      cells: first === undefined ? 0 : others.length + 1,
+      one:
+        first === undefined
+          ? (reasonOf(mutant) ?? 'SURVIVED')
+          : `${first.from} -> ${first.target}: ${first.seen}`,
+    })),
+    figures: {
+      mutants: tried.length,
+      noticed: tried.length - survivors.length,
+      explained: survivors.length - unexplained.length,
+      survived: unexplained.length,
+      wrong_after: after.length,
+    },
+    passed: unexplained.length === 0 && after.length === 0,
+  };
+}

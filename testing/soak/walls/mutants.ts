@@ -1,0 +1,41 @@
+/** Each NetworkPolicy taken away, and opened each way, alone. No cluster in here. */
+
+export interface Policy {
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly spec: {
+    readonly policyTypes?: readonly string[];
+    readonly ingress?: readonly object[];
+    readonly egress?: readonly object[];
+    readonly [field: string]: unknown;
+  };
+}
+
+export interface Mutant {
+  readonly policy: Policy;
+  readonly change: 'taken away' | 'lets everybody in' | 'lets everything out';
+  /** What stands in the policy's place; undefined where nothing does. */
+  readonly instead?: Policy;
+}
+
+export function mutantsOf(policy: Policy): Mutant[] {
+  const { policyTypes = ['Ingress'] } = policy.spec;
+  const opened = (way: 'ingress' | 'egress'): Policy => ({
+    ...policy,
+    spec: { ...policy.spec, [way]: [...(policy.spec[way] ?? []), {}] },
+  });
+  const mutants: Mutant[] = [{ policy, change: 'taken away' }];
+  if (policyTypes.includes('Ingress'))
+    mutants.push({ policy, change: 'lets everybody in', instead: opened('ingress') });
+  if (policyTypes.includes('Egress'))
+    mutants.push({ policy, change: 'lets everything out', instead: opened('egress') });
+  return mutants;
+}
+
+/** What a person writes of an object that was read, so that it can be made again as it was. */
+export function asWritten({ apiVersion, kind, metadata, spec }: Record<string, unknown> & Policy): object {
+  const { name, namespace, labels, annotations, ownerReferences } = metadata as Record<string, unknown>;
+  return { apiVersion, kind, metadata: { name, namespace, labels, annotations, ownerReferences }, spec };
+}
+
+export const nameOf = ({ policy: { metadata }, change }: Mutant): string =>
+  `${metadata.namespace}/${metadata.name} ${change}`;
