@@ -7,6 +7,7 @@ import { readJson, replaceFile } from '../files.ts';
 import { type Identity, identityOf, isAlive } from '../native/identity.ts';
 import { ClusterProblem } from '../problem.ts';
 import { run } from '../run.ts';
+import { weigh } from './share.ts';
 
 /** All that the lab keeps; in it, Debian's engine is unpacked and not installed. */
 export const LAB = '/var/lib/space.kind-lab';
@@ -87,6 +88,7 @@ export async function start(): Promise<void> {
   });
   await writeFile(join(LAB, 'daemon.json'), '{}');
   await copyFile(join(here, 'dockerd.sh'), join(LAB, 'dockerd.sh'));
+  await weigh(CGROUP);
   const namespaces = ['--mount', '--net', '--pid', '--fork', '--kill-child'];
   const engine = await started('engine', ['unshare', ...namespaces, 'bash', join(LAB, 'dockerd.sh'), LAB]);
   await until('the engine to begin', () => inside(engine) !== undefined);

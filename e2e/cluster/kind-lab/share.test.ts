@@ -1,0 +1,26 @@
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { weigh } from './share.ts';
+
+async function hierarchies(...names: readonly string[]): Promise<string> {
+  const root = await mkdtemp(join(tmpdir(), 'space-share-'));
+  onTestFinished(() => rm(root, { recursive: true }));
+  for (const name of names) await mkdir(join(root, name));
+  return root;
+}
+
+test('with cgroup v1 the engine weighs as many processes, and not one', async () => {
+  const root = await hierarchies('cpu', 'memory');
+  await weigh('lab', root);
+  await weigh('lab', root); // a group that an earlier engine left
+  expect(Number(await readFile(join(root, 'cpu/lab/cpu.shares'), 'utf8'))).toBeGreaterThan(16 * 1024);
+  expect(await readdir(join(root, 'memory'))).toEqual([]);
+});
+
+test('with cgroup v2 nothing is made', async () => {
+  const root = await hierarchies();
+  await weigh('lab', root);
+  expect(await readdir(root)).toEqual([]);
+});
