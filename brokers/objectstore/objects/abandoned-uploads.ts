@@ -27,6 +27,25 @@ export async function abortUpload(
     freed = false;
   }
   await uploads.close(upload, freed);
+  await clearLateParts(client, upload);
+}
+
+/**
+ * To be asked when an upload is over and its row gone, and again when a part ends after that. A server that keeps parts as
+ * files takes one that was under way for an upload that is over, and then tells of it in no list: nothing would ever
+ * count it. What comes before the one is cleared by it, and what comes later by the other.
+ */
+export async function clearLateParts(
+  client: Pick<S3Client, 'abortUpload'>,
+  { key, upstreamId, credentialSet }: Upload,
+): Promise<void> {
+  // Where it is elsewhere, no disk of ours is filled.
+  if (credentialSet !== null) return;
+  try {
+    await client.abortUpload(key, upstreamId);
+  } catch (error) {
+    if (!(error instanceof S3Error) || error.code !== 'NoSuchUpload') throw error;
+  }
 }
 
 export interface ForgottenOptions {

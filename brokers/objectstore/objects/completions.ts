@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { ServiceError } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
+import { clearLateParts } from './abandoned-uploads.ts';
 import { logicalKey, physicalOf } from './object-key.ts';
 import type { Call, UploadAt } from './types.ts';
 import type { OpenUpload, Uploads } from './uploads.ts';
@@ -80,6 +81,8 @@ export class Completions {
         return { etag: before };
       });
     await this.#uploads.close(upload, false);
+    // The object is there, whatever becomes of what was sent beside it.
+    await clearLateParts(this.#client, upload).catch(() => undefined);
     return { key: logicalKey(tenant.prefixes, bucket, upload.key) ?? '', etag };
   }
 

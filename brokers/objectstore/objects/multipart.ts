@@ -2,7 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import type { Reservation } from '../quota/capsule-block.ts';
 import { entriesOf } from '../quota/charge.ts';
 import type { S3Client } from '../upstream/types.ts';
-import { abortUpload } from './abandoned-uploads.ts';
+import { abortUpload, clearLateParts } from './abandoned-uploads.ts';
 import { Completions, NoSuchUpload } from './completions.ts';
 import { isMarker, logicalKey, physicalOf as physical, physicalKey } from './object-key.ts';
 import type { Call, ObjectStore, UploadAt } from './types.ts';
@@ -40,8 +40,11 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     (upload: OpenUpload) =>
     async (reservation: Reservation, bytes: number, doubted: number | undefined): Promise<void> => {
       // Counted twice for a moment, rather than not at all.
-      await uploads.addBytes(upload, bytes, doubted !== undefined);
+      const isOpen = await uploads.addBytes(upload, bytes, doubted !== undefined);
       await reservation.move();
+      if (isOpen) return;
+      await clearLateParts(client, upload);
+      if (doubted === undefined) throw new NoSuchUpload();
     };
 
   return {

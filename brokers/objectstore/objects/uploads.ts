@@ -46,8 +46,8 @@ export interface Uploads {
     /** The Capsule that is charged for the look-up. */
     who: { readonly capsulePrefix: string; readonly signal: AbortSignal },
   ): Promise<readonly OpenUpload[]>;
-  /** Counts a part, stored or (`doubted`) perhaps. */
-  addBytes(upload: Upload, bytes: number, doubted: boolean): Promise<void>;
+  /** Counts a part, stored or (`doubted`) perhaps; says whether its upload is still open. */
+  addBytes(upload: Upload, bytes: number, doubted: boolean): Promise<boolean>;
   /** Ends it: what its parts weigh is an object now, or (`freed`) nothing. */
   close(upload: Upload, freed: boolean): Promise<void>;
 }
@@ -127,10 +127,11 @@ export function createUploads(options: UploadsOptions): Uploads {
           `UPDATE broker.object_upload SET bytes = bytes + $2, doubted = doubted + $3 WHERE id = $1 RETURNING 1`,
           [id, bytes, doubted ? bytes : 0],
         );
-        if (rows.length === 1) return;
+        if (rows.length === 1) return true;
         // Completed or aborted by another request meanwhile.
         if (doubted) await addDoubt(session, capsulePrefix, bytes, UNANSWERED_SECONDS);
         else await addWritten(session, capsulePrefix, bytes);
+        return false;
       }),
     close: ({ id, capsulePrefix }, freed) =>
       registry.transaction(async (session) => {

@@ -136,6 +136,6 @@ function allowed(uploads: Uploads, claims: GrantClaims, { prefixes }: Tenant): U
       if (upload !== undefined) demandOf(bucketPrefix, upload.key);
       return upload;
     },
-    addBytes: async () => undefined,
+    addBytes: async () => true,
   };
 }
