@@ -32,6 +32,7 @@ export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/
 export { isProvisioner, parseProvisionerTokens, parseTokens } from './provisioners.ts';
 export { type GiveBack, SharedSlots, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
+export { SmallPieces } from './small-pieces.ts';
 export { countTlsExpiry, watchTls } from './tls.ts';
 export { bearerToken, digestOf, isToken, newToken, sameDigest, type TokenDigest } from './tokens.ts';
 export { traceIdOf } from './trace.ts';

@@ -17,6 +17,7 @@ import { hearNoMore } from './hear-no-more.ts';
 import type { Logger } from './log.ts';
 import type { ServiceMetrics } from './metrics.ts';
 import { announcesBody, headProblem } from './request-head.ts';
+import { GatheredRequest } from './small-pieces.ts';
 import { traceIdOf } from './trace.ts';
 
 /** A certificate chain and its key, PEM. */
@@ -73,6 +74,7 @@ const LIMITS = {
   connectionsCheckingInterval: 500,
   // Node would answer these itself, with a body that is not ours.
   requireHostHeader: false,
+  IncomingMessage: GatheredRequest,
 };
 
 /** How long a caller may take to read its answer, or to send the rest of a body that nobody reads. */

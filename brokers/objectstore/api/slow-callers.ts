@@ -131,6 +131,7 @@ function moved({ request }: Transfer): number {
 
 /** Is it the caller that everybody waits for? An upstream that is slow has limits of its own. */
 function waitsForCaller({ request, response }: Transfer): boolean {
-  if (!request.complete) return request.readableLength === 0;
-  return response.headersSent && response.writableNeedDrain;
+  // Once there is an answer, what is left of the request's body is read by nobody.
+  if (response.headersSent) return response.writableNeedDrain;
+  return !request.complete && request.readableLength === 0;
 }

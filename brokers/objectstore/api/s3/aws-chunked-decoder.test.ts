@@ -156,6 +156,28 @@ test('of a body that is found wrong, the last piece is never passed on', async (
   }
 });
 
+test('chunks of one byte come out in few pieces, and no more of them than usual clients have', async () => {
+  const stream = new ChunkedBody({ signed: undefined, trailers: new Set(), onTrailers: () => undefined });
+  const pieces: Buffer[] = [];
+  stream.on('data', (piece: Buffer) => pieces.push(piece));
+  const failed = new Promise((resolve) => stream.once('error', resolve));
+  stream.write(Buffer.from('1\r\na\r\n'.repeat(1_024)));
+  expect(Buffer.concat(pieces).toString()).toBe('a'.repeat(1_024));
+  expect(pieces.length).toBeLessThan(3);
+  stream.write(Buffer.from('1\r\na\r\n'.repeat(2)));
+  expect(await failed).toMatchObject({ answer: { status: 403, code: 'InvalidChunkSizeError' } });
+});
+
+test('chunks of a KiB go on for ever, and so do small ones between large ones', async () => {
+  const large = Buffer.alloc(1024 * 1024);
+  const few = Array.from({ length: 2_000 }, () => Buffer.from('a'));
+  const even = Array.from({ length: 3_000 }, () => Buffer.alloc(1_024));
+  for (const all of [[large, ...few], even]) {
+    const { body } = await decode([code(all, undefined, false)], false);
+    expect(body.equals(Buffer.concat(all))).toBe(true);
+  }
+});
+
 // The check values of the CRC catalogue, and of FIPS 180.
 test.each([
   ['crc32', 'cbf43926'],

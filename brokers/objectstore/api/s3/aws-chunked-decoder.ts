@@ -1,8 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Transform, type TransformCallback } from 'node:stream';
-import { ServiceError } from '@space/broker-kit';
+import { ServiceError, SmallPieces } from '@space/broker-kit';
 import { cutLast } from '../../upstream/pieces.ts';
 import { EMPTY_SHA256, hmac, scopeText, sha256 } from '../../upstream/sigv4.ts';
+import { S3Refusal } from './errors.ts';
 import { CHUNK_ALGORITHM, TRAILER_ALGORITHM, type Verified } from './signature.ts';
 
 /** The trailing headers of a body, once it has ended. */
@@ -20,6 +21,9 @@ export interface ChunkedOptions {
 type State = 'size' | 'data' | 'data end' | 'trailer' | 'done';
 
 const MAX_LINE = 1_024;
+/** A chunk costs its line, and with signatures two hashes: beyond so many, a body must have a KiB of bytes for each. */
+const SMALL_CHUNKS = 1_024;
+const CHUNK_BYTES = 1_024;
 const SIZE_LINE = /^([0-9a-fA-F]{1,10})(?:;chunk-signature=([0-9a-f]{64}))?$/;
 const TRAILER_LINE = /^([a-z0-9-]{1,64}):[ \t]*([\x21-\x7e]{1,128})[ \t]*$/i;
 const SIGNATURE = 'x-amz-trailer-signature';
@@ -35,6 +39,10 @@ export class ChunkedBody extends Transform {
   #chunkHash = createHash('sha256');
   #previous: string;
   readonly #trailers = new Map<string, string>();
+  readonly #pieces = new SmallPieces((piece) => this.push(piece));
+  #chunks = 0;
+  /** Of all chunks that have begun. */
+  #bytes = 0;
 
   constructor(options: ChunkedOptions) {
     super({ highWaterMark: 128 * 1024 });
@@ -47,6 +55,7 @@ export class ChunkedBody extends Transform {
       let at = 0;
       while (at < input.length)
         at = this.#state === 'data' ? this.#takeData(input, at) : this.#takeLine(input, at);
+      this.#pieces.flush();
       done();
     } catch (error) {
       done(error as Error);
@@ -61,7 +70,7 @@ export class ChunkedBody extends Transform {
     const data = input.subarray(at, at + this.#left);
     this.#left -= data.length;
     if (this.#options.signed !== undefined) this.#chunkHash.update(data);
-    this.push(at + data.length === input.length ? cutLast(data, input) : data);
+    this.#pieces.add(at + data.length === input.length ? cutLast(data, input) : data);
     if (this.#left === 0) this.#state = 'data end';
     return at + data.length;
   }
@@ -88,6 +97,9 @@ export class ChunkedBody extends Transform {
     if (size === undefined || (signed === undefined) !== (signature === undefined))
       throw malformed('chunk head');
     this.#left = Number.parseInt(size, 16);
+    this.#chunks += 1;
+    this.#bytes += this.#left;
+    if (this.#bytes < (this.#chunks - SMALL_CHUNKS) * CHUNK_BYTES) throw chunksTooSmall();
     this.#chunkSignature = signature ?? '';
     this.#chunkHash = createHash('sha256');
     if (this.#left > 0) {
@@ -144,6 +156,12 @@ export class ChunkedBody extends Transform {
       throw new ServiceError('forbidden', 'signature of a chunk');
     return given;
   }
+}
+
+/** In the words of AWS, which takes none that is smaller than 8 KiB but the last. */
+function chunksTooSmall(): S3Refusal {
+  const answer = { status: 403, code: 'InvalidChunkSizeError' };
+  return new S3Refusal('invalid_request', answer, 'aws-chunked: too many small chunks');
 }
 
 function malformed(what: string): ServiceError {

@@ -38,6 +38,7 @@ export function s3Body(
   const length = lengthOf(headers, chunked ? 'x-amz-decoded-content-length' : 'content-length');
   const announced = announcedChecksums(headers);
   const trailers = announcedTrailers(headers);
+  if (announced.size + trailers.size > 1) throw tooManyChecksums();
   const inspections: Inspection[] = [...announced].map(([name, value]) => inspectChecksum(name, () => value));
 
   let source: Readable = detach(request, signal);
@@ -77,6 +78,16 @@ function lengthOf(headers: Received, name: string): number {
   const length = Number(text);
   if (length > MAX_PUT_BYTES) throw new ServiceError('too_large', 'more than one request may bring');
   return length;
+}
+
+/** Each costs every byte once more. S3 takes no more than one either. */
+function tooManyChecksums(): S3Refusal {
+  const sentence = 'A body has one checksum at most, in a header or behind it.';
+  return new S3Refusal(
+    'invalid_request',
+    { status: 400, code: 'InvalidRequest', sentence },
+    'several checksums',
+  );
 }
 
 function announcedChecksums(headers: Received): ReadonlyMap<string, string> {

@@ -118,6 +118,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   InternalError: 'The object store did not do it. Try again.',
   InvalidArgument:
     'A key, a parameter or a header has a value that is not taken. Keys have 1 to 900 bytes of UTF-8 without empty segments, dots, backslashes and control characters; ranges are one range.',
+  InvalidChunkSizeError: 'The body comes in too many small chunks. Give each but the last 8 KiB at least.',
   InvalidDigest: 'Content-MD5 is no MD5 in Base64.',
   InvalidPart: 'A part that is listed was not uploaded, or has another ETag.',
   InvalidPartNumber: 'The object has no part of that number.',

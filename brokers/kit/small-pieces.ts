@@ -1,0 +1,84 @@
+import { IncomingMessage } from 'node:http';
+
+/** Smaller pieces are put together, in blocks of this size. */
+const LEAST_BYTES = 1024;
+const BLOCK_BYTES = 4 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * Puts small pieces together, so that what waits takes as much memory as it has bytes: a piece is an object of some two
+ * hundred, and whoever codes a body may have each byte be one. Large ones pass as they are, in order.
+ */
+export class SmallPieces {
+  readonly #pass: (piece: Buffer) => boolean;
+  /** What is in it from `from` to `to` has not passed yet. */
+  #block: Buffer = NOTHING;
+  #from = 0;
+  #to = 0;
+
+  /** `pass` answers whether more may come at once. */
+  constructor(pass: (piece: Buffer) => boolean) {
+    this.#pass = pass;
+  }
+
+  /** Answers what the last piece that passed was answered, and true where none did. */
+  add(piece: Buffer): boolean {
+    if (piece.length >= LEAST_BYTES) {
+      this.flush();
+      return this.#pass(piece);
+    }
+    let more = true;
+    for (let rest = piece; rest.length > 0; ) {
+      if (this.#block.length === 0) this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+      const copied = rest.copy(this.#block, this.#to);
+      this.#to += copied;
+      rest = rest.subarray(copied);
+      if (this.#to === BLOCK_BYTES) more = this.flush();
+    }
+    return more;
+  }
+
+  /** Passes what there is. */
+  flush(): boolean {
+    if (this.#from === this.#to) return true;
+    const piece = this.#block.subarray(this.#from, this.#to);
+    this.#from = this.#to;
+    // Whoever has a whole block may free it.
+    if (this.#to === BLOCK_BYTES) [this.#block, this.#from, this.#to] = [NOTHING, 0, 0];
+    return this.#pass(piece);
+  }
+}
+
+/** So many pass as they are: bodies of usual clients have fewer. */
+const FIRST_PIECES = 16;
+
+/** A request whose body waits in as much memory as it has bytes, in however many chunks it comes. */
+export class GatheredRequest extends IncomingMessage {
+  #pieces: SmallPieces | undefined;
+  #small = 0;
+  #later: NodeJS.Immediate | undefined;
+
+  /** Called by Node's parser with each piece, and with null at the end; false stops it. */
+  override push(piece: unknown, encoding?: BufferEncoding): boolean {
+    if (Buffer.isBuffer(piece) && piece.length < LEAST_BYTES) this.#small += 1;
+    if (this.#small <= FIRST_PIECES) return super.push(piece, encoding);
+    this.#pieces ??= new SmallPieces((whole) => super.push(whole));
+    if (!Buffer.isBuffer(piece)) {
+      this.#flush();
+      return super.push(piece, encoding);
+    }
+    this.#later ??= setImmediate(() => this.#flush());
+    return this.#pieces.add(piece) && this.readableLength < this.readableHighWaterMark;
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    clearImmediate(this.#later);
+    super._destroy(error, done);
+  }
+
+  #flush(): void {
+    clearImmediate(this.#later);
+    this.#later = undefined;
+    this.#pieces?.flush();
+  }
+}
