@@ -99,6 +99,20 @@ describe('a caller whom no policy knows', () => {
     expect(greedy.every(({ text }) => text === '')).toBe(true);
   });
 
+  it('that asks for a credential again and does not read that it is to bring one is ended', async () => {
+    await start();
+    // Nothing leaves, as when the buffers of both kernels are full.
+    test.gateway.listener.server.on(
+      'connection',
+      (socket: Socket) => void (socket.writableCorked || socket.cork()),
+    );
+    const deaf = call('127.0.0.2', 'CONNECT a.org:443 HTTP/1.1\r\n\r\n');
+    await until(() => expect(test.log).toHaveLength(1));
+    deaf.socket.write('CONNECT a.org:443 HTTP/1.1\r\n\r\n');
+    await until(() => expect(deaf.ended).toBe(true));
+    expect(test.log).toHaveLength(1);
+  });
+
   it('of a known pod waits in the places of its Capsule, however many pods that has', async () => {
     await start({ unknownConnections: 2 });
     await test.put({ addresses: ['127.0.0.2', '127.0.0.3'] });

@@ -54,6 +54,8 @@ export function serveTunnel(options: TunnelOptions) {
     };
     // Without bytes behind its head, the client waits for an answer and may send its credential next.
     if (head.length === 0 && credentialsOf(request).length === 0) {
+      // Somebody who asks again and does not read what he was told would have it all kept.
+      if (client.writableLength > 0) return void client.destroy();
       if (!mayRefuse(client)) return;
       line.code = 'credential_required';
       line.status = new Problem(line.code).status;
