@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { S3Keys } from '../api/s3/testing/clients.ts';
+import { sendSigned } from '../api/s3/testing/signed.ts';
+import { type Assistant, assistant } from '../testing/assistant.ts';
+import type { Client } from '../testing/broker.ts';
+import { type Fixture, openFixture } from '../testing/fixture.ts';
+
+/** The key of names cannot be exchanged: whoever puts another in its place finds everything closed, and nothing lost. */
+
+let fixture: Fixture;
+let owner: Client;
+let mine: Assistant;
+let keys: S3Keys;
+beforeAll(async () => {
+  fixture = await openFixture();
+  owner = await fixture.broker.capsule('home');
+  mine = assistant(fixture.broker.dataUrl, await fixture.broker.workload(owner, 'home', 'app'));
+  expect((await mine.put('kept', 'as it was')).status).toBe(200);
+  keys = (await mine.call('GET', '/v1/s3/credentials')).json;
+});
+afterAll(() => fixture?.close());
+
+const listed = (base: string) => sendSigned(base, keys, { method: 'GET', path: '/data' });
+
+test('a broker with another one lets nobody in, alarms, and with the first one all is as it was', async () => {
+  const NAME_KEY_FILE = fixture.mounts.write('other-names', randomBytes(32).toString('base64url'));
+  const other = await fixture.replica({ environment: { NAME_KEY_FILE } });
+  const through = assistant(other.dataUrl, mine.token);
+  expect((await through.get('kept')).status).toBe(403);
+  expect((await through.put('kept', 'changed')).status).toBe(403);
+  expect((await through.call('GET', '/v1/s3/credentials')).status).toBe(403);
+  expect((await listed(other.dataUrl)).status).toBe(403);
+  const asked = await other.as(owner.token).post('/v1/capsules/usage', { capsule_id: 'home' });
+  expect(asked.status).toBe(403);
+  expect(other.log.some((line) => line.includes('did not register'))).toBe(true);
+  await other.stop();
+
+  expect((await mine.get('kept')).text).toBe('as it was');
+  expect((await listed(fixture.broker.dataUrl)).text).toContain('<Key>kept</Key>');
+});
