@@ -124,15 +124,18 @@ export const ENDINGS = [
 ] as const;
 export type Ending = (typeof ENDINGS)[number];
 
-/** Rows of an Assistant's calls that a replica keeps: to hosts of its policy, and to others. */
-export const MOST_CALLS = { known: 192, others: 32 } as const;
+/** How it is with a call: it goes on, or has ended so. */
+export type CallState = 'open' | Ending;
+
+/** Rows of an Assistant's calls: those that a replica keeps, to hosts of its policy and to others, and of what goes on. */
+export const MOST_CALLS = { known: 192, others: 32, open: 64 } as const;
 
 const calls = z.strictObject({
   /** Missing where what was asked for is no name of a host on port 443. */
   host: host.exactOptional(),
   /** The stored input, where one was asked for. */
   input: identifier.exactOptional(),
-  ending: z.enum(ENDINGS),
+  ending: z.enum(['open', ...ENDINGS]),
   count: z.int().min(1),
   last_at: z.iso.datetime(),
 });
@@ -210,7 +213,7 @@ export const EGRESS = {
       errors: [],
       request: z.strictObject(assistant),
       response: z.strictObject({
-        calls: z.array(calls).max(MOST_CALLS.known + MOST_CALLS.others),
+        calls: z.array(calls).max(MOST_CALLS.known + MOST_CALLS.others + MOST_CALLS.open),
         /** Calls whose row had to make room for another. */
         forgotten: z.int().min(0),
         /** When the replica began to count: it remembers in memory alone. */

@@ -1,4 +1,4 @@
-import type { Ending } from '@space/contracts/egress';
+import type { CallState } from '@space/contracts/egress';
 import type { Manifest } from '@space/manifests';
 import type { Call, GatewayCalls } from '../gateway/calls.ts';
 import { hostName, moment, state, table } from '../html/parts.ts';
@@ -7,7 +7,7 @@ import type { AssistantView } from '../kubernetes/space.ts';
 import type { Visit } from '../visit.ts';
 
 /** What an ending means to an administrator; what is not here went through or failed for a reason outside. */
-const DENIED: Partial<Record<Ending, string>> = {
+const DENIED: Partial<Record<CallState, string>> = {
   host_denied: 'its manifest does not name this host',
   address_denied: 'the name leads to an address that no public host has',
   route_denied: 'its manifest does not name this method and path for the stored input',
@@ -22,14 +22,14 @@ const DENIED: Partial<Record<Ending, string>> = {
   sni_mismatch: 'it asked for another host inside the tunnel',
   ech_denied: 'it hid the host inside the tunnel',
 };
-const FAILED: Partial<Record<Ending, string>> = {
+const FAILED: Partial<Record<CallState, string>> = {
   name_unresolved: 'nobody knows an address of the host',
   upstream_failed: 'the host gave no answer, or ended it',
   upstream_timeout: 'the host was too slow',
   upstream_untrusted: 'the host’s certificate is not to be believed',
   response_unscannable: 'the answer could not be searched for the value',
 };
-const WENT = new Set<Ending>(['ok', 'ended']);
+const WENT = new Set<CallState>(['ok', 'ended', 'open']);
 
 /** Calls and denials by host, where the console is told of the gateway, and the manifest asks for the outside at all. */
 export async function callsSection(visit: Visit, view: AssistantView, manifest: Manifest): Promise<Value> {
@@ -51,7 +51,7 @@ function body(told: GatewayCalls, manifest: Manifest): Html {
   const more =
     forgotten === 0 ? '' : html`<p>${forgotten} more calls, of which the gateway does not keep the host.</p>`;
   const missing = silent === 0 ? '' : ` ${silent} of ${replicas} replicas gave no answer: there may be more.`;
-  return html`${list}${more}<p class="quiet">Counted in the gateway’s memory, since ${moment(since)} at the longest, when they end; a replica that starts anew begins with none.${missing}</p>${proposals(calls, manifest)}`;
+  return html`${list}${more}<p class="quiet">Counted in the gateway’s memory, since ${moment(since)} at the longest, when they end, and what is open now; a replica that starts anew begins with none.${missing}</p>${proposals(calls, manifest)}`;
 }
 
 const isRefusal = ({ ending }: Call) => DENIED[ending] !== undefined;
@@ -65,14 +65,24 @@ function rowOf(calls: readonly Call[]): readonly Value[] {
   const last = calls.map(({ last_at }) => last_at).sort();
   return [
     html`${first?.host === undefined ? 'no name of a host on port 443' : hostName(first.host)}${first?.input === undefined ? '' : html` <span class="quiet">with ${first.input}</span>`}`,
-    String(countOf(calls.filter(({ ending }) => WENT.has(ending)))),
+    went(calls),
     reasons('bad', refused, DENIED),
     reasons('warn', failed, FAILED),
     moment(last.at(-1) ?? ''),
   ];
 }
 
-function reasons(tone: 'bad' | 'warn', calls: readonly Call[], says: Partial<Record<Ending, string>>): Value {
+function went(calls: readonly Call[]): string {
+  const open = countOf(calls.filter(({ ending }) => ending === 'open'));
+  const all = String(countOf(calls.filter(({ ending }) => WENT.has(ending))));
+  return open === 0 ? all : `${all}, ${open} of them open now`;
+}
+
+function reasons(
+  tone: 'bad' | 'warn',
+  calls: readonly Call[],
+  says: Partial<Record<CallState, string>>,
+): Value {
   if (calls.length === 0) return '0';
   const lines = calls.map(
     ({ ending, count }) =>

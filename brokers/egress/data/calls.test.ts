@@ -17,6 +17,7 @@ const tenant = (app: string): Tenant => ({
   connections: new IndexedSet(),
 });
 const ledger = tenant('ledger');
+const HOST = { host: 'api.bank.org' };
 const START = Date.UTC(2026, 10, 23, 9);
 let now: number;
 let calls: Calls;
@@ -74,6 +75,26 @@ describe('the calls of an Assistant', () => {
     expect(rows.map(({ host }) => host)).not.toContain('first.example');
     expect(rows.map(({ host }) => host)).toContain('one-more.example');
     expect(forgotten).toBe(2);
+  });
+
+  it('that go on are told too: a tunnel that never ends would be in no count', () => {
+    const on = (called: { host: string; key?: string } | undefined) =>
+      ledger.connections.add({
+        index: -1,
+        permitted: () => true,
+        end: () => undefined,
+        called: () => called,
+      });
+    // The last has not been judged yet.
+    for (const called of [HOST, HOST, { ...HOST, key: 'bank' }, undefined]) on(called);
+    const last_at = '2026-11-23T09:00:00.000Z';
+    expect(calls.of(ledger).calls).toEqual([
+      { ...HOST, ending: 'open', count: 2, last_at },
+      { ...HOST, input: 'bank', ending: 'open', count: 1, last_at },
+    ]);
+    for (let index = 0; index < 200; index += 1) on({ host: `host-${index}.example` });
+    expect(calls.of(ledger).calls).toHaveLength(MOST_CALLS.open);
+    for (const connection of ledger.connections.snapshot()) ledger.connections.delete(connection);
   });
 
   it('to hosts of the policy stay, however many others an Assistant asks for', () => {

@@ -1,4 +1,4 @@
-import { type Ending, MOST_CALLS, type Calls as Told } from '@space/contracts/egress';
+import { type CallState, type Ending, MOST_CALLS, type Calls as Told } from '@space/contracts/egress';
 import type { LiveInput, Tenant } from '../policies/tenant.ts';
 
 type Row = Told['calls'][number];
@@ -55,18 +55,33 @@ export class Calls {
 
   of(tenant: Tenant | undefined): Pick<Told, 'calls' | 'forgotten' | 'since'> {
     const table = tenant && this.#tables.get(tenant);
-    const rows = [...(table?.known.values() ?? []), ...(table?.others.values() ?? [])];
+    const rows = [...(tenant === undefined ? [] : this.#openOf(tenant)), ...(table?.known.values() ?? [])];
+    rows.push(...(table?.others.values() ?? []));
     return {
       calls: rows.map(({ row, count, lastAt }) => ({ ...row, count, last_at: timeOf(lastAt) })),
       forgotten: table?.forgotten ?? 0,
       since: timeOf(this.#since),
     };
   }
+
+  /** What goes on: a tunnel that never ended would be in no count. */
+  #openOf({ connections }: Tenant): readonly Counted[] {
+    const rows = new Map<string, Counted>();
+    for (const connection of connections.snapshot()) {
+      const called = connection.called();
+      const key = `${called?.host} ${called?.key}`;
+      const known = rows.get(key);
+      if (known !== undefined) known.count += 1;
+      else if (called !== undefined && rows.size < MOST_CALLS.open)
+        rows.set(key, { row: rowOf(called.host, called.key, 'open'), count: 1, lastAt: this.#now() });
+    }
+    return [...rows.values()];
+  }
 }
 
 const timeOf = (ms: number) => new Date(ms).toISOString();
 
-const rowOf = (host: string | undefined, input: string | undefined, ending: Ending): Counted['row'] => ({
+const rowOf = (host: string | undefined, input: string | undefined, ending: CallState): Counted['row'] => ({
   ...(host === undefined ? {} : { host }),
   ...(input === undefined ? {} : { input }),
   ending,

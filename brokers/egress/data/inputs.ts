@@ -83,6 +83,7 @@ export function serveInput(options: InputOptions) {
     return usage.begin(tenant, 'requests', {
       index: -1,
       permitted: () => caller.isStillValid() && (line.input === undefined || isStillThere(line.input.digest)),
+      called: () => line.input,
       end: () => {
         line.code = 'ended';
         ending.end(new Problem('forbidden'));

@@ -86,6 +86,10 @@ describe('a tunnel', () => {
     const socket = await secure(HOST);
     await once(socket, 'secureConnect');
     expect(socket.authorized).toBe(true);
+    const about = { capsule_id: 'home', app_id: 'ledger', assistant_uid: 'uid-1' };
+    const told = () => test.gateway.calls.of(test.gateway.policies.of(about)).calls;
+    // It may go on for days.
+    expect(told()).toMatchObject([{ host: HOST, ending: 'open', count: 1 }]);
     expect(await get(socket)).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*ok$/);
     expect(await lastLine()).toMatchObject({
       operation: 'connect',
@@ -94,6 +98,7 @@ describe('a tunnel', () => {
       host: HOST,
       code: 'ok',
     });
+    expect(told()).toMatchObject([{ host: HOST, ending: 'ok', count: 1 }]);
   });
 
   it.each([

@@ -87,6 +87,7 @@ export function serveTunnel(options: TunnelOptions) {
       const connection = {
         index: -1,
         permitted: () => caller.isStillValid() && tenant.hosts.has(host),
+        called: () => ({ host }),
         end: () => {
           line.code = 'ended';
           client.destroy();

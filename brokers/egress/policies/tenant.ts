@@ -24,6 +24,8 @@ export interface LiveInput {
 export interface OpenConnection extends Indexed {
   /** Whether the policy of this moment would let it begin. */
   permitted(): boolean;
+  /** What it is to: the host, and the stored input once it is known. */
+  called(): { readonly host: string; readonly key?: string } | undefined;
   end(): void;
 }
 
