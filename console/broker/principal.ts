@@ -38,12 +38,16 @@ export function principals(kubernetes: Kubernetes, own: () => Secret<string>) {
       if (!(error instanceof KubernetesError || error instanceof z.ZodError)) throw error;
       // An error of the form may quote the value.
       const cause = error instanceof KubernetesError ? error : new AwayError('NOT_IN_FORM');
-      throw new PageError(
-        503,
-        'This Capsule has no principal',
-        'There is no Capsule of this name, or its condition ObjectStoreReady says why it has none yet.',
-        { cause },
-      );
+      throw new PageError(503, 'The credential sets cannot be shown now', whyUnread(visit.names, cause), {
+        cause,
+      });
     }
   };
+}
+
+function whyUnread({ space, systemNamespace }: Visit['names'], cause: Error): string {
+  if (!(cause instanceof KubernetesError && cause.status === 403))
+    return 'The condition ObjectStoreReady of the Capsule says why it has no principal yet.';
+  // The API server says the same of a name that its Role lacks and of a Role that is gone.
+  return `The console may not read this Capsule’s principal. There is no Capsule of this name, or the Role ${space}-console-principals in ${systemNamespace} does not name it: the operator writes it there before ObjectStoreReady is true. Where somebody deleted that Role, helm upgrade makes it again.`;
 }

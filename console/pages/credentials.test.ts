@@ -31,7 +31,10 @@ describe('credential sets', () => {
   it('are none of a Capsule whose principal the console may not read yet, which the log tells', async () => {
     const admin = await environment.signedIn('admin');
     const begun = environment.log.length;
-    expect((await admin.get('/capsules/elsewhere/credentials')).status).toBe(503);
+    const page = await admin.get('/capsules/elsewhere/credentials');
+    expect(page.status).toBe(503);
+    expect(page.text).toContain('the Role home-console-principals in home-system does not name it');
+    expect(page.text).toContain('Where somebody deleted that Role, helm upgrade makes it again.');
     const told = environment.log.slice(begun).find((line) => line.includes('request failed'));
     expect(told).toContain('"code":"HTTP_403"');
   });
