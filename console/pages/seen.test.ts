@@ -1,8 +1,7 @@
-import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { launchChromium } from '../testing/chromium.ts';
-import { windowOf } from '../testing/looked.ts';
+import { tabTo, violations, windowOf } from '../testing/looked.ts';
 import { type Scene, setScene } from '../testing/scene.ts';
 
 let scene: Scene;
@@ -15,22 +14,6 @@ afterAll(async () => {
   await browser?.close();
   await scene?.close();
 });
-
-/** What axe finds wrong, with the elements. The policy of our pages lets no script in, so it comes by the debugger's door. */
-async function violations(page: Page): Promise<readonly string[]> {
-  await page.addScriptTag({ content: axe.source });
-  const found = await page.evaluate(() =>
-    (globalThis as unknown as { axe: { run(): Promise<AxeResult> } }).axe.run(),
-  );
-  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
-}
-
-interface AxeResult {
-  readonly violations: readonly {
-    readonly id: string;
-    readonly nodes: readonly { readonly html: string }[];
-  }[];
-}
 
 const isWide = (page: Page) =>
   page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
@@ -98,22 +81,6 @@ describe('without script', () => {
 });
 
 describe('by keyboard alone', () => {
-  /** Tabs on until the element of this name has the focus, which a person could see there. */
-  async function tabTo(page: Page, name: string): Promise<void> {
-    for (let presses = 0; presses < 80; presses += 1) {
-      await page.keyboard.press('Tab');
-      const at = page.locator(':focus');
-      const text = await at.evaluate(
-        (element: { labels?: Iterable<{ textContent: string }>; textContent: string | null }) =>
-          [...(element.labels ?? [])].map(({ textContent }) => textContent).join(' ') || element.textContent,
-      );
-      if (text?.trim() !== name) continue;
-      expect(await at.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
-      return;
-    }
-    throw new Error(`80 presses of Tab lead to no ${name}`);
-  }
-
   it('somebody skips the sidebar, replaces a stored input, and selects and deletes a credential set', async () => {
     const { context, page } = await windowOf(browser, scene, 'admin');
     await page.keyboard.press('Tab');

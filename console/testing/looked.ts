@@ -1,6 +1,9 @@
+import axe from 'axe-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import type { Role } from './environment.ts';
 import type { Scene } from './scene.ts';
+
+export type { Page };
 
 interface Eyes {
   readonly width?: number;
@@ -10,26 +13,75 @@ interface Eyes {
   readonly bypassCSP?: boolean;
 }
 
+interface Window {
+  readonly context: BrowserContext;
+  readonly page: Page;
+}
+
 /** A window of a real browser in which somebody with this role has signed in by the form. */
-export async function windowOf(
+export const windowOf = (
   browser: Browser,
-  { environment }: Pick<Scene, 'environment'>,
+  { environment: { origin, tokens } }: Pick<Scene, 'environment'>,
   role: Role,
+  eyes: Eyes = {},
+): Promise<Window> => signedIn(browser, { origin, token: tokens[role] }, eyes);
+
+/** The same at any console, with a token. */
+export async function signedIn(
+  browser: Browser,
+  { origin, token }: { readonly origin: string; readonly token: string },
   { width = 1280, scheme = 'light', script = true, bypassCSP = false }: Eyes = {},
-): Promise<{ readonly context: BrowserContext; readonly page: Page }> {
+): Promise<Window> {
   const context = await browser.newContext({
-    baseURL: environment.origin,
+    baseURL: origin,
     viewport: { width, height: width < 600 ? 844 : 800 },
     colorScheme: scheme,
     javaScriptEnabled: script,
     bypassCSP,
+    // Its certificate is the Space's own.
+    ignoreHTTPSErrors: true,
   });
   // A machine that has twenty things to do is slow, and not wrong.
   context.setDefaultTimeout(240_000);
   const page = await context.newPage();
   await page.goto('/sign-in');
-  await page.getByLabel('Token').fill(environment.tokens[role]);
+  await page.getByLabel('Token').fill(token);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { level: 1, name: 'Repairs' }).waitFor();
   return { context, page };
+}
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+
+/** What axe finds wrong, with the elements. The policy of our pages lets no script in, so it comes by the debugger's door. */
+export async function violations(page: Page): Promise<readonly string[]> {
+  await page.addScriptTag({ content: axe.source });
+  const found = await page.evaluate(() =>
+    (globalThis as unknown as { axe: { run(): Promise<AxeResult> } }).axe.run(),
+  );
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
+}
+
+const MOST_PRESSES = 80;
+
+/** Tabs on until the element of this name has the focus, which a person must be able to see there. */
+export async function tabTo(page: Page, name: string): Promise<void> {
+  for (let presses = 0; presses < MOST_PRESSES; presses += 1) {
+    await page.keyboard.press('Tab');
+    const at = page.locator(':focus');
+    const text = await at.evaluate(
+      (element: { labels?: Iterable<{ textContent: string }>; textContent: string | null }) =>
+        [...(element.labels ?? [])].map(({ textContent }) => textContent).join(' ') || element.textContent,
+    );
+    if (text?.trim() !== name) continue;
+    const outline = await at.evaluate('getComputedStyle(document.activeElement).outlineStyle');
+    if (outline !== 'solid') throw new Error(`nobody sees that ${name} has the focus: ${outline}`);
+    return;
+  }
+  throw new Error(`${MOST_PRESSES} presses of Tab lead to no ${name}`);
 }

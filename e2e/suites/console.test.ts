@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Browser } from '../../console/testing/browser.ts';
 import { capsuleNamespace } from '../../operator/names.ts';
-import { type Forwarded, forwardConsole } from './support/console.ts';
+import { type Forwarded, forwardConsole, tokenOf } from './support/console.ts';
 import { assistant, capsule, gone, installed, kube, leave, ready, told, unique } from './support/space.ts';
 import { until } from './support/until.ts';
 
@@ -13,12 +13,6 @@ const NAMES = { admin: `${home}-admin`, nobody: `${home}-nobody` };
 
 let forwarded: Forwarded;
 let admin: Browser;
-
-async function tokenOf(name: string): Promise<string> {
-  const { stdout, stderr } = await kube.run(['-n', namespace, 'create', 'token', name]);
-  if (stdout === '') throw new Error(stderr);
-  return stdout.trim();
-}
 
 beforeAll(async () => {
   const account = (name: string) => ({

@@ -1,5 +1,6 @@
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { Browser, type Shown } from '../../../console/testing/browser.ts';
+import { launchChromium } from '../../../console/testing/chromium.ts';
 import { type Forwarding, portForward } from '../../space/port-forward.ts';
 import { installed, kube, system } from './space.ts';
 
@@ -15,6 +16,13 @@ const ORIGIN = 'https://localhost:8443';
 
 /** A port of this machine that leads to the console. */
 const forwardPages = (): Promise<Forwarding> => portForward(installed, system, 'console', 8443);
+
+/** What somebody signs in with who is this account. */
+export async function tokenOf(account: string): Promise<string> {
+  const { stdout, stderr } = await kube.run(['-n', installed.namespace, 'create', 'token', account]);
+  if (stdout === '') throw new Error(stderr);
+  return stdout.trim();
+}
 
 export async function forwardConsole(): Promise<Forwarded> {
   const { port, close } = await forwardPages();
@@ -32,6 +40,25 @@ export async function forwardConsole(): Promise<Forwarded> {
     async close() {
       await dispatcher.close();
       await close();
+    },
+  };
+}
+
+/** A real browser that finds the console where the port-forward leads. */
+export async function browseConsole(): Promise<{
+  readonly browser: Awaited<ReturnType<typeof launchChromium>>;
+  readonly origin: string;
+  close(): Promise<void>;
+}> {
+  const forwarding = await forwardPages();
+  const found = `MAP ${new URL(ORIGIN).host} 127.0.0.1:${forwarding.port}`;
+  const browser = await launchChromium([`--host-resolver-rules=${found}`]);
+  return {
+    browser,
+    origin: ORIGIN,
+    async close() {
+      await browser.close();
+      await forwarding.close();
     },
   };
 }

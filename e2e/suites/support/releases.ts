@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { openCluster } from '../../cluster/index.ts';
 import { finish } from '../../space/kube.ts';
+import { isRolledOut } from '../../space/rollout.ts';
 import { installed, kube } from './space.ts';
 import { until } from './until.ts';
 
@@ -29,6 +30,19 @@ export async function helm({ namespace }: Release, args: readonly string[], valu
 /** The values that the suites' own Space was installed with: they name the images. */
 export const valuesOfOurs = async () =>
   JSON.parse(await helm(ours, ['get', 'values', ours.space, '-o', 'json']));
+
+/** Gives the suites' own Space other values, and waits until its Deployment that they are for has them. */
+export async function upgradeOurs(
+  values: object,
+  { deployment, namespace }: { readonly deployment: string; readonly namespace: string },
+): Promise<void> {
+  const flags = ['--reset-values', '--skip-crds', '--force-conflicts', '-f', '-'];
+  await helm(ours, ['upgrade', ours.space, CHART, ...flags], JSON.stringify(values));
+  await until(`${deployment} to be rolled out`, async () => {
+    const object = await kube.get('deployment', deployment, namespace);
+    return object !== undefined && isRolledOut(object);
+  });
+}
 
 export async function install(release: Release, values: object): Promise<void> {
   const { space, namespace } = release;

@@ -1,0 +1,223 @@
+/** The console as it is installed, in a real browser: what an administrator does there, with script and a mouse and without either. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { type Page, signedIn, violations } from '../../console/testing/looked.ts';
+import { browseConsole, tokenOf } from './support/console.ts';
+import { type Hands, keyboard, mouse } from './support/hands.ts';
+import { type Provider, startProvider } from './support/own-bucket.ts';
+import { upgradeOurs, valuesOfOurs } from './support/releases.ts';
+import {
+  assistant,
+  capsule,
+  installed,
+  kube,
+  leave,
+  manifest,
+  ready,
+  services,
+  told,
+  unique,
+} from './support/space.ts';
+import { until } from './support/until.ts';
+
+const { namespace, space } = installed;
+const admin = unique('browser');
+const BROKER = { deployment: 'objectstore-broker', namespace: services };
+const HOST = 'rates.outside-bank.org';
+const VALUE = 'sk_live_canary_51b0aa93';
+const BANK = parse(
+  readFileSync(resolve(import.meta.dirname, '../../manifests/examples/ledger-bank.yaml'), 'utf8'),
+).spec.manifest.stored_inputs.bank;
+
+/** Who does it, and how. */
+interface Administrator {
+  readonly who: string;
+  readonly hands: Hands;
+  readonly script: boolean;
+  /** Their Capsule. */
+  readonly home: string;
+}
+
+const people: readonly Administrator[] = [
+  { who: 'with script and a mouse', hands: mouse, script: true, home: unique('mouse') },
+  { who: 'without script, by keyboard,', hands: keyboard, script: false, home: unique('keyboard') },
+];
+
+let before: object;
+let provider: Provider;
+let console: Awaited<ReturnType<typeof browseConsole>>;
+let token: string;
+
+/** An Assistant that asks for a stored input, and in a later version for a host. */
+const saver = (home: string, allowed_hosts: readonly string[] = []) => {
+  const made = manifest('saver', { stored_inputs: { bank: BANK }, network: { allowed_hosts } });
+  const version = allowed_hosts.length === 0 ? '1.0.0' : '1.1.0';
+  const platform = { ...made.platform, version };
+  return assistant(home, 'saver', { manifest: { ...made, platform } }, `${home}-saver`);
+};
+
+/** May do everything in the Space, enter stored inputs, and see which manifest runs. */
+async function makeAdmin(): Promise<void> {
+  const group = 'rbac.authorization.k8s.io';
+  const of = (kind: string, more: object) => ({ apiVersion: `${group}/v1`, kind, ...more });
+  const subjects = [{ kind: 'ServiceAccount', name: admin, namespace }];
+  const role = (kind: string, name: string) => ({ subjects, roleRef: { apiGroup: group, kind, name } });
+  const secrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] };
+  const running = [
+    { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] },
+    { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
+  ];
+  const metadata = { name: admin, namespace };
+  await kube.apply(
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
+    of('RoleBinding', { metadata, ...role('ClusterRole', `${space}-space-admin`) }),
+    of('Role', { metadata: { name: `${admin}-inputs`, namespace }, rules: [secrets] }),
+    of('RoleBinding', {
+      metadata: { name: `${admin}-inputs`, namespace },
+      ...role('Role', `${admin}-inputs`),
+    }),
+    of('ClusterRole', { metadata: { name: admin }, rules: running }),
+    of('ClusterRoleBinding', { metadata: { name: admin }, ...role('ClusterRole', admin) }),
+  );
+}
+
+async function forgetAdmin(): Promise<void> {
+  await kube.remove('clusterrolebinding', admin);
+  await kube.remove('clusterrole', admin);
+  for (const name of [admin, `${admin}-inputs`])
+    for (const kind of ['rolebinding', 'role', 'serviceaccount']) await kube.remove(kind, name, namespace);
+}
+
+beforeAll(async () => {
+  const s3 = await kube.get('statefulset', 's3', services);
+  [before, provider] = await Promise.all([
+    valuesOfOurs(),
+    startProvider(unique('provider'), s3?.['spec'].template.spec.containers[0].image),
+    makeAdmin(),
+    kube.apply(...people.map(({ home }) => capsule(home, { approval: 'manual', suspend: true }))),
+  ]);
+  const { objectStore = {} } = before as { objectStore?: object };
+  await upgradeOurs({ ...before, objectStore: { ...objectStore, byok: provider.byok } }, BROKER);
+  [console, token] = await Promise.all([browseConsole(), tokenOf(admin)]);
+  for (const { home } of people) await told('capsule', home, 'Ready', 'False', 'Suspended');
+});
+
+afterAll(async () => {
+  await console?.close();
+  await leave(...people.map(({ home }) => home));
+  await forgetAdmin();
+  for (const { home } of people) await kube.remove('secret', `${home}.saver.bank`, namespace);
+  if (before !== undefined) await upgradeOurs(before, BROKER);
+  if (provider !== undefined) await kube.remove('namespace', provider.namespace);
+});
+
+/** What the page says, sooner or later: with script of itself, without when it is opened again. */
+async function says(page: Page, script: boolean, text: string, at = 'main'): Promise<void> {
+  const place = page
+    .locator(at)
+    .getByText(text, { exact: at !== 'main' })
+    .first();
+  if (script) return place.waitFor();
+  await until(`the page to say ${text}`, async () => {
+    if (await place.isVisible()) return true;
+    await page.reload();
+    return false;
+  });
+}
+
+it.each(people)(
+  'somebody $who mends a Capsule, approves, enters a stored input and keeps a credential set',
+  async ({ hands, script, home }) => {
+    const { context, page } = await signedIn(
+      console.browser,
+      { ...console, token },
+      { script, bypassCSP: script },
+    );
+    const wrong: string[] = [];
+    const look = async () => {
+      if (script) wrong.push(...(await violations(page)));
+    };
+    const state = (text: string) => says(page, script, text, '.top .state');
+
+    // A Capsule that is not Ready is mended where it is found.
+    await page.getByText(`Capsule ${home}`).waitFor();
+    await look();
+    await hands.press(page, 'Resume', `Capsule ${home}`);
+    await page.getByRole('heading', { name: `Capsule ${home}` }).waitFor();
+    await state('Ready');
+    await look();
+
+    // What an Assistant may do is approved, and what it asks people for is entered.
+    await kube.apply(saver(home));
+    await told('assistant', `${home}-saver`, 'Ready', 'False', 'ApprovalMissing');
+    await page.goto('/');
+    await hands.press(page, 'Review what it may do, and approve', `Assistant ${home}-saver`);
+    await page.getByText('Nothing of it runs yet').waitFor();
+    await hands.press(page, 'Approve exactly this manifest');
+    await page.getByText('Approved.').waitFor();
+    await state('InputsMissing');
+    await look();
+    await hands.fill(page, 'Value', VALUE);
+    await hands.press(page, 'Store');
+    await page.getByText(`${home}.saver.bank`).waitFor();
+    await state('Ready');
+    await look();
+
+    // A later version asks for more, and nothing else is approved than what was seen.
+    await kube.apply(saver(home, [HOST]));
+    await state('ApprovalMissing');
+    await page.getByText('1.0.0 → 1.1.0').waitFor();
+    await page.getByRole('listitem').filter({ hasText: 'new' }).filter({ hasText: HOST }).waitFor();
+    await look();
+    await hands.press(page, 'Approve exactly this manifest');
+    await page.getByText('Approved.').waitFor();
+    await says(page, script, 'It may do nothing that it could not do before.');
+    await state('Ready');
+    await ready('assistant', `${home}-saver`);
+
+    await page.goto(`/capsules/${home}`);
+    await hands.press(page, 'Keys of its own to an S3 store');
+    await credentials(page, hands, look);
+    expect(await page.content()).not.toContain(VALUE);
+    expect(wrong).toEqual([]);
+    await context.close();
+  },
+);
+
+/** All that can be done with a set, at a real S3 server. */
+async function credentials(page: Page, hands: Hands, look: () => Promise<void>): Promise<void> {
+  const { endpoint = '', region = '', bucket = '' } = provider.fields;
+  const { 'access-key-id': id = '', 'secret-access-key': secret = '' } = provider.fields;
+  const keys = async (value: string) => {
+    await hands.fill(page, 'Access key ID', id);
+    await hands.fill(page, 'Secret access key', value);
+  };
+  await page.getByText('There is none: objects are kept').waitFor();
+  await hands.fill(page, 'Name', 'archive');
+  await hands.fill(page, 'Endpoint', endpoint);
+  await hands.fill(page, 'Region', region);
+  await hands.fill(page, 'Bucket', bucket);
+  await keys('not-the-secret-of-this-access-key');
+  await hands.press(page, 'Try out and keep');
+  await page.locator('.field', { hasText: 'does not take this key' }).waitFor();
+  await look();
+  await keys(secret);
+  await hands.press(page, 'Try out and keep');
+  await page.getByRole('cell', { name: 'archive' }).waitFor();
+
+  await hands.press(page, 'Rotate');
+  await keys(secret);
+  await hands.press(page, 'Try out and rotate');
+  await page.getByText(/2, verified .*, rotated/).waitFor();
+  await look();
+  await hands.press(page, 'Select');
+  await page.getByText('selected', { exact: true }).waitFor();
+  await hands.press(page, 'Select none');
+  await page.getByRole('button', { name: 'Delete' }).waitFor();
+  expect(await page.content()).not.toContain(secret);
+  await hands.press(page, 'Delete');
+  await page.getByText('There is none: objects are kept').waitFor();
+  await look();
+}

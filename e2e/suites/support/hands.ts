@@ -1,0 +1,36 @@
+import { type Page, tabTo } from '../../../console/testing/looked.ts';
+
+/** How somebody uses a page: what they press and fill in, by the names that they read there. */
+export interface Hands {
+  /** `beside` is what stands before it and tells it from others of its name. */
+  press(page: Page, name: string, beside?: string): Promise<void>;
+  fill(page: Page, label: string, value: string): Promise<void>;
+}
+
+const NAMED = ['a', 'button', 'summary'];
+
+/** Whoever has a mouse uses what they see: the first of its name that is unfolded. */
+export const mouse: Hands = {
+  async press(page, name, beside) {
+    const place = beside === undefined ? page.locator('main') : page.locator('.card', { hasText: beside });
+    await place.locator(NAMED.map((tag) => `${tag}:text-is("${name}")`).join(', ')).click();
+  },
+  async fill(page, label, value) {
+    const seen = page.getByLabel(label, { exact: true }).locator('visible=true');
+    await seen.first().fill(value);
+  },
+};
+
+/** Without a mouse one comes to everything by Tab, from where one is. */
+export const keyboard: Hands = {
+  async press(page, name, beside) {
+    if (beside !== undefined) await tabTo(page, beside);
+    await tabTo(page, name);
+    await page.keyboard.press('Enter');
+  },
+  async fill(page, label, value) {
+    await tabTo(page, label);
+    await page.keyboard.press('ControlOrMeta+A');
+    await page.keyboard.type(value);
+  },
+};
