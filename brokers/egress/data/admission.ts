@@ -37,6 +37,7 @@ export function admit(
   tenant: Tenant,
   line: Line,
 ): Admitted {
+  if (!isPlainlyFramed(request)) throw new Problem('invalid_request');
   const raw = request.url ?? '';
   if (!raw.startsWith('/')) throw new Problem('plain_http_denied');
   const hosts = headers.filter(({ lower }) => lower === 'host');
@@ -62,6 +63,11 @@ export function admit(
   if (announcedLength(request) > options.bodyBytes) throw new Problem('too_large');
   return { tenant, input, method, target, headers: passed };
 }
+
+/** Not in a version of HTTP that others frame in another way, nor with a body in a coding of which its host would not hear. */
+export const isPlainlyFramed = ({ httpVersion, headers }: IncomingMessage): boolean =>
+  (httpVersion === '1.1' || httpVersion === '1.0') &&
+  /^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '');
 
 const ambiguous = (raw: string): Problem =>
   new Problem('ambiguous_target', { detail: placeOfAmbiguity(raw) });

@@ -9,6 +9,7 @@ import { Problem, type TunnelFault } from '../core/problem.ts';
 import { identify } from '../policies/callers.ts';
 import { type Policies, plainAddress } from '../policies/policies.ts';
 import { type Strangers, TurnedAway } from '../policies/strangers.ts';
+import { isPlainlyFramed } from './admission.ts';
 import { answerRaw, askForCredential, endWith, problemOf } from './answers.ts';
 import type { ConnectionShares } from './connection-shares.ts';
 import type { DataLimits } from './limits.ts';
@@ -83,7 +84,7 @@ export function serveTunnel(options: TunnelOptions) {
         throw new Problem('host_denied');
       }
       line.host = host;
-      if (!agreesWithTarget(request, host)) throw new Problem('invalid_request');
+      if (!agreesWithTarget(request, host) || !isPlainlyFramed(request)) throw new Problem('invalid_request');
       const connection = {
         index: -1,
         permitted: () => caller.isStillValid() && tenant.hosts.has(host),
