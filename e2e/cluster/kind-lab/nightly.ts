@@ -9,20 +9,26 @@ import { down, isUp, runHere, runThere, up } from './lab.ts';
 import { changes, engineTraces, machineTraces } from './traces.ts';
 
 const SUITES = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'e2e'];
+const DOWN = ['e2e/suites/cluster.ts', 'down'];
 
 /** Answers what is wrong in the end. */
 async function suites(inLab: boolean, filters: readonly string[]): Promise<readonly string[]> {
   const env = inLab ? environment() : process.env;
   const before = await engineTraces(env);
-  const command = [process.execPath, ...SUITES, ...filters];
-  const code = await (inLab ? runThere(command) : runHere(command, { ...env, SPACE_PROVIDER: 'kind' }));
+  const node = (argv: readonly string[]) => {
+    const command = [process.execPath, ...argv];
+    return inLab ? runThere(command) : runHere(command, { ...env, SPACE_PROVIDER: 'kind' });
+  };
+  const code = await node([...SUITES, ...filters]);
+  const ended = await node(DOWN); // vitest takes nothing down when it is interrupted or killed
   return [
     ...(code === 0 ? [] : [`the suites failed (${code})`]),
+    ...(ended === 0 ? [] : [`their cluster was not taken down (${ended})`]),
     ...changes(before, await engineTraces(env)),
   ];
 }
 
-process.on('SIGINT', () => undefined); // the suites get it, too, and what they began is taken down then
+process.on('SIGINT', () => undefined); // the suites get it, too, and what they began is taken down after them
 const started = performance.now();
 const steps = createSteps();
 const wrong: string[] = [];
