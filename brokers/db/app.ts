@@ -17,8 +17,8 @@ import { findPrincipal } from '@space/broker-kit/principals';
 import { DATABASE } from '@space/contracts/database';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
-import { setLimits } from './limits/set.ts';
 import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
+import { setLimits } from './operations/limit.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
 
 /** What the control listener is made of. */

@@ -69,6 +69,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       intervalMs: config.WATCH_INTERVAL_MS,
       log,
       metrics: context.metrics,
+      onGreedy: (pid) => {
+        context.blockers
+          .wasTold(pid)
+          .catch((error: unknown) => log.debug({ err: error }, 'who holds too many locks is not told'));
+      },
     });
     held.closers.push(() => watch.stop());
     const served = createControl({

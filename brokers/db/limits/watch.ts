@@ -19,6 +19,8 @@ export interface WatchOptions {
   readonly intervalMs: number;
   readonly log: Logger;
   readonly metrics: Pick<BrokerMetrics, 'sessionsEnded' | 'watchLooks'>;
+  /** Called with the process of a session that was ended for its locks: on its way out it may keep them for minutes. */
+  readonly onGreedy: (pid: number) => void;
 }
 
 /** After so many looks the transaction is begun anew, so that it never becomes an old one. */
@@ -50,7 +52,7 @@ const STATE = `SELECT pg_notification_queue_usage() AS notifications,
 const END = `SELECT pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
   WHERE a.pid = $1 AND a.usename = $2 AND a.datname = $2`;
 
-export function startWatch({ address, bounds, intervalMs, log, metrics }: WatchOptions): Watch {
+export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy }: WatchOptions): Watch {
   const stopping = new AbortController();
   let client: pg.Client | undefined;
   let looks = 0;
@@ -95,6 +97,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics }: WatchO
       const { pid, role, locks, transactionSeconds } = session;
       await client.query({ name: 'end', text: END, values: [pid, role] });
       metrics.sessionsEnded.labels(reason).inc();
+      if (reason === 'locks') onGreedy(pid);
       log.warn(
         { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
         'session ended',

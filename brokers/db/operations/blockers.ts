@@ -31,7 +31,7 @@ const END_STALLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS 
 const END_EXPELLED = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
   WHERE a.datname = ANY ($1) AND ${OF_A_TENANT}`;
 
-/** Ends the session that the server's log says a drop waits for. */
+/** Ends a session that something of everybody's waits for: the server's log says that a drop does, or the watch. */
 const END_UNHEEDING = `SELECT a.backend_start::text AS since, a.usename::text AS tenant, pg_terminate_backend(a.pid) AS ended
   FROM pg_stat_activity a WHERE a.pid = $1 AND ${OF_A_TENANT}`;
 const FIND_STUCK = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
@@ -91,17 +91,24 @@ export class Blockers {
 
   /** Ends the session of a process that a drop waits for, if it is a tenant's. */
   async dropWaitsFor(pid: number): Promise<void> {
+    const tenant = await this.wasTold(pid);
+    if (tenant === undefined) return;
+    this.#options.onEnded('unheeding');
+    this.#options.log.warn({ database: tenant, reason: 'unheeding' }, 'session ended');
+  }
+
+  /** Tells a tenant's session to end and remembers it; whose it is, or undefined where it was told before. */
+  async wasTold(pid: number): Promise<string | undefined> {
     const [row] = await this.#watch.run<{ since: string; tenant: string; ended: boolean }>(
       'end unheeding',
       END_UNHEEDING,
       [pid],
     );
-    if (row === undefined) return;
+    if (row === undefined) return undefined;
     const one = { pid, since: row.since, at: performance.now() };
-    if (this.#told.has(keyOf(one))) return;
+    if (this.#told.has(keyOf(one))) return undefined;
     this.#told.set(keyOf(one), one);
-    this.#options.onEnded('unheeding');
-    this.#options.log.warn({ database: row.tenant, reason: 'unheeding' }, 'session ended');
+    return row.tenant;
   }
 
   /** The databases of sessions that were told to end and compute on: nothing that a client may do ends them. */

@@ -18,7 +18,7 @@ import {
   reopeningStatements,
   shuttingStatement,
 } from '../isolation/statements.ts';
-import { requireRoom } from '../limits/set.ts';
+import { requireRoom } from '../limits/room.ts';
 import {
   advanceDatabase,
   insertDatabase,

@@ -11,6 +11,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statfsSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -350,6 +351,21 @@ describe('the embedded server', () => {
       expect(await sqlstate(own())).toBe('ok');
     });
 
+    it('many addresses, each with few at the door, leave places to others', async () => {
+      await begin({ MAX_CONNECTIONS: '42' });
+      const ended = new Set<number>();
+      const sockets = Array.from({ length: 24 }, (_, i) => {
+        const localAddress = `127.0.1.${1 + (i % 6)}`;
+        const socket = connectSocket({ port, host: '127.0.0.1', localAddress });
+        socket.on('error', () => undefined).on('close', () => ended.add(i));
+        return socket.resume();
+      });
+      await eventually(() => log().includes('guard: too many at the door: ended'), { what: 'the guard' });
+      await eventually(() => ended.size >= 12, { what: 'the end of those that are too many' });
+      for (const socket of sockets) socket.destroy();
+      expect(await sqlstate(own())).toBe('ok');
+    });
+
     it('the largest session of a tenant goes before the container runs out of memory', async () => {
       await begin();
       const neighbour = await session(broker());
@@ -455,6 +471,25 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
+    it('whoever has most temporary files goes before the disk is so full that nobody may write', async () => {
+      const { bavail, bsize } = statfsSync(directory);
+      const before = existsSync(join(directory, 'log')) ? log().length : 0;
+      await begin({ DISK_RESERVE_MIB: String(Math.floor((bavail * bsize * 0.7) / 2 ** 20)) });
+      const neighbour = await session(broker());
+      const { client, gone } = await session(own());
+      const spill =
+        "DECLARE c CURSOR FOR SELECT repeat('x', 500) || i AS x FROM generate_series(1, 200000) i ORDER BY 1";
+      await client.query(`BEGIN; SET work_mem = '1MB'; ${spill}; FETCH 1 FROM c`).catch(() => undefined);
+      await gone;
+      await eventually(() => log().includes(`guard: temporary files fill the disk: ended 1 of ${tenant}`), {
+        what: 'its line of the log',
+      });
+      expect(log().slice(before)).not.toContain('guard: the disk runs full');
+      const few = await session(own());
+      await few.client.query('SELECT pg_sleep(3)');
+      await neighbour.client.query('SELECT 1');
+    });
+
     it.skipIf(!existsSync('/usr/bin/psql'))(
       'whoever keeps everybody from logging in is put out',
       async () => {
@@ -472,6 +507,25 @@ describe('the embedded server', () => {
     );
 
     it.skipIf(!existsSync('/usr/bin/psql'))(
+      'the server is begun anew for a session that does not end while nobody can log in',
+      async () => {
+        await begin({ PSQL: '/usr/bin/psql' });
+        const { client, gone } = await session(own());
+        const [row] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
+        // As one that makes away with thousands of temporary tables on its way out: it hears no signal but the last one.
+        process.kill(row!.pid, 'SIGSTOP');
+        const holder = await session(broker());
+        const loop = `DO $$ DECLARE i bigint := 0; BEGIN LOOP
+        i := i + 1; BEGIN PERFORM pg_advisory_lock(i); EXCEPTION WHEN OTHERS THEN NULL; END; END LOOP; END $$`;
+        holder.client.query(loop).catch(() => undefined);
+        await Promise.all([gone, holder.gone]);
+        const line = 'guard: nobody can log in for one that does not end: restarts the server for 1 of';
+        expect(log()).toContain(`${line} ${tenant}`);
+        await eventually(async () => (await sqlstate(own())) === 'ok', { what: 'the server' });
+      },
+    );
+
+    it.skipIf(!existsSync('/usr/bin/psql'))(
       'a worker that runs a function of a tenant is ended, and comes free for others',
       async () => {
         await begin({ PSQL: '/usr/bin/psql', ANALYZE_SECONDS: '1' });
@@ -485,6 +539,41 @@ describe('the embedded server', () => {
           what: 'its line of the log',
         });
         await client.query('DROP SCHEMA s CASCADE');
+      },
+    );
+
+    it.skipIf(!existsSync('/usr/bin/psql'))(
+      'a tenant that has its tables vacuumed slowly leaves workers to others',
+      async () => {
+        await begin({ PSQL: '/usr/bin/psql', ANALYZE_SECONDS: '3' });
+        const { client } = await session(own());
+        const slow = Array.from(
+          { length: 6 },
+          (_, i) => `CREATE TABLE slow.t${i} WITH (autovacuum_vacuum_cost_delay = 100,
+          autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_threshold = 1) AS
+          SELECT i, repeat('x', 1000) AS x FROM generate_series(1, 4000) i; DELETE FROM slow.t${i}`,
+        );
+        await client.query(`CREATE SCHEMA slow; ${slow.join(';')}`);
+        await query(
+          broker(),
+          'CREATE TABLE mine WITH (autovacuum_vacuum_threshold = 1) AS SELECT generate_series(1, 9000) AS n',
+        );
+        const workers = () =>
+          query(broker(), "SELECT datname FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'");
+        await eventually(
+          async () => (await workers()).filter(({ datname }) => datname === tenant).length >= 4,
+          { what: 'all workers to be with the tenant' },
+        );
+        await query(broker(), 'DELETE FROM mine');
+        await eventually(() => /guard: no worker is left to vacuum others: ended \d of spc_a/.test(log()), {
+          what: 'its line of the log',
+        });
+        const cleaned = "SELECT 1 FROM pg_stat_user_tables WHERE relname = 'mine' AND autovacuum_count > 0";
+        await eventually(async () => (await query(broker(), cleaned)).length === 1, {
+          what: "the neighbour's table to be vacuumed",
+        });
+        await client.query('DROP SCHEMA slow CASCADE');
+        await query(broker(), 'DROP TABLE mine');
       },
     );
 

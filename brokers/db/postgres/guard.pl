@@ -5,10 +5,14 @@
 # nobody else's is ever touched but one that has not logged in.
 use strict;
 use warnings;
+use List::Util qw(min sum0);
 
 my ($data, $sockets, $port, $programs) = @ARGV;
 my $server = getppid();
+my $questions = $0 =~ s/\.pl$/.sql/r;
 my $per_address = $ENV{LOGINS_PER_ADDRESS} // 20;
+# Who has said its name holds a place that others have no more.
+my $at_door = ($ENV{MAX_CONNECTIONS} // 200) / 3;
 my $reserve_kib = ($ENV{DISK_RESERVE_MIB} // 256) * 1024;
 my $reserve_files = $ENV{DISK_RESERVE_FILES} // 20_000;
 my $session_kib = $ENV{SESSION_MEMORY_KIB} // 131_072;
@@ -85,8 +89,11 @@ sub crowds {
     my $address = address($_, $peer) // next;
     push @{ $from{$address} }, { pid => $_, role => "address $address" };
   }
+  # However many addresses there are, they leave places to others, and each has one.
+  my $most = $per_address;
+  $most-- while $most > 1 && sum0(map { min(scalar @$_, $most) } values %from) > $at_door;
   # Who came first may still log in.
-  finish('too many at the door', splice(@$_, $per_address)) for grep { @$_ > $per_address } values %from;
+  finish('too many at the door', splice(@$_, $most)) for grep { @$_ > $most } values %from;
 }
 
 sub memory {
@@ -165,22 +172,28 @@ sub disk {
   my ($tenants) = @_;
   my (undef, $line) = split /\n/, `df -Pk '$data' 2>/dev/null`;
   my (undef, undef, undef, $free) = split ' ', $line // '';
-  finish('the disk runs full', @$tenants) if defined $free && $free < $reserve_kib;
+  return unless defined $free && $free < 2 * $reserve_kib;
+  return finish('the disk runs full', @$tenants) if $free < $reserve_kib;
+  my $role = sprawling($tenants);
+  finish('temporary files fill the disk', grep { $_->{role} eq $role } @$tenants) if defined $role;
 }
 
-# Sessions in a database that takes none: they were told to end. Workers that run a tenant's functions, to analyse
-# its indexes or to summarise them. And whether somebody waits until every process of the server has heard of a drop.
-my $lasting = <<'SQL' =~ s/\s+/ /gr;
-SELECT CASE WHEN a.backend_type = 'autovacuum worker' THEN 'worker' ELSE 'session' END, a.pid, a.datname,
-  extract(epoch FROM a.backend_start),
-  EXISTS (SELECT FROM pg_stat_activity w WHERE w.wait_event = 'ProcSignalBarrier')
-FROM pg_stat_activity a JOIN pg_database d ON d.oid = a.datid
-WHERE a.datname ~ '^spc_[0-9a-f]{40}$' AND (a.usename = a.datname AND NOT d.datallowconn
-  OR a.backend_type = 'autovacuum worker'
-    AND (a.query LIKE 'autovacuum: BRIN summarize %' OR a.pid IN (SELECT pid FROM pg_stat_progress_analyze)))
-SQL
+# The tenant whose queries have written most beside memory, which counts for no quota.
+sub sprawling {
+  my ($tenants) = @_;
+  my %bytes;
+  my %role = map { my $of = $_->{role}; map { $_ => $of } $_->{pid}, @{ $_->{helpers} } } @$tenants;
+  for (glob "'$data/base/pgsql_tmp/pgsql_tmp*' '$data/base/pgsql_tmp/pgsql_tmp*/*'") {
+    $bytes{ $role{$1} } += -s $_ // 0 if m{pgsql_tmp/pgsql_tmp(\d+)\.} && exists $role{$1};
+  }
+  my ($most) = sort { $bytes{$b} <=> $bytes{$a} } keys %bytes;
+  return $most;
+}
 
-my (%first, %told);
+my %why = (
+  session => 'its database is closed', worker => 'an analysis takes too long', vacuum => 'no worker is left to vacuum others');
+
+my (%first, %told, %barring);
 my $restarted = 0;
 
 sub outstayed {
@@ -191,16 +204,20 @@ sub outstayed {
     my $one = "$pid $since";
     $still{$one} = 1;
     $first{$one} //= time;
-    next if time - $first{$one} < ($kind eq 'worker' ? $analyze_seconds : 5);
-    finish($kind eq 'worker' ? 'an analysis takes too long' : 'its database is closed', { pid => $pid, role => $database })
-      unless $told{$one};
+    next if time - $first{$one} < ($kind eq 'session' ? 5 : $analyze_seconds);
+    finish($why{$kind}, { pid => $pid, role => $database }) unless $told{$one};
     $told{$one} //= time;
     $deaf //= { pid => $pid, role => $database } if $waits eq 't' && time - $told{$one} >= $deaf_seconds;
   }
   for my $known (\%first, \%told) { delete @$known{ grep { !$still{$_} } keys %$known } }
-  return unless $deaf && $restart_hours && time - $restarted >= $restart_hours * 3600;
+  restart('drops wait for one that nothing else ends', $deaf) if $deaf;
+}
+
+sub restart {
+  my ($why, $deaf) = @_;
+  return unless $restart_hours && time - $restarted >= $restart_hours * 3600;
   $restarted = time;
-  print STDERR "guard: drops wait for one that nothing else ends: restarts the server for 1 of $deaf->{role}\n";
+  print STDERR "guard: $why: restarts the server for 1 of $deaf->{role}\n";
   kill 'KILL', $deaf->{pid};
 }
 
@@ -208,9 +225,14 @@ sub outstayed {
 sub ask {
   my ($tenants) = @_;
   return unless -x $psql;
-  local $ENV{QUERY} = $lasting;
+  local $ENV{QUERY} = content($questions);
   my $said = `LC_ALL=C '$psql' -XAtq -h '$sockets' -p '$port' -U postgres -d postgres -c "\$QUERY" 2>&1`;
-  finish('nobody can log in', @$tenants) if $said =~ /out of shared memory/;
+  my $full = $said =~ /out of shared memory/;
+  # One that makes away with what it had for itself, on its way out, hears nothing more.
+  my ($leaving) = grep { $full && $barring{ $_->{pid} } } @$tenants;
+  restart('nobody can log in for one that does not end', $leaving) if $leaving;
+  finish('nobody can log in', @$tenants) if $full;
+  %barring = map { $_->{pid} => 1 } $full ? @$tenants : ();
   outstayed($said) if $? == 0;
 }
 

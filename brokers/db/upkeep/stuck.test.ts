@@ -80,4 +80,29 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
       throw error;
     }
   });
+
+  it('a session that keeps more locks than it may on its way out has its database closed, so that it comes once', async () => {
+    const greedy = await fixture.broker.capsule('greedy');
+    const url: string = (await greedy.create('greedy', 'app')).json.database_url;
+    const client = await connect(url);
+    const [row] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
+    const pid = row!.pid;
+    await client.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 9000) i');
+    // As one that makes away with what it had for itself: it does not end for minutes.
+    process.kill(pid, 'SIGSTOP');
+    try {
+      const second = await connect(url);
+      await second.query('SELECT count(pg_advisory_lock(i)) FROM generate_series(9001, 11000) i');
+      await eventually(
+        async () => {
+          await fixture.broker.round('stuck sessions');
+          return (await greedy.create('greedy', 'app')).status === 409;
+        },
+        { what: 'its database to be closed' },
+      );
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    expect(await sqlstate(url)).toMatch(/^(28000|55000)$/);
+  });
 });

@@ -97,10 +97,10 @@ export const SHARES = [
       'ends nobody else, and goes on when its own session was ended',
     ],
   ]),
-  ...mutantsOf('limits/set.ts', [
+  ...mutantsOf('limits/room.ts', [
     [
       'no more connections are promised than the server has',
-      'if (others + (own + more) * connections > capacity)',
+      'if (others + wanted > capacity)',
       'if (capacity < 0)',
       LIMITS,
       'refuse what the server has no connections for, and nothing else',
@@ -112,6 +112,8 @@ export const SHARES = [
       LIMITS,
       'of bytes put out whoever passes them',
     ],
+  ]),
+  ...mutantsOf('operations/limit.ts', [
     [
       'a limit of connections is for what is there, too',
       "if (statements.length > 0) await session.run('limit connections', within('cut', statements));",

@@ -1,0 +1,45 @@
+import { ServiceError } from '@space/broker-kit';
+import type { Session } from '@space/broker-kit/postgres';
+import type { Context } from '../context.ts';
+import type { Workload } from '../core/names.ts';
+import { connectionsGranted, type Granted, readLimits } from './rows.ts';
+
+/**
+ * For a create: the connections that the new database may take. Refused while the Capsule holds more than it may, or
+ * when all databases together could take more connections than the server has. Creates that run at the same time do not
+ * see each other, so what is promised may exceed the server by as many as run at once.
+ */
+export async function requireRoom(
+  context: Context,
+  session: Session,
+  { capsule, app }: Workload,
+): Promise<number> {
+  const [row, granted] = await Promise.all([
+    readLimits(session, capsule),
+    // The Capsule's own database, whose URL nobody is given, takes none.
+    app === '' ? undefined : connectionsGranted(session, capsule, context.connectionLimit),
+  ]);
+  const connections = row?.connections ?? context.connectionLimit;
+  if (granted === undefined) return connections;
+  if (row !== undefined && row.door !== 'open')
+    throw new ServiceError('quota_exceeded', 'the databases of the Capsule hold more than it may have');
+  requireConnections(granted, connections, 1, context.connectionLimit);
+  return connections;
+}
+
+/** Of all connections that the server has for Assistants: it takes several Capsules to have them all. */
+const SHARE = 0.75;
+
+export function requireConnections(
+  { others, own, capacity }: Granted,
+  connections: number,
+  more: number,
+  usual: number,
+): void {
+  const wanted = (own + more) * connections;
+  if (others + wanted > capacity)
+    throw new ServiceError('quota_exceeded', 'the server has no connections left to promise');
+  // Where a server is very small, one Assistant is let in all the same.
+  if (wanted > Math.max(capacity * SHARE, usual))
+    throw new ServiceError('quota_exceeded', 'the Capsule has its share of the connections');
+}
