@@ -12,7 +12,7 @@ export interface Forwarded {
 }
 
 /** An address that the chart knows; the port is whichever is free on this machine. */
-const ORIGIN = 'https://localhost:8443';
+export const ORIGIN = 'https://localhost:8443';
 
 /** A port of this machine that leads to the console. */
 const forwardPages = (): Promise<Forwarding> => portForward(installed, system, 'console', 8443);
@@ -44,21 +44,21 @@ export async function forwardConsole(): Promise<Forwarded> {
   };
 }
 
-/** A real browser that finds the console where the port-forward leads. */
-export async function browseConsole(): Promise<{
+/** A real browser that finds the console where the port-forward leads, and others (`host:port`) where theirs do. */
+export async function browseConsole(others: Readonly<Record<string, Forwarding>> = {}): Promise<{
   readonly browser: Awaited<ReturnType<typeof launchChromium>>;
   readonly origin: string;
   close(): Promise<void>;
 }> {
-  const forwarding = await forwardPages();
-  const found = `MAP ${new URL(ORIGIN).host} 127.0.0.1:${forwarding.port}`;
-  const browser = await launchChromium([`--host-resolver-rules=${found}`]);
+  const found = Object.entries({ [new URL(ORIGIN).host]: await forwardPages(), ...others });
+  const rules = found.map(([host, { port }]) => `MAP ${host} 127.0.0.1:${port}`);
+  const browser = await launchChromium([`--host-resolver-rules=${rules.join(',')}`]);
   return {
     browser,
     origin: ORIGIN,
     async close() {
       await browser.close();
-      await forwarding.close();
+      for (const [, forwarding] of found) await forwarding.close();
     },
   };
 }
