@@ -61,6 +61,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: 'requests for objects at two replicas (10,000) that might go where they may not go any more',
     load: () => import('./grant-revocation.ts'),
   },
+  'model-custody': {
+    what: 'ten million states of the protocol between registry and bucket, and each of its seeded defects',
+    load: () => import('./model-custody.ts'),
+  },
   'model-db': {
     what: '10,000 random schedules of operations, retries and callers against a sequential model of the database broker',
     load: () => import('./model-db.ts'),

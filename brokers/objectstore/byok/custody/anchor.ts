@@ -69,3 +69,20 @@ export function compare(
     stored.head === anchor.head;
   return same ? 'agree' : 'rollback';
 }
+
+type Numbers = Pick<Inventory, 'revision' | 'generation' | 'high'>;
+
+/** Where an administrator's decision goes on: beyond every number that either side has seen, from the anchored head. */
+export function beyond(
+  rows: Numbers | undefined,
+  anchor: Anchor | 'unreadable' | undefined,
+): Numbers & Pick<Inventory, 'previous'> {
+  const known = anchor === 'unreadable' ? undefined : anchor;
+  const next = (key: keyof Numbers) => Math.max(rows?.[key] ?? 0, known?.[key] ?? 0) + 1;
+  return {
+    revision: next('revision'),
+    generation: next('generation'),
+    high: next('high'),
+    previous: known?.head ?? GENESIS,
+  };
+}

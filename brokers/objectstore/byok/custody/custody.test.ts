@@ -14,6 +14,7 @@ import { anchorKey } from './anchor.ts';
 import { bucketAnchors } from './anchor-store.ts';
 import { acceptCommand, custodyStates, discardCommand } from './commands.ts';
 import { writeInventory } from './rows.ts';
+import { backUp } from './testing/backup.ts';
 import { checkRevocation } from './testing/revocation.ts';
 
 /** Real PostgreSQL, real S3 servers: what somebody does to the rows, the bucket, the keys or the process. */
@@ -39,26 +40,12 @@ const lifeOne = async () => 1;
 const silent = createLogger({ service: 'test', level: 'silent' });
 const anchorFile = (id: string) => join(fixture.s3.directory, BUCKET, anchorKey('test', id));
 
-/** Keeps the custody's tables as they are now, to be put back later. */
-async function backup(): Promise<() => Promise<void>> {
-  const tables = ['credential_inventory', 'credential_set', 'credential_tombstone', 'credential_request'];
-  const name = `kept_${randomBytes(4).toString('hex')}`;
-  await fixture.registry(`CREATE SCHEMA ${name}`);
-  for (const table of tables)
-    await fixture.registry(`CREATE TABLE ${name}.${table} AS TABLE broker.${table}`);
-  return async () => {
-    for (const table of tables.toReversed()) await fixture.registry(`DELETE FROM broker.${table}`);
-    for (const table of tables)
-      await fixture.registry(`INSERT INTO broker.${table} SELECT * FROM ${name}.${table}`);
-  };
-}
-
 describe('rows that somebody changed', () => {
   it('are refused for both Capsules when ciphertexts are swapped, with all columns to match; a third goes on', async () => {
     const [a, b, c] = [await capsule('swap-a'), await capsule('swap-b'), await capsule('swap-c')];
     const sets = [];
     for (const own of [a, b, c]) sets.push((await own.create('one', store.fields(), 0)).json.set_id);
-    const undo = await backup();
+    const undo = await backUp(fixture);
     await fixture.registry(
       `UPDATE broker.credential_set x SET envelope = y.envelope, kid = y.kid, generation = y.generation,
          endpoint = y.endpoint, bucket = y.bucket, fingerprint = y.fingerprint, verified_at = y.verified_at,
@@ -93,7 +80,7 @@ describe('rows that somebody changed', () => {
       "UPDATE broker.credential_inventory SET generation = generation + 1 WHERE capsule_id = 'redirect'",
       "UPDATE broker.credential_inventory SET head = repeat('0', 64) WHERE capsule_id = 'redirect'",
     ]) {
-      const undo = await backup();
+      const undo = await backUp(fixture);
       await fixture.registry(damage);
       expect(code(await own.list()), damage).toBe('custody_unavailable');
       await undo();
@@ -105,7 +92,7 @@ describe('rows that somebody changed', () => {
     const own = await capsule('answers');
     const [fields, key] = [store.fields(), 'a'.repeat(16)];
     await own.create('one', fields, 0, key);
-    const undo = await backup();
+    const undo = await backUp(fixture);
     await fixture.registry(
       "UPDATE broker.credential_request SET answer = replace(answer, 'one', 'two') WHERE capsule_id = 'answers'",
     );
@@ -121,7 +108,7 @@ describe('a registry that was restored', () => {
     const fields = store.fields();
     const { set_id } = (await changed.create('one', fields, 0)).json;
     await same.create('one', store.fields(), 0);
-    const restore = await backup();
+    const restore = await backUp(fixture);
     expect(code(await changed.rotate(set_id, fields, 1))).toBe(200);
     expect(code(await changed.rotate(set_id, fields, 2))).toBe(200);
     await restore();
@@ -158,9 +145,9 @@ describe('a registry that was restored', () => {
   it('is noticed also when it knows nothing of the Capsule, and when the bucket forgot it', async () => {
     const own = await capsule('forgotten');
     const { custody } = fixture.broker.context;
-    const before = await backup();
+    const before = await backUp(fixture);
     const { set_id } = (await own.create('one', store.fields(), 0)).json;
-    const after = await backup();
+    const after = await backUp(fixture);
     await before();
     expect(code(await own.list())).toBe('custody_rollback');
     await after();

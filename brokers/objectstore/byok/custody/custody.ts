@@ -59,8 +59,9 @@ export function createCustody(options: CustodyOptions): Custody {
         raw: await readInventory(session, capsule),
       }));
       let stored = await trust.verifyStored(capsule, raw);
-      // Changes may have happened between the two reads; under the lock there are none.
-      if (compare(stored, anchored?.anchor) === 'rollback')
+      // Changes may have happened between the two reads; under the lock there are none. And what is not anchored yet could
+      // still be set back unseen: nobody is told of it before.
+      if (compare(stored, anchored?.anchor) !== 'agree')
         ({ stored } = await exclusively(capsule, (locked) => locked.settle()));
       return trust.forIncarnation(capsule, stored, incarnation);
     },

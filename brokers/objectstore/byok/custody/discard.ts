@@ -1,8 +1,9 @@
 import { ServiceError } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
+import { beyond } from './anchor.ts';
 import { clear } from './changes.ts';
 import type { Custody } from './custody.ts';
-import { emptyInventory, GENESIS, isEmpty } from './inventory.ts';
+import { emptyInventory, isEmpty } from './inventory.ts';
 import { readIncarnation, readNumbers } from './rows.ts';
 
 /** Leaves nothing of a Capsule that is being dropped in custody, in whatever state it is; may be run again. */
@@ -11,11 +12,13 @@ export async function clearCustody(custody: Custody, capsule: string): Promise<v
     await clearTrusted(custody, capsule);
   } catch (error) {
     // Damage must not keep a Capsule from being dropped; a bucket that is away may, for a while.
-    const damaged = error instanceof ServiceError && error.retryAfter === undefined;
-    if (!damaged || !error.code.startsWith('custody_')) throw error;
+    if (!isDamage(error)) throw error;
     await discard(custody, capsule);
   }
 }
+
+const isDamage = (error: unknown) =>
+  error instanceof ServiceError && error.retryAfter === undefined && error.code.startsWith('custody_');
 
 function clearTrusted(custody: Custody, capsule: string): Promise<void> {
   return custody.change(capsule, async (change) => {
@@ -35,19 +38,15 @@ export function discard(
 ): Promise<void> {
   return custody.exclusively(capsule, async (locked) => {
     const { session } = locked;
+    // What a crash left is anchored first: the write of its anchor may still be under way, and is refused then.
+    await locked.settle().catch((error: unknown) => {
+      if (!isDamage(error)) throw error;
+    });
     const anchored = await locked.readAnchor();
-    const anchor = anchored?.anchor === 'unreadable' ? undefined : anchored?.anchor;
     const rows = await readNumbers(session, capsule);
     if (rows === undefined && anchored === undefined) return;
-    const beyond = (key: 'revision' | 'generation' | 'high') =>
-      Math.max(rows?.[key] ?? 0, anchor?.[key] ?? 0) + 1;
-    const next = {
-      ...emptyInventory(capsule, await readIncarnation(session, capsule)),
-      revision: beyond('revision'),
-      generation: beyond('generation'),
-      high: beyond('high'),
-      previous: anchor?.head ?? GENESIS,
-    };
+    const empty = emptyInventory(capsule, await readIncarnation(session, capsule));
+    const next = { ...empty, ...beyond(rows, anchored?.anchor) };
     await locked.write(next, { overwrite: true, anchored }, note);
   });
 }

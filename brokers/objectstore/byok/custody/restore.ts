@@ -1,9 +1,9 @@
 import { ServiceError } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import { audit } from '@space/broker-kit/principals';
-import { compare } from './anchor.ts';
+import { beyond, compare } from './anchor.ts';
 import type { Custody } from './custody.ts';
-import { emptyInventory, GENESIS, type Inventory } from './inventory.ts';
+import { emptyInventory, type Inventory } from './inventory.ts';
 import type { Standings } from './locked.ts';
 
 /**
@@ -27,22 +27,14 @@ async function continued(
   { stored, anchored }: Standings,
 ): Promise<Inventory> {
   const base: Inventory = stored ?? emptyInventory(capsule, 1);
-  const anchor = anchored?.anchor === 'unreadable' ? undefined : anchored?.anchor;
-  const generation = Math.max(base.high, anchor?.high ?? 0) + 1;
+  const numbers = beyond(base, anchored?.anchor);
   const { resealSet } = custody.seals();
-  const sets = await Promise.all(base.sets.map((set) => resealSet(base, set, { generation }))).catch(
-    (cause: unknown) => {
-      throw new ServiceError('custody_unavailable', 'a restored set does not open', { cause });
-    },
-  );
-  return {
-    ...base,
-    sets,
-    high: generation,
-    generation: Math.max(base.generation, anchor?.generation ?? 0) + 1,
-    revision: Math.max(base.revision, anchor?.revision ?? 0) + 1,
-    previous: anchor?.head ?? GENESIS,
-  };
+  const sets = await Promise.all(
+    base.sets.map((set) => resealSet(base, set, { generation: numbers.high })),
+  ).catch((cause: unknown) => {
+    throw new ServiceError('custody_unavailable', 'a restored set does not open', { cause });
+  });
+  return { ...base, sets, ...numbers };
 }
 
 function note(session: Session, capsule: string, traceId: string): Promise<void> {

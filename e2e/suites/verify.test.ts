@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openCluster } from '../cluster/index.ts';
+import { MARK } from '../verify/bystanders.ts';
+import { failures, type Report } from '../verify/report.ts';
+import { verify } from '../verify/verify.ts';
+import { installed, kube, services, unique } from './support/space.ts';
+
+const run = unique('v');
+const HOLE = unique('hole');
+/** Who has no wall of their own, so that a hole in another's is all it takes. */
+const FREE = ['client', 'neighbour', 'stranger'];
+const KINDS = 'capsules.platform.space,assistants.platform.space,pods,namespaces';
+
+let report: Report;
+
+beforeAll(async () => {
+  // Somebody lets the whole cluster to the S3 server.
+  await kube.apply({
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: HOLE, namespace: services },
+    spec: {
+      podSelector: { matchLabels: { 'platform.space/component': 's3' } },
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [{ namespaceSelector: {} }], ports: [{ protocol: 'TCP', port: 7070 }] }],
+    },
+  });
+  const node = (await openCluster(installed.cluster))?.node;
+  const outside = await node?.outside({ ports: [443] });
+  try {
+    report = await verify(
+      {
+        space: installed.space,
+        namespace: installed.namespace,
+        run,
+        outside: (outside?.addresses ?? []).map((address) => ({ address, port: 443 })),
+      },
+      {
+        kube,
+        clock: Date.now,
+        patience: { seconds: 600, signal: new AbortController().signal },
+        say: () => {},
+      },
+    );
+  } finally {
+    await outside?.[Symbol.asyncDispose]();
+  }
+});
+
+afterAll(() => kube.remove('networkpolicy', HOLE, services));
+
+it('names the way that a policy too many has opened, and finds all else as it is drawn', () => {
+  const opened = ['s3 tcp 7070', 'Service s3 tcp 7070'].flatMap((target) =>
+    FREE.map((from) => `${from} -> ${target}: closed is drawn, connected was seen`),
+  );
+  expect(failures(report).toSorted()).toEqual(opened.toSorted());
+});
+
+it('has asked every pod about everything', () => {
+  expect(report.notes).toEqual([]);
+  const unasked = report.cells.filter(({ seen }) => seen === 'unasked');
+  // The canary's one program speaks TCP.
+  expect([...new Set(unasked.map(({ from }) => from))]).toEqual(['canary']);
+  expect(report.checks.length).toBeGreaterThan(5);
+});
+
+it('leaves nothing behind', async () => {
+  const { stdout } = await kube.run(['get', KINDS, '--all-namespaces', '-l', MARK, '-o', 'name']);
+  expect(stdout).toBe('');
+});

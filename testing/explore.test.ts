@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { explore, type Space } from './explore.ts';
+
+/** Two jugs, of 3 and 5 litres. */
+const jugs = (wrongAt?: number): Space<readonly [number, number]> => ({
+  initial: [0, 0],
+  key: (jug) => jug.join(),
+  next: ([a, b]) => {
+    const poured = Math.min(a, 5 - b);
+    const back = Math.min(b, 3 - a);
+    const all: [string, readonly [number, number]][] = [
+      ['fill 3', [3, b]],
+      ['fill 5', [a, 5]],
+      ['empty 3', [0, b]],
+      ['empty 5', [a, 0]],
+      ['3 into 5', [a - poured, b + poured]],
+      ['5 into 3', [a + back, b - back]],
+    ];
+    return all.map(([label, to]) => ({ label, to, wrong: to[1] === wrongAt ? 'it is there' : undefined }));
+  },
+});
+
+describe('an exploration', () => {
+  it('goes through all that can be reached, once', () => {
+    expect(explore(jugs(), 1_000)).toEqual({ states: 16, steps: 96, exhausted: true });
+  });
+
+  it('tells a shortest way to what must not be', () => {
+    const { wrong } = explore(jugs(4), 1_000);
+    expect(wrong).toEqual({
+      what: 'it is there',
+      trace: ['fill 5', '5 into 3', 'empty 3', '5 into 3', 'fill 5', '5 into 3'],
+    });
+  });
+
+  it('ends at its bound, and says that it is not all', () => {
+    expect(explore(jugs(), 10)).toMatchObject({ states: 10, exhausted: false });
+  });
+
+  it('tells many states apart', () => {
+    const counter: Space<number> = {
+      initial: 0,
+      key: (n) => `state ${n}`,
+      next: (n) => [1, 2].flatMap((by) => (n + by < 200_000 ? [{ label: `+${by}`, to: n + by }] : [])),
+    };
+    expect(explore(counter, 300_000)).toMatchObject({ states: 200_000, exhausted: true });
+  });
+});

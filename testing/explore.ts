@@ -1,0 +1,119 @@
+/**
+ * Goes through every state that can be reached, breadth first, so that what it finds is found on a shortest way. States
+ * are told apart by 64 bits of their key: of ten million, two are taken for one with a chance of 3 in a million.
+ */
+
+export interface Step<State> {
+  readonly label: string;
+  readonly to: State;
+  /** What this step must never do. */
+  readonly wrong?: string | undefined;
+}
+
+export interface Space<State> {
+  readonly initial: State;
+  /** Everything that may happen next; always in the same order. */
+  next(state: State): readonly Step<State>[];
+  /** The same for two states that nothing tells apart. */
+  key(state: State): string;
+}
+
+export interface Explored {
+  readonly states: number;
+  readonly steps: number;
+  /** Nothing is left to go to within the bounds of the model. */
+  readonly exhausted: boolean;
+  /** What went wrong first, and how it came to that. */
+  readonly wrong?: { readonly what: string; readonly trace: readonly string[] };
+}
+
+export function explore<State>(space: Space<State>, most: number): Explored {
+  const seen = new Seen();
+  seen.add(space.key(space.initial));
+  const parents = [-1];
+  const choices = [0];
+  let [frontier, steps] = [[{ state: space.initial, at: 0 }], 0];
+  while (frontier.length > 0) {
+    const later: typeof frontier = [];
+    for (const { state, at } of frontier) {
+      for (const [choice, { label, to, wrong }] of space.next(state).entries()) {
+        steps += 1;
+        if (wrong !== undefined) {
+          const trace = [...replay(space, parents, choices, at), label];
+          return { states: seen.size, steps, exhausted: false, wrong: { what: wrong, trace } };
+        }
+        if (!seen.add(space.key(to))) continue;
+        later.push({ state: to, at: parents.length });
+        parents.push(at);
+        choices.push(choice);
+        if (seen.size >= most) return { states: seen.size, steps, exhausted: false };
+      }
+    }
+    frontier = later;
+  }
+  return { states: seen.size, steps, exhausted: true };
+}
+
+function replay<State>(
+  space: Space<State>,
+  parents: readonly number[],
+  choices: readonly number[],
+  last: number,
+): string[] {
+  const taken: number[] = [];
+  for (let at = last; at > 0; at = parents[at] ?? 0) taken.unshift(choices[at] ?? 0);
+  const labels: string[] = [];
+  let state = space.initial;
+  for (const choice of taken) {
+    const step = space.next(state)[choice];
+    if (step === undefined) throw new Error('the steps of a state are not always the same');
+    labels.push(step.label);
+    state = step.to;
+  }
+  return labels;
+}
+
+/** A set of hashes in pairs of words: strings of millions of states would not fit into memory. */
+class Seen {
+  #table = new Uint32Array(2 << 16);
+  size = 0;
+
+  /** Whether it was not there yet. */
+  add(key: string): boolean {
+    if (this.size * 4 > this.#table.length) this.#grow();
+    // cyrb64, whose two words are independent.
+    let a = 0xdeadbeef;
+    let b = 0x41c6ce57;
+    for (let at = 0; at < key.length; at += 1) {
+      const code = key.charCodeAt(at);
+      a = Math.imul(a ^ code, 2654435761);
+      b = Math.imul(b ^ code, 1597334677);
+    }
+    a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
+    b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
+    const added = this.#put(a >>> 0 || 1, b >>> 0);
+    if (added) this.size += 1;
+    return added;
+  }
+
+  /** A first word of 0 is a place that is free. */
+  #put(first: number, second: number): boolean {
+    const table = this.#table;
+    const mask = table.length - 1;
+    for (let at = (second * 2) & mask; ; at = (at + 2) & mask) {
+      if (table[at] === 0) {
+        table[at] = first;
+        table[at + 1] = second;
+        return true;
+      }
+      if (table[at] === first && table[at + 1] === second) return false;
+    }
+  }
+
+  #grow(): void {
+    const before = this.#table;
+    this.#table = new Uint32Array(before.length * 2);
+    for (let at = 0; at < before.length; at += 2)
+      if (before[at] !== 0) this.#put(before[at] ?? 0, before[at + 1] ?? 0);
+  }
+}
