@@ -7,11 +7,13 @@ import { readJson, replaceFile } from '../files.ts';
 import { type Identity, identityOf, isAlive } from '../native/identity.ts';
 import { ClusterProblem } from '../problem.ts';
 import { run } from '../run.ts';
-import { weigh } from './share.ts';
+import { weigh } from '../share.ts';
 
 /** All that the lab keeps; in it, Debian's engine is unpacked and not installed. */
 export const LAB = '/var/lib/space.kind-lab';
 const PROGRAMS = join(LAB, 'programs');
+/** So many of a cluster's processes are at work at once when a Space comes up on it. */
+const PROCESSES = 32;
 const CGROUP = 'space.kind-lab';
 const PACKAGES = ['docker.io', 'containerd', 'runc', 'slirp4netns', 'libslirp0'];
 /** Debian 13 has the command in a package of its own. */
@@ -88,7 +90,7 @@ export async function start(): Promise<void> {
   });
   await writeFile(join(LAB, 'daemon.json'), '{}');
   await copyFile(join(here, 'dockerd.sh'), join(LAB, 'dockerd.sh'));
-  await weigh(CGROUP);
+  await weigh(CGROUP, PROCESSES);
   const namespaces = ['--mount', '--net', '--pid', '--fork', '--kill-child'];
   const engine = await started('engine', ['unshare', ...namespaces, 'bash', join(LAB, 'dockerd.sh'), LAB]);
   await until('the engine to begin', () => inside(engine) !== undefined);

@@ -2,10 +2,13 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { weigh } from '../share.ts';
 import { cgroupOf } from './layout.ts';
 import { cgroupVersion } from './preflight.ts';
 
 const ROOT = '/sys/fs/cgroup';
+/** What its pods weigh: less than all of a node together, whose own programs are beside them. */
+const PODS = 8;
 
 /** Version 1 has a hierarchy for each controller (and `unified`, which has none), version 2 one for all. */
 async function hierarchies(): Promise<readonly string[]> {
@@ -30,6 +33,7 @@ export async function makeCgroups(name: string): Promise<void> {
         await writeFile(join(group, file), await readFile(join(hierarchy, file)));
     }
   }
+  await weigh(cgroupOf(name), PODS);
 }
 
 /** Removes them, deepest first. Their processes are dead, but the kernel may take a moment to notice. */

@@ -11,16 +11,16 @@ async function hierarchies(...names: readonly string[]): Promise<string> {
   return root;
 }
 
-test('with cgroup v1 the engine weighs as many processes, and not one', async () => {
+test('with cgroup v1 a cluster weighs as many processes, and not one', async () => {
   const root = await hierarchies('cpu', 'memory');
-  await weigh('lab', root);
-  await weigh('lab', root); // a group that an earlier engine left
-  expect(Number(await readFile(join(root, 'cpu/lab/cpu.shares'), 'utf8'))).toBeGreaterThan(16 * 1024);
+  await weigh('lab', 32, root);
+  await weigh('lab', 32, root); // a group that an earlier engine left
+  expect(Number(await readFile(join(root, 'cpu/lab/cpu.shares'), 'utf8'))).toBe(32 * 1024);
   expect(await readdir(join(root, 'memory'))).toEqual([]);
 });
 
 test('with cgroup v2 nothing is made', async () => {
   const root = await hierarchies();
-  await weigh('lab', root);
+  await weigh('lab', 32, root);
   expect(await readdir(root)).toEqual([]);
 });

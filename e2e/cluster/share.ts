@@ -1,0 +1,17 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const OF_ONE = 1024;
+
+/**
+ * With cgroup v1 a group weighs against every process beside it what one of them does: a whole cluster would be
+ * one process among those of a busy machine, whose probes fail, and whose API server the kubelet ends for dead.
+ */
+export async function weigh(group: string, processes: number, root = '/sys/fs/cgroup'): Promise<void> {
+  const hierarchy = join(root, 'cpu');
+  if (!existsSync(hierarchy)) return; // cgroup v2, where other processes are in groups, too
+  const directory = join(hierarchy, group);
+  await mkdir(directory, { recursive: true });
+  await writeFile(join(directory, 'cpu.shares'), String(processes * OF_ONE));
+}
