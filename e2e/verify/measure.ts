@@ -14,15 +14,16 @@ interface Looked {
   readonly seen: Sightings;
 }
 
-/** Every pod of the Space and of the scene looks at everything. */
+/** Every pod of the Space and of the scene looks at everything, or those `whom` takes. */
 export async function measure(
   kube: Kube,
   around: Around,
   scene: Scene,
   targets: readonly Target[],
   say: (sources: number, targets: number) => void = () => {},
+  whom: (name: string) => boolean = () => true,
 ): Promise<Looked> {
-  const sources = [...scene.sources, ...sourcesOf(around)];
+  const sources = [...scene.sources, ...sourcesOf(around)].filter(({ name }) => whom(name));
   const all = [...targets, ...targetsAtScene(scene)];
   say(sources.length, all.length);
   const seen = new Map<string, ReadonlyMap<string, Seen>>();

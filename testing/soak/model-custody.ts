@@ -8,7 +8,7 @@ const MOST_OF_DEFECT = 200_000;
 
 /** Every interleaving of the custody's protocol within bounds; then the same for each seeded defect, until it shows. */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
-  const most = quick ? 300_000 : 6_000_000;
+  const most = quick ? 300_000 : 4_000_000;
   const spaces = { ...BOUNDS, ...(quick ? {} : LARGE) };
   const wrongs: string[] = [];
   let states = 0;

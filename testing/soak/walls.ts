@@ -32,7 +32,8 @@ interface Tried {
   readonly flipped: readonly Cell[];
 }
 
-type Look = () => Promise<readonly Cell[]>;
+/** What is not as drawn, as those see it whom it is about; or everybody. */
+type Look = (whom?: (name: string) => boolean) => Promise<readonly Cell[]>;
 
 export async function run({ quick, only }: SoakOptions): Promise<SoakReport> {
   const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
@@ -49,8 +50,10 @@ export async function run({ quick, only }: SoakOptions): Promise<SoakReport> {
     const targets = targetsOf(around, []);
     const prober = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
     const scene = await setScene(kube, place, around, lookAt(prober, targets), PATIENCE);
-    const look: Look = async () =>
-      (await measure(kube, around, scene, targets)).cells.filter(({ agrees }) => !agrees);
+    const look: Look = async (whom) => {
+      const { cells } = await measure(kube, around, scene, targets, undefined, whom);
+      return cells.filter(({ agrees }) => !agrees);
+    };
     const before = await look();
     if (before.length > 0) throw new Error(`not as drawn before anything was changed: ${told(before)}`);
 

@@ -72,7 +72,13 @@ function begun(): number {
 async function tryAll(payloads: readonly Payload[], guard: AddressGuard): Promise<Attempt[]> {
   const bankAt = { kind: 'answer' as const, host: BANK, schedule: [{ addresses: [PUBLIC_V4] }] };
   const dns = await startDns(scheduled([...payloads, bankAt]));
-  const limits = { perSecond: 1e6, burst: 1e6, connectMs: PATIENT_MS, unknownWaitMs: PATIENT_MS };
+  const limits = {
+    perSecond: 1e6,
+    burst: 1e6,
+    capsulePerSecond: 1e6,
+    connectMs: PATIENT_MS,
+    unknownWaitMs: PATIENT_MS,
+  };
   const resolve = cached(dnsResolve([dns.address], PATIENT_MS));
   const test = await makeGateway({ authorities: pki.authority, resolve, guard, limits });
   await test.put(

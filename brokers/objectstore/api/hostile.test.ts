@@ -16,7 +16,7 @@ let mine: Assistant;
 beforeAll(async () => {
   fixture = await openFixture({
     environment: { OBJECT_STREAMS: String(STREAMS) },
-    pace: { tickMs: 50, recheckMs: 100, windowMs: 1_000, leastBytes: 1_024 },
+    pace: { tickMs: 50, recheckMs: 100, windowMs: 5_000, leastBytes: 1_024 },
   });
   base = fixture.broker.dataUrl;
   mine = await newAssistant(fixture.broker);

@@ -43,6 +43,15 @@ export const LARGE: Readonly<Record<string, Bounds>> = {
     decisions: 1,
   },
   'three replicas': { ...NOTHING, replicas: 3, changes: 3, reads: 2, crashes: 1, registrySetBack: 1 },
+  'a bucket that is set back twice': {
+    ...NOTHING,
+    reads: 2,
+    crashes: 1,
+    lostConnections: 1,
+    bucketSetBack: 2,
+    decisions: 2,
+  },
+  'crashes upon crashes': { ...NOTHING, changes: 3, reads: 2, crashes: 3, lostConnections: 2, decisions: 1 },
 };
 
 /** What an implementation might get wrong; each is found by an exploration. */
