@@ -17,7 +17,9 @@ import { asWritten, type Mutant, mutantsOf, nameOf, type Policy } from './walls/
 const SPACE = 'home';
 const OPERATOR = { name: `${SPACE}-operator`, namespace: `${SPACE}-system` };
 const LIFETIME_SECONDS = 4 * 3600;
-const PATIENCE = { seconds: 300, signal: new AbortController().signal };
+const SECONDS = 300;
+const stop = new AbortController();
+const PATIENCE = { seconds: SECONDS, signal: stop.signal };
 /** A policy takes effect on a node within a moment; a second look is for one that took longer. */
 const LOOKS = 2;
 
@@ -45,6 +47,10 @@ export async function run({ quick, only }: SoakOptions): Promise<SoakReport> {
     run: `w${randomBytes(4).toString('hex')}`,
     lifetime: LIFETIME_SECONDS,
   };
+  // A wall that is open is closed again, also when somebody has seen enough.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
+  await leave(kube, { namespace: SPACE }, SECONDS);
   try {
     const around = await lookAround(kube, SPACE);
     const targets = targetsOf(around, []);
@@ -63,7 +69,7 @@ export async function run({ quick, only }: SoakOptions): Promise<SoakReport> {
     const after = await look();
     return report(tried, after);
   } finally {
-    await leave(kube, place, PATIENCE.seconds);
+    await leave(kube, place, SECONDS);
   }
 }
 
@@ -98,7 +104,10 @@ async function tryAll(kube: Kube, mutants: readonly Mutant[], scene: Scene, look
 
 async function inTurn<T, R>(all: readonly T[], act: (one: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
-  for (const one of all) results.push(await act(one));
+  for (const one of all) {
+    stop.signal.throwIfAborted();
+    results.push(await act(one));
+  }
   return results;
 }
 

@@ -119,9 +119,10 @@ export function custodySpace(bounds: Bounds, defect?: Defect): Space<State> {
         if (state.anchor !== over && is('answers what could not be anchored')) return go({ at: 'answer' });
         if (state.anchor !== over && !is('anchors over whatever is there'))
           return end(' fails: another anchor is there');
-        // What an administrator has decided stands when both have it.
+        // What an administrator has decided stands when both have it, and nobody is at work on what was set back.
         const decides = (work === 'accept' || work === 'discard') && state.rows === process.next;
-        const setBack = state.setBack && !decides;
+        const others = state.processes.some((other, at) => at !== p && other?.alarmed);
+        const setBack = state.setBack && (others || !decides);
         const to = { ...state, ...anchored(state, process.next), setBack };
         const first = is('anchors before it commits') && work === 'change';
         return step(put(to, p, { ...process, anchor: process.next, at: first ? 'commit' : 'answer' }));
