@@ -1,5 +1,6 @@
 /** Has every pod of a Space and of the scene look at everything, and holds what they saw against the arrows. */
 import type { Kube } from '../space/kube.ts';
+import { FREE } from './arrows.ts';
 import { ask } from './ask.ts';
 import { type Around, sourcesOf, targetsAtPod } from './discover.ts';
 import { type Cell, compare, type Seen, type Sightings, type Target } from './matrix.ts';
@@ -41,7 +42,13 @@ export async function measure(
   return { cells: compare(sources, all, seen), notes, seen };
 }
 
+/** Those who have walls: an Assistant listens, and who stands for others has nothing there that would answer. */
 const targetsAtScene = ({ sources }: Scene): Target[] =>
   sources
-    .filter(({ party }) => party === 'assistant')
-    .flatMap(({ name, pod }) => targetsAtPod(name, 'assistant', pod, [8080]));
+    .filter(({ party }) => !FREE.includes(party))
+    .flatMap(({ name, party, pod }) =>
+      targetsAtPod(name, party, pod, [8080]).map((target) => ({
+        ...target,
+        listens: target.listens && party === 'assistant',
+      })),
+    );
