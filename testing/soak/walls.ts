@@ -1,7 +1,8 @@
 /**
  * `npm run soak -- walls [--quick] [--only POLICY,…]`: each NetworkPolicy of the Space that is up taken away and opened,
  * alone; then a cell of `npm run verify` is not as drawn. The policies of a Capsule are the operator's, which puts them
- * back at once: it is away meanwhile. `--quick` tries every fourth.
+ * back at once: it is away meanwhile. `--quick` tries every fourth. For a Space of tests: a run that is killed outright
+ * leaves one policy as it has changed it, which `helm upgrade` does not see.
  */
 import { randomBytes } from 'node:crypto';
 import { DEFAULT_CLUSTER, openCluster } from '../../e2e/cluster/index.ts';
@@ -26,7 +27,7 @@ const LOOKS = 2;
 /** Why no cell can flip, by policy and change. */
 const REASONS: Readonly<Record<string, string>> = {
   'network-probe':
-    'its pods are the operator’s, and it takes no other for them: they try this policy themselves, and the condition NetworkReady says EnforcementFailed',
+    'its pods are the operator’s, and it takes no other for them: its probes go by this policy, and the condition NetworkReady is to say what they met',
 };
 
 interface Tried {
@@ -93,12 +94,14 @@ async function tryAll(kube: Kube, mutants: readonly Mutant[], scene: Scene, look
   );
   const others = mutants.filter(ofCapsule);
   if (others.length === 0) return ofParts;
+  const { name, namespace } = OPERATOR;
+  const replicas: number = (await kube.get('deployment', name, namespace))?.['spec'].replicas ?? 1;
   await scaleOperator(kube, 0);
   try {
     // What the operator itself cannot be asked meanwhile is as it was.
     return [...ofParts, ...(await inTurn(others, (one) => tryOne(kube, one, look)))];
   } finally {
-    await scaleOperator(kube, 1);
+    await scaleOperator(kube, replicas);
   }
 }
 
