@@ -9,11 +9,13 @@ import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { brokerProgram } from '../db/process.ts';
 import { headOf } from './acts.ts';
 import { COMPUTE } from './elsewhere.ts';
+import { ownGroup } from './group.ts';
 import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
 
 /** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
 async function openFixture() {
-  const server = await startEmbeddedServer();
+  const server = await startEmbeddedServer({ guarded: true });
+  const leaveGroup = ownGroup(server.directory);
   const program = await brokerProgram();
   const mounts = mountFiles(server, 'bench');
   const broker = await program.spawn({ ...mounts.environment, SPARE_DATABASES: '8', LOG_LEVEL: 'info' });
@@ -52,6 +54,7 @@ async function openFixture() {
       await broker.kill();
       mounts.remove();
       await server.remove();
+      await leaveGroup();
     },
   };
 }

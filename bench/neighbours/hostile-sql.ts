@@ -59,17 +59,18 @@ async function repeat(act: Extract<Act, { kind: 'sql' }>, doing: Doing): Promise
   }
 }
 
-/** A real client that stops: `psql` would go on reading into its memory. */
+/**
+ * A real client that stops: `psql` would go on reading into its memory. It does not read that it was ended either, so
+ * others follow it, as many as its role may have.
+ */
 async function neverRead(act: Extract<Act, { kind: 'unread' }>, doing: Doing): Promise<void> {
   while (!doing.signal.aborted) {
     try {
       const stream = new Socket();
       const client = await opened(act.url, doing, stream);
-      const ended = new Promise((resolve) => client.once('end', resolve));
       client.query(act.statement).catch(() => undefined);
       await sleep(100);
       stream.pause();
-      await ended;
     } catch {
       await sleep(PAUSE_MS);
     }

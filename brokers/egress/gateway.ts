@@ -20,7 +20,7 @@ import { Policies } from './policies/policies.ts';
 import { Strangers } from './policies/strangers.ts';
 
 /** Milliseconds of the processor for answers and what is prepared for them, until what has come meanwhile is heard. */
-const ANSWERS_MS = 1;
+const ANSWERS_MS = 0.4;
 
 export interface GatewayOptions {
   readonly host: string | undefined;

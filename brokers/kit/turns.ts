@@ -19,7 +19,7 @@ interface Budget {
   at: number;
 }
 
-const SLICE_MS = 2;
+const SLICE_MS = 0.5;
 
 /**
  * Processor time for documents and bodies, shared by key (a Capsule): each in turn gets a piece of work done, a few

@@ -4,6 +4,7 @@ import {
   appendFileSync,
   chmodSync,
   chownSync,
+  copyFileSync,
   existsSync,
   mkdtempSync,
   readFileSync,
@@ -12,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Secret } from '@space/broker-kit';
 import pg from 'pg';
@@ -50,12 +51,15 @@ export interface EmbeddedOptions {
   readonly durable?: boolean;
   /** Its log takes what sessions say, for whoever looks into it for secrets; in service it does not. */
   readonly logsSessions?: boolean;
+  /** Whether the guard looks after it, as in its pod. */
+  readonly guarded?: boolean;
   /** The directory in which it makes its own; else where that is quickest, or for temporary files. */
   readonly place?: string;
 }
 
 /** Root may not run PostgreSQL; this account exists on every Linux. */
 const NOBODY = 65_534;
+const account = process.getuid?.() === 0 ? 'nobody' : userInfo().username;
 const SQL = new URL('../../brokers/db/postgres/', import.meta.url);
 
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<EmbeddedServer> {
@@ -110,9 +114,16 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
       '--no-sync',
       '--auth=trust',
     ]);
-    writeFileSync(join(data, 'pg_hba.conf'), 'host all all 127.0.0.1/32 scram-sha-256\n');
+    writeFileSync(
+      join(data, 'pg_hba.conf'),
+      'local all postgres peer map=server\nhost all all 127.0.0.1/32 scram-sha-256\n',
+    );
+    writeFileSync(join(data, 'pg_ident.conf'), `server ${account} postgres\n`);
     const neighbours = neighbourSettings(readFileSync(new URL('settings.conf', SQL), 'utf8'), major);
     appendFileSync(join(data, 'postgresql.conf'), neighbours + settings(options, port, directory));
+    // The server's account may not be let into this checkout.
+    if (options.guarded === true)
+      for (const file of ['guard.pl', 'guard.sql']) copyFileSync(new URL(file, SQL), join(directory, file));
     const throwaway = derivationKey(randomBytes(32));
     const statements = [
       readFileSync(new URL('bootstrap.sql', SQL), 'utf8'),
@@ -131,10 +142,21 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
     const superuserUrl = `postgresql://postgres:${passwords.superuser.reveal()}@127.0.0.1:${port}/postgres`;
     const startOnce = async () => {
       const logged = existsSync(logPath) ? statSync(logPath).size : 0;
+      const guard = `perl "$3" "$1" "$4" "$5" "$6" &`;
       const child = spawn(
         '/bin/sh',
-        ['-c', 'exec "$0" -D "$1" >>"$2" 2>&1', join(programs, 'postgres'), data, logPath],
-        { ...asServer, cwd: directory, stdio: 'ignore', env: { LC_ALL: 'C', TZ: 'UTC' } },
+        [
+          '-c',
+          `exec >>"$2" 2>&1; ${options.guarded === true ? guard : ''} exec "$0" -D "$1"`,
+          join(programs, 'postgres'),
+          ...[data, logPath, join(directory, 'guard.pl'), directory, String(port), programs],
+        ],
+        {
+          ...asServer,
+          cwd: directory,
+          stdio: 'ignore',
+          env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
+        },
       );
       running = child;
       await untilReady(superuserUrl, child, () => readFileSync(logPath, 'utf8').slice(logged));

@@ -29,7 +29,7 @@ export interface SessionBounds {
   readonly idleInTransactionSeconds: number;
 }
 
-type EndReason = 'locks' | 'predicate_locks' | 'transaction' | 'idle_in_transaction' | 'notifications';
+export type EndReason = 'locks' | 'predicate_locks' | 'transaction' | 'idle_in_transaction' | 'notifications';
 
 interface End {
   readonly session: TenantSession;

@@ -2,7 +2,14 @@ import type { Logger, Watched } from '@space/broker-kit';
 import type { ServerAddress } from '@space/broker-kit/postgres';
 import pg from 'pg';
 import type { BrokerMetrics } from '../metrics.ts';
-import { decideEnds, type ServerState, type SessionBounds, type TenantSession } from './sessions.ts';
+import { createGlances, TENANTS } from './glance.ts';
+import {
+  decideEnds,
+  type EndReason,
+  type ServerState,
+  type SessionBounds,
+  type TenantSession,
+} from './sessions.ts';
 
 /**
  * Ends tenants' sessions that hold too much of what all share. Its one session stays open and inside of a
@@ -23,6 +30,8 @@ export interface WatchOptions {
   readonly onGreedy: (pid: number) => void;
 }
 
+/** Between two looks the locks are looked at: one session takes a hundred thousand in a tenth of a second. */
+const GLANCE_MS = 25;
 /** After so many looks the transaction is begun anew, so that it never becomes an old one. */
 const LOOKS_A_TRANSACTION = 500;
 const STATEMENT_MS = 10_000;
@@ -34,9 +43,7 @@ const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS loc
     greatest(0, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0))::float8 AS "transactionSeconds",
     CASE WHEN a.state LIKE 'idle in transaction%'
       THEN greatest(0, extract(epoch FROM clock_timestamp() - a.state_change))::float8 ELSE 0 END AS "idleSeconds"
-  FROM pg_stat_activity a
-  JOIN pg_database d ON d.oid = a.datid AND d.datname = a.usename
-  JOIN pg_roles me ON me.oid = d.datdba AND me.rolname = current_user
+  FROM ${TENANTS}
   LEFT JOIN (SELECT pid, count(*)::int AS locks, (count(*) FILTER (WHERE mode = 'SIReadLock'))::int AS predicates
              FROM pg_locks GROUP BY pid) l ON l.pid = a.pid
   WHERE a.pid <> pg_backend_pid()
@@ -48,15 +55,25 @@ const STATE = `SELECT pg_notification_queue_usage() AS notifications,
     current_setting('max_locks_per_transaction')::int *
       (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) AS "lockCapacity"`;
 
-/** Only in the database of the same name, which no other role can enter: never the broker's session, or a superuser's. */
+/** Its process may be another's by now. */
 const END = `SELECT pg_terminate_backend(a.pid) AS ended FROM pg_stat_activity a
   WHERE a.pid = $1 AND a.usename = $2 AND a.datname = $2`;
+
+type Ended = Pick<TenantSession, 'pid' | 'role' | 'locks' | 'transactionSeconds'> & {
+  readonly reason: EndReason;
+};
 
 export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy }: WatchOptions): Watch {
   const stopping = new AbortController();
   let client: pg.Client | undefined;
   let looks = 0;
   let lost = false;
+  const glances = createGlances({
+    bound: bounds.locks,
+    onEnd: (session) => told({ ...session, reason: 'locks', transactionSeconds: 0 }),
+  });
+  /** Whom a look or a glance has ended and the last look still found, so that each is told once. */
+  let leaving = new Set<number>();
 
   async function open(): Promise<pg.Client> {
     await address.refresh();
@@ -93,21 +110,38 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
       text: STATE,
     });
     const [state] = states;
+    const still = new Set(sessions.map(({ pid }) => pid));
+    leaving = new Set([...leaving].filter((pid) => still.has(pid)));
     for (const { session, reason } of state === undefined ? [] : decideEnds(sessions, state, bounds)) {
-      const { pid, role, locks, transactionSeconds } = session;
-      await client.query({ name: 'end', text: END, values: [pid, role] });
-      metrics.sessionsEnded.labels(reason).inc();
-      if (reason === 'locks') onGreedy(pid);
-      log.warn(
-        { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
-        'session ended',
-      );
+      await client.query({ name: 'end', text: END, values: [session.pid, session.role] });
+      told({ ...session, reason });
     }
+    await glances.begin(client);
     metrics.watchLooks.inc();
     looks += 1;
     if (looks < LOOKS_A_TRANSACTION) return;
     await client.query('COMMIT');
     looks = 0;
+  }
+
+  function told({ pid, role, locks, reason, transactionSeconds }: Ended): void {
+    if (leaving.has(pid)) return;
+    leaving.add(pid);
+    metrics.sessionsEnded.labels(reason).inc();
+    if (reason === 'locks') onGreedy(pid);
+    log.warn(
+      { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
+      'session ended',
+    );
+  }
+
+  /** Until the next look is due, or so many more locks are taken that it is due at once. */
+  async function untilNextLook(): Promise<void> {
+    const due = performance.now() + intervalMs;
+    for (let left = intervalMs; left > 0; left = due - performance.now()) {
+      await pause(Math.min(GLANCE_MS, left));
+      if (client === undefined || stopping.signal.aborted || (await glances.isLookDue(client))) return;
+    }
   }
 
   async function recover(error: unknown): Promise<void> {
@@ -126,14 +160,14 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
     }
   }
 
-  function pause(): Promise<void> {
+  function pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         clearTimeout(timer);
         stopping.signal.removeEventListener('abort', done);
         resolve();
       };
-      const timer = setTimeout(done, intervalMs);
+      const timer = setTimeout(done, ms);
       stopping.signal.addEventListener('abort', done);
     });
   }
@@ -143,10 +177,11 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
       try {
         await look();
         lost = false;
+        await untilNextLook();
       } catch (error) {
         await recover(error);
+        if (!stopping.signal.aborted) await pause(intervalMs);
       }
-      if (!stopping.signal.aborted) await pause();
     }
     await client?.end().catch(() => undefined);
   }

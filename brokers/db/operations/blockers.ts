@@ -19,7 +19,7 @@ const END_HOLDERS = `SELECT a.usename AS tenant, pg_terminate_backend(a.pid) AS 
  * A drop waits until every session of the server has heard of it. One that waits for its client in the middle of a
  * command hears nothing, and nobody can ask the server which one it is.
  */
-const FIND_STALLED = `SELECT a.pid, a.backend_start::text AS since FROM pg_stat_activity a
+const FIND_STALLED = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
   WHERE (a.wait_event = 'ClientWrite' OR (a.wait_event = 'ClientRead' AND a.state = 'active')) AND ${OF_A_TENANT}
     AND EXISTS (SELECT FROM pg_stat_activity w
                 WHERE w.usename = current_user AND w.wait_event = 'ProcSignalBarrier')`;
@@ -36,6 +36,9 @@ const END_UNHEEDING = `SELECT a.backend_start::text AS since, a.usename::text AS
   FROM pg_stat_activity a WHERE a.pid = $1 AND ${OF_A_TENANT}`;
 const FIND_STUCK = `SELECT a.pid, a.backend_start::text AS since, a.usename::text AS tenant FROM pg_stat_activity a
   JOIN unnest($1::int[], $2::text[]) AS told (pid, since) ON told.pid = a.pid AND told.since = a.backend_start::text`;
+/** How long a tenant's client may stand still whose client stood still, while a drop waited, not long ago. */
+const AGAIN_MS = 200;
+const NOT_LONG_AGO_MS = 600_000;
 /** A session that was told to end, and reacts, has ended after this time. */
 const STUCK_MS = 10_000;
 
@@ -58,6 +61,8 @@ export class Blockers {
   readonly #expelled = new Map<string, number>();
   /** Since when each session was seen to stall while a drop waited. */
   #stalled = new Map<string, number>();
+  /** When a client of each tenant was last put out for standing still. */
+  readonly #stalledLast = new Map<string, number>();
   /** When those that drops wait for were first told to end. */
   #told = new Map<string, { readonly pid: number; readonly since: string; readonly at: number }>();
   #waiting = 0;
@@ -158,18 +163,25 @@ export class Blockers {
     await this.#end('lock', 'end holders', END_HOLDERS);
     if (this.#expelled.size > 0)
       await this.#end('seizure', 'end expelled', END_EXPELLED, [[...this.#expelled.keys()]]);
-    const found = await this.#watch.run<{ pid: number; since: string }>('find stalled', FIND_STALLED);
+    const found = await this.#watch.run<Stalled>('find stalled', FIND_STALLED);
     const now = performance.now();
     const before = this.#stalled;
     this.#stalled = new Map(found.map((one) => [keyOf(one), before.get(keyOf(one)) ?? now]));
-    const due = found.filter(
-      (one) => now - (this.#stalled.get(keyOf(one)) ?? now) >= this.#options.stalledMs,
-    );
+    const due = found.filter((one) => now - (before.get(keyOf(one)) ?? now) >= this.#patience(one, now));
     if (due.length === 0) return;
     await this.#end('stall', 'end stalled', END_STALLED, [
       due.map(({ pid }) => pid),
       due.map(({ since }) => since),
     ]);
+    for (const { tenant } of due) this.#stalledLast.set(tenant, now);
+  }
+
+  #patience({ tenant }: Stalled, now: number): number {
+    const last = this.#stalledLast.get(tenant);
+    if (last === undefined) return this.#options.stalledMs;
+    if (now - last <= NOT_LONG_AGO_MS) return Math.min(AGAIN_MS, this.#options.stalledMs);
+    this.#stalledLast.delete(tenant);
+    return this.#options.stalledMs;
   }
 
   async #end(reason: EndedFor, step: string, text: string, values?: readonly unknown[]): Promise<void> {
@@ -180,6 +192,12 @@ export class Blockers {
       this.#options.log.warn({ database: tenant, reason }, 'session ended');
     }
   }
+}
+
+interface Stalled {
+  readonly pid: number;
+  readonly since: string;
+  readonly tenant: string;
 }
 
 const keyOf = ({ pid, since }: { readonly pid: number; readonly since: string }) => `${pid} ${since}`;

@@ -380,6 +380,27 @@ describe('the embedded server', () => {
       await neighbour.client.query('SELECT 1');
     });
 
+    it('whoever keeps processors busy comes after those that do not', async () => {
+      await begin({ BUSY_SECONDS: '1' });
+      const [neighbour, calm, busy] = [await session(broker()), await session(own()), await session(own())];
+      const niceness = async ({ client }: typeof busy) => {
+        const [row] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
+        const pid = row?.pid ?? 0;
+        return () => Number(execFileSync('ps', ['-o', 'ni=', '-p', String(pid)], { encoding: 'utf8' }));
+      };
+      const [ofNeighbour, ofCalm, ofBusy] = [
+        await niceness(neighbour),
+        await niceness(calm),
+        await niceness(busy),
+      ];
+      const before = ofBusy();
+      busy.client
+        .query('SELECT count(*) FROM (SELECT generate_series(1, 1000000000)) AS streamed')
+        .catch(() => undefined);
+      await eventually(() => ofBusy() === 10, { what: 'its lower priority' });
+      expect([before, ofNeighbour(), ofCalm()]).toEqual([0, 0, 0]);
+    });
+
     it('a query that shares more memory with its helpers than a session may have is put out', async () => {
       await begin({ SESSION_MEMORY_KIB: '65536' });
       const neighbour = await session(broker());

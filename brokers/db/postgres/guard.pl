@@ -6,7 +6,9 @@
 use strict;
 use warnings;
 use List::Util qw(min sum0);
+use POSIX ();
 
+my $ticks = POSIX::sysconf(POSIX::_SC_CLK_TCK());
 my ($data, $sockets, $port, $programs) = @ARGV;
 my $server = getppid();
 my $questions = $0 =~ s/\.pl$/.sql/r;
@@ -22,6 +24,13 @@ my $analyze_seconds = $ENV{ANALYZE_SECONDS} // 60;
 my $deaf_seconds = $ENV{DEAF_SECONDS} // 60;
 # The least time between two restarts; 0 for none at all.
 my $restart_hours = $ENV{RESTART_HOURS} // 6;
+# A tenant that has kept processors busy for so many seconds, of which each counts half as much ten seconds later, comes
+# after those that have not; 0 for never.
+my $busy_seconds = $ENV{BUSY_SECONDS} // 2;
+my $fading = 0.5 ** (1 / 20);
+# A process of such a tenant gets a tenth of what another gets, where both want all. It keeps this for as long as it lives:
+# nobody but root gives it back, and it costs nothing while processors are free.
+my $yielding = 10;
 # A backup with jobs exports one.
 my $most_snapshots = 256;
 # Of the container's limit, before the kernel ends the whole of it.
@@ -107,6 +116,37 @@ sub memory {
     $largest = $_ if defined $_->{kib} && (!$largest || $_->{kib} > $largest->{kib});
   }
   finish('memory runs out', $largest) if $largest;
+}
+
+my %processor;
+
+# By processes that live: what one has used since it was last seen is its tenant's, and what ended ones used is not seen.
+sub busy {
+  my ($tenants) = @_;
+  return unless $busy_seconds;
+  my (%of, %now);
+  for my $tenant (@$tenants) {
+    for my $pid ($tenant->{pid}, @{ $tenant->{helpers} }) {
+      # After the name, which may hold anything: state is the first field, user and system time are 12th and 13th, nice is the 17th.
+      my @stat = split ' ', content("/proc/$pid/stat") =~ s/.*\)//sr;
+      next if @stat < 20;
+      my $one = "$pid $stat[19]";
+      my $spent = ($stat[11] + $stat[12]) / $ticks;
+      my $since = $processor{spent}{$one} // 0;
+      $now{$one} = $spent;
+      $of{ $tenant->{role} }{used} += $spent - $since;
+      push @{ $of{ $tenant->{role} }{busy} }, $pid if $spent - $since > 0.05 && $stat[16] < $yielding;
+    }
+  }
+  my %late;
+  for my $role (keys %of, keys %{ $processor{late} }) {
+    my $late = ($of{$role}{used} // 0) + $fading * ($processor{late}{$role} // 0);
+    $late{$role} = $late if $late > 0.01;
+  }
+  for my $role (grep { ($late{$_} // 0) > $busy_seconds } keys %of) {
+    setpriority(0, $_, $yielding) for @{ $of{$role}{busy} };
+  }
+  %processor = (spent => \%now, late => \%late);
 }
 
 # What a query shares with its helpers is a file, which counts for no process. What is everybody's has several users.
@@ -240,6 +280,7 @@ for (my $turn = 0; getppid() == $server; $turn++) {
   my ($tenants, $entering) = look();
   crowds($entering);
   memory($tenants);
+  busy($tenants);
   shared($tenants);
   snapshots($tenants);
   disk($tenants) if $turn % 2 == 0;

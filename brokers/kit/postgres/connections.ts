@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Logger } from '../log.ts';
 import type { Watched } from '../watched.ts';
 import type { ServerAddress } from './address.ts';
-import { isDuplicate, isRace, SQLSTATE, StepError } from './errors.ts';
+import { isDuplicate, isFull, isRace, SQLSTATE, StepError } from './errors.ts';
 import { CLIENT_TIMEOUT_MS, connect, createPool, type Notice, run } from './pool.ts';
 import { type Session, sessionOver } from './session.ts';
 import { type AfterCommit, lend, transact } from './transaction.ts';
@@ -50,6 +50,8 @@ const DROP_SETTINGS = { lock_timeout: '75s', client_min_messages: 'log' };
 const WATCH_SETTINGS = { lock_timeout: '1s', statement_timeout: '5s' };
 
 const MAX_ATTEMPTS = 5;
+/** After the first attempt that finds the server full; longer after each further one. */
+const FULL_MS = 50;
 
 export function openConnections(
   address: Watched<ServerAddress>,
@@ -62,7 +64,7 @@ export function openConnections(
   const open = (max: number, more?: Partial<Parameters<typeof createPool>[2]>) =>
     createPool(address, log, { application, max, ...more });
   const work = open(limits.work);
-  const lookups = open(limits.lookup, { settings: LOOKUP_SETTINGS });
+  const lookups = open(limits.lookup, { kept: true, settings: LOOKUP_SETTINGS });
   const drops = open(limits.drop ?? 1, {
     waitMs: CLIENT_TIMEOUT_MS,
     settings: DROP_SETTINGS,
@@ -99,7 +101,9 @@ export function openConnections(
       try {
         return await sessionOn(work, (one) => transact(one, (session) => act(session, attempt), afterCommit));
       } catch (error) {
-        if (attempt >= MAX_ATTEMPTS || !isRace(error) || isDuplicate(error, before)) throw error;
+        const full = isFull(error);
+        if (attempt >= MAX_ATTEMPTS || !(full || isRace(error)) || isDuplicate(error, before)) throw error;
+        if (full) await new Promise((resolve) => setTimeout(resolve, FULL_MS * attempt));
         before = error;
       }
     }

@@ -27,6 +27,8 @@ function codeOf(error: unknown): string | undefined {
 
 export const SQLSTATE = {
   uniqueViolation: '23505',
+  /** The server's table of locks is full, or its memory. */
+  outOfMemory: '53200',
   undefinedDatabase: '3D000',
   insufficientPrivilege: '42501',
   duplicateRole: '42710',
@@ -48,6 +50,11 @@ const RACES = new Set<string>([SQLSTATE.internal, SQLSTATE.uniqueViolation, '400
 /** Whether the same transaction would probably succeed when it is begun again. */
 export function isRace(error: unknown): boolean {
   return error instanceof StepError && error.code !== undefined && RACES.has(error.code);
+}
+
+/** Whether the server was full of somebody's locks, who is put out in a moment. */
+export function isFull(error: unknown): boolean {
+  return error instanceof StepError && error.code === SQLSTATE.outOfMemory;
 }
 
 /** Whether the same step failed at a unique index twice: then the other row is there to stay, and no race. */

@@ -17,7 +17,7 @@ export type InTurn = <T>(act: () => T) => Promise<T>;
 export const atOnce: InTurn = async (act) => act();
 
 /** So much is read of a document in one turn. */
-const SLICE_BYTES = 16 * 1024;
+const SLICE_BYTES = 4 * 1024;
 
 /** Feeds a document to its reader, a slice in a turn. */
 export async function readSlices(bytes: Uint8Array, reader: XmlReader, inTurn: InTurn): Promise<void> {
@@ -26,7 +26,7 @@ export async function readSlices(bytes: Uint8Array, reader: XmlReader, inTurn: I
 }
 
 /** So many items of a document are worked on in one turn: the key of each may be long, and all of it escaped. */
-const ITEMS_A_TURN = 25;
+const ITEMS_A_TURN = 10;
 
 /** A short piece of work for each of many, a few in a turn. */
 export async function mapInTurns<T, R>(
