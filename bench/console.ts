@@ -12,6 +12,7 @@ import { launchChromium } from '../console/testing/chromium.ts';
 import { startEnvironment, type TestEnvironment } from '../console/testing/environment.ts';
 import { subjects } from '../console/testing/subjects.ts';
 import { eventually } from '../testing/eventually.ts';
+import { podCommand } from '../testing/installed/image.ts';
 import { freePort } from '../testing/ports.ts';
 import { quantile, type Report } from '../testing/report.ts';
 
@@ -127,13 +128,14 @@ async function times(count: number, work: () => Promise<unknown>): Promise<numbe
 async function startAsShipped({ variables }: TestEnvironment) {
   const port = await freePort();
   const origin = `http://localhost:${port}`;
-  const child = spawn(process.execPath, ['--max-semi-space-size=1', `${ROOT}/dist/console/main.mjs`], {
+  const pod = await podCommand('console/Dockerfile', 'console');
+  const child = spawn(process.execPath, [...pod.flags, `${ROOT}/dist/console/main.mjs`], {
     env: {
       ...variables,
       ORIGINS: origin,
       LISTEN_PORT: String(port),
       LOG_LEVEL: 'error',
-      MALLOC_ARENA_MAX: '1',
+      ...pod.environment,
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

@@ -13,6 +13,7 @@ import { securityHeaders } from './http/headers.ts';
 import type { Origins } from './http/origin.ts';
 import { Download, notFound, type Page, PageError, Redirect } from './http/outcome.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
+import type { KeptLists } from './kubernetes/kept-lists.ts';
 import { alone, framed } from './pages/layout.ts';
 import type { LiveStreams } from './pages/live-streams.ts';
 import { checkedForm, foreignForm } from './session/checked-form.ts';
@@ -30,6 +31,7 @@ export interface AppOptions {
   readonly signIn: SignIn;
   readonly kept: KeptForms;
   readonly kubernetes: Kubernetes;
+  readonly lists: KeptLists;
   readonly callerOf: (session: Session) => Caller;
   readonly routes: readonly Route[];
   /** How much there is to repair, for the sidebar; undefined where the person may not see it. */
@@ -152,6 +154,7 @@ export function createApp(options: AppOptions): Express {
       const session = await signIn.sessionOf(request);
       if (session !== undefined) {
         await checkedForm(request, session);
+        options.lists.forget(session);
         signIn.leave(response, session);
       }
       redirect(response, Url.path`/sign-in`);
@@ -180,7 +183,7 @@ export function createApp(options: AppOptions): Express {
       const form = isAct ? await checkedForm(request, session) : await kept.take(request, response);
       // What is in a form is not to be replaced by the page of the moment.
       const place = { under: route.under, isStill: isAct || form.size > 0 };
-      const visited = visit(options.kubernetes, options.callerOf(session), {
+      const visited = visit(options, options.callerOf(session), {
         session,
         names,
         callsOf: options.callsOf,

@@ -9,6 +9,7 @@ import { type CallsOf, gatewayCalls } from './gateway/calls.ts';
 import { readAssets } from './http/assets.ts';
 import { Origins } from './http/origin.ts';
 import { type Caller, kubernetes } from './kubernetes/client.ts';
+import { KeptLists } from './kubernetes/kept-lists.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
 import { credentialRoutes } from './pages/credentials.ts';
 import { diagnosticsRoutes } from './pages/diagnostics.ts';
@@ -74,7 +75,9 @@ export async function startConsole(options: {
     const principalOf = principals(api, account);
     const callerOf = ({ proof }: Session): Caller =>
       'token' in proof ? proof : { token: account(), person: proof.person };
-    const live = new LiveStreams({ kubernetes: api, callerOf, names, now });
+    const lists = new KeptLists(api);
+    held.closers.push(() => lists.end());
+    const live = new LiveStreams({ kubernetes: api, lists, callerOf, names, now });
     const app = createApp({
       names,
       origins: new Origins(config.ORIGINS),
@@ -83,6 +86,7 @@ export async function startConsole(options: {
       signIn,
       kept: new KeptForms(sealed),
       kubernetes: api,
+      lists,
       callerOf,
       routes: [
         ...ROUTES,

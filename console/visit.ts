@@ -6,6 +6,8 @@ import type { Form } from './http/form.ts';
 import type { Outcome } from './http/outcome.ts';
 import { type Act, isAllowed } from './kubernetes/access.ts';
 import type { Ask, Caller, Kubernetes } from './kubernetes/client.ts';
+import type { KeptLists } from './kubernetes/kept-lists.ts';
+import type { Row } from './kubernetes/tables.ts';
 import { formToken, type Session } from './session/session.ts';
 
 /** The Space that the console is of: its name and its three namespaces. */
@@ -26,6 +28,8 @@ export interface Visit {
   readonly query: URLSearchParams;
   readonly form: Form;
   ask(ask: Ask): Promise<unknown>;
+  /** All lines of a list. */
+  list(path: string): Promise<readonly Row[]>;
   may(act: Act): Promise<boolean>;
   /** Undefined where the console was not told of the egress gateway. */
   readonly callsOf: CallsOf | undefined;
@@ -42,20 +46,36 @@ export interface Route {
 export type Section = 'repairs' | 'capsules' | 'sandbox' | 'diagnostics';
 
 export function visit(
-  kubernetes: Kubernetes,
+  { kubernetes, lists }: { readonly kubernetes: Kubernetes; readonly lists: KeptLists },
   caller: Caller,
   about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf'>,
 ): Visit {
+  const { session } = about;
   const asked = new Map<string, Promise<boolean>>();
+  const listed = new Map<string, Promise<readonly Row[]>>();
+  const may = (act: Act): Promise<boolean> => {
+    const key = JSON.stringify(act);
+    const known = asked.get(key) ?? isAllowed(kubernetes, caller, act);
+    asked.set(key, known);
+    return known;
+  };
   return {
     ...about,
-    ask: (ask) => kubernetes.ask(caller, ask),
-    may(act) {
-      const key = JSON.stringify(act);
-      const known = asked.get(key) ?? isAllowed(kubernetes, caller, act);
-      asked.set(key, known);
+    ask: async (ask) => {
+      try {
+        return await kubernetes.ask(caller, ask);
+      } finally {
+        if ((ask.method ?? 'GET') !== 'GET') lists.forget(session);
+      }
+    },
+    list(path) {
+      const known = listed.get(path) ?? lists.rows(session, caller, path);
+      listed.set(path, known);
       return known;
     },
+    // Who may do it to all of them is asked once, and not for each of fifty.
+    may: async ({ name, ...all }) =>
+      name === undefined ? may(all) : (await may(all)) || (await may({ ...all, name })),
   };
 }
 

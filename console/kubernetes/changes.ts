@@ -15,7 +15,16 @@ const LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
 const WATCH_SECONDS = 240;
 
 const list = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
-const event = z.object({ type: z.string() });
+const event = z.object({
+  type: z.string(),
+  object: z.object({ metadata: z.object({ resourceVersion: z.string().default('') }).optional() }),
+});
+
+/** That a list has changed, and what version of the API server's state says so. */
+export interface Change {
+  readonly path: string;
+  readonly version: string;
+}
 
 /**
  * Each change from now on of what a page is about, as the person who looks at it may see it; ends with the first watch that
@@ -27,7 +36,7 @@ export async function changesOf(
   { namespace }: Pick<SpaceNames, 'namespace'>,
   about: About,
   signal: AbortSignal,
-): Promise<AsyncIterable<void>> {
+): Promise<AsyncIterable<Change>> {
   const paths = [
     [capsulesPath(namespace), about.capsule],
     [assistantsPath(namespace), about.assistant],
@@ -44,19 +53,23 @@ export async function changesOf(
       return { path, query, accept: NAMES } satisfies Ask;
     }),
   );
-  return merged(watches.map((ask) => kubernetes.follow(caller, ask, signal)));
+  return merged(watches.map((ask) => ({ path: ask.path, events: kubernetes.follow(caller, ask, signal) })));
 }
 
 /** One after the other as they come, until the first of them ends. */
-async function* merged(watches: readonly AsyncIterable<unknown>[]): AsyncGenerator<void> {
-  const events = watches.map((watch) => watch[Symbol.asyncIterator]());
+async function* merged(
+  watches: readonly { readonly path: string; readonly events: AsyncIterable<unknown> }[],
+): AsyncGenerator<Change> {
+  const events = watches.map((watch) => watch.events[Symbol.asyncIterator]());
   const nexts = events.map((one, index) => nextOf(one, index));
   for (;;) {
     const { index, result } = await Promise.race(nexts);
-    if (result.done === true || event.parse(result.value).type === 'ERROR') return;
-    const [one] = events.slice(index);
-    if (one !== undefined) nexts[index] = nextOf(one, index);
-    yield;
+    if (result.done === true) return;
+    const { type, object } = event.parse(result.value);
+    const [[one, watch] = []] = events.map((each, at) => [each, watches[at]] as const).slice(index);
+    if (type === 'ERROR' || one === undefined || watch === undefined) return;
+    nexts[index] = nextOf(one, index);
+    yield { path: watch.path, version: object.metadata?.resourceVersion ?? '' };
   }
 }
 

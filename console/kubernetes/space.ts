@@ -2,7 +2,7 @@ import type { Assistant, Capsule } from '@space/manifests';
 import * as z from 'zod';
 import type { Visit } from '../visit.ts';
 import { apiPath } from './client.ts';
-import { listTable, type Row } from './tables.ts';
+import type { Row } from './tables.ts';
 
 /** The part of `status` that the console shows; what an older operator wrote may lack anything. */
 const condition = z.object({
@@ -70,7 +70,6 @@ const events = z.object({
       reason: z.string().default(''),
       note: z.string().default(''),
       eventTime: z.string().nullish(),
-      regarding: z.object({ kind: z.string().optional(), name: z.string().optional() }).optional(),
       metadata: z.object({ creationTimestamp: z.string().nullish() }),
     }),
   ),
@@ -78,6 +77,7 @@ const events = z.object({
 export type EventView = z.infer<typeof events>['items'][number];
 
 type From = Pick<Visit, 'ask' | 'names'>;
+type Lists = Pick<Visit, 'list' | 'names'>;
 
 export const capsulesPath = (namespace: string) =>
   apiPath`/apis/platform.space/v1/namespaces/${namespace}/capsules`;
@@ -88,11 +88,11 @@ export const capsulePath = (namespace: string, name: string) =>
 export const assistantPath = (namespace: string, name: string) =>
   apiPath`/apis/platform.space/v1/namespaces/${namespace}/assistants/${name}`;
 
-export const listCapsules = ({ ask, names }: From): Promise<readonly Row[]> =>
-  listTable(ask, capsulesPath(names.namespace));
+export const listCapsules = ({ list, names }: Lists): Promise<readonly Row[]> =>
+  list(capsulesPath(names.namespace));
 
-export const listAssistants = ({ ask, names }: From): Promise<readonly Row[]> =>
-  listTable(ask, assistantsPath(names.namespace));
+export const listAssistants = ({ list, names }: Lists): Promise<readonly Row[]> =>
+  list(assistantsPath(names.namespace));
 
 export const getCapsule = async ({ ask, names }: From, name: string): Promise<CapsuleView> =>
   capsule.parse(await ask({ path: capsulePath(names.namespace, name) }));
@@ -107,11 +107,9 @@ export async function listEvents(
   name: string,
 ): Promise<readonly EventView[]> {
   const path = apiPath`/apis/events.k8s.io/v1/namespaces/${names.namespace}/events`;
-  // Both APIs keep the same objects, and only the older one selects by what they are about.
-  const { items } = events.parse(await ask({ path, query: { limit: '2000' } }));
-  return items
-    .filter(({ regarding }) => regarding?.kind === kind && regarding.name === name)
-    .sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1));
+  const about = `regarding.kind=${kind},regarding.name=${name}`;
+  const { items } = events.parse(await ask({ path, query: { limit: '500', fieldSelector: about } }));
+  return items.sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1));
 }
 
 export const timeOf = ({ eventTime, metadata: { creationTimestamp } }: EventView): string =>

@@ -1,46 +1,104 @@
 import * as z from 'zod';
 import type { Ask } from './client.ts';
 
-/** A list as the API server prints it: the cells that `kubectl get -o wide` shows, and no manifest. */
+/** A line of a list as the API server prints it: what `kubectl get -o wide` shows, and no manifest. */
 export interface Row {
   readonly name: string;
-  readonly cells: ReadonlyMap<string, string>;
+  /** When it was made, as the API server tells moments. */
+  readonly created: string;
+  /** Empty where there is no such column. */
+  cell(column: string): string;
 }
 
+/** All rows at one moment, which is where a watch goes on. */
+export interface Table {
+  readonly rows: readonly Row[];
+  readonly columns: Columns;
+  readonly version: string;
+}
+
+/** The place of each column. A watch tells them with its first event alone. */
+export type Columns = ReadonlyMap<string, number>;
+
 const answer = z.object({
-  metadata: z.object({ continue: z.string().optional() }).optional(),
-  columnDefinitions: z.array(z.object({ name: z.string() })).optional(),
+  metadata: z
+    .object({ continue: z.string().optional(), resourceVersion: z.string().default('') })
+    .default({ resourceVersion: '' }),
+  columnDefinitions: z.array(z.object({ name: z.string() })).nullish(),
   rows: z
     .array(
       z.object({
         cells: z.array(z.unknown()),
-        object: z.object({ metadata: z.object({ name: z.string() }) }),
+        object: z.object({
+          metadata: z.object({
+            name: z.string().default(''),
+            creationTimestamp: z.string().nullish(),
+            resourceVersion: z.string().default(''),
+          }),
+        }),
       }),
     )
     .nullish(),
 });
 
-const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
-const PAGE = '500';
+export const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+/** Small, for each page is in memory three times while it is read. */
+const PAGE = '200';
 /** A Space of more than these is looked at with other tools. */
-const MOST_PAGES = 40;
+const MOST_PAGES = 100;
 
-export async function listTable(ask: (ask: Ask) => Promise<unknown>, path: string): Promise<readonly Row[]> {
+export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: string): Promise<Table> {
   const rows: Row[] = [];
-  let names: readonly string[] = [];
+  let columns: Columns = new Map();
   let token = '';
+  let version = '';
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const query: Record<string, string> = token === '' ? { limit: PAGE } : { limit: PAGE, continue: token };
-    const part = answer.parse(await ask({ path, query, accept: TABLE }));
-    names = part.columnDefinitions?.map(({ name }) => name) ?? names;
-    for (const { cells, object } of part.rows ?? []) {
-      const pairs = names.map((name, index) => [name, textOf(cells[index])] as const);
-      rows.push({ name: object.metadata.name, cells: new Map(pairs) });
-    }
-    token = part.metadata?.continue ?? '';
+    const part = tableOf(await ask({ path, query, accept: TABLE }), columns);
+    columns = part.columns;
+    // Each page is of the first one's moment.
+    version = part.version;
+    rows.push(...part.rows);
+    token = part.token;
     if (token === '') break;
   }
-  return rows;
+  return { rows, columns, version };
+}
+
+/** One page, or the object of one event of a watch. Columns are those that were told before, where it has none. */
+export function tableOf(value: unknown, known: Columns): Table & { readonly token: string } {
+  const { metadata, columnDefinitions, rows = [] } = answer.parse(value);
+  const columns =
+    columnDefinitions == null || columnDefinitions.length === 0
+      ? known
+      : new Map(columnDefinitions.map(({ name }, place) => [name, place] as const));
+  const last = rows?.at(-1)?.object.metadata.resourceVersion ?? '';
+  // Most cells say what others say: of thousands of rows each text is kept once.
+  const texts = new Map<string, string>();
+  const once = (cell: unknown) => {
+    const text = textOf(cell);
+    const known = texts.get(text) ?? text;
+    texts.set(known, known);
+    return known;
+  };
+  return {
+    rows: (rows ?? []).map(({ cells, object }) => rowOf(object.metadata, cells.map(once), columns)),
+    columns,
+    version: metadata.resourceVersion === '' ? last : metadata.resourceVersion,
+    token: metadata.continue ?? '',
+  };
+}
+
+function rowOf(
+  {
+    name,
+    creationTimestamp,
+  }: { readonly name: string; readonly creationTimestamp?: string | null | undefined },
+  cells: readonly string[],
+  columns: Columns,
+): Row {
+  const cell = (column: string) => cells[columns.get(column) ?? -1] ?? '';
+  return { name, created: creationTimestamp ?? '', cell };
 }
 
 const textOf = (cell: unknown) => (typeof cell === 'string' || typeof cell === 'number' ? String(cell) : '');

@@ -11,6 +11,7 @@ import {
 } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
 import { conditionTable, readiness, readyOf } from './conditions.ts';
+import { longTable } from './long-table.ts';
 import { amountOf } from './quantity.ts';
 import { timeline } from './timeline.ts';
 
@@ -57,16 +58,18 @@ async function capsulePage(visit: Visit, name: string): Promise<Page> {
   ]);
   const { spec, status } = view;
   const ready = readyOf(status.conditions);
-  const assistants = rows.filter(({ cells }) => cells.get('Capsule') === name);
-  const list = table(
-    ['Assistant', 'Version', 'State', 'Why'],
-    assistants.map((row) => [
-      html`<a href="${Url.path`/capsules/${name}/assistants/${row.name}`}">${row.name}</a>`,
-      foreign(row.cells.get('Version'), 40),
-      readiness(row.cells.get('Ready') === 'True', row.cells.get('Reason')),
-      row.cells.get('Ready') === 'True' ? '' : foreign(row.cells.get('Why'), 300),
-    ]),
-  );
+  const list = longTable(visit, {
+    heads: ['Assistant', 'Version', 'State', 'Why'],
+    rows: rows.filter(({ cell }) => cell('Capsule') === name),
+    line: ({ name: assistant, cell }) => [
+      html`<a href="${Url.path`/capsules/${name}/assistants/${assistant}`}">${assistant}</a>`,
+      foreign(cell('Version'), 40),
+      readiness(cell('Ready') === 'True', cell('Reason')),
+      cell('Ready') === 'True' ? '' : foreign(cell('Why'), 300),
+    ],
+    at: (wanted, part) => Url.path`/capsules/${name}?name=${wanted}&part=${part}`,
+    what: 'Assistants',
+  });
   const isSuspended = spec.suspend === true;
   const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
 ${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}

@@ -1,11 +1,13 @@
 import type { Request, Response } from 'express';
 import { type About, changesOf } from '../kubernetes/changes.ts';
 import { type Caller, type Kubernetes, KubernetesError } from '../kubernetes/client.ts';
+import type { KeptLists } from '../kubernetes/kept-lists.ts';
 import type { Session } from '../session/session.ts';
 import type { SpaceNames } from '../visit.ts';
 
 export interface LiveOptions {
   readonly kubernetes: Kubernetes;
+  readonly lists: Pick<KeptLists, 'expect'>;
   readonly callerOf: (session: Session) => Caller;
   readonly names: SpaceNames;
   readonly now: () => Date;
@@ -49,7 +51,7 @@ export class LiveStreams {
   }
 
   async #tell(request: Request, response: Response, session: Session, closed: AbortSignal): Promise<void> {
-    const { kubernetes, callerOf, names, now } = this.#options;
+    const { kubernetes, lists, callerOf, names, now } = this.#options;
     const page = new URL(request.url, 'https://console.invalid').searchParams.get('page') ?? '/';
     const over = AbortSignal.timeout(Math.max(0, session.ends * 1000 - now().getTime()));
     const signal = AbortSignal.any([closed, over]);
@@ -59,11 +61,13 @@ export class LiveStreams {
     const beat = setInterval(() => response.write(':\n\n'), BEAT_MS);
     let due: NodeJS.Timeout | undefined;
     try {
-      for await (const _ of changes)
+      for await (const { path, version } of changes) {
+        lists.expect(session, path, version);
         due ??= setTimeout(() => {
           due = undefined;
           response.write('event: changed\ndata: \n\n');
         }, PAUSE_MS);
+      }
     } finally {
       clearInterval(beat);
       clearTimeout(due);

@@ -37,8 +37,7 @@ export function troublesOf(capsules: readonly Row[], assistants: readonly Row[])
   };
 }
 
-function troubleOf(kind: Trouble['kind'], { name, cells }: Row): Trouble | undefined {
-  const cell = (column: string) => cells.get(column) ?? '';
+function troubleOf(kind: Trouble['kind'], { name, cell }: Row): Trouble | undefined {
   if (cell('Ready') === 'True') return undefined;
   const capsule = kind === 'Capsule' ? name : cell('Capsule');
   return { kind, name, capsule, reason: cell('Reason'), why: cell('Why') };

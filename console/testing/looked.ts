@@ -67,6 +67,24 @@ export async function violations(page: Page): Promise<readonly string[]> {
   return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' | ')}`);
 }
 
+const SCHEMES = ['light', 'dark'] as const;
+const WIDTHS = [1280, 390];
+
+/** The same in both schemes, on a wide screen and on a narrow one. */
+export async function violationsOnEach(page: Page): Promise<readonly string[]> {
+  const before = page.viewportSize();
+  const found: string[] = [];
+  for (const colorScheme of SCHEMES)
+    for (const width of WIDTHS) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 800 });
+      for (const one of await violations(page)) found.push(`${colorScheme}, ${width} px: ${one}`);
+    }
+  await page.emulateMedia({ colorScheme: null });
+  if (before !== null) await page.setViewportSize(before);
+  return found;
+}
+
 const MOST_PRESSES = 80;
 
 /** Tabs on until the element of this name has the focus, which a person must be able to see there. */

@@ -25,6 +25,8 @@ const at = (assistant: string) => `${HOUSEHOLD}/assistants/${assistant}`;
 const PAGES = {
   repairs: '/',
   capsules: '/capsules',
+  'capsules-found': '/capsules?name=work',
+  'capsules-not-found': '/capsules?name=nowhere',
   capsule: HOUSEHOLD,
   'capsule-broken': '/capsules/workshop',
   assistant: at('ledger'),

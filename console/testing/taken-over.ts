@@ -132,6 +132,7 @@ export async function startTakenOver() {
     ...{ session, names, form, params: { capsule: 'household' }, query: new URLSearchParams() },
     callsOf: undefined,
     ask: async () => ({}),
+    list: async () => [],
     may: async () => true,
   };
   return {

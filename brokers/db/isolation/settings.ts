@@ -57,7 +57,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
     setting: 'max_locks_per_transaction',
     without: 'one tenant fills the table of locks before the watch sees it',
     holds: atLeast(256),
-    value: '512',
+    value: '1024',
   },
   {
     setting: 'max_pred_locks_per_transaction',

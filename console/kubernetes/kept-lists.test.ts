@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { Secret } from '@space/broker-kit';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
+import { parseAuthority } from '../authority.ts';
+import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { condition, type Subjects, subjects } from '../testing/subjects.ts';
+import { type Ask, type Kubernetes, kubernetes } from './client.ts';
+import { KeptLists } from './kept-lists.ts';
+import { capsulesPath } from './space.ts';
+
+const PATH = capsulesPath('home');
+
+describe('a list that is kept', () => {
+  let environment: TestEnvironment;
+  let made: Subjects;
+  let api: Kubernetes;
+  const asked: Ask[] = [];
+  /** Reads of the whole list since the last count. */
+  const wholes = () => asked.splice(0).filter(({ query }) => query?.['limit'] === '200').length;
+  const watcher = { id: 'somebody' };
+  const callerOf = (role: 'viewer' | 'nobody') => ({ token: new Secret(environment.tokens[role]) });
+  let lists: KeptLists;
+  const look = async (path = PATH) =>
+    (await lists.rows(watcher, callerOf('viewer'), path)).map(({ name, cell }) => `${name} ${cell('Ready')}`);
+
+  beforeAll(async () => {
+    environment = await startEnvironment();
+    made = subjects(environment);
+    await made.capsule('first');
+    const url = environment.judged.server.url;
+    const authority = parseAuthority(readFileSync(environment.variables['KUBERNETES_CA_FILE'] ?? '', 'utf8'));
+    api = kubernetes({ url, authority: () => authority });
+    const counting: Kubernetes = {
+      ...api,
+      ask: (caller, ask) => {
+        asked.push(ask);
+        return api.ask(caller, ask);
+      },
+    };
+    lists = new KeptLists(counting);
+  });
+  afterAll(async () => {
+    lists?.end();
+    await api?.close();
+    await environment?.close();
+  });
+
+  it('is read once, and follows what is made, changed and deleted', async () => {
+    expect(await look()).toEqual(['first True']);
+    await made.capsule('another', {}, [condition('Ready', 'False', 'Waiting')]);
+    await eventually(async () => (await look()).join() === 'another False,first True', {
+      what: 'a new line',
+    });
+    wholes();
+    const body = { status: { conditions: [condition('Ready', 'True', 'Ready')] } };
+    const { client } = environment.judged.server;
+    const merge = 'application/merge-patch+json';
+    await client.call({ method: 'PATCH', path: `${PATH}/another/status`, contentType: merge, body });
+    await eventually(async () => (await look()).join() === 'another True,first True', { what: 'its change' });
+    expect(wholes()).toBe(0);
+    await client.call({ method: 'DELETE', path: `${PATH}/another` });
+    await eventually(async () => (await look()).join() === 'first True', { what: 'its end' });
+  });
+
+  it('is refused as soon as the person may not look', async () => {
+    await look();
+    await expect(lists.rows(watcher, callerOf('nobody'), PATH)).rejects.toMatchObject({ status: 403 });
+  });
+
+  it('is read anew after an act of the person, and when they were told of a change that it has not', async () => {
+    await look();
+    wholes();
+    await look();
+    expect(wholes()).toBe(0);
+    lists.forget(watcher);
+    await look();
+    expect(wholes()).toBe(1);
+    lists.expect(watcher, PATH, '999999999999999');
+    await look();
+    expect(wholes()).toBe(1);
+  });
+
+  it('is nobody else’s', async () => {
+    await look();
+    wholes();
+    await lists.rows({ id: 'somebody else' }, callerOf('viewer'), PATH);
+    expect(wholes()).toBe(1);
+  });
+});

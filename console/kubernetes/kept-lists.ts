@@ -1,0 +1,179 @@
+import * as z from 'zod';
+import type { Caller, Kubernetes } from './client.ts';
+import { type Columns, type Row, readTable, TABLE, type Table, tableOf } from './tables.ts';
+
+/** Whose list it is: a session's, and nobody else's. */
+interface Owner {
+  readonly id: string;
+}
+
+const MOST_LISTS = 24;
+/** Nobody looks at it any more. */
+const IDLE_MS = 120_000;
+const WATCH_SECONDS = 240;
+/** A bookmark comes about once a minute. */
+const SILENT_MS = 150_000;
+
+const LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
+const first = z.object({
+  metadata: z.object({ remainingItemCount: z.number().optional() }).default({}),
+  items: z.array(z.unknown()).nullish(),
+});
+const event = z.object({ type: z.string(), object: z.unknown() });
+
+/**
+ * Lists of thousands, as one person may see them, kept up to date by a watch with that person's own rights for as long as
+ * they look at pages. Each page asks the API server for one line all the same, so that whoever may not look any more is
+ * refused at once, and a list that has another number of lines than the server's is read anew.
+ */
+export class KeptLists {
+  readonly #kubernetes: Kubernetes;
+  readonly #lists = new Map<string, KeptList>();
+
+  constructor(kubernetes: Kubernetes) {
+    this.#kubernetes = kubernetes;
+  }
+
+  /** @throws KubernetesError where the person may not list, or the API server gives no answer */
+  async rows({ id }: Owner, caller: Caller, path: string): Promise<readonly Row[]> {
+    const key = keyOf(id, path);
+    const known = this.#lists.get(key);
+    if (known !== undefined && !known.isOver) {
+      const { metadata, items } = first.parse(
+        await this.#kubernetes.ask(caller, { path, query: { limit: '1' }, accept: LIST }),
+      );
+      const count = (items?.length ?? 0) + (metadata.remainingItemCount ?? 0);
+      if (!known.isOver && known.count === count) return this.#keep(key, known).rows();
+    }
+    const table = await readTable((ask) => this.#kubernetes.ask(caller, ask), path);
+    return this.#keep(key, new KeptList(this.#kubernetes, caller, path, table)).rows();
+  }
+
+  /** Somebody who has changed something is shown what the API server has, whatever a watch has told. */
+  forget({ id }: Owner): void {
+    for (const [key, list] of this.#lists) if (key.startsWith(`${id} `)) this.#drop(key, list);
+  }
+
+  /** Somebody who was told of a change sees it: a list that is older is read anew. */
+  expect({ id }: Owner, path: string, version: string): void {
+    this.#lists.get(keyOf(id, path))?.expect(version);
+  }
+
+  end(): void {
+    for (const [key, list] of this.#lists) this.#drop(key, list);
+  }
+
+  #keep(key: string, list: KeptList): KeptList {
+    const before = this.#lists.get(key);
+    if (before !== undefined && before !== list) before.end();
+    // To the end of the order in which lists are given up.
+    this.#lists.delete(key);
+    this.#lists.set(key, list);
+    list.used(() => {
+      if (this.#lists.get(key) === list) this.#drop(key, list);
+    });
+    for (const [oldest, one] of this.#lists) {
+      if (this.#lists.size <= MOST_LISTS) break;
+      this.#drop(oldest, one);
+    }
+    return list;
+  }
+
+  #drop(key: string, list: KeptList): void {
+    this.#lists.delete(key);
+    list.end();
+  }
+}
+
+const keyOf = (id: string, path: string) => `${id} ${path}`;
+
+class KeptList {
+  #ended = false;
+  readonly #stop = new AbortController();
+  readonly #rows: Map<string, Row>;
+  #sorted: readonly Row[] | undefined;
+  #columns: Columns;
+  #idle: NodeJS.Timeout | undefined;
+  #version: string;
+  #expected = 0n;
+
+  constructor(kubernetes: Kubernetes, caller: Caller, path: string, { rows, columns, version }: Table) {
+    this.#rows = new Map(rows.map((row) => [row.name, row]));
+    this.#columns = columns;
+    this.#version = version;
+    void this.#follow(kubernetes, caller, path);
+  }
+
+  /** Whether it has to be read anew. */
+  get isOver(): boolean {
+    return this.#ended || numberOf(this.#version) < this.#expected;
+  }
+
+  expect(version: string): void {
+    const number = numberOf(version);
+    if (number > this.#expected) this.#expected = number;
+  }
+
+  get count(): number {
+    return this.#rows.size;
+  }
+
+  rows(): readonly Row[] {
+    this.#sorted ??= [...this.#rows.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return this.#sorted;
+  }
+
+  used(onIdle: () => void): void {
+    clearTimeout(this.#idle);
+    this.#idle = setTimeout(onIdle, IDLE_MS).unref();
+  }
+
+  end(): void {
+    clearTimeout(this.#idle);
+    this.#ended = true;
+    this.#stop.abort();
+  }
+
+  /** One watch after the other. Whatever goes wrong with one, the list is read anew when somebody asks for it. */
+  async #follow(kubernetes: Kubernetes, caller: Caller, path: string): Promise<void> {
+    const { signal } = this.#stop;
+    const silent = setTimeout(() => this.end(), SILENT_MS).unref();
+    try {
+      while (!signal.aborted) {
+        const query = {
+          watch: 'true',
+          allowWatchBookmarks: 'true',
+          timeoutSeconds: String(WATCH_SECONDS),
+          resourceVersion: this.#version,
+        };
+        for await (const told of kubernetes.follow(caller, { path, query, accept: TABLE }, signal)) {
+          silent.refresh();
+          this.#take(event.parse(told));
+        }
+      }
+    } catch {
+      // Also the end of the API server's memory of where it goes on, and of the person's right to look.
+    } finally {
+      clearTimeout(silent);
+      this.end();
+    }
+  }
+
+  /** @throws where the API server says that it cannot go on */
+  #take({ type, object }: z.infer<typeof event>): void {
+    if (type === 'ERROR') throw new Error('the watch has ended');
+    const { rows, columns, version } = tableOf(object, this.#columns);
+    this.#columns = columns;
+    if (type !== 'BOOKMARK') {
+      for (const row of rows) {
+        if (type === 'DELETED') this.#rows.delete(row.name);
+        else this.#rows.set(row.name, row);
+      }
+      this.#sorted = undefined;
+    }
+    if (version !== '') this.#version = version;
+  }
+}
+
+/** Versions of the API server's state are numbers that grow. */
+const numberOf = (version: string): bigint => (/^\d+$/.test(version) ? BigInt(version) : 0n);
