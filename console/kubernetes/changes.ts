@@ -53,7 +53,11 @@ export async function changesOf(
       return { path, query, accept: NAMES } satisfies Ask;
     }),
   );
-  return merged(watches.map((ask) => ({ path: ask.path, events: kubernetes.follow(caller, ask, signal) })));
+  const followed = watches.map(async (ask) => ({
+    path: ask.path,
+    events: await kubernetes.follow(caller, ask, signal),
+  }));
+  return merged(await Promise.all(followed));
 }
 
 /** One after the other as they come, until the first of them ends. */

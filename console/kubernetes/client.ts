@@ -1,3 +1,4 @@
+import { subscribe } from 'node:diagnostics_channel';
 import type { Secret } from '@space/broker-kit';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type Authority, connectorBy } from '../authority.ts';
@@ -27,8 +28,11 @@ export interface Person {
 /** The API server as somebody sees it: there is no way to ask without saying who. */
 export interface Kubernetes {
   ask(caller: Caller, ask: Ask): Promise<unknown>;
-  /** The events of a watch, until the API server ends it or `signal` does. Throws when it refuses. */
-  follow(caller: Caller, ask: Ask, signal: AbortSignal): AsyncIterable<unknown>;
+  /**
+   * The events of a watch, until the API server ends it or `signal` does; rejects when it refuses. Once it is resolved nothing of
+   * it knows the token any more: a watch lasts for minutes.
+   */
+  follow(caller: Caller, ask: Ask, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
   close(): Promise<void>;
 }
 
@@ -61,6 +65,14 @@ export interface KubernetesOptions {
 const CALL_MS = 10_000;
 const MOST_BYTES = 32 * 1024 * 1024;
 
+/** undici keeps a request, with its headers, until the answer has ended; when they were sent, nobody needs the token. */
+subscribe('undici:client:sendHeaders', (message) => {
+  const { headers } = (message as { request: { headers: unknown } }).request;
+  if (!Array.isArray(headers)) return;
+  for (let at = 0; at < headers.length; at += 2)
+    if (String(headers[at]).toLowerCase() === 'authorization') headers[at + 1] = '';
+});
+
 export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
   const dispatcher = new Agent({ connect: connectorBy(authority), keepAliveTimeout: 30_000 });
   return {
@@ -72,10 +84,10 @@ export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOp
       if (json !== undefined) return json;
       throw new KubernetesError(0, 'Unreadable', 'its answer was no JSON');
     },
-    async *follow(caller, ask, signal) {
+    async follow(caller, ask, signal) {
       const { status, body } = await send(dispatcher, url, caller, ask, signal);
       if (status >= 300) throw refusal(status, parse(await textOf(body)));
-      yield* eventsOf(body);
+      return eventsOf(body);
     },
     close: () => dispatcher.destroy(),
   };

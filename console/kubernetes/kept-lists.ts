@@ -101,7 +101,13 @@ class KeptList {
     this.#rows = new Map(rows.map((row) => [row.name, row]));
     this.#columns = columns;
     this.#version = version;
-    void this.#follow(kubernetes, caller, path);
+    const query = {
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      timeoutSeconds: String(WATCH_SECONDS),
+      resourceVersion: version,
+    };
+    void this.#follow(kubernetes.follow(caller, { path, query, accept: TABLE }, this.#stop.signal));
   }
 
   /** Whether it has to be read anew. */
@@ -134,25 +140,16 @@ class KeptList {
     this.#stop.abort();
   }
 
-  /** One watch after the other. Whatever goes wrong with one, the list is read anew when somebody asks for it. */
-  async #follow(kubernetes: Kubernetes, caller: Caller, path: string): Promise<void> {
-    const { signal } = this.#stop;
+  /** Until the watch ends; whatever its end is, the list is read anew when somebody asks for it. */
+  async #follow(watch: Promise<AsyncIterable<unknown>>): Promise<void> {
     const silent = setTimeout(() => this.end(), SILENT_MS).unref();
     try {
-      while (!signal.aborted) {
-        const query = {
-          watch: 'true',
-          allowWatchBookmarks: 'true',
-          timeoutSeconds: String(WATCH_SECONDS),
-          resourceVersion: this.#version,
-        };
-        for await (const told of kubernetes.follow(caller, { path, query, accept: TABLE }, signal)) {
-          silent.refresh();
-          this.#take(event.parse(told));
-        }
+      for await (const told of await watch) {
+        silent.refresh();
+        this.#take(event.parse(told));
       }
     } catch {
-      // Also the end of the API server's memory of where it goes on, and of the person's right to look.
+      // Also the end of the API server's memory of where it goes on, and a person who may list and not watch.
     } finally {
       clearTimeout(silent);
       this.end();
