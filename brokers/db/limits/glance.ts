@@ -20,20 +20,21 @@ interface GlanceOptions {
   readonly onEnd: (session: Seen) => void;
 }
 
-/** Sessions in the database of the same name, which no other role can enter: never the broker's, or a superuser's. */
-export const TENANTS = `pg_stat_activity a
-  JOIN pg_database d ON d.oid = a.datid AND d.datname = a.usename
-  JOIN pg_roles me ON me.oid = d.datdba AND me.rolname = current_user`;
-
 /**
- * One statement, which ends whom it sees: a table that fills does not wait for an answer of ours. The transaction that it
- * runs in would go on seeing the sessions of its beginning, so those are forgotten first, and `held` is read first.
+ * Sessions in the database of the same name, which no other role can enter, and which is ours: never the broker's, or a
+ * superuser's. One statement, which ends whom it sees: a table that fills does not wait for an answer of ours. The transaction that it
+ * runs in would go on seeing the sessions of its beginning, so those are forgotten first, and `held` is read first. Who a session is of is asked of those
+ * alone that hold too many: the statement runs all the time.
  */
 const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
   held AS MATERIALIZED (SELECT pid, count(*)::int AS locks FROM anew, pg_locks GROUP BY pid),
   ended AS MATERIALIZED (
-    SELECT a.pid, a.usename::text AS role, held.locks, pg_terminate_backend(a.pid)
-    FROM held JOIN ${TENANTS} ON a.pid = held.pid WHERE held.locks > $1)
+    SELECT a.pid, d.datname::text AS role, held.locks, pg_terminate_backend(a.pid)
+    FROM held CROSS JOIN LATERAL pg_stat_get_activity(held.pid) a
+    JOIN pg_database d ON d.oid = a.datid
+    JOIN pg_roles tenant ON tenant.oid = a.usesysid AND tenant.rolname = d.datname
+    JOIN pg_roles me ON me.oid = d.datdba AND me.rolname = current_user
+    WHERE held.locks > $1)
   SELECT (SELECT coalesce(sum(locks), 0)::int FROM held) AS locks,
     (SELECT json_agg(json_build_object('pid', pid, 'role', role, 'locks', locks)) FROM ended) AS ended`;
 
