@@ -11,6 +11,7 @@ import { callsSection } from './calls.ts';
 import { maybeEvents } from './capsule.ts';
 import { conditionTable, readiness, readyOf } from './conditions.ts';
 import { powersList, powersPicture, reachesOf } from './powers-picture.ts';
+import { quotaBars } from './quota-bars.ts';
 import { type InputProblem, inputsSection } from './stored-inputs.ts';
 import { APPROVED, APPROVED_BY, approver, timeline } from './timeline.ts';
 
@@ -53,7 +54,7 @@ export async function assistantPage(visit: Visit, problem?: InputProblem): Promi
   const main = html`${checked.ok ? html`<p class="lead">${foreign(checked.manifest.platform.summary, 80)}</p>` : ''}
 ${mayDeploy && isSuspended ? card('warn', html`<p>Somebody suspended it: it does not run, and its data is kept.</p>${suspension(visit, view)}`) : ''}
 <h2>Conditions</h2>${conditionTable(view.status.conditions)}
-${about}<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: view.status.conditions, events })}
+${about}${place === undefined ? '' : html`<h2>What its Capsule holds</h2><p class="quiet">Databases and files are measured for all Assistants of a Capsule together, whose quota they share.</p>${quotaBars(place)}`}<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: view.status.conditions, events })}
 ${mayDeploy && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops it and keeps its data, until somebody resumes it.</p>${suspension(visit, view)}` : ''}
 ${kubectl(
   `kubectl -n ${visit.names.namespace} describe assistant ${name}`,

@@ -12,7 +12,7 @@ import {
 import { postForm, type Route, type Visit } from '../visit.ts';
 import { conditionTable, readiness, readyOf } from './conditions.ts';
 import { longTable } from './long-table.ts';
-import { amountOf } from './quantity.ts';
+import { quotaBars } from './quota-bars.ts';
 import { timeline } from './timeline.ts';
 
 const GROUP = 'platform.space';
@@ -74,7 +74,7 @@ async function capsulePage(visit: Visit, name: string): Promise<Page> {
   const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
 ${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
 <h2>Conditions</h2>${conditionTable(status.conditions)}
-<h2>Quota beside use</h2>${quota(view)}
+<h2>Quota beside use</h2>${quotaBars(view)}
 <h2>Assistants</h2>${list}
 <h2>Integrations that it is granted</h2>${grants(spec.integrations)}
 ${credentialsLink(visit, name, mayCredentials)}
@@ -106,33 +106,11 @@ const credentialsLink = ({ names }: Visit, name: string, may: boolean): Value =>
     ? html`<h2>Where its files are kept</h2><p><a href="${Url.path`/capsules/${name}/credentials`}">Keys of its own to an S3 store</a></p>`
     : '';
 
-/** A bar for each limit of which the operator tells the use. */
-function quota({ spec, status }: CapsuleView): Html {
-  const { quota = {} } = spec;
-  const used = [
-    ['Database', quota.database, status.usage?.database],
-    ['Files', quota.storage, status.usage?.storage],
-    ['Assistants', quota.assistants, status.assistants?.total ?? 0],
-  ] as const;
-  const cards = used.map(
-    ([what, limit, use]) =>
-      html`<li class="card"><h3>${what}</h3><p><strong>${use ?? 'not measured yet'}</strong> <span class="quiet">of ${limit ?? 'what the Space grants'}</span></p>${bar(what, limit, use)}</li>`,
-  );
-  return html`<ul class="bars">${cards}</ul>`;
-}
-
 /** Limits of which nobody tells the use. */
 const limits = ({ spec: { quota = {} } }: CapsuleView): Value =>
   (['cpu', 'memory', 'pods'] as const).map(
     (key) => html`<dt>Most ${key}</dt><dd>${quota[key] ?? 'as the Space grants'}</dd>`,
   );
-
-function bar(what: string, limit: unknown, use: unknown): Value {
-  const [most, now] = [amountOf(limit), amountOf(use)];
-  if (most === undefined || now === undefined || most === 0) return '';
-  const share = Math.round((now / most) * 100);
-  return html`<meter aria-label="${what}" min="0" max="100" low="80" high="95" optimum="0" value="${Math.min(share, 100)}"></meter><p class="quiet">${share} % used</p>`;
-}
 
 function grants(integrations: CapsuleView['spec']['integrations'] = {}): Html {
   const rows = Object.entries(integrations).map(([name, one]) => [

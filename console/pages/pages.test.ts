@@ -102,6 +102,12 @@ describe('a Capsule', () => {
     expect(html).toMatch(/<meter aria-label="Assistants"[^>]*value="60">/);
     expect(text).toContain('kubectl -n home describe capsule household');
   });
+
+  it('shows the same on the page of each of its Assistants, who share it', async () => {
+    const { html, text } = await as.viewer.get(at('ledger'));
+    expect(html).toMatch(/<meter aria-label="Database"[^>]*value="88">/);
+    expect(text).toContain('for all Assistants of a Capsule together');
+  });
 });
 
 describe('approval', () => {
