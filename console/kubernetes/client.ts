@@ -65,8 +65,11 @@ export interface KubernetesOptions {
 const CALL_MS = 10_000;
 const MOST_BYTES = 32 * 1024 * 1024;
 
-/** undici keeps a request, with its headers, until the answer has ended; when they were sent, nobody needs the token. */
-subscribe('undici:client:sendHeaders', (message) => {
+/**
+ * undici keeps a request, with its headers, until the answer has ended. Once the answer has begun nobody needs the token; until then
+ * a request that a server did not take may be sent once more.
+ */
+subscribe('undici:request:headers', (message) => {
   const { headers } = (message as { request: { headers: unknown } }).request;
   if (!Array.isArray(headers)) return;
   for (let at = 0; at < headers.length; at += 2)
@@ -75,6 +78,9 @@ subscribe('undici:client:sendHeaders', (message) => {
 
 export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOptions): Kubernetes {
   const dispatcher = new Agent({ connect: connectorBy(authority), keepAliveTimeout: 30_000 });
+  // With HTTP/2 Node itself keeps what was sent for as long as the answer lasts.
+  const allowH2 = false;
+  const watching = new Agent({ connect: connectorBy(authority, { allowH2 }), allowH2 });
   return {
     async ask(caller, ask) {
       const signal = AbortSignal.timeout(timeoutMs);
@@ -85,11 +91,13 @@ export function kubernetes({ url, authority, timeoutMs = CALL_MS }: KubernetesOp
       throw new KubernetesError(0, 'Unreadable', 'its answer was no JSON');
     },
     async follow(caller, ask, signal) {
-      const { status, body } = await send(dispatcher, url, caller, ask, signal);
+      const { status, body } = await send(watching, url, caller, ask, signal);
       if (status >= 300) throw refusal(status, parse(await textOf(body)));
       return eventsOf(body);
     },
-    close: () => dispatcher.destroy(),
+    close: async () => {
+      await Promise.all([dispatcher.destroy(), watching.destroy()]);
+    },
   };
 }
 

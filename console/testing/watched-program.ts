@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createHttp, type RequestListener } from 'node:http';
-import { createServer as createHttps } from 'node:https';
+import { createServer as createHttp, type ServerResponse } from 'node:http';
+import { createSecureServer, type Http2SecureServer, type Http2ServerResponse } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
@@ -23,6 +23,7 @@ export type Found = Record<(typeof PLACES)[number], number>;
 
 const SCRIPT = new URL('../main.ts', import.meta.url).pathname;
 const ROOT = '/capsules/household/credentials';
+const BOOKMARK = JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '2' } } });
 
 const answersOf = ({ principal }: Canaries): Readonly<Record<string, unknown>> => ({
   tokenreviews: { status: { authenticated: true, user: { username: 'mia' } } },
@@ -30,9 +31,7 @@ const answersOf = ({ principal }: Canaries): Readonly<Record<string, unknown>> =
   'capsule-household-objectstore': { data: { principal: Buffer.from(principal).toString('base64') } },
 });
 
-async function listen(
-  server: ReturnType<typeof createHttp> | ReturnType<typeof createHttps>,
-): Promise<number> {
+async function listen(server: ReturnType<typeof createHttp> | Http2SecureServer): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   return typeof address === 'object' ? (address?.port ?? 0) : 0;
@@ -48,10 +47,16 @@ export async function startWatchedProgram(canaries: Canaries) {
   const { cert, key } = authority.sign('localhost', ['DNS:localhost']);
   const known = answersOf(canaries);
   let told = WHOLE;
-  const reply = (response: Parameters<RequestListener>[1], json: unknown, status = 200) =>
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(json));
-  const api = createHttps({ cert: readFileSync(cert), key: readFileSync(key) }, (asked, response) => {
+  const reply = (response: ServerResponse | Http2ServerResponse, json: unknown, status = 200) => {
+    response.statusCode = status;
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(json));
+  };
+  // HTTP/2 where it is asked for, and watches that stay open, as the API server has them.
+  const secure = { cert: readFileSync(cert), key: readFileSync(key), allowHTTP1: true };
+  const api = createSecureServer(secure, (asked, response) => {
     asked.resume();
+    if (asked.url?.includes('watch=true')) return void response.writeHead(200).write(`${BOOKMARK}\n`);
     const last = /([^/?]+)(?:\?|$)/.exec(asked.url ?? '')?.[1] ?? '';
     reply(response, known[last] ?? { columnDefinitions: [], rows: [] });
   });
@@ -149,10 +154,8 @@ export async function startWatchedProgram(canaries: Canaries) {
       const closed = once(child, 'close').catch(() => {});
       child.kill();
       await Promise.all([closed, dispatcher.destroy()]);
-      for (const server of [api, broker]) {
-        server.closeAllConnections();
-        server.close();
-      }
+      broker.closeAllConnections();
+      for (const server of [api, broker]) server.close();
       rmSync(directory, { recursive: true });
     },
   };
