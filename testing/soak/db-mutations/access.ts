@@ -28,7 +28,7 @@ export const ACCESS = [
     ],
     [
       'whoever stops reading is put out while a drop waits',
-      'now - (this.#stalled.get(keyOf(one)) ?? now) >= this.#options.stalledMs',
+      'now - (before.get(keyOf(one)) ?? now) >= this.#patience(one, now)',
       'now < 0',
       TENANTS,
       'in the middle of a result keeps no other Capsule from being dropped',

@@ -84,10 +84,10 @@ export const SHARES = [
     ],
     [
       'who is told to end is ended',
-      "await client.query({ name: 'end', text: END, values: [pid, role] });",
+      "await client.query({ name: 'end', text: END, values: [session.pid, session.role] });",
       '',
       WATCH,
-      'ends locks that an idle session keeps',
+      'ends a transaction that is too old, whatever the tenant has set',
     ],
     [
       'the watch begins anew when it was lost',
