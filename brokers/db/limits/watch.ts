@@ -32,6 +32,9 @@ export interface WatchOptions {
 
 /** Between two looks the locks are looked at: one session takes a hundred thousand in a tenth of a second. */
 const GLANCE_MS = 50;
+/** Whoever was ended for its locks comes back at once. */
+const ALERT_GLANCE_MS = 10;
+const ALERT_MS = 60_000;
 /** After so many looks the transaction is begun anew, so that it never becomes an old one. */
 const LOOKS_A_TRANSACTION = 500;
 const STATEMENT_MS = 10_000;
@@ -76,6 +79,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
   });
   /** Whom a look or a glance has ended and the last look still found, so that each is told once. */
   let leaving = new Set<number>();
+  let alertUntil = 0;
 
   async function open(): Promise<pg.Client> {
     await address.refresh();
@@ -126,11 +130,16 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
     looks = 0;
   }
 
+  const glanceMs = () => (performance.now() < alertUntil ? ALERT_GLANCE_MS : GLANCE_MS);
+
   function told({ pid, role, locks, reason, transactionSeconds }: Ended): void {
     if (leaving.has(pid)) return;
     leaving.add(pid);
     metrics.sessionsEnded.labels(reason).inc();
-    if (reason === 'locks') onGreedy(pid);
+    if (reason === 'locks') {
+      alertUntil = performance.now() + ALERT_MS;
+      onGreedy(pid);
+    }
     log.warn(
       { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
       'session ended',
@@ -141,7 +150,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
   async function untilNextLook(): Promise<void> {
     const due = performance.now() + intervalMs;
     for (let left = intervalMs; left > 0; left = due - performance.now()) {
-      await pause(Math.min(GLANCE_MS, left));
+      await pause(Math.min(glanceMs(), left));
       if (client === undefined || stopping.signal.aborted || (await glances.isLookDue(client))) return;
     }
   }
