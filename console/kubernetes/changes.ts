@@ -64,19 +64,23 @@ export async function changesOf(
 async function* merged(
   watches: readonly { readonly path: string; readonly events: AsyncIterable<unknown> }[],
 ): AsyncGenerator<Change> {
-  const events = watches.map((watch) => watch.events[Symbol.asyncIterator]());
-  const nexts = events.map((one, index) => nextOf(one, index));
+  const sources = watches.map(({ path, events }) => ({ path, events: events[Symbol.asyncIterator]() }));
+  const nexts = new Map(sources.map((source) => [source, nextOf(source)] as const));
   for (;;) {
-    const { index, result } = await Promise.race(nexts);
+    const { source, result } = await Promise.race(nexts.values());
     if (result.done === true) return;
     const { type, object } = event.parse(result.value);
-    const [[one, watch] = []] = events.map((each, at) => [each, watches[at]] as const).slice(index);
-    if (type === 'ERROR' || one === undefined || watch === undefined) return;
-    nexts[index] = nextOf(one, index);
-    yield { path: watch.path, version: object.metadata?.resourceVersion ?? '' };
+    if (type === 'ERROR') return;
+    nexts.set(source, nextOf(source));
+    yield { path: source.path, version: object.metadata?.resourceVersion ?? '' };
   }
 }
 
-async function nextOf(one: AsyncIterator<unknown>, index: number) {
-  return { index, result: await one.next() };
+interface Source {
+  readonly path: string;
+  readonly events: AsyncIterator<unknown>;
+}
+
+async function nextOf(source: Source) {
+  return { source, result: await source.events.next() };
 }

@@ -67,7 +67,7 @@ export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: strin
 
 /** One page, or the object of one event of a watch. Columns are those that were told before, where it has none. */
 export function tableOf(value: unknown, known: Columns): Table & { readonly token: string } {
-  const { metadata, columnDefinitions, rows = [] } = answer.parse(value);
+  const { metadata, columnDefinitions, rows } = answer.parse(value);
   const columns =
     columnDefinitions == null || columnDefinitions.length === 0
       ? known

@@ -58,8 +58,11 @@ const INPUT_REASONS = new Set([
 async function actsOf(visit: Visit, { kind, name, capsule, reason }: Trouble): Promise<Value> {
   const { namespace } = visit.names;
   const group = 'platform.space';
-  const onCapsule = (verb: string) =>
-    visit.may({ group, resource: 'capsules', name: capsule, namespace, verb });
+  // Who may do it to all of them is asked once, and not for each of fifty: it decides what is shown, and nothing that is done.
+  const onCapsule = async (verb: string) => {
+    const onAll = { group, resource: 'capsules', namespace, verb };
+    return (await visit.may(onAll)) || visit.may({ ...onAll, name: capsule });
+  };
   const place = Url.path`/capsules/${capsule}/assistants/${name}`;
   if (reason === 'Suspended' && kind === 'Capsule' && (await onCapsule('patch')))
     return postForm(visit, Url.path`/capsules/${name}/resume`, html`<button>Resume</button>`);

@@ -21,10 +21,10 @@ interface GlanceOptions {
 }
 
 /**
- * Sessions in the database of the same name, which no other role can enter, and which is ours: never the broker's, or a
- * superuser's. One statement, which ends whom it sees: a table that fills does not wait for an answer of ours. The transaction that it
- * runs in would go on seeing the sessions of its beginning, so those are forgotten first, and `held` is read first. Who a session is of is asked of those
- * alone that hold too many: the statement runs all the time.
+ * One statement, which ends whom it sees: a table that fills does not wait for an answer of ours. It ends sessions in the
+ * database of the same name alone, which no other role can enter: never the broker's, or a superuser's. The transaction that
+ * it runs in would go on seeing the sessions of its beginning, so those are forgotten first, and `held` is read first. Whose
+ * a session is, is asked of those alone that hold too many: the statement runs all the time.
  */
 const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
   held AS MATERIALIZED (SELECT pid, count(*)::int AS locks FROM anew, pg_locks GROUP BY pid),

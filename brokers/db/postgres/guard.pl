@@ -120,7 +120,7 @@ sub memory {
 
 my %processor;
 
-# By processes that live: what one has used since it was last seen is its tenant's, and what ended ones used is not seen.
+# Counts what each process has used since it was last seen for its tenant. What one used that has ended meanwhile is not seen.
 sub busy {
   my ($tenants) = @_;
   return unless $busy_seconds;
