@@ -1,0 +1,36 @@
+import { Secret } from '@space/broker-kit';
+import { expect, it } from 'vitest';
+import type { Kubernetes } from './kubernetes/client.ts';
+import { KeptLists } from './kubernetes/kept-lists.ts';
+import { visit } from './visit.ts';
+
+it('who may do something to all, and not to this one, may not: an authorizer is asked by name', async () => {
+  const kubernetes: Kubernetes = {
+    ask: async (_, { body }) => {
+      const { spec } = body as { spec: { resourceAttributes: { name?: string } } };
+      return { status: { allowed: spec.resourceAttributes.name === undefined } };
+    },
+    follow: async () => {
+      throw new Error('nothing is watched');
+    },
+    close: async () => undefined,
+  };
+  const proof = { token: new Secret('x') };
+  const { may } = visit({ kubernetes, lists: new KeptLists(kubernetes) }, proof, {
+    session: { id: 'x', proof, user: 'x', formKey: 'x', ends: 0 },
+    names: {
+      space: 'home',
+      namespace: 'home',
+      systemNamespace: 's',
+      servicesNamespace: 'v',
+      hasObjectStore: true,
+    },
+    form: new Map(),
+    params: {},
+    query: new URLSearchParams(),
+    callsOf: undefined,
+  });
+  const all = { group: 'platform.space', resource: 'capsules', namespace: 'home', verb: 'credentials' };
+  expect(await may(all)).toBe(true);
+  expect(await may({ ...all, name: 'household' })).toBe(false);
+});
