@@ -15,7 +15,7 @@ import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
 /** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
 async function openFixture() {
   const server = await startEmbeddedServer({ guarded: true });
-  const leaveGroup = ownGroup(server.directory);
+  const leaveGroup = await ownGroup(server.directory);
   const program = await brokerProgram();
   const mounts = mountFiles(server, 'bench');
   const broker = await program.spawn({ ...mounts.environment, SPARE_DATABASES: '8', LOG_LEVEL: 'info' });

@@ -1,21 +1,22 @@
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { weigh } from '../../e2e/cluster/share.ts';
 import { eventually } from '../../testing/eventually.ts';
 
 const HIERARCHY = '/sys/fs/cgroup/cpu';
-/** As many processes as it may well have at work at once: by itself a group weighs what one of them does. */
-const SHARES = 8 * 1_024;
+/** As many as it may well have at work at once. */
+const PROCESSES = 8;
 
 /**
  * Moves a server into a group of processes of its own, as a pod is one: what its processes get of each other's time is
  * theirs to divide, where the kernel otherwise makes a group of each of its sessions. Only where cgroup v1 is.
  */
-export function ownGroup(directory: string): () => Promise<void> {
+export async function ownGroup(directory: string): Promise<() => Promise<void>> {
   if (process.getuid?.() !== 0 || !existsSync(HIERARCHY)) return async () => undefined;
   const [server = ''] = readFileSync(join(directory, 'data/postmaster.pid'), 'utf8').split('\n');
-  const group = join(HIERARCHY, `space-bench-${server}`);
-  mkdirSync(group);
-  writeFileSync(join(group, 'cpu.shares'), String(SHARES));
+  const name = `space-bench-${server}`;
+  const group = join(HIERARCHY, name);
+  await weigh(name, PROCESSES);
   const children = readFileSync(`/proc/${server}/task/${server}/children`, 'utf8').trim().split(' ');
   for (const pid of [server, ...children]) move(pid, group);
   return () =>
