@@ -93,7 +93,9 @@ export async function startApiServer(): Promise<ApiServer> {
   try {
     const url = `https://${HOST}:${port}`;
     const certificate = join(directory, 'certificates', 'apiserver.crt');
-    await eventually(() => existsSync(certificate), {
+    // Its key is written after it: a certificate without a key may be half a certificate.
+    const keyFile = join(directory, 'certificates', 'apiserver.key');
+    await eventually(() => existsSync(keyFile), {
       within: START_MS,
       what: 'a certificate of the API server',
     });
@@ -140,7 +142,8 @@ export async function startApiServer(): Promise<ApiServer> {
     // The directory goes with what it says.
     const said = readFileSync(join(directory, 'log'), 'utf8').split('\n').slice(-20).join('\n');
     await stop();
-    throw new Error(`the API server or its etcd did not start; they said last: ${said}`, { cause });
+    const why = cause instanceof Error ? cause.message : 'for no reason that is told';
+    throw new Error(`the API server or its etcd did not start: ${why}; they said last: ${said}`, { cause });
   }
 }
 

@@ -218,6 +218,7 @@ describe('a Capsule refuses', () => {
   it.each([
     ['its image’s own command', undefined],
     ['nothing to try', ['/attest', 'hold']],
+    ['its command for a look alone', ['/attest', ...HOLD.slice(2)]],
   ])('an attester with %s', async (_, command) => {
     const pod = but((_pod, _spec, attester) => Object.assign(attester, { command }));
     expect(await verdict(pod)).toMatch(/first init container must be the attester|tries the canary at/);
@@ -243,13 +244,12 @@ describe('a Capsule refuses', () => {
       [
         ['another name', { name: 'attestor' }],
         ['another image', { image: 'registry.test/attester:2' }],
-        ['another command', { command: ['/bin/true', ...HOLD.slice(2)] }],
+        ['another command', { command: ['/bin/true', ...HOLD.slice(1)] }],
         ['arguments', { args: ['--help'] }],
         ['a variable', { env: [{ name: 'LD_PRELOAD', value: '/x' }] }],
         ['variables from elsewhere', { envFrom: [{ configMapRef: { name: 'x' } }] }],
         ['a mount', { volumeMounts: [{ name: 'tmp', mountPath: '/proc/x' }] }],
         ['a working directory', { workingDir: '/tmp' }],
-        ['its command for a look alone', { command: ['/attest', ...HOLD.slice(2)] }],
         ['less to try', { command: HOLD.slice(0, 3) }],
         ['more to try', { command: [...HOLD, '+x=10.0.0.1:1'] }],
         ['a clock of its own choice', { command: [...HOLD.slice(0, 3), '+x=10.0.0.1:1'] }],
