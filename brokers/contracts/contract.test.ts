@@ -10,7 +10,7 @@ const routesOf = ({ documents, operations }: Contract) => [
 ];
 
 describe('the control listener of a broker', () => {
-  it('of databases serves the interface’s five operations, a Capsule’s limits, and nothing else', () => {
+  it('of databases serves the interface’s five operations, a Capsule’s limits, an Assistant’s size, and nothing else', () => {
     expect(routesOf(DATABASE)).toEqual([
       'GET /v1/driver none',
       'POST /v1/capsules/provision provisioner capsule.provision',
@@ -19,10 +19,11 @@ describe('the control listener of a broker', () => {
       'POST /v1/capsules/apps/drop capsule capsule.app.drop',
       'POST /v1/capsules/drop capsule capsule.drop',
       'POST /v1/capsules/limits provisioner capsule.limits',
+      'POST /v1/capsules/apps/usage capsule capsule.app.usage',
     ]);
   });
 
-  it('of objects serves the same operations on a Capsule, its usage, the five credential operations, and nothing else', () => {
+  it('of objects serves the same operations on a Capsule, its usage and an Assistant’s, the five credential operations, and nothing else', () => {
     expect(routesOf(OBJECT_STORE)).toEqual([
       'GET /v1/driver none',
       'GET /v1/driver/credentials none',
@@ -32,6 +33,7 @@ describe('the control listener of a broker', () => {
       'POST /v1/capsules/apps/drop capsule capsule.app.drop',
       'POST /v1/capsules/drop capsule capsule.drop',
       'POST /v1/capsules/usage capsule capsule.usage',
+      'POST /v1/capsules/apps/usage capsule capsule.app.usage',
       'POST /v1/capsules/credentials/list capsule capsule.credential.list',
       'POST /v1/capsules/credentials/create capsule capsule.credential.create',
       'POST /v1/capsules/credentials/rotate capsule capsule.credential.rotate',

@@ -78,6 +78,15 @@ export const DATABASE = {
       errors: ['not_found', 'conflict', 'quota_exceeded'],
       unlisted: true,
     },
+    'capsule.app.usage': {
+      path: '/v1/capsules/apps/usage',
+      authority: 'capsule',
+      summary: "Tell what one workload's database takes of the disk; beside the interface's operations",
+      request: z.strictObject({ capsule_id: id, app_id: id }),
+      response: z.strictObject({ used_bytes: z.int(), trace_id: traceId }),
+      errors: ['not_found'],
+      unlisted: true,
+    },
   },
   meanings: {
     404: 'Nothing of that name was ever created.',

@@ -74,6 +74,15 @@ const principals = {
     }),
     errors: [],
   },
+  'capsule.app.usage': {
+    path: '/v1/capsules/apps/usage',
+    authority: 'capsule',
+    summary: "Tell what one workload's own objects count in the Space's bucket, once they are listed",
+    request: z.strictObject({ capsule_id: id, app_id: id }),
+    response: z.strictObject({ used_bytes: count.optional(), trace_id: traceId }),
+    errors: ['not_found'],
+    unlisted: true,
+  },
 } as const satisfies Readonly<Record<string, Operation>>;
 
 /** What a submission may hold in this field, by the form that is served. Throws for a field that the form lacks. */

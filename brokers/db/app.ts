@@ -20,6 +20,7 @@ import type { Context } from './context.ts';
 import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
 import { setLimits } from './operations/limit.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
+import { appUsage } from './operations/usage.ts';
 
 /** What the control listener is made of. */
 export interface ControlOptions {
@@ -86,5 +87,8 @@ function handlers(context: Context): Handlers<typeof DATABASE> {
         standing: limits.standing,
       };
     },
+    'capsule.app.usage': async (call, { capsule_id, app_id }) => ({
+      used_bytes: await appUsage(context, call, capsule_id, app_id),
+    }),
   };
 }

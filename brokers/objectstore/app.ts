@@ -3,6 +3,7 @@ import {
   digestOf,
   Secret,
   type Served,
+  ServiceError,
   type ServiceMetrics,
   type TokenDigest,
 } from '@space/broker-kit';
@@ -21,7 +22,7 @@ import type { Context } from './context.ts';
 import type { Driver } from './driver.ts';
 import { dropCapsule, dropWorkload, finalizeCapsule } from './principals/drop.ts';
 import { createWorkload, provisionCapsule } from './principals/provision.ts';
-import { storeOf } from './principals/rows.ts';
+import { lockWorkload, storeOf } from './principals/rows.ts';
 import { usageOf } from './quota/rows.ts';
 
 /** Verifications wait for somebody else's server and have a limit of their own; so many places are left beside them. */
@@ -86,6 +87,16 @@ function handlers(context: Context): Handlers<typeof OBJECT_STORE> {
         const { quotaBytes } = await storeOf(session, capsule_id);
         return usageOf(session, prefix, quotaBytes ?? context.defaultQuotaBytes);
       }),
+    'capsule.app.usage': async (call, { capsule_id, app_id }) => {
+      const prefix = await context.connections.transaction(async (session) => {
+        await context.capsules.authorise(session, call, capsule_id, 'apps');
+        const row = await lockWorkload(session, { capsule: capsule_id, app: app_id });
+        if (row?.state === 'ready') return row.prefix;
+        throw new ServiceError('not_found', 'no such workload');
+      });
+      const bytes = await context.appSizes(prefix);
+      return bytes === undefined ? {} : { used_bytes: bytes };
+    },
   });
 }
 

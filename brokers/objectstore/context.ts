@@ -3,6 +3,7 @@ import type { Verify } from './byok/credentials/verify.ts';
 import type { Custody } from './byok/custody/custody.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import type { PrincipalsContext } from './principals/context.ts';
+import type { AppSizes } from './quota/app-sizes.ts';
 
 /** What every operation works with. */
 export interface Context extends PrincipalsContext {
@@ -13,6 +14,7 @@ export interface Context extends PrincipalsContext {
   readonly verifications: { readonly perSecond: number; readonly burst: number };
   /** Bytes that a Capsule may hold whose spec names no quota. */
   readonly defaultQuotaBytes: number;
+  readonly appSizes: AppSizes;
   readonly log: Logger;
   readonly metrics: BrokerMetrics;
 }

@@ -18,6 +18,7 @@ import { createPrefixNames } from './principals/prefix-names.ts';
 import { createSweep } from './principals/sweep.ts';
 import { leasesLapse } from './principals/tenants.ts';
 import { bindUnbound } from './principals/unbound.ts';
+import { createAppSizes } from './quota/app-sizes.ts';
 import { createShares } from './quota/shares.ts';
 import { migrate } from './registry/migrations.ts';
 import { openManagedStore } from './upstream/managed.ts';
@@ -91,6 +92,7 @@ export async function openContext(
       abortUploads: (prefix) => abortUnder(connections, managed.upkeep, prefix),
     }),
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
+    appSizes: createAppSizes({ client: managed.upkeep, entryBytes: config.QUOTA_ENTRY_BYTES, log }),
     custody,
     verify: createVerify({ ...reach, timeoutMs: 1_000 * config.BYOK_VERIFICATION_SECONDS }),
     verifications: { perSecond: aMinute / 60, burst: aMinute },

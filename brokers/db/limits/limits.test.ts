@@ -76,6 +76,28 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
     expect((await limits('told')).status).toBe(409);
   });
 
+  it('say what one Assistant takes to its Capsule alone', async () => {
+    const { capsule, url } = await capsuleWithApp('sized');
+    await capsule.create('sized', 'small');
+    const asked = (who: Client, app: string, capsule_id = 'sized') =>
+      who.post('/v1/capsules/apps/usage', { capsule_id, app_id: app });
+    const bytes = async (app: string) => (await asked(capsule, app)).json.used_bytes;
+    const empty = await bytes('ledger');
+    expect(empty).toBeGreaterThan(MI);
+    await query(url, FILL(8));
+    expect((await bytes('ledger')) - empty).toBeGreaterThanOrEqual(8 * MI);
+    expect(await bytes('small')).toBe(empty);
+    const { capsule: other } = await capsuleWithApp('unsized');
+    for (const [who, status] of [
+      [fixture.broker.provisioner, 403],
+      [other, 403],
+    ] as const)
+      expect((await asked(who, 'ledger')).status).toBe(status);
+    expect((await asked(capsule, 'nothing')).status).toBe(404);
+    await capsule.drop('sized', 'small');
+    expect((await asked(capsule, 'small')).status).toBe(404);
+  });
+
   it('of connections hold for what is there and for what comes, and drift goes back to them', async () => {
     const { capsule, url } = await capsuleWithApp('few');
     await limits('few', { connections: 2 });

@@ -1,11 +1,9 @@
 import { ConcurrencyLimit } from '@space/broker-kit';
 import type { S3Client } from '../upstream/types.ts';
 import type { Capsule } from './allowance.ts';
-import { createEntryCount } from './charge.ts';
+import { listedUnder } from './listed.ts';
 import { addMissing, missingParts } from './parts.ts';
 import { beginCount, finishCount, lockUsage, type Registry } from './rows.ts';
-
-const PAGE = 1_000;
 
 /** A count may take this share of the time: whoever deletes and writes at his limit waits little, but not for free. */
 const SHARE = 20;
@@ -37,7 +35,8 @@ export function createRecount(options: RecountOptions) {
     const begun = await registry.transaction((session) => beginCount(session, capsulePrefix));
     // What was in doubt may be a part of an upload: before the doubt ends, its row must count it.
     const missing = begun.certain ? await missingParts(registry, client, capsulePrefix, entryBytes) : [];
-    const listed = await chargeUnder(client, capsulePrefix, entryBytes);
+    let listed = 0;
+    for await (const sum of listedUnder(client, capsulePrefix, entryBytes)) listed = sum;
     return registry.transaction(async (session) => {
       await lockUsage(session, capsulePrefix);
       if (!(await finishCount(session, capsulePrefix, begun, listed))) return false;
@@ -63,20 +62,4 @@ export function createRecount(options: RecountOptions) {
     running.set(capsulePrefix, run);
     return run;
   };
-}
-
-async function chargeUnder(
-  client: Pick<S3Client, 'list'>,
-  prefix: string,
-  entryBytes: number,
-): Promise<number> {
-  const entries = createEntryCount();
-  let bytes = 0;
-  let token: string | undefined;
-  do {
-    const page = await client.list({ prefix, token, limit: PAGE });
-    for (const { key, size } of page.objects) bytes += size + entryBytes * entries(key);
-    token = page.next;
-  } while (token !== undefined);
-  return bytes;
 }

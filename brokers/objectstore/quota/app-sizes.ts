@@ -1,0 +1,75 @@
+import { ConcurrencyLimit, type Logger } from '@space/broker-kit';
+import type { S3Client } from '../upstream/types.ts';
+import { listedUnder } from './listed.ts';
+
+/** So long a size is told as it was found. */
+const BELIEVED_MS = 300_000;
+/** Pages that one listing has before it lines up again behind the others: millions of objects hold up nobody. */
+const TURN_PAGES = 10;
+const TURNS = { active: 2, queued: 1_000 };
+const MOST_KNOWN = 10_000;
+
+export interface AppSizesOptions {
+  readonly client: Pick<S3Client, 'list'>;
+  /** What an object, and a folder, costs beside its bytes. */
+  readonly entryBytes: number;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+interface Known {
+  readonly bytes: number;
+  readonly at: number;
+}
+
+/**
+ * Tells what is stored under a workload's prefix, by listing it. Who asks waits for the first turn of a listing; one
+ * that takes longer goes on, and what was found before is told meanwhile, or undefined.
+ */
+export function createAppSizes({ client, entryBytes, log, now = () => performance.now() }: AppSizesOptions) {
+  const known = new Map<string, Known>();
+  const running = new Set<string>();
+  const turns = new ConcurrencyLimit(TURNS);
+
+  async function list(prefix: string, afterFirstTurn: () => void): Promise<void> {
+    const sums = listedUnder(client, prefix, entryBytes);
+    let bytes = 0;
+    for (;;) {
+      const turn = await turns.run(async () => {
+        for (let page = 0; page < TURN_PAGES; page += 1) {
+          const { value, done } = await sums.next();
+          if (done === true) return true;
+          bytes = value;
+        }
+        return false;
+      });
+      // So many are listed already that this one is not: whoever asks again begins it anew.
+      if (turn === undefined) return;
+      if (turn.value) break;
+      afterFirstTurn();
+    }
+    if (known.size >= MOST_KNOWN) known.clear();
+    known.set(prefix, { bytes, at: now() });
+  }
+
+  function firstTurn(prefix: string): Promise<void> {
+    running.add(prefix);
+    return new Promise((resolve) => {
+      list(prefix, resolve)
+        .catch((error: unknown) => log.debug({ err: error }, 'a workload could not be listed'))
+        .finally(() => {
+          running.delete(prefix);
+          resolve();
+        });
+    });
+  }
+
+  return async (prefix: string): Promise<number | undefined> => {
+    const last = known.get(prefix);
+    if (last !== undefined && now() - last.at < BELIEVED_MS) return last.bytes;
+    if (!running.has(prefix)) await firstTurn(prefix);
+    return known.get(prefix)?.bytes;
+  };
+}
+
+export type AppSizes = ReturnType<typeof createAppSizes>;
