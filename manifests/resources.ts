@@ -25,6 +25,8 @@ export interface AssistantStatus {
   readonly manifest?: { readonly id: string; readonly version: string; readonly digest: string };
   /** What holds when it is deleted. */
   readonly deletionPolicy?: 'Drop' | 'Retain';
+  /** Quantities, in coarse steps: its database, and its own files. */
+  readonly usage?: { readonly database?: string; readonly storage?: string };
   readonly conditions?: readonly StatusCondition[];
 }
 

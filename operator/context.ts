@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { DatabaseBroker, DatabaseUsage } from './brokers/database.ts';
 import type { ObjectStoreBroker, ObjectsUsage } from './brokers/objects.ts';
-import type { Usages } from './capsule/usages.ts';
+import type { AppUsage, Usages } from './capsule/usages.ts';
 import type { Finding } from './conditions.ts';
 import type { Gateways } from './egress/gateways.ts';
 import type { Selection } from './grants/mint.ts';
@@ -53,6 +53,8 @@ export interface Context {
   readonly databaseUsages: Usages<DatabaseUsage>;
   /** What Capsules' objects took when that broker was asked last. */
   readonly objectUsages: Usages<ObjectsUsage>;
+  /** What an Assistant's database and files took when the brokers were asked last. */
+  readonly appUsages: Usages<AppUsage>;
   /** By a Capsule's name, what it has selected: asked once for all its Assistants. */
   readonly selections: Kept<Selection | undefined>;
   /** Between two reconciles of an object that nothing has touched. */

@@ -28,6 +28,7 @@ let broker: ObjectStoreBroker;
 let space: TestSpace;
 let home: string;
 let usagesAsked = 0;
+let sizesAsked = 0;
 
 beforeAll(async () => {
   environment = await openTestEnvironment();
@@ -42,6 +43,10 @@ beforeAll(async () => {
     usage: (...call) => {
       usagesAsked += 1;
       return asked.usage(...call);
+    },
+    appUsage: (...call) => {
+      sizesAsked += 1;
+      return asked.appUsage(...call);
     },
   };
 });
@@ -204,6 +209,25 @@ describe('a life with files', () => {
       what: 'the usage of one object',
     });
     expect(usagesAsked).toBe(before + 1);
+  });
+
+  test('what an Assistant takes is told once it runs, and asked for at sweeps alone', async () => {
+    await space.settled();
+    const told = async () => (await space.get<kinds.Assistant>(ASSISTANT, 'ledger'))?.status?.usage;
+    const touch = (touched: string) => space.patch(ASSISTANT, 'ledger', { spec: { args: [touched] } });
+    await touch('once');
+    // An empty database has catalogues of some mebibytes.
+    const first = { database: expect.stringMatching(/^[1-9]\d*Mi$/), storage: '0' };
+    expect(await eventually(told, { what: 'the sizes' })).toEqual(first);
+    const before = sizesAsked;
+    await touch('again');
+    const seen = async () => {
+      const object = await space.get<kinds.Assistant>(ASSISTANT, 'ledger');
+      return object?.status?.observedGeneration === object?.metadata.generation;
+    };
+    await eventually(seen, { what: 'a look at the Assistant' });
+    expect(sizesAsked).toBe(before);
+    expect(await told()).toEqual(first);
   });
 
   test('a token whose Secret is lost is exchanged, and the old one opens nothing', async () => {

@@ -256,6 +256,8 @@ describe('kubectl get', () => {
     expect(await table('capsules')).toEqual([{ ...capsule, Assistants: 1, Running: 1 }]);
     const ledger = { Name: 'ledger', Capsule: home, Id: 'ledger', Version: '1.0.0', Age: age };
     expect(await table('assistants')).toEqual([{ ...ledger, Ready: 'True', Reason: 'Ready' }]);
+    const size = async () => (await table('assistants', true))[0]?.['Database Used'];
+    await eventually(size, { what: 'the size of its database' });
 
     space.fates.set('registry.test/nothing:1', 'pull-fails');
     await space.patch(ASSISTANT, 'ledger', { spec: { image: 'registry.test/nothing:1' } });
@@ -268,6 +270,8 @@ describe('kubectl get', () => {
         Sandbox: 'SandboxAvailable',
         Workload: 'ImagePullFailed',
         'On Deletion': 'Drop',
+        'Database Used': expect.stringMatching(/^\d+Mi$/),
+        'Storage Used': null,
         Why: expect.stringContaining('Image "registry.test/nothing:1" cannot be pulled. Look for'),
       },
     ]);

@@ -194,6 +194,7 @@ function makeContext(options: OperatorOptions, { stores, leadership, gate, netwo
     log,
     databaseUsages: new Usages(() => clock.now()),
     objectUsages: new Usages(() => clock.now()),
+    appUsages: new Usages(() => clock.now()),
     selections: new Kept(() => clock.now()),
     sweepMs: () => SWEEP_MS * (0.8 + 0.4 * clock.random()),
   };

@@ -33,6 +33,8 @@ const conditions: Structural = {
   },
 };
 
+const usage: Structural = { type: 'object', properties: { database: text, storage: text } };
+
 const capsuleStatus: Structural = {
   type: 'object',
   default: UNSEEN,
@@ -40,7 +42,7 @@ const capsuleStatus: Structural = {
     observedGeneration: integer,
     namespace: text,
     assistants: { type: 'object', properties: { total: integer, ready: integer } },
-    usage: { type: 'object', properties: { database: text, storage: text } },
+    usage,
     conditions,
   },
 };
@@ -52,6 +54,7 @@ const assistantStatus: Structural = {
     observedGeneration: integer,
     manifest: { type: 'object', properties: { id: text, version: text, digest: text } },
     deletionPolicy: text,
+    usage,
     conditions,
   },
 };
@@ -121,6 +124,8 @@ export const KINDS: readonly Kind[] = [
       { name: 'Version', type: 'string', jsonPath: '.spec.manifest.platform.version' },
       condition('Sandbox', 'SandboxReady', 'reason', true),
       condition('Workload', 'WorkloadReady', 'reason', true),
+      { name: 'Database Used', type: 'string', jsonPath: '.status.usage.database', priority: 1 },
+      { name: 'Storage Used', type: 'string', jsonPath: '.status.usage.storage', priority: 1 },
       { name: 'On Deletion', type: 'string', jsonPath: '.status.deletionPolicy', priority: 1 },
       age,
       // What is wrong, and what to do about it.

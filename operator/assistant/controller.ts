@@ -1,4 +1,5 @@
-import type { Findings } from '../conditions.ts';
+import type { AssistantStatus } from '@space/manifests';
+import { type Findings, isTrue } from '../conditions.ts';
 import type { Context } from '../context.ts';
 import { CLOSED } from '../egress/compile.ts';
 import { ASSISTANT, type SecretObject } from '../kinds.ts';
@@ -26,6 +27,7 @@ import { ensureDocuments } from './steps/documents.ts';
 import { ensureEgress, narrowEgress } from './steps/egress.ts';
 import { ensureFiles } from './steps/files.ts';
 import { GRANTED_MS, UNGRANTED_MS } from './steps/grant.ts';
+import { tellUsage } from './steps/usage.ts';
 
 const LOOK_AGAIN_MS = 15_000;
 /** How old the value of a stored input may be, and what is known of whether its host tells it. */
@@ -41,7 +43,8 @@ export async function reconcileAssistant(context: Context, key: Key, signal: Abo
   const plan = planAssistant(facts);
   const outcome = await carryOut(context, facts, plan, signal).catch(refusedOutcome);
   const findings = { ...plan.findings, ...outcome.findings };
-  await reportAssistant(context, assistant, manifestOf(facts, plan), findings, signal);
+  const told = { manifest: manifestOf(facts, plan), usage: outcome.usage };
+  await reportAssistant(context, assistant, told, findings, signal);
   if (outcome.retry) throw outcome.retry;
   return { requeueAfterMs: outcome.requeueAfterMs ?? requeueAfterMs(context, facts, plan, outcome) };
 }
@@ -53,6 +56,7 @@ interface Outcome {
   readonly retry?: unknown;
   readonly requeueAfterMs?: number | undefined;
   readonly granted?: boolean | undefined;
+  readonly usage?: AssistantStatus['usage'] | undefined;
 }
 
 function refusedOutcome(error: unknown): Outcome {
@@ -95,7 +99,9 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
   ]);
   const provided = { database, files, egress, documents };
   const deployment = await ensureDeployment(context, facts, provided, signal);
+  const usage = await tellUsage(context, facts, signal);
   return {
+    usage,
     findings: {
       DatabaseReady: database.finding,
       ...(files ? { ObjectStoreReady: files.finding } : {}),
@@ -139,12 +145,15 @@ function manifestOf({ assistant, workload }: Facts, { accepted }: Plan) {
 /** Secrets are not watched: where one may mend a finding, or change a value, it is read again soon. */
 function requeueAfterMs(
   context: Context,
-  { entered, sealed }: Facts,
+  { assistant, entered, sealed }: Facts,
   { findings }: Plan,
-  { granted }: Outcome,
+  { granted, findings: now }: Outcome,
 ): number {
   const isLostId = findings['Accepted']?.reason === 'DuplicateIdentifier';
   if (isLostId || findings['InputsBound']?.status === 'False') return LOOK_AGAIN_MS;
+  // What it takes is asked once it runs, so that it does not wait for that.
+  const isUnasked = !context.appUsages.isFresh(assistant.metadata.uid ?? '', Number.POSITIVE_INFINITY);
+  if (now['WorkloadReady'] && isTrue(now['WorkloadReady']) && isUnasked) return LOOK_AGAIN_MS;
   const grantsMs = granted ? GRANTED_MS : UNGRANTED_MS;
   const longestMs = context.objectStore && context.grantKey ? grantsMs : context.sweepMs();
   const hasInputs = entered.values.size + Object.keys(sealed.inputs).length > 0;

@@ -54,7 +54,7 @@ export async function finalizeAssistant(
     reportAssistant(
       context,
       assistant,
-      assistant.status?.manifest,
+      { manifest: assistant.status?.manifest },
       { Finalized: finding, ...lastFindings(assistant.status?.conditions) },
       signal,
     );
@@ -73,6 +73,7 @@ export async function takeAway(
   const { capsule: capsuleName } = assistant.spec;
   // What it was known by counts, whatever its manifest says by now.
   const id = assistant.status?.manifest?.id ?? claimedId(assistant);
+  context.appUsages.forget(uid ?? '');
   const done = () =>
     removeFinalizer(writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
   if (id === undefined) return done();

@@ -6,11 +6,17 @@ import { covers } from '../runtime/covers.ts';
 import { makeKey } from '../runtime/kube-object.ts';
 import { deletionPolicyOf } from './retain.ts';
 
+/** What its status tells beside conditions; what was told before of its usage stays where nothing newer is known. */
+interface Told {
+  readonly manifest: AssistantStatus['manifest'] | undefined;
+  readonly usage?: AssistantStatus['usage'] | undefined;
+}
+
 /** Writes the status when it says something new, and tells in Events what changed. */
 export async function reportAssistant(
   context: Context,
   assistant: Assistant,
-  manifest: AssistantStatus['manifest'],
+  told: Told,
   findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -18,9 +24,11 @@ export async function reportAssistant(
   const capsule = context.stores.capsules.get(makeKey(context.names.namespace, assistant.spec.capsule));
   const deletionPolicy = deletionPolicyOf(assistant, capsule);
   const conditions = toConditions(findings, before, assistant.metadata.generation, context.now);
+  const usage = { ...assistant.status?.usage, ...told.usage };
   const status = {
     observedGeneration: assistant.metadata.generation,
-    ...(manifest ? { manifest } : {}),
+    ...(told.manifest ? { manifest: told.manifest } : {}),
+    ...(Object.keys(usage).length === 0 ? {} : { usage }),
     ...(deletionPolicy ? { deletionPolicy } : {}),
     conditions,
   };

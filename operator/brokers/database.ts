@@ -10,6 +10,8 @@ export interface DatabaseBroker {
   dropApp(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<void>;
   drop(capsule: string, principal: Secret, signal: AbortSignal): Promise<void>;
   finalize(capsule: string, signal: AbortSignal): Promise<void>;
+  /** Bytes that one workload's database takes of the disk. */
+  appUsage(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<number>;
   /** Tells what the Capsule may have, where undefined is the broker's default, and hears what it holds. */
   limits(capsule: string, limits: DatabaseLimits, signal: AbortSignal): Promise<DatabaseUsage>;
 }
@@ -71,6 +73,9 @@ export function databaseBroker({ provisionerToken, ...options }: DatabaseBrokerO
         signal,
       });
       return { usedBytes: used_bytes, limitBytes: database_bytes, standing };
+    },
+    async appUsage(capsule_id, app_id, token, signal) {
+      return (await call('capsule.app.usage', { capsule_id, app_id }, { token, signal })).used_bytes;
     },
     async finalize(capsule_id, signal) {
       await call('capsule.finalize', { capsule_id }, { token: await provisionerToken(), signal });

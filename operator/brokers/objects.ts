@@ -25,6 +25,8 @@ export interface ObjectStoreBroker {
   selection(capsule: string, principal: Secret, signal: AbortSignal): Promise<Selection | undefined>;
   /** What counts against the quota now. */
   usage(capsule: string, principal: Secret, signal: AbortSignal): Promise<ObjectsUsage>;
+  /** Bytes that one workload's own objects count; undefined until they are listed. */
+  appUsage(capsule: string, app: string, principal: Secret, signal: AbortSignal): Promise<number | undefined>;
   drop(capsule: string, principal: Secret, signal: AbortSignal): Promise<void>;
   finalize(capsule: string, signal: AbortSignal): Promise<void>;
 }
@@ -76,6 +78,9 @@ export function objectStoreBroker({
     async usage(capsule_id, token, signal) {
       const { used_bytes, quota_bytes } = await call('capsule.usage', { capsule_id }, { token, signal });
       return { usedBytes: used_bytes, limitBytes: quota_bytes };
+    },
+    async appUsage(capsule_id, app_id, token, signal) {
+      return (await call('capsule.app.usage', { capsule_id, app_id }, { token, signal })).used_bytes;
     },
     async drop(capsule_id, token, signal) {
       await call('capsule.drop', { capsule_id }, { token, signal, timeoutMs: DROP_MS });

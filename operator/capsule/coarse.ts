@@ -10,7 +10,20 @@ export function coarse(
   { usedBytes, limitBytes }: { readonly usedBytes: number; readonly limitBytes: number },
   shownBefore: number | undefined,
 ): string {
-  const step = Math.max(MEBIBYTE, Math.ceil(limitBytes / STEPS / MEBIBYTE) * MEBIBYTE);
+  return stepped(
+    usedBytes,
+    Math.max(MEBIBYTE, Math.ceil(limitBytes / STEPS / MEBIBYTE) * MEBIBYTE),
+    shownBefore,
+  );
+}
+
+/** The same of what has no limit of its own: in steps of an eighth of it at most. */
+export function coarseAlone(usedBytes: number, shownBefore: number | undefined): string {
+  const step = 2 ** (Math.floor(Math.log2(Math.max(1, usedBytes))) - 3);
+  return stepped(usedBytes, Math.max(MEBIBYTE, step), shownBefore);
+}
+
+function stepped(usedBytes: number, step: number, shownBefore: number | undefined): string {
   const shown = Math.ceil(usedBytes / step) * step;
   // At the edge of two steps it stays where it is.
   const near = shownBefore !== undefined && shownBefore % step === 0 && shownBefore - shown === step;

@@ -1,3 +1,9 @@
+/** What one Assistant takes, in bytes; undefined is what nobody knows yet. */
+export interface AppUsage {
+  readonly database: number | undefined;
+  readonly storage: number | undefined;
+}
+
 /** What was found out about objects and may be believed for a while, so that nobody is asked at every look. */
 export class Usages<T> {
   readonly #known = new Map<string, { readonly value: T | undefined; readonly at: number }>();
@@ -16,6 +22,13 @@ export class Usages<T> {
   isFresh(uid: string, withinMs: number): boolean {
     const known = this.#known.get(uid);
     return known !== undefined && this.#now() - known.at < withinMs;
+  }
+
+  /** Must somebody be asked? What an operator before this one has told is believed as long as what is heard now. */
+  isDue(uid: string, withinMs: number, isTold: boolean): boolean {
+    if (this.#known.has(uid)) return !this.isFresh(uid, withinMs);
+    if (isTold) this.note(uid);
+    return !isTold;
   }
 
   /** Notes an answer; without one, that what was known is all there is for now. */

@@ -64,6 +64,10 @@ export function killableRun(
     drop: (...args) => act('drop', () => database.drop(...args)),
     finalize: (...args) => act('finalize', () => database.finalize(...args)),
     limits: (...args) => act('limits', () => database.limits(...args)),
+    appUsage: async (...args) => {
+      alive();
+      return database.appUsage(...args);
+    },
   };
   const killableObjectStore: ObjectStoreBroker | undefined = objectStore && {
     provision: (...args) => act('objects provision', () => objectStore.provision(...args)),
@@ -76,6 +80,10 @@ export function killableRun(
     usage: async (...args) => {
       alive();
       return objectStore.usage(...args);
+    },
+    appUsage: async (...args) => {
+      alive();
+      return objectStore.appUsage(...args);
     },
     drop: (...args) => act('objects drop', () => objectStore.drop(...args)),
     finalize: (...args) => act('objects finalize', () => objectStore.finalize(...args)),

@@ -48,7 +48,9 @@ export async function ensureFiles(
   const isDone = wereTrue.has(kind.condition) || readableIn(consoleRole)(capsule);
   const told = () => ({ finding: isDone ? PROVISIONED : UNNAMED, output: shownUsage(context, capsule) });
   if (secret.metadata.annotations?.[ANNOTATION.provisioned] === wanted) {
-    if (mustAsk(context, capsule)) await askUsage(context, broker, capsule, principalOf(secret), signal);
+    const isTold = capsule.status?.usage?.storage !== undefined;
+    if (context.objectUsages.isDue(capsule.metadata.uid ?? '', USAGE_MS, isTold))
+      await askUsage(context, broker, capsule, principalOf(secret), signal);
     return told();
   }
   if (!isTrue(context.gate())) return { finding: asBefore(capsule, kind.condition) };
@@ -65,15 +67,6 @@ export async function ensureFiles(
     if (!finding) throw error;
     return { finding, retry: error };
   }
-}
-
-/** Between two sweeps nobody is asked, and what an operator before this one told is believed as long. */
-function mustAsk({ objectUsages: usages }: Context, capsule: Capsule): boolean {
-  const { uid = '' } = capsule.metadata;
-  if (usages.isFresh(uid, Number.POSITIVE_INFINITY)) return !usages.isFresh(uid, USAGE_MS);
-  if (capsule.status?.usage?.storage === undefined) return true;
-  usages.note(uid);
-  return false;
 }
 
 /** A broker that is away for a moment changes nothing of what was heard before. */

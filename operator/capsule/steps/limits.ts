@@ -40,16 +40,12 @@ export async function ensureLimits(
   if (secret.metadata.annotations?.[ANNOTATION.databaseLimits] !== noteOf(limitsOf(capsule))) {
     const annotations = await tellLimits(context, capsule, signal);
     await writer.merge(SECRET, secret, { metadata: { annotations } }, signal);
-  } else if (usages.isFresh(uid, Number.POSITIVE_INFINITY)) {
-    const believedMs =
-      knownUsage(context, capsule).finding.reason === 'QuotaExceeded' ? USAGE_SOON_MS / 2 : USAGE_MS;
-    if (!usages.isFresh(uid, believedMs)) await ask(context, capsule, uid, signal);
-  } else if (capsule.status?.usage?.database === undefined) {
-    await ask(context, capsule, uid, signal);
-  } else {
-    // An operator before this one has asked: what it told is believed as long.
-    usages.note(uid);
+    return;
   }
+  const isOver = knownUsage(context, capsule).finding.reason === 'QuotaExceeded';
+  const believedMs = isOver && usages.last(uid) !== undefined ? USAGE_SOON_MS / 2 : USAGE_MS;
+  if (usages.isDue(uid, believedMs, capsule.status?.usage?.database !== undefined))
+    await ask(context, capsule, uid, signal);
 }
 
 /** What is known of its databases, as the condition and the status tell it. */
