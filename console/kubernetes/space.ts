@@ -40,6 +40,9 @@ const metadata = z.object({
 });
 export type Metadata = z.infer<typeof metadata>;
 
+/** Quantities. */
+const usage = z.object({ database: z.string().optional(), storage: z.string().optional() });
+
 const capsule = z.object({
   metadata,
   spec: z
@@ -49,7 +52,7 @@ const capsule = z.object({
     .object({
       namespace: z.string().optional(),
       assistants: z.object({ total: z.number(), ready: z.number() }).optional(),
-      usage: z.object({ database: z.string().optional(), storage: z.string().optional() }).optional(),
+      usage: usage.optional(),
       conditions: z.array(condition).default([]),
     })
     .default({ conditions: [] }),
@@ -59,7 +62,9 @@ export type CapsuleView = z.infer<typeof capsule>;
 const assistant = z.object({
   metadata,
   spec: z.custom<Partial<Assistant['spec']>>((value) => typeof value === 'object' && value !== null),
-  status: z.object({ conditions: z.array(condition).default([]) }).default({ conditions: [] }),
+  status: z
+    .object({ usage: usage.optional(), conditions: z.array(condition).default([]) })
+    .default({ conditions: [] }),
 });
 export type AssistantView = z.infer<typeof assistant>;
 

@@ -11,9 +11,9 @@ import { callsSection } from './calls.ts';
 import { maybeEvents } from './capsule.ts';
 import { conditionTable, readiness, readyOf } from './conditions.ts';
 import { powersList, powersPicture, reachesOf } from './powers-picture.ts';
-import { quotaBars } from './quota-bars.ts';
+import { ownUse, quotaBars } from './quota-bars.ts';
 import { type InputProblem, inputsSection } from './stored-inputs.ts';
-import { APPROVED, APPROVED_BY, approver, timeline } from './timeline.ts';
+import { APPROVED, APPROVED_BY, approver, installer, timeline } from './timeline.ts';
 
 export const assistant: Route = {
   method: 'GET',
@@ -54,7 +54,7 @@ export async function assistantPage(visit: Visit, problem?: InputProblem): Promi
   const main = html`${checked.ok ? html`<p class="lead">${foreign(checked.manifest.platform.summary, 80)}</p>` : ''}
 ${mayDeploy && isSuspended ? card('warn', html`<p>Somebody suspended it: it does not run, and its data is kept.</p>${suspension(visit, view)}`) : ''}
 <h2>Conditions</h2>${conditionTable(view.status.conditions)}
-${about}${place === undefined ? '' : html`<h2>What its Capsule holds</h2><p class="quiet">Databases and files are measured for all Assistants of a Capsule together, whose quota they share.</p>${quotaBars(place)}`}<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: view.status.conditions, events })}
+${about}<h2>What it takes</h2>${ownUse(view)}${place === undefined ? '' : html`<h3>What all Assistants of its Capsule take, whose quota they share</h3>${quotaBars(place)}`}<h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: view.status.conditions, events })}
 ${mayDeploy && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops it and keeps its data, until somebody resumes it.</p>${suspension(visit, view)}` : ''}
 ${kubectl(
   `kubectl -n ${visit.names.namespace} describe assistant ${name}`,
@@ -117,7 +117,7 @@ async function understood(
   return html`<h2>What it may do</h2>${powersPicture(platform.name, reaches)}${powersList(reaches)}
 ${await callsSection(visit, view, manifest)}
 <h2>What is new against what runs</h2>${difference(running, manifest)}
-<h2>Approval</h2>${await approval(visit, view)}
+<h2>Who let it in</h2><p>${installer(view.metadata)}</p>${await approval(visit, view)}
 ${await inputsSection(visit, { view, manifest, problem })}
 <h2>Manifest</h2><dl class="facts"><dt>Name</dt><dd>${foreign(platform.name, 80)}</dd><dt>Version</dt><dd>${foreign(platform.version, 40)}</dd>
 <dt>Summary</dt><dd>${foreign(platform.summary, 80)}</dd><dt>Description</dt><dd>${foreign(platform.description, 400)}</dd>

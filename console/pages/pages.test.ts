@@ -41,7 +41,12 @@ beforeAll(async () => {
     usage,
   );
   await made.capsule('broken', {}, [condition('Ready', 'False', 'BrokerUnreachable', 'Start the broker.')]);
-  await made.assistant('ledger', { capsule: 'household' });
+  await made.assistant('ledger', { capsule: 'household' }, undefined, {
+    usage: { database: '312Mi', storage: '3Gi' },
+  });
+  await made.patch('assistants', 'ledger', {
+    metadata: { annotations: { 'platform.space/installed-by': 'somebody' } },
+  });
   await made.assistant(
     'waiting',
     { capsule: 'household', manifest: manifest('waiting', { network: { allowed_hosts: ['api.bank.org'] } }) },
@@ -106,7 +111,22 @@ describe('a Capsule', () => {
   it('shows the same on the page of each of its Assistants, who share it', async () => {
     const { html, text } = await as.viewer.get(at('ledger'));
     expect(html).toMatch(/<meter aria-label="Database"[^>]*value="88">/);
-    expect(text).toContain('for all Assistants of a Capsule together');
+    expect(text).toContain('What all Assistants of its Capsule take');
+  });
+});
+
+describe('an Assistant', () => {
+  it('shows what its own database and files take, and says where nobody has measured them', async () => {
+    expect((await as.viewer.get(at('ledger'))).text).toMatch(/Its database 312Mi Its own files 3Gi/);
+    expect((await as.viewer.get(at('waiting'))).text).toMatch(
+      /Its database not measured yet Its own files not measured yet/,
+    );
+  });
+
+  it('shows who installed it, where that was written, and who approved it', async () => {
+    const page = await as.viewer.get(at('ledger'));
+    expect(page.text).toContain('Installed by somebody .');
+    expect((await as.viewer.get(at('waiting'))).text).toContain('Who installed it is not recorded');
   });
 });
 
@@ -137,7 +157,7 @@ describe('approval', () => {
     const { text } = await as.viewer.get(at('moving'));
     expect(text).toContain('Approved. Approved by system:serviceaccount:home:capsule-admin .');
     expect(text).toContain('Written by the program space-console');
-    expect(text).toContain('Who made it is not recorded.');
+    expect(text).toContain('Who installed it is not recorded');
   });
 
   it('of which nobody wrote down who gave it is told as such', async () => {

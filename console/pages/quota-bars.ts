@@ -1,6 +1,14 @@
 import { type Html, html, type Value } from '../html/template.ts';
-import type { CapsuleView } from '../kubernetes/space.ts';
+import type { AssistantView, CapsuleView } from '../kubernetes/space.ts';
 import { amountOf } from './quantity.ts';
+
+/** What one Assistant takes of what its Capsule may have. */
+export function ownUse({ status }: AssistantView): Html {
+  const { database, storage } = status.usage ?? {};
+  const card = (what: string, use: string | undefined) =>
+    html`<li class="card"><h3>${what}</h3><p><strong>${use ?? 'not measured yet'}</strong></p></li>`;
+  return html`<ul class="bars">${card('Its database', database)}${card('Its own files', storage)}</ul>`;
+}
 
 /** A bar for each limit of which the operator tells the use. */
 export function quotaBars({ spec, status }: CapsuleView): Html {

@@ -16,10 +16,12 @@ const MOST_SHOWN = 100;
 /** The digest that is approved, and after it and a blank who approved it. */
 export const APPROVED = 'platform.space/approved';
 export const APPROVED_BY = 'platform.space/approved-by';
+/** Who made it, as the API server wrote it. */
+const INSTALLED_BY = 'platform.space/installed-by';
 
 /**
  * What happened, the newest first: Events, the conditions' last changes, and who wrote. Kubernetes knows the program that wrote, not
- * the person; the person who approved is known where the admission policy has seen to it.
+ * the person; the persons who made it and who approved it are known where the admission policies have seen to it.
  */
 export function timeline(about: {
   readonly metadata: Metadata;
@@ -41,7 +43,7 @@ export function timeline(about: {
   const hidden =
     events === undefined ? ' You may not see Events: it takes list on events.events.k8s.io.' : '';
   return html`<ol class="timeline">${entries}</ol>
-<p class="quiet">From Events, which the cluster keeps for an hour; the last change of each condition, so that a failure before that is seen in Events alone; and the object’s own record of which program wrote last. That record names no person: whoever has the API server’s audit log can ask it.${hidden}</p>`;
+<p class="quiet">From Events, which the cluster keeps for an hour; the last change of each condition, so that a failure before that is seen in Events alone; and the object’s own record of which program wrote last. That record names no person beside who installed and who approved it: whoever has the API server’s audit log can ask it.${hidden}</p>`;
 }
 
 function ofEvent(event: EventView): Moment {
@@ -60,8 +62,13 @@ function ofCondition(condition: Condition): Moment {
   };
 }
 
-const made = ({ creationTimestamp: at }: Metadata): readonly Moment[] => [
-  { at: at ?? '', tone: 'good', says: state('good', 'Made'), more: 'Who made it is not recorded.' },
+const made = (metadata: Metadata): readonly Moment[] => [
+  {
+    at: metadata.creationTimestamp ?? '',
+    tone: 'good',
+    says: state('good', 'Made'),
+    more: installer(metadata),
+  },
 ];
 
 type Write = Metadata['managedFields'][number];
@@ -94,6 +101,14 @@ const written = (at: string, says: string, more: Html): Moment => ({
   says: state('good', says),
   more,
 });
+
+/** Who made it. */
+export function installer({ annotations }: Pick<Metadata, 'annotations'>): Html {
+  const person = annotations[INSTALLED_BY];
+  return person === undefined
+    ? html`Who installed it is not recorded: Kubernetes tells it from 1.36 on.`
+    : html`Installed by ${foreign(person, 200)}.`;
+}
 
 /** Who approved the digest that is approved, as the admission policy let them write it. */
 export function approver({ annotations }: Pick<Metadata, 'annotations'>): Html {

@@ -113,11 +113,12 @@ async function assistants(made: Subjects): Promise<void> {
     integrations: { mail: { scopes: ['read'] } },
   });
   const key = (name: string) => ({ bank: { secretKeyRef: { name, key: 'value' } } });
-  await made.assistant('ledger', {
-    capsule: 'household',
-    manifest: ledger,
-    storedInputs: key('household.ledger.bank'),
-  });
+  await made.assistant(
+    'ledger',
+    { capsule: 'household', manifest: ledger, storedInputs: key('household.ledger.bank') },
+    undefined,
+    { usage: { database: '312Mi', storage: '1536Mi' } },
+  );
   const digest = `sha256:${manifestDigest(ledger as never)}`;
   await made.patch('assistants', 'ledger', {
     metadata: {

@@ -18,7 +18,7 @@ export const condition = (type: string, status: string, reason: string, message 
 export interface Subjects {
   /** Makes a Capsule, with these conditions. */
   capsule(name: string, spec?: object, conditions?: readonly object[], status?: object): Promise<void>;
-  assistant(name: string, spec: object, conditions?: readonly object[]): Promise<void>;
+  assistant(name: string, spec: object, conditions?: readonly object[], status?: object): Promise<void>;
   patch(plural: string, name: string, body: object): Promise<void>;
   // biome-ignore lint/suspicious/noExplicitAny: tests read what they assert on
   get(path: string): Promise<any>;
@@ -52,11 +52,11 @@ export function subjects({ judged }: TestEnvironment): Subjects {
       await judged.create(`${ROOT}/capsules`, body);
       await status('capsules', name, { conditions, ...more });
     },
-    async assistant(name, spec, conditions = [condition('Ready', 'True', 'Ready')]) {
+    async assistant(name, spec, conditions = [condition('Ready', 'True', 'Ready')], more = {}) {
       const all = { image: 'registry.test/x:1', manifest: manifest(name), ...spec };
       const body = { apiVersion: 'platform.space/v1', kind: 'Assistant', metadata: { name }, spec: all };
       await judged.create(`${ROOT}/assistants`, body);
-      await status('assistants', name, { conditions });
+      await status('assistants', name, { conditions, ...more });
     },
     async patch(plural, name, body) {
       await client.call({ method: 'PATCH', path: `${ROOT}/${plural}/${name}`, contentType: merge, body });

@@ -41,13 +41,15 @@ const taken = (status: number) => ({ status, text: expect.any(String) });
 const asked = (who: string, ...what: Parameters<Caller>) => callers[who]?.(...what);
 
 beforeAll(async () => {
-  judged = await startJudged();
-  await judged.create(CAPSULES, {
+  judged = await startJudged(['home'], ['admissionregistration.k8s.io/v1/MutatingAdmissionPolicy']);
+  const household = {
     apiVersion: `${GROUP}/v1`,
     kind: 'Capsule',
     metadata: { name: 'household' },
     spec: {},
-  });
+  };
+  // A policy that changes objects of a new kind knows that kind some seconds later.
+  await eventually(() => judged.create(CAPSULES, household), { what: 'the kinds are known' });
   await judged.create(ASSISTANTS, assistant('ledger', 'household'));
   await judged.create(ASSISTANTS, assistant('neighbour', 'cabin'));
   const all = { apiGroups: [GROUP], resources: ['assistants', 'capsules'], verbs: ['create', 'patch'] };
@@ -157,4 +159,49 @@ it('who approved names nobody but themselves, beside the digest that they approv
     ),
   ).toEqual(refused('the verb approve'));
   await administrator({ [`${GROUP}/approved`]: null, [`${GROUP}/approved-by`]: null });
+});
+
+it('who made it is written on it by the API server, and stays whatever anybody writes', async () => {
+  const key = `${GROUP}/installed-by`;
+  const told = (verdict: { readonly text: string } | undefined) =>
+    JSON.parse(verdict?.text ?? '{}').metadata.annotations?.[key];
+  const made = (annotations?: object) => ({
+    ...assistant('born', 'household'),
+    metadata: { name: 'born', ...(annotations === undefined ? {} : { annotations }) },
+  });
+  const name = 'system:serviceaccount:home:may-deploy';
+  for (const annotations of [undefined, {}, { note: 'x' }, { [key]: name }, { [key]: 'somebody' }])
+    expect(told(await asked('deploy', 'POST', ASSISTANTS, made(annotations)))).toBe(name);
+  const capsule = { apiVersion: `${GROUP}/v1`, kind: 'Capsule', metadata: { name: 'new' }, spec: {} };
+  expect(told(await asked('deploy', 'POST', CAPSULES, capsule))).toBe(name);
+  // What is there was made by the administrator of the test.
+  for (const path of [LEDGER, `${CAPSULES}/household`])
+    for (const value of ['somebody', null, 'admin', name])
+      expect(told(await asked('deploy', 'PATCH', path, annotated('installed-by', value)))).toBe('admin');
+});
+
+it('who made it is nobody’s to claim where the API server does not write it', async () => {
+  const { client } = judged.server;
+  const binding = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/home-installed-by';
+  await client.call({ method: 'DELETE', path: binding });
+  const plain = { ...assistant('plain', 'household') };
+  const without = async () => {
+    const { text = '{}' } = (await asked('deploy', 'POST', ASSISTANTS, plain)) ?? {};
+    return JSON.parse(text).metadata.annotations === undefined;
+  };
+  await eventually(without, { what: 'nobody writes it' });
+  const wrong = refused('when it is you who makes it');
+  const name = 'system:serviceaccount:home:may-deploy';
+  const as = (by: string) => ({
+    ...plain,
+    metadata: { name: 'plain', ...annotated('installed-by', by).metadata },
+  });
+  expect(await asked('deploy', 'POST', ASSISTANTS, as('somebody'))).toEqual(wrong);
+  expect(await asked('deploy', 'POST', ASSISTANTS, as(name))).toEqual(taken(201));
+  expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', name))).toEqual(wrong);
+  expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', 'admin'))).toEqual(taken(200));
+  await judged.create(ASSISTANTS, plain);
+  expect(await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('installed-by', name))).toEqual(
+    wrong,
+  );
 });

@@ -25,6 +25,8 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   FlowSchema: '/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas',
   ValidatingAdmissionPolicy: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
   ValidatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
+  MutatingAdmissionPolicy: '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies',
+  MutatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings',
 };
 
 interface Verdict {
@@ -52,7 +54,11 @@ export const named = (name: string, labels: object = {}, annotations: object = {
   metadata: { name, labels, annotations },
 });
 
-export async function startJudged(spaces: readonly string[] = ['home']): Promise<Judged> {
+/** `served` are kinds that the chart makes something of only where the API server tells that it has them. */
+export async function startJudged(
+  spaces: readonly string[] = ['home'],
+  served: readonly string[] = [],
+): Promise<Judged> {
   const directory = await mkdtemp(join(tmpdir(), 'space-judged-'));
   const helm = await findTool('helm', directory);
   const server = await startApiServer();
@@ -66,7 +72,12 @@ export async function startJudged(spaces: readonly string[] = ['home']): Promise
     for (const name of [space, `${space}-system`, `${space}-services`])
       await create('/api/v1/namespaces', named(name, { 'platform.space/space': space }));
     const args = ['template', space, CHART, '--namespace', space, '--no-hooks', ...SOME_IMAGES];
-    const set = ['--set', `sandbox.attester.image=${ATTESTER}`, ...(first ? ['--include-crds'] : [])];
+    const set = [
+      ...served.flatMap((kind) => ['--api-versions', kind]),
+      '--set',
+      `sandbox.attester.image=${ATTESTER}`,
+      ...(first ? ['--include-crds'] : []),
+    ];
     const { stdout, stderr } = await finish(helm, [...args, ...set]);
     if (stdout === '') throw new Error(stderr);
     for (const document of parseAllDocuments(stdout)) {
