@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
-import { build, transform } from 'esbuild';
+import { dirname, join, relative, resolve } from 'node:path';
+import { build, type Plugin, transform } from 'esbuild';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
@@ -102,7 +102,21 @@ async function digestOf(directory: string): Promise<string | undefined> {
   return hash.digest('hex');
 }
 
-/** Not minified: a stack trace names our functions, and a reader of the image can read it. */
+/** Of all the languages in which zod can say what is wrong, each of some kilobytes, only its own is ever spoken. */
+const ONE_LANGUAGE: Plugin = {
+  name: 'one-language',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, ({ path }) => ({
+      contents: "export { default as en } from './en.js';",
+      resolveDir: dirname(path),
+    }));
+  },
+};
+
+/**
+ * A program's text stays in memory for as long as it runs, and so has no indentation. Names are as they were written: a stack
+ * trace names our functions.
+ */
 export async function bundleProgram(entry: string, file: string, hasTaggedTexts = false): Promise<void> {
   const { outputFiles } = await build({
     write: false,
@@ -113,6 +127,9 @@ export async function bundleProgram(entry: string, file: string, hasTaggedTexts 
     platform: 'node',
     format: 'esm',
     target: 'node26',
+    minifyWhitespace: true,
+    lineLimit: 160,
+    plugins: [ONE_LANGUAGE],
     external: ['pg-native'],
     banner: { js: REQUIRE },
     legalComments: 'none',
