@@ -1,0 +1,150 @@
+/** Brings back what is in deletion while its data is kept (`retention.grace`): keep the data, let it go, make it again. */
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Kube } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+
+export type Kind = 'Capsule' | 'Assistant';
+
+export interface Undelete {
+  readonly kube: Pick<Kube, 'run' | 'get' | 'list' | 'tryApply'>;
+  /** Where Capsules and Assistants are kept. */
+  readonly namespace: string;
+  readonly kind: Kind;
+  readonly name: string;
+  /** Keeps what has to be made again, from before anything is changed until all of it is there. */
+  readonly file: string;
+  readonly note: (text: string) => void;
+  readonly signal: AbortSignal;
+  readonly pollMs?: number;
+}
+
+/** Why nothing can be brought back, or not all of it, and what to do. */
+class UndeleteError extends Error {
+  override readonly name = 'UndeleteError';
+}
+
+/** Answers what was made again. A run that was cut short at any line is taken up by the next one. */
+export async function undelete(about: Undelete): Promise<readonly string[]> {
+  const { kube, namespace, kind, name, file, note, signal, pollMs = 1_000 } = about;
+  const look = () => kube.get(kind, name, namespace);
+  const saved = (await read(file)) ?? (await save(about, await look()));
+  const gone = async () => {
+    const found = await look();
+    return found === undefined || found.metadata.uid !== saved.uid;
+  };
+  if (!(await gone())) {
+    await keep(about);
+    note(`waiting until ${kind} ${name} is gone, and its data is kept`);
+    while (!(await gone())) await wait(pollMs, undefined, { signal });
+  }
+  const dropped = await tellsDrop(about, saved.uid);
+  const made: string[] = [];
+  for (const object of saved.objects) {
+    const one = `${object.kind} ${object.metadata.name}`;
+    const there = await kube.get(object.kind, object.metadata.name, namespace);
+    if (there?.metadata.deletionTimestamp !== undefined) {
+      note(`waiting until ${one} is gone`);
+      while (
+        (await kube.get(object.kind, object.metadata.name, namespace))?.metadata.uid === there.metadata.uid
+      )
+        await wait(pollMs, undefined, { signal });
+    } else if (there !== undefined) continue;
+    const { code, stderr } = await kube.tryApply(object);
+    if (code !== 0)
+      throw new UndeleteError(
+        `${one} cannot be made again: ${stderr.trim()}. Mend that, and run it again; ${file} has what is left.`,
+      );
+    made.push(one);
+  }
+  await rm(file, { force: true });
+  if (dropped)
+    throw new UndeleteError(
+      `${kind} ${name} is there again, without its data: the word to keep it came when they were dropped already. Restore them from a backup.`,
+    );
+  return made;
+}
+
+interface Saved {
+  readonly uid: string;
+  readonly objects: readonly KubeObject[];
+}
+
+async function read(file: string): Promise<Saved | undefined> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw new UndeleteError(`${file} cannot be read: move it away, or mend it.`, { cause: error });
+  }
+}
+
+/** Writes down what has to be made again, a Capsule before its Assistants. */
+async function save(
+  { kube, namespace, kind, name, file }: Undelete,
+  found: KubeObject | undefined,
+): Promise<Saved> {
+  if (found === undefined)
+    throw new UndeleteError(
+      `There is no ${kind} ${name} in ${namespace}, in deletion or otherwise. Where its data was to be kept (deletionPolicy: Retain), apply it again; else restore it from a backup.`,
+    );
+  if (found.metadata.deletionTimestamp === undefined)
+    throw new UndeleteError(`${kind} ${name} is not in deletion: there is nothing to bring back.`);
+  const inside =
+    kind === 'Capsule'
+      ? (await kube.list('Assistant', namespace)).filter(({ spec }) => spec.capsule === name)
+      : [];
+  const saved = { uid: found.metadata.uid ?? '', objects: [found, ...inside].map(asApplied) };
+  await writeFile(`${file}.new`, `${JSON.stringify(saved, null, 2)}\n`, { mode: 0o600, flush: true });
+  await rename(`${file}.new`, file);
+  return saved;
+}
+
+/** Names of persons, which are written by the API server, or by themselves alone. */
+const PERSONS = ['platform.space/installed-by', 'platform.space/approved-by'];
+
+/** An object as somebody would apply it: what the cluster wrote into it is left out. */
+export function asApplied({ apiVersion, kind, metadata, spec }: KubeObject): KubeObject {
+  const { name, namespace, labels } = metadata;
+  const annotations = Object.fromEntries(
+    Object.entries(metadata.annotations ?? {}).filter(([key]) => !PERSONS.includes(key)),
+  );
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labels === undefined ? {} : { labels }),
+      ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+    },
+    spec,
+  };
+}
+
+/** The operator reads this word right before it drops anything. */
+async function keep({ kube, namespace, kind, name }: Undelete): Promise<void> {
+  const patch = JSON.stringify({ spec: { deletionPolicy: 'Retain' } });
+  const { code, stderr } = await kube.run([
+    'patch',
+    kind.toLowerCase(),
+    name,
+    '-n',
+    namespace,
+    '--type=merge',
+    '-p',
+    patch,
+  ]);
+  if (code !== 0 && !stderr.includes('NotFound'))
+    throw new UndeleteError(`${kind} ${name} cannot be told to keep its data: ${stderr.trim()}`);
+}
+
+/** Events of the operator, by which a deletion says what became of the data. */
+async function tellsDrop({ kube, namespace }: Undelete, uid: string): Promise<boolean> {
+  const events = await kube.list('Event', namespace);
+  return events.some(
+    ({ involvedObject, reason, message }) =>
+      involvedObject?.uid === uid &&
+      (reason === 'DatabaseDropped' || (reason === 'CapsuleFinalized' && /Nothing/.test(String(message)))),
+  );
+}
