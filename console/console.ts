@@ -16,7 +16,7 @@ import { diagnosticsRoutes } from './pages/diagnostics.ts';
 import { LiveStreams } from './pages/live-streams.ts';
 import { countRepairs } from './pages/repairs.ts';
 import { ROUTES } from './routes.ts';
-import { Issuer } from './session/issuer.ts';
+import type { Issuer } from './session/issuer.ts';
 import { KeptForms } from './session/kept-forms.ts';
 import { Sealed } from './session/sealed.ts';
 import { EndedSessions, type Session } from './session/session.ts';
@@ -131,6 +131,8 @@ function filesOf(held: Held, log: Logger): Files {
 async function openIssuer(config: Config, files: Files): Promise<Issuer | undefined> {
   const { OIDC_ISSUER: url, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET_FILE: secretFile } = config;
   if (url === undefined || clientId === undefined) return undefined;
+  // Where people sign in by tokens alone, what speaks to issuers is not in memory.
+  const { Issuer } = await import('./session/issuer.ts');
   return new Issuer({
     url,
     clientId,

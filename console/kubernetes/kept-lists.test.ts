@@ -22,7 +22,7 @@ describe('a list that is kept', () => {
   const callerOf = (role: 'viewer' | 'nobody') => ({ token: new Secret(environment.tokens[role]) });
   let lists: KeptLists;
   const look = async (path = PATH) =>
-    (await lists.rows(watcher, callerOf('viewer'), path)).map(({ name, cell }) => `${name} ${cell('Ready')}`);
+    (await lists.rows(watcher, callerOf('viewer'), path)).map(({ name, ready }) => `${name} ${ready}`);
 
   beforeAll(async () => {
     environment = await startEnvironment();

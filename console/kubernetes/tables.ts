@@ -1,13 +1,26 @@
 import * as z from 'zod';
 import type { Ask } from './client.ts';
 
-/** A line of a list as the API server prints it: what `kubectl get -o wide` shows, and no manifest. */
+/**
+ * A line of a list as the API server prints it: of what `kubectl get -o wide` shows what pages show, and no manifest. There
+ * are thousands of them in memory, so none holds more. A cell is empty where its kind has no such column.
+ */
 export interface Row {
   readonly name: string;
   /** When it was made, as the API server tells moments. */
   readonly created: string;
-  /** Empty where there is no such column. */
-  cell(column: string): string;
+  /** Of the condition Ready: its status, its reason and its message. */
+  readonly ready: string;
+  readonly reason: string;
+  readonly why: string;
+  /** An Assistant's Capsule, and the version that its manifest names. */
+  readonly capsule: string;
+  readonly version: string;
+  /** How many Assistants a Capsule has, and how many of them are Ready. */
+  readonly assistants: string;
+  readonly running: string;
+  readonly databaseUsed: string;
+  readonly storageUsed: string;
 }
 
 /** All rows at one moment, which is where a watch goes on. */
@@ -49,12 +62,13 @@ const MOST_PAGES = 100;
 
 export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: string): Promise<Table> {
   const rows: Row[] = [];
+  const texts = new Map<string, string>();
   let columns: Columns = new Map();
   let token = '';
   let version = '';
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const query: Record<string, string> = token === '' ? { limit: PAGE } : { limit: PAGE, continue: token };
-    const part = tableOf(await ask({ path, query, accept: TABLE }), columns);
+    const part = tableOf(await ask({ path, query, accept: TABLE }), columns, texts);
     columns = part.columns;
     // Each page is of the first one's moment.
     version = part.version;
@@ -65,24 +79,31 @@ export async function readTable(ask: (ask: Ask) => Promise<unknown>, path: strin
   return { rows, columns, version };
 }
 
-/** One page, or the object of one event of a watch. Columns are those that were told before, where it has none. */
-export function tableOf(value: unknown, known: Columns): Table & { readonly token: string } {
+/**
+ * One page, or the object of one event of a watch. Columns are those that were told before, where it has none. Most cells say
+ * what others say: of thousands of rows each of `texts` is kept once.
+ */
+export function tableOf(
+  value: unknown,
+  known: Columns,
+  texts: Map<string, string> = new Map(),
+): Table & { readonly token: string } {
   const { metadata, columnDefinitions, rows } = answer.parse(value);
   const columns =
     columnDefinitions == null || columnDefinitions.length === 0
       ? known
       : new Map(columnDefinitions.map(({ name }, place) => [name, place] as const));
   const last = rows?.at(-1)?.object.metadata.resourceVersion ?? '';
-  // Most cells say what others say: of thousands of rows each text is kept once.
-  const texts = new Map<string, string>();
   const once = (cell: unknown) => {
     const text = textOf(cell);
-    const known = texts.get(text) ?? text;
-    texts.set(known, known);
-    return known;
+    const before = texts.get(text);
+    if (before === undefined) texts.set(text, text);
+    return before ?? text;
   };
   return {
-    rows: (rows ?? []).map(({ cells, object }) => rowOf(object.metadata, cells.map(once), columns)),
+    rows: (rows ?? []).map(({ cells, object }) =>
+      rowOf(object.metadata, (column) => once(cells[columns.get(column) ?? -1])),
+    ),
     columns,
     version: metadata.resourceVersion === '' ? last : metadata.resourceVersion,
     token: metadata.continue ?? '',
@@ -94,11 +115,21 @@ function rowOf(
     name,
     creationTimestamp,
   }: { readonly name: string; readonly creationTimestamp?: string | null | undefined },
-  cells: readonly string[],
-  columns: Columns,
+  cell: (column: string) => string,
 ): Row {
-  const cell = (column: string) => cells[columns.get(column) ?? -1] ?? '';
-  return { name, created: creationTimestamp ?? '', cell };
+  return {
+    name,
+    created: creationTimestamp ?? '',
+    ready: cell('Ready'),
+    reason: cell('Reason'),
+    why: cell('Why'),
+    capsule: cell('Capsule'),
+    version: cell('Version'),
+    assistants: cell('Assistants'),
+    running: cell('Running'),
+    databaseUsed: cell('Database Used'),
+    storageUsed: cell('Storage Used'),
+  };
 }
 
 const textOf = (cell: unknown) => (typeof cell === 'string' || typeof cell === 'number' ? String(cell) : '');

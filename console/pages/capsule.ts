@@ -60,12 +60,12 @@ async function capsulePage(visit: Visit, name: string): Promise<Page> {
   const ready = readyOf(status.conditions);
   const list = longTable(visit, {
     heads: ['Assistant', 'Version', 'State', 'Why'],
-    rows: rows.filter(({ cell }) => cell('Capsule') === name),
-    line: ({ name: assistant, cell }) => [
-      html`<a href="${Url.path`/capsules/${name}/assistants/${assistant}`}">${assistant}</a>`,
-      foreign(cell('Version'), 40),
-      readiness(cell('Ready') === 'True', cell('Reason')),
-      cell('Ready') === 'True' ? '' : foreign(cell('Why'), 300),
+    rows: rows.filter((row) => row.capsule === name),
+    line: (row) => [
+      html`<a href="${Url.path`/capsules/${name}/assistants/${row.name}`}">${row.name}</a>`,
+      foreign(row.version, 40),
+      readiness(row.ready === 'True', row.reason),
+      row.ready === 'True' ? '' : foreign(row.why, 300),
     ],
     at: (wanted, part) => Url.path`/capsules/${name}?name=${wanted}&part=${part}`,
     what: 'Assistants',

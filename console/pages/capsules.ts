@@ -14,12 +14,12 @@ async function capsulesPage(visit: Visit): Promise<Page> {
   const list = longTable(visit, {
     heads: ['Capsule', 'State', 'Assistants', 'Database', 'Files', 'Made'],
     rows,
-    line: ({ name, created, cell }) => [
+    line: ({ name, created, ready, reason, running, assistants, databaseUsed, storageUsed }) => [
       html`<a href="${Url.path`/capsules/${name}`}">${name}</a>`,
-      readiness(cell('Ready') === 'True', cell('Reason')),
-      `${cell('Running') || 0} of ${cell('Assistants') || 0} Ready`,
-      cell('Database Used') || '–',
-      cell('Storage Used') || '–',
+      readiness(ready === 'True', reason),
+      `${running || 0} of ${assistants || 0} Ready`,
+      databaseUsed || '–',
+      storageUsed || '–',
       moment(created),
     ],
     at: (name, part) => Url.path`/capsules?name=${name}&part=${part}`,

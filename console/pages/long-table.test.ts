@@ -7,7 +7,15 @@ const rowsOf = (count: number): readonly Row[] =>
   Array.from({ length: count }, (_, index) => ({
     name: `capsule-${String(index + 1).padStart(4, '0')}`,
     created: '',
-    cell: () => '',
+    ready: '',
+    reason: '',
+    why: '',
+    capsule: '',
+    version: '',
+    assistants: '',
+    running: '',
+    databaseUsed: '',
+    storageUsed: '',
   }));
 
 const shown = (count: number, query: string) => {

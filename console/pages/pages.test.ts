@@ -29,7 +29,7 @@ beforeAll(async () => {
   environment = await startEnvironment();
   made = subjects(environment);
   const quota = { database: '1Gi', storage: '10Gi', assistants: 5 };
-  const usage = {
+  const told = {
     namespace: 'home-household-0a1b2c3d',
     usage: { database: '900Mi', storage: '1Gi' },
     assistants: { total: 3, ready: 1 },
@@ -38,15 +38,12 @@ beforeAll(async () => {
     'household',
     { displayName: 'The Household', approval: 'manual', quota },
     undefined,
-    usage,
+    told,
   );
   await made.capsule('broken', {}, [condition('Ready', 'False', 'BrokerUnreachable', 'Start the broker.')]);
-  await made.assistant('ledger', { capsule: 'household' }, undefined, {
-    usage: { database: '312Mi', storage: '3Gi' },
-  });
-  await made.patch('assistants', 'ledger', {
-    metadata: { annotations: { 'platform.space/installed-by': 'somebody' } },
-  });
+  const usage = { usage: { database: '312Mi', storage: '3Gi' } };
+  const by = { 'platform.space/installed-by': 'admin' };
+  await made.assistant('ledger', { capsule: 'household' }, undefined, usage, by);
   await made.assistant(
     'waiting',
     { capsule: 'household', manifest: manifest('waiting', { network: { allowed_hosts: ['api.bank.org'] } }) },
@@ -125,7 +122,7 @@ describe('an Assistant', () => {
 
   it('shows who installed it, where that was written, and who approved it', async () => {
     const page = await as.viewer.get(at('ledger'));
-    expect(page.text).toContain('Installed by somebody .');
+    expect(page.text).toContain('Installed by admin .');
     expect((await as.viewer.get(at('waiting'))).text).toContain('Who installed it is not recorded');
   });
 });

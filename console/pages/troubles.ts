@@ -37,8 +37,8 @@ export function troublesOf(capsules: readonly Row[], assistants: readonly Row[])
   };
 }
 
-function troubleOf(kind: Trouble['kind'], { name, cell }: Row): Trouble | undefined {
-  if (cell('Ready') === 'True') return undefined;
-  const capsule = kind === 'Capsule' ? name : cell('Capsule');
-  return { kind, name, capsule, reason: cell('Reason'), why: cell('Why') };
+function troubleOf(kind: Trouble['kind'], row: Row): Trouble | undefined {
+  const { name, ready, reason, why } = row;
+  if (ready === 'True') return undefined;
+  return { kind, name, capsule: kind === 'Capsule' ? name : row.capsule, reason, why };
 }

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startIssuer, type TestIssuer } from '../testing/issuer.ts';
-import { Issuer, IssuerError, type IssuerOptions } from './issuer.ts';
+import { Issuer, type IssuerOptions } from './issuer.ts';
+import { IssuerError } from './issuer-error.ts';
 
 const BACK = 'https://console.test/sign-in/issuer/answer';
 

@@ -16,6 +16,7 @@ import {
 import { Agent, fetch } from 'undici';
 import { type Authority, connectorBy } from '../authority.ts';
 import type { Person } from '../kubernetes/client.ts';
+import { IssuerError } from './issuer-error.ts';
 import type { Trip } from './session.ts';
 
 export interface IssuerOptions {
@@ -35,11 +36,6 @@ export interface IssuerOptions {
 }
 
 type Proof = Pick<Trip, 'state' | 'nonce' | 'verifier'>;
-
-/** The issuer gave no answer, or none that names somebody. Its words may hold a code or a name, and are for no page. */
-export class IssuerError extends Error {
-  override readonly name = 'IssuerError';
-}
 
 /** Who may stand in a header, and for nobody of the cluster's own. */
 const NAME = /^(?!system:)[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;

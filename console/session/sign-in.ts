@@ -6,7 +6,8 @@ import { readForm } from '../http/form.ts';
 import { notFound, PageError } from '../http/outcome.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
 import { endCookie, readCookie, setCookie } from './cookies.ts';
-import { type Issuer, IssuerError } from './issuer.ts';
+import type { Issuer } from './issuer.ts';
+import { IssuerError } from './issuer-error.ts';
 import { returnPath } from './return-path.ts';
 import type { Sealed } from './sealed.ts';
 import {

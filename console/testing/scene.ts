@@ -118,6 +118,7 @@ async function assistants(made: Subjects): Promise<void> {
     { capsule: 'household', manifest: ledger, storedInputs: key('household.ledger.bank') },
     undefined,
     { usage: { database: '312Mi', storage: '1536Mi' } },
+    { 'platform.space/installed-by': 'admin' },
   );
   const digest = `sha256:${manifestDigest(ledger as never)}`;
   await made.patch('assistants', 'ledger', {

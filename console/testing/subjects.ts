@@ -18,7 +18,14 @@ export const condition = (type: string, status: string, reason: string, message 
 export interface Subjects {
   /** Makes a Capsule, with these conditions. */
   capsule(name: string, spec?: object, conditions?: readonly object[], status?: object): Promise<void>;
-  assistant(name: string, spec: object, conditions?: readonly object[], status?: object): Promise<void>;
+  /** With annotations that may be written as it is made, and at no other time. */
+  assistant(
+    name: string,
+    spec: object,
+    conditions?: readonly object[],
+    status?: object,
+    annotations?: object,
+  ): Promise<void>;
   patch(plural: string, name: string, body: object): Promise<void>;
   // biome-ignore lint/suspicious/noExplicitAny: tests read what they assert on
   get(path: string): Promise<any>;
@@ -52,9 +59,20 @@ export function subjects({ judged }: TestEnvironment): Subjects {
       await judged.create(`${ROOT}/capsules`, body);
       await status('capsules', name, { conditions, ...more });
     },
-    async assistant(name, spec, conditions = [condition('Ready', 'True', 'Ready')], more = {}) {
+    async assistant(
+      name,
+      spec,
+      conditions = [condition('Ready', 'True', 'Ready')],
+      more = {},
+      annotations = {},
+    ) {
       const all = { image: 'registry.test/x:1', manifest: manifest(name), ...spec };
-      const body = { apiVersion: 'platform.space/v1', kind: 'Assistant', metadata: { name }, spec: all };
+      const body = {
+        apiVersion: 'platform.space/v1',
+        kind: 'Assistant',
+        metadata: { name, annotations },
+        spec: all,
+      };
       await judged.create(`${ROOT}/assistants`, body);
       await status('assistants', name, { conditions, ...more });
     },
