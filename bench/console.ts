@@ -162,7 +162,7 @@ async function startAsShipped({ variables }: TestEnvironment) {
     memoryMiB(): number {
       const [, kib = ''] =
         /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
-      return Math.round(Number(kib) / 1024);
+      return Math.round(Number(kib) / 102.4) / 10;
     },
     stop: () =>
       new Promise((resolve) => {

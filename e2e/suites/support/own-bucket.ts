@@ -8,6 +8,8 @@ export interface Provider {
   readonly namespace: string;
   /** For the values of a release whose Capsules may name it. */
   readonly byok: object;
+  /** For the values of a release that keeps all its files there. */
+  readonly external: object;
   /** What a person would fill into the form. */
   readonly fields: Readonly<Record<string, string>>;
   /** How many of its objects have exactly this in them. */
@@ -20,7 +22,8 @@ const PORT = 7_070;
 /** `image` is of an S3 server that the cluster has already. */
 export async function startProvider(namespace: string, image: string): Promise<Provider> {
   const pki = await makePki();
-  const { cert, key } = await pki.issue(HOST);
+  const inside = `s3.${namespace}.svc`;
+  const { cert, key } = await pki.issue(HOST, inside);
   await pki.remove();
   const [id, secret] = [`CANARY${randomBytes(7).toString('hex')}`, randomBytes(30).toString('base64url')];
   const of = { name: 's3', namespace };
@@ -35,8 +38,14 @@ export async function startProvider(namespace: string, image: string): Promise<P
     },
     {
       apiVersion: 'v1',
-      kind: 'Pod',
+      kind: 'Service',
       metadata: of,
+      spec: { selector: { app: 's3' }, ports: [{ port: PORT }] },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { ...of, labels: { app: 's3' } },
       spec: {
         automountServiceAccountToken: false,
         terminationGracePeriodSeconds: 0,
@@ -69,6 +78,12 @@ export async function startProvider(namespace: string, image: string): Promise<P
   return {
     namespace,
     byok: { hosts: { [HOST]: `${address}:${PORT}` }, extraCA: pki.authority },
+    external: {
+      endpoint: `https://${inside}:${PORT}`,
+      bucket: 'mine',
+      ca: pki.authority,
+      pods: { namespace, labels: { app: 's3' }, port: PORT },
+    },
     fields: {
       endpoint: `https://${HOST}`,
       region: 'us-east-1',
