@@ -7,6 +7,7 @@ import { isReady } from '../../capsule/status.ts';
 import type { AppUsage } from '../../capsule/usages.ts';
 import { type Context, readSecret } from '../../context.ts';
 import { objectPrincipalSecretName, principalSecretName } from '../../names.ts';
+import { ApiError } from '../../runtime/errors.ts';
 import { together } from '../../runtime/together.ts';
 import type { RunFacts } from '../facts.ts';
 
@@ -25,7 +26,8 @@ export async function tellUsage(
   if (isReady(assistant) && usages.isDue(uid, USAGE_MS, told !== undefined)) {
     const { id } = workload.manifest.platform;
     const heard = await ask(context, assistant.spec.capsule, id, signal).catch((error: unknown) => {
-      if (!(error instanceof BrokerError)) throw error;
+      // Whatever needs an answer of either has asked before, and told what is wrong.
+      if (!(error instanceof BrokerError || error instanceof ApiError)) throw error;
       log.debug({ assistant: id, err: error }, 'what an Assistant takes could not be asked');
       return undefined;
     });
