@@ -85,7 +85,7 @@ async function measure(environment: TestEnvironment, count: number, looks: numbe
     }
     const memory = { one: console.memoryMiB(), two: 0 };
 
-    // Somebody else, with lists of their own.
+    // Another session, with lists of its own.
     const context = await chromium.newContext({ baseURL: console.origin });
     const window = await context.newPage();
     await window.goto('/sign-in');
@@ -108,7 +108,7 @@ async function measure(environment: TestEnvironment, count: number, looks: numbe
     }
     memory.two = console.memoryMiB();
     return {
-      title: `Pages of the console, ${count} Capsules and ${count * ASSISTANTS_EACH} Assistants; the most memory it had: ${memory.one} MiB while one person looked, ${memory.two} MiB after a second`,
+      title: `Pages of the console, ${count} Capsules and ${count * ASSISTANTS_EACH} Assistants; the most memory it had: ${memory.one} MiB in one session, ${memory.two} MiB after a second`,
       rows,
       figures: {
         capsules: count,

@@ -125,10 +125,22 @@ describe('says what is wrong', () => {
       await space.goes(ASSISTANT, 'ledger');
       return kube.run(args, input);
     };
-    await expect(bring('Assistant', 'ledger', { run: late })).rejects.toThrow('without its data');
+    await expect(bring('Assistant', 'ledger', { run: late })).rejects.toThrow('not all of its data');
     await space.becomes(ASSISTANT, 'ledger', 'Ready', 'True Ready');
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);
+  });
+
+  test('where its file is of an earlier deletion, and drops nothing by waiting', async () => {
+    await space.delete(ASSISTANT, 'ledger');
+    await inGrace('ledger');
+    const had = await environment.databases();
+    const { spec, ...of } = (await kube.get('Assistant', 'ledger', space.names.namespace)) ?? { spec: {} };
+    writeFileSync(file(), JSON.stringify([{ uid: 'earlier', object: { ...of, spec } }]));
+    await expect(bring('Assistant', 'ledger')).rejects.toThrow('is of an earlier deletion');
+    expect(await environment.databases()).toEqual(had);
+    rmSync(file());
+    expect(await bring('Assistant', 'ledger')).toEqual(['Assistant ledger']);
   });
 
   test('where an Assistant cannot be made again, and keeps it', async () => {

@@ -28,49 +28,46 @@ class UndeleteError extends Error {
 export async function undelete(about: Undelete): Promise<readonly string[]> {
   const { kube, namespace, kind, name, file, note, signal, pollMs = 1_000 } = about;
   const look = () => kube.get(kind, name, namespace);
-  const saved = (await read(file)) ?? (await save(about, await look()));
-  const gone = async () => {
-    const found = await look();
-    return found === undefined || found.metadata.uid !== saved.uid;
-  };
-  if (!(await gone())) {
-    await keep(about);
-    note(`waiting until ${kind} ${name} is gone, and its data is kept`);
-    while (!(await gone())) await wait(pollMs, undefined, { signal });
-  }
-  const dropped = await tellsDrop(about, saved.uid);
+  const found = await look();
+  const saved = (await read(file)) ?? (await save(about, found));
+  const [first] = saved;
+  if (found?.metadata.deletionTimestamp !== undefined && found.metadata.uid !== first?.uid)
+    throw new UndeleteError(`${file} is of an earlier deletion of ${kind} ${name}: move it away.`);
+  const isThere = async ({ uid, object }: Saved) =>
+    (await kube.get(object.kind, object.metadata.name, namespace))?.metadata.uid === uid;
+  if (first !== undefined && (await isThere(first))) await keep(about);
   const made: string[] = [];
-  for (const object of saved.objects) {
-    const one = `${object.kind} ${object.metadata.name}`;
-    const there = await kube.get(object.kind, object.metadata.name, namespace);
-    if (there?.metadata.deletionTimestamp !== undefined) {
-      note(`waiting until ${one} is gone`);
-      while (
-        (await kube.get(object.kind, object.metadata.name, namespace))?.metadata.uid === there.metadata.uid
-      )
-        await wait(pollMs, undefined, { signal });
-    } else if (there !== undefined) continue;
+  let dropped = false;
+  for (const one of saved) {
+    const { object, uid } = one;
+    const title = `${object.kind} ${object.metadata.name}`;
+    note(`waiting until ${title} is gone, and its data is kept`);
+    while (await isThere(one)) await wait(pollMs, undefined, { signal });
+    dropped ||= await tellsDrop(about, uid);
+    // Somebody has made it again, or deleted what was made again: that is theirs.
+    if ((await kube.get(object.kind, object.metadata.name, namespace)) !== undefined) continue;
     const { code, stderr } = await kube.tryApply(object);
     if (code !== 0)
       throw new UndeleteError(
-        `${one} cannot be made again: ${stderr.trim()}. Mend that, and run it again; ${file} has what is left.`,
+        `${title} cannot be made again: ${stderr.trim()}. Mend that, and run it again; ${file} has what is left.`,
       );
-    made.push(one);
+    made.push(title);
   }
   await rm(file, { force: true });
   if (dropped)
     throw new UndeleteError(
-      `${kind} ${name} is there again, without its data: the word to keep it came when they were dropped already. Restore them from a backup.`,
+      `${kind} ${name} is there again, and not all of its data: the word to keep it came when some were dropped already. Restore them from a backup.`,
     );
   return made;
 }
 
+/** What has to be made again in the place of the object of that UID. */
 interface Saved {
   readonly uid: string;
-  readonly objects: readonly KubeObject[];
+  readonly object: KubeObject;
 }
 
-async function read(file: string): Promise<Saved | undefined> {
+async function read(file: string): Promise<readonly Saved[] | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
@@ -83,7 +80,7 @@ async function read(file: string): Promise<Saved | undefined> {
 async function save(
   { kube, namespace, kind, name, file }: Undelete,
   found: KubeObject | undefined,
-): Promise<Saved> {
+): Promise<readonly Saved[]> {
   if (found === undefined)
     throw new UndeleteError(
       `There is no ${kind} ${name} in ${namespace}, in deletion or otherwise. Where its data was to be kept (deletionPolicy: Retain), apply it again; else restore it from a backup.`,
@@ -94,7 +91,7 @@ async function save(
     kind === 'Capsule'
       ? (await kube.list('Assistant', namespace)).filter(({ spec }) => spec.capsule === name)
       : [];
-  const saved = { uid: found.metadata.uid ?? '', objects: [found, ...inside].map(asApplied) };
+  const saved = [found, ...inside].map((one) => ({ uid: one.metadata.uid ?? '', object: asApplied(one) }));
   await writeFile(`${file}.new`, `${JSON.stringify(saved, null, 2)}\n`, { mode: 0o600, flush: true });
   await rename(`${file}.new`, file);
   return saved;
