@@ -149,6 +149,11 @@ describe.skipIf(node === undefined)(
     const fetched = (...urls: readonly string[]): Promise<Record<string, string>> => inPod(FETCH, ...urls);
 
     const replicas = () => kube.list('pods', services, 'platform.space/component=egress');
+    /** Of those that take new callers: one that the rollout replaced may still be draining. */
+    const serving = async () =>
+      (await replicas())
+        .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+        .map((pod) => pod.status?.podIP);
     const reach = async (targets: readonly string[]) => {
       const pod = (await runningPod(namespace, 'ledger')).metadata.name;
       const { stdout, stderr } = await kube.exec(namespace, pod, [...REACH, ...targets]);
@@ -276,7 +281,7 @@ describe.skipIf(node === undefined)(
     it('has no other way out: no address, no DNS, no UDP, no ping, no API server, no metadata', async () => {
       const dns = (await kube.get('service', 'kube-dns', 'kube-system'))?.spec.clusterIP;
       const api = (await kube.get('service', 'kubernetes', 'default'))?.spec.clusterIP;
-      const [gateway] = (await replicas()).map((pod) => pod.status?.podIP);
+      const [gateway] = await serving();
       const [address, second] = outside.addresses;
       const targets = [
         ...[`${address} 443`, `${second} 443`, `${dns} 53`, `${api} 443`, `${outside.metadata} 80`].map(
@@ -306,7 +311,7 @@ describe.skipIf(node === undefined)(
     });
 
     it('loses at once what a new manifest takes away, in every replica, and its value when that would go elsewhere', async () => {
-      const addresses = (await replicas()).map((pod) => pod.status?.podIP);
+      const addresses = await serving();
       expect(addresses).toHaveLength(2);
       const held = inPod(TUNNELS, ALLOWED, ...addresses);
       const arrived = () => outside.requests().filter(({ url }) => url.startsWith('/held/')).length;
