@@ -1,0 +1,43 @@
+import { ServiceError } from '@space/broker-kit';
+import { S3Error } from '../upstream/errors.ts';
+
+/** So long before each further try; a server that is started anew answers within their sum. */
+const PAUSES_MS = [500, 2_000, 8_000, 20_000];
+
+/** Time, as a run sees it. */
+export interface Clock {
+  now(): Date;
+  pause(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+/** Does something again, from its beginning, for as long as it fails in a way that passes. */
+export async function retrying<T>(clock: Clock, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+  for (const ms of PAUSES_MS) {
+    try {
+      return await act();
+    } catch (error) {
+      if (signal.aborted || !isPassing(error)) throw error;
+      await clock.pause(ms, signal);
+    }
+  }
+  return act();
+}
+
+const PASSING = new Set([429, 500, 502, 503, 504]);
+
+function isPassing(error: unknown): boolean {
+  if (error instanceof ServiceError) return error.code === 'unavailable';
+  if (!(error instanceof S3Error)) return false;
+  if (error.kind === 'answered') return PASSING.has(error.status);
+  return error.kind !== 'tls';
+}
+
+/** Whether the server says that there is no such object. */
+export function isAbsent(error: unknown): boolean {
+  return (
+    error instanceof S3Error &&
+    error.kind === 'answered' &&
+    error.status === 404 &&
+    error.code !== 'NoSuchBucket'
+  );
+}

@@ -1,0 +1,63 @@
+import { createHmac, hkdfSync } from 'node:crypto';
+import { ConfigError, Secret } from '@space/broker-kit';
+import { Decrypter, Encrypter, identityToRecipient } from 'age-encryption';
+import { BackupError } from './errors.ts';
+
+export type Bytes = AsyncIterable<Uint8Array>;
+
+/** Encrypts what is written to the destination, and opens what is read from it. */
+export interface Sealer {
+  /** Bytes of which the number is known before they come, encrypted, and how many these are. */
+  seal(plain: Bytes, length: number): Promise<{ readonly bytes: Bytes; readonly length: number }>;
+  /** How many bytes as many are when they are encrypted. */
+  sealedLength(length: number): number;
+  /** Rejects with BackupError where the identity is another or the beginning is damaged; throws later where the rest is. */
+  open(sealed: Bytes): Promise<Bytes>;
+  /** A name that tells nothing of the text to whoever has not the identity. */
+  nameOf(text: string): string;
+}
+
+const IDENTITY = /^AGE-SECRET-KEY-1[A-Z0-9]{58}$/;
+
+/** Of the text of an identity file, as age-keygen writes it. @throws ConfigError */
+export async function createSealer(file: string): Promise<Sealer> {
+  const lines = file
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  const [text = ''] = lines;
+  const wrong = 'BACKUP_IDENTITY_FILE must hold one age identity, AGE-SECRET-KEY-1…, as age-keygen writes it';
+  if (lines.length !== 1 || !IDENTITY.test(text)) throw new ConfigError(wrong);
+  const identity = new Secret(text);
+  const encrypter = new Encrypter();
+  const decrypter = new Decrypter();
+  try {
+    encrypter.addRecipient(await identityToRecipient(identity.reveal()));
+    decrypter.addIdentity(identity.reveal());
+  } catch {
+    // The cause is left out: its message may quote the identity.
+    throw new ConfigError(wrong);
+  }
+  const nameKey = Buffer.from(hkdfSync('sha256', identity.reveal(), '', 'space-backup/v1 names', 32));
+  // The head of an age file for one recipient has always the same length.
+  const { size } = await encrypter.encrypt(ReadableStream.from<Uint8Array>(none()));
+  return {
+    seal: async (plain, length) => {
+      const bytes = await encrypter.encrypt(ReadableStream.from(plain));
+      return { bytes, length: bytes.size(length) };
+    },
+    sealedLength: (length) => size(length),
+    open: async (sealed) => {
+      try {
+        return await decrypter.decrypt(ReadableStream.from(sealed));
+      } catch (error) {
+        throw new BackupError('it cannot be opened with this identity, or its beginning is damaged', {
+          cause: error,
+        });
+      }
+    },
+    nameOf: (name) => createHmac('sha256', nameKey).update(name).digest('hex'),
+  };
+}
+
+async function* none(): AsyncGenerator<Uint8Array> {}

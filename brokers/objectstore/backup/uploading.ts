@@ -1,0 +1,109 @@
+import { Readable } from 'node:stream';
+import type { Headers, S3Client } from '../upstream/types.ts';
+import type { Bytes } from './sealer.ts';
+
+/** The parts of a large upload, where nothing asks for others; of what is smaller there is one request. */
+const PART_BYTES = 16 * 1024 * 1024;
+const MOST_PARTS = 10_000;
+const ABORT_MS = 5_000;
+
+type Uploads = Pick<S3Client, 'put' | 'createUpload' | 'putPart' | 'completeUpload' | 'abortUpload'>;
+
+export interface Upload {
+  readonly key: string;
+  readonly bytes: Bytes;
+  /** Exactly. */
+  readonly length: number;
+  readonly headers?: Headers;
+  /** Bytes of each part but the last; `whole` is one request whatever the length. */
+  readonly parts?: number | 'whole' | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Puts an object as a stream, in parts where it is large: afterwards it is there whole, or as before. */
+export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
+  const { key, bytes, length, headers = {}, parts, signal } = wanted;
+  const least = Math.ceil(length / MOST_PARTS);
+  const size = parts === 'whole' ? length : Math.max(parts ?? PART_BYTES, least);
+  const pieces = new Pieces(bytes);
+  try {
+    if (parts === 'whole' || (parts === undefined && length <= size)) {
+      const stream = Readable.from(pieces.all(), { objectMode: false });
+      await s3.put(key, { stream, length }, { headers, signal });
+    } else await inParts(s3, pieces, { key, length, size, headers, signal });
+  } catch (error) {
+    // To the request, a source that fails is a connection that broke.
+    throw pieces.failure === undefined ? error : pieces.failure.error;
+  } finally {
+    await pieces.close();
+  }
+}
+
+async function inParts(
+  s3: Uploads,
+  pieces: Pieces,
+  wanted: Required<Pick<Upload, 'key' | 'length' | 'headers' | 'signal'>> & { readonly size: number },
+): Promise<void> {
+  const { key, length, size, headers, signal } = wanted;
+  const id = await s3.createUpload(key, { headers, signal });
+  try {
+    const done: { number: number; etag: string }[] = [];
+    for (let from = 0; from < length; from += size) {
+      const number = done.length + 1;
+      const bytes = Math.min(size, length - from);
+      // Behind the last part nothing may follow: its stream reads on until the end, where a damaged source is noticed.
+      const isLast = from + bytes === length;
+      const stream = Readable.from(isLast ? pieces.all() : pieces.take(bytes), { objectMode: false });
+      const { etag } = await s3.putPart(key, id, number, { stream, length: bytes }, { signal });
+      done.push({ number, etag });
+    }
+    await s3.completeUpload(key, id, done, { signal });
+  } catch (error) {
+    // What is left of it is aborted later: by `expire` in the destination, by the broker's upkeep in the Space's bucket.
+    await s3.abortUpload(key, id, { signal: AbortSignal.timeout(ABORT_MS) }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Bytes that are handed out a part at a time, without one of them held as a whole. */
+class Pieces {
+  readonly #source: AsyncIterator<Uint8Array>;
+  #rest: Uint8Array | undefined;
+  /** What the source threw. */
+  failure: { readonly error: unknown } | undefined;
+
+  constructor(source: Bytes) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  all(): AsyncGenerator<Uint8Array> {
+    return this.take(Number.POSITIVE_INFINITY);
+  }
+
+  /** The next so many bytes, or fewer where there are no more. */
+  async *take(length: number): AsyncGenerator<Uint8Array> {
+    for (let left = length; left > 0; ) {
+      const piece = this.#rest ?? (await this.#next());
+      this.#rest = undefined;
+      if (piece === undefined) return;
+      const taken = piece.subarray(0, Math.min(left, piece.length));
+      if (taken.length < piece.length) this.#rest = piece.subarray(taken.length);
+      left -= taken.length;
+      if (taken.length > 0) yield taken;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#source.return?.().catch(() => undefined);
+  }
+
+  async #next(): Promise<Uint8Array | undefined> {
+    try {
+      const { done, value } = await this.#source.next();
+      return done === true ? undefined : value;
+    } catch (error) {
+      this.failure = { error };
+      throw error;
+    }
+  }
+}
