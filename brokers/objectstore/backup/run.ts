@@ -1,0 +1,18 @@
+import type { S3Client } from '../upstream/types.ts';
+import type { Clock } from './retrying.ts';
+import type { Vault } from './vault.ts';
+
+/** What every command works with. */
+export interface Run {
+  readonly space: string;
+  /** The Space's bucket. */
+  readonly bucket: S3Client;
+  readonly vault: Vault;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** So many objects at one time. */
+  readonly atOnce: number;
+}
+
+/** Says that an earlier restore was cut short, and of what. */
+export const MARKER = 'restore/v1/started';
