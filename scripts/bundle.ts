@@ -42,6 +42,7 @@ const CONTEXTS = {
       'main.mjs': 'brokers/objectstore/main.ts',
       'health.mjs': 'brokers/objectstore/health.ts',
       'admin.mjs': 'brokers/objectstore/admin.ts',
+      'backup.mjs': 'brokers/objectstore/backup.ts',
     },
     documents: { driver: 'manifests/driver' },
   },

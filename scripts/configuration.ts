@@ -1,6 +1,7 @@
 /** docs/configuration.md, made from what each program's `config.ts` reads of its environment. */
 import { schema as databaseBroker } from '../brokers/db/config.ts';
 import { schema as egressGateway } from '../brokers/egress/config.ts';
+import { schema as objectStoreBackup } from '../brokers/objectstore/backup/config.ts';
 import { schema as objectStoreBroker } from '../brokers/objectstore/config.ts';
 import { schema as console } from '../console/config.ts';
 import { schema as operator } from '../operator/config.ts';
@@ -25,6 +26,11 @@ const PROGRAMS: readonly Program[] = [
     title: 'Object-storage broker',
     source: 'brokers/objectstore/config.ts',
     variables: objectStoreBroker.shape,
+  },
+  {
+    title: "Backup of the Space's bucket",
+    source: 'brokers/objectstore/backup/config.ts',
+    variables: objectStoreBackup.shape,
   },
   { title: 'Egress gateway', source: 'brokers/egress/config.ts', variables: egressGateway.shape },
   { title: 'Console', source: 'console/config.ts', variables: console.shape },

@@ -85,6 +85,13 @@ export function answerHeaders(upstream: Headers, metadata: string): Record<strin
   return result;
 }
 
+/** What an object is stored with, of an answer about it. */
+export function storedHeaders(upstream: Headers): Record<string, string> {
+  const isKept = (name: string) =>
+    ABOUT_OBJECT.some((about) => about === name) || name.startsWith(UPSTREAM_METADATA);
+  return Object.fromEntries(Object.entries(upstream).filter(([name]) => isKept(name)));
+}
+
 export function isHeaderValue(text: string): boolean {
   return VALUE.test(text);
 }

@@ -1,0 +1,132 @@
+import { storedHeaders } from '../objects/object-headers.ts';
+import { S3Error } from '../upstream/errors.ts';
+import type { Head } from '../upstream/relay.ts';
+import type { ListedObject } from '../upstream/types.ts';
+import { type Entry, labelOf, type ObjectState } from './entry.ts';
+import { reading } from './reading.ts';
+import { isAbsent } from './retrying.ts';
+import type { Run } from './run.ts';
+import type { Bytes } from './sealer.ts';
+
+/** Sizes of the contents that the destination has, by name; what is copied joins them. */
+export type Contents = Map<string, { readonly size: number }>;
+
+export interface Copied {
+  readonly entry: Entry;
+  /** Whether its bytes were copied, and not there already. */
+  readonly isNew: boolean;
+}
+
+/** So often an object may change under the copy before it is left out. */
+const ATTEMPTS = 5;
+
+/** The object is not, or no longer, in the state that was asked for. */
+class ChangedError extends Error {}
+
+/** Copies an object in one whole state: as it was listed, or as it has become since. Undefined where it is gone. */
+export async function copyObject(
+  run: Run,
+  contents: Contents,
+  listed: ObjectState,
+): Promise<Copied | undefined> {
+  let state: ObjectState | undefined = listed;
+  for (let attempt = 0; attempt < ATTEMPTS && state !== undefined; attempt += 1) {
+    try {
+      return await copyState(run, contents, state);
+    } catch (error) {
+      if (!(error instanceof ChangedError) && !isChanged(error)) throw error;
+      state = await currentState(run, listed.key);
+    }
+  }
+  return undefined;
+}
+
+export function stateOf({ key, etag, size, modified }: ListedObject): ObjectState {
+  return { key, etag, size, last_modified: modified };
+}
+
+/** By a list, as only that has the time of its change as lists have it. */
+async function currentState({ bucket, signal }: Run, key: string): Promise<ObjectState | undefined> {
+  const { objects } = await bucket.list({ prefix: key, limit: 1 }, { signal });
+  const [first] = objects;
+  return first?.key === key ? stateOf(first) : undefined;
+}
+
+async function copyState(run: Run, contents: Contents, state: ObjectState): Promise<Copied> {
+  const { bucket, vault, signal } = run;
+  const same = { headers: { 'if-match': state.etag }, signal };
+  const label = labelOf(run.space, state);
+  const stored = vault.sealedLength(label.length + state.size);
+  const { name, isThere } = nameIn(contents, stored, (n) => vault.nameOf(`${n}\n${label.toString()}`));
+  const parts = await partSizeOf(run, state);
+  const entryOf = ({ headers }: Head): Entry => ({
+    ...state,
+    headers: storedHeaders(headers),
+    ...parts,
+    content: name,
+    stored,
+  });
+  if (isThere) {
+    const head = await bucket.head(state.key, same);
+    requireState(head, state);
+    return { entry: entryOf(head), isNew: false };
+  }
+  const entry = await reading(bucket, state.key, same, async (head, body) => {
+    requireState(head, state);
+    const plain = labelled(label, body);
+    await vault.write({ kind: 'objects', name }, plain, label.length + state.size, signal);
+    return entryOf(head);
+  });
+  contents.set(name, { size: stored });
+  return { entry, isNew: true };
+}
+
+/**
+ * A state has always the same name, so that what a run copied before it was killed is found. A content of another length
+ * under that name was damaged; contents are never written over, so the next one gets the next name.
+ */
+function nameIn(
+  contents: Contents,
+  stored: number,
+  nameOf: (n: number) => string,
+): { readonly name: string; readonly isThere: boolean } {
+  for (let n = 0; ; n += 1) {
+    const name = nameOf(n);
+    const there = contents.get(name);
+    if (there === undefined || there.size === stored) return { name, isThere: there !== undefined };
+  }
+}
+
+/** A server may have no conditions on reads; and an object may be stored anew with the same bytes and other headers. */
+function requireState({ headers }: Head, state: ObjectState): void {
+  const modified = Date.parse(headers['last-modified'] ?? '');
+  // Headers have whole seconds.
+  const isOther = Math.abs(modified - Date.parse(state.last_modified)) > 1_000;
+  if (headers['etag'] !== state.etag || headers['content-length'] !== String(state.size) || isOther)
+    throw new ChangedError();
+}
+
+function isChanged(error: unknown): boolean {
+  return isAbsent(error) || (error instanceof S3Error && error.status === 412);
+}
+
+async function* labelled(label: Buffer, body: Bytes): AsyncGenerator<Uint8Array> {
+  yield label;
+  yield* body;
+}
+
+/** Of an object whose entity tag is of several parts: their size, where they were of one size. */
+async function partSizeOf(run: Run, state: ObjectState): Promise<{ readonly part_size?: number }> {
+  const parts = Number(/-(\d{1,5})"?$/.exec(state.etag)?.[1] ?? 0);
+  if (parts === 0) return {};
+  try {
+    const options = { part: 1, headers: { 'if-match': state.etag }, signal: run.signal };
+    const size = Number((await run.bucket.head(state.key, options)).headers['content-length']);
+    return size > 0 && Math.ceil(state.size / size) === parts ? { part_size: size } : {};
+  } catch (error) {
+    // A server that cannot tell parts: the object comes back with another entity tag.
+    if (error instanceof S3Error && error.kind === 'answered' && error.status < 500 && !isChanged(error))
+      return {};
+    throw error;
+  }
+}

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { copy } from './copy.ts';
+import { expire } from './expire.ts';
+import { restore } from './restore.ts';
+import { keysOf, PREFIX, runOf, type Servers, startServers, steps } from './testing/buckets.ts';
+
+let servers: Servers;
+beforeAll(async () => {
+  servers = await startServers();
+});
+afterAll(() => servers?.close());
+
+const DAY_MS = 86_400_000;
+
+/** Points of four days, each with an object of its own and one that stays; contents are of today by their server. */
+async function fourDays() {
+  const [from, to] = [servers.bucket().s3, servers.bucket().s3];
+  const clock = steps();
+  const now = Date.now();
+  const run = await runOf(servers, from, to, { clock });
+  await from.put('stays', Buffer.from('stays'));
+  for (const day of [0, 10, 20, 30]) {
+    clock.set(new Date(now + day * DAY_MS));
+    await from.put(`day-${day}`, Buffer.from(`day ${day}`));
+    await copy(run);
+    await from.delete(`day-${day}`);
+  }
+  const count = async (kind: string) => (await keysOf(to, `${PREFIX}/bucket/${kind}/`)).length;
+  return { to, run, clock, now, counts: async () => [await count('points'), await count('objects')] };
+}
+
+test('old points are removed with the contents that only they named, and the rest can be restored', async () => {
+  const { to, run, clock, now, counts } = await fourDays();
+  expect(await counts()).toEqual([4, 5]);
+  clock.set(new Date(now + 31 * DAY_MS));
+  expect(await expire(run, 14)).toMatchObject({ points: 2, contents: 2 });
+  expect(await counts()).toEqual([2, 3]);
+  const target = servers.bucket().s3;
+  await restore(await runOf(servers, target, to), { at: undefined, makesBucket: false });
+  expect(await keysOf(target)).toEqual(['day-30', 'stays']);
+});
+
+test('the newest two points are kept whatever their age', async () => {
+  const { run, clock, now, counts } = await fourDays();
+  clock.set(new Date(now + 3_000 * DAY_MS));
+  expect(await expire(run, 14)).toMatchObject({ points: 2 });
+  expect(await expire(run, 14)).toMatchObject({ points: 0, contents: 0 });
+  expect(await counts()).toEqual([2, 3]);
+});
+
+test('a content that no point names is kept for a day, as a run may be about to name it', async () => {
+  const { to, run, clock, now, counts } = await fourDays();
+  const name = 'f'.repeat(64);
+  await to.put(`${PREFIX}/bucket/objects/${name}`, Buffer.from('of a run that was killed'));
+  const upload = await to.createUpload(`${PREFIX}/bucket/objects/${'e'.repeat(64)}`);
+  clock.set(new Date(now + DAY_MS / 2));
+  expect(await expire(run, 3_000)).toMatchObject({ points: 0, contents: 0, uploads: 0 });
+  clock.set(new Date(now + 2 * DAY_MS));
+  expect(await expire(run, 3_000)).toMatchObject({ points: 0, contents: 1, uploads: 1 });
+  expect(await counts()).toEqual([4, 5]);
+  await expect(to.abortUpload(`${PREFIX}/bucket/objects/${'e'.repeat(64)}`, upload)).rejects.toThrow(/404/);
+});
+
+test('nothing is removed where a point cannot be read', async () => {
+  const { to, run, clock, now, counts } = await fourDays();
+  const points = await keysOf(to, `${PREFIX}/bucket/points/`);
+  await to.put(points.at(-1) ?? '', Buffer.from('damaged'));
+  clock.set(new Date(now + 31 * DAY_MS));
+  await expect(expire(run, 14)).rejects.toThrow(/cannot be opened/);
+  expect(await counts()).toEqual([4, 5]);
+});

@@ -1,0 +1,85 @@
+import { chosen, pointsAround } from './choose.ts';
+import { type Entry, FORMAT } from './entry.ts';
+import { BackupError } from './errors.ts';
+import { type DamagedPoint, type ListedPoint, listPoints } from './list.ts';
+import { readPoint } from './points.ts';
+import { retrying } from './retrying.ts';
+import type { Run } from './run.ts';
+
+/** What a restore brings back. */
+export interface Plan {
+  /** Those of custody first. */
+  readonly entries: readonly Entry[];
+  readonly source: PlanSource;
+  /** What the result may lack, where a point is missing. */
+  readonly notice: string | undefined;
+}
+
+/** What tells one restore from another. */
+export interface PlanSource {
+  readonly format: number;
+  readonly space: string;
+  readonly at: string | null;
+  readonly before: string | null;
+  readonly after: string | null;
+  readonly newest: string;
+}
+
+/** Reads what a restore to a time, or of the newest point, takes from which point. */
+export async function planOf(run: Run, at: Date | undefined): Promise<Plan> {
+  const { points, damaged } = await listPoints(run);
+  const newest = points.at(-1);
+  const last = damaged.at(-1);
+  // Older anchors than the newest could be behind the registry, so the newest point is not passed over unasked.
+  if (last !== undefined && (newest === undefined || last.name > newest.name)) throw last.error;
+  if (newest === undefined)
+    throw new BackupError('there is no point in the backup: look at BACKUP_S3_BUCKET and BACKUP_S3_PREFIX');
+  const { before, after } =
+    at === undefined ? { before: newest, after: undefined } : pointsAround(points, at);
+  if (before === undefined && after === undefined)
+    throw new BackupError(
+      `no point finished before that time or started after it: take a time after ${newest.header.finished}, with --at`,
+    );
+  const read = readerOf(run);
+  const around = { before: await read(before), after: await read(after) };
+  const anchors = await read(newest);
+  // Without a time, the newest point is whole.
+  const entries = chosen(around, anchors ?? [], at ?? newest.finished);
+  const source = {
+    format: FORMAT,
+    space: run.space,
+    at: at?.toISOString() ?? null,
+    before: before?.name ?? null,
+    after: after?.name ?? null,
+    newest: newest.name,
+  };
+  const notices = [...(at === undefined ? [] : noticesOf(before, after)), ...damaged.map(leftAside)];
+  return { entries, source, notice: notices.length === 0 ? undefined : notices.join('; ') };
+}
+
+function noticesOf(before: ListedPoint | undefined, after: ListedPoint | undefined): string[] {
+  if (after === undefined && before !== undefined)
+    return [
+      `no point started at or after that time: what changed after ${before.header.started} is not in it`,
+    ];
+  if (before === undefined && after !== undefined)
+    return [`no point finished before that time: what changed before ${after.header.finished} is missing`];
+  return [];
+}
+
+function leftAside({ name }: DamagedPoint): string {
+  return `the point ${name} cannot be read and was left aside`;
+}
+
+/** Reads each point once. */
+function readerOf({ space, vault, clock, signal }: Run) {
+  const kept = new Map<string, readonly Entry[]>();
+  return async (point: ListedPoint | undefined): Promise<readonly Entry[] | undefined> => {
+    if (point === undefined) return undefined;
+    const { name } = point;
+    const entries =
+      kept.get(name) ?? (await retrying(clock, signal, () => readPoint(vault, name, space, signal)));
+    kept.set(name, entries);
+    return entries;
+  };
+}

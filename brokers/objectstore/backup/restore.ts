@@ -1,0 +1,138 @@
+import { S3Error } from '../upstream/errors.ts';
+import type { ListedObject } from '../upstream/types.ts';
+import { isAlwaysNewest } from './choose.ts';
+import type { Entry } from './entry.ts';
+import { BackupError, DamagedContentError } from './errors.ts';
+import { type Plan, type PlanSource, planOf } from './plan.ts';
+import { restoreObject } from './restore-object.ts';
+import { isAbsent, retrying } from './retrying.ts';
+import { MARKER, type Run } from './run.ts';
+import { several } from './several.ts';
+import { listed } from './vault.ts';
+
+export interface RestoreReport extends PlanSource {
+  readonly objects: number;
+  readonly bytes: number;
+  /** Of them, those that an earlier restore of the same had brought back before it was cut short. */
+  readonly skipped: number;
+  readonly seconds: number;
+  readonly notice?: string;
+}
+
+export interface RestoreOptions {
+  /** Undefined: the newest point, whole. */
+  readonly at: Date | undefined;
+  /** Whether a bucket that is not there is made. */
+  readonly makesBucket: boolean;
+}
+
+/** Brings the bucket back. Everything that can be refused is, before anything is changed. */
+export async function restore(run: Run, { at, makesBucket }: RestoreOptions): Promise<RestoreReport> {
+  const { bucket, clock, signal } = run;
+  const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
+  const begun = clock.now();
+  const plan = await planOf(run, at);
+  await again(() => requireContents(run, plan));
+  const target = await again(() => targetOf(run, makesBucket));
+  const marker = Buffer.from(`${JSON.stringify(plan.source)}\n`);
+  await again(() => requireTarget(run, plan, target, marker));
+
+  if (target === undefined) await again(() => bucket.createBucket({ signal }));
+  await again(() => bucket.put(MARKER, marker, { headers: { 'content-type': 'application/json' }, signal }));
+  const skipped = await bringBack(run, plan.entries, target ?? new Map());
+  await again(() => bucket.delete(MARKER, { signal }));
+  return {
+    ...plan.source,
+    objects: plan.entries.length,
+    bytes: plan.entries.reduce((sum, { size }) => sum + size, 0),
+    skipped,
+    seconds: (clock.now().getTime() - begun.getTime()) / 1_000,
+    ...(plan.notice === undefined ? {} : { notice: plan.notice }),
+  };
+}
+
+type Target = ReadonlyMap<string, ListedObject>;
+
+/** What is in the bucket; undefined where it is to be made. */
+async function targetOf({ bucket, signal }: Run, makesBucket: boolean): Promise<Target | undefined> {
+  try {
+    const all = await Array.fromAsync(listed(bucket, '', signal));
+    return new Map(all.map((object) => [object.key, object]));
+  } catch (error) {
+    if (makesBucket && error instanceof S3Error && error.code === 'NoSuchBucket') return undefined;
+    throw error;
+  }
+}
+
+async function requireContents({ vault, signal }: Run, { entries }: Plan): Promise<void> {
+  const contents = await vault.contents(signal);
+  const missing = entries.filter(({ content, stored }) => contents.get(content)?.size !== stored);
+  const [first] = missing;
+  if (first !== undefined)
+    throw new BackupError(
+      `${missing.length} contents of that time are missing or cut short in the backup, that of ${first.key} among them: take another time, with --at`,
+    );
+}
+
+/** Is it empty, or half-way in this very restore? */
+async function requireTarget(
+  run: Run,
+  plan: Plan,
+  target: Target | undefined,
+  marker: Buffer,
+): Promise<void> {
+  if (target === undefined || target.size === 0) return;
+  if (!target.has(MARKER))
+    throw new BackupError(
+      `the Space's bucket is not empty, it has ${target.size} objects: stop the broker, and restore into an empty bucket`,
+    );
+  const other = `another restore of this bucket was cut short (${MARKER} says which): give that one again, or empty the bucket`;
+  const { body } = await run.bucket
+    .read(MARKER, 64 * 1024, { signal: run.signal })
+    .catch((error: unknown) => {
+      throw isAbsent(error) ? new BackupError(other, { cause: error }) : error;
+    });
+  if (!body.equals(marker)) throw new BackupError(other);
+  const planned = new Set(plan.entries.map(({ key }) => key));
+  const foreign = [...target.keys()].filter((key) => key !== MARKER && !planned.has(key));
+  const [first] = foreign;
+  if (first !== undefined)
+    throw new BackupError(
+      `something else has written to the bucket since the restore was cut short, ${first} for one: stop the broker, and remove it or empty the bucket`,
+    );
+}
+
+/** A damaged content keeps no other from coming back; the restore is over only when there is none. */
+async function bringBack(run: Run, entries: readonly Entry[], target: Target): Promise<number> {
+  const { clock, signal, atOnce } = run;
+  const damaged: { readonly key: string; readonly error: DamagedContentError }[] = [];
+  let skipped = 0;
+  const one = async (entry: Entry, either: AbortSignal) => {
+    const there = target.get(entry.key);
+    if (there?.size === entry.size && there.etag === entry.etag) {
+      skipped += 1;
+      return;
+    }
+    try {
+      await retrying(clock, either, () => restoreObject({ ...run, signal: either }, entry));
+    } catch (error) {
+      if (!(error instanceof DamagedContentError)) throw error;
+      damaged.push({ key: entry.key, error });
+    }
+  };
+  // What says what was answered is there before anything that was.
+  await several(entries.filter(isAlwaysNewest), atOnce, signal, one);
+  await several(
+    entries.filter((entry) => !isAlwaysNewest(entry)),
+    atOnce,
+    signal,
+    one,
+  );
+  const [first] = damaged;
+  if (first !== undefined)
+    throw new BackupError(
+      `${damaged.length} contents are damaged, that of ${first.key} among them, and all others are restored: empty the bucket and take another time, or keep what is there and remove ${MARKER}`,
+      { cause: first.error },
+    );
+  return skipped;
+}
