@@ -1,15 +1,18 @@
+import { readFile } from 'node:fs/promises';
 import { ConfigError, type Environment } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
-import { readConfig } from './config.ts';
+import { type Config, readConfig } from './config.ts';
 import { copy } from './copy.ts';
 import { BackupError, UsageError } from './errors.ts';
 import { expire } from './expire.ts';
 import { listPoints } from './list.ts';
-import { openRun, sentenceOf } from './open.ts';
+import { type Opened, openRun, openStates, sentenceOf } from './open.ts';
 import { restore } from './restore.ts';
 import type { Clock } from './retrying.ts';
+import { expireStates, getState, putState } from './states.ts';
 
-const USAGE = 'usage: node /app/backup.mjs copy | restore [--at TIME] | list | expire';
+const USAGE =
+  'usage: node /app/backup.mjs copy [--expire] | restore [--at TIME] | state [--at TIME] | list | expire';
 
 export interface Given {
   readonly args: readonly string[];
@@ -27,21 +30,15 @@ export async function runBackup({ args, environment, clock, signal, out, error }
   try {
     const command = parse(args);
     const config = readConfig(environment);
-    const { run, close } = await openRun(config, clock, signal);
-    const tell = (report: object) => out(JSON.stringify({ command: command.name, ...report }));
-    try {
-      if (command.name === 'copy') tell(await copy(run));
-      else if (command.name === 'restore')
-        tell(await restore(run, { at: command.at, makesBucket: config.S3_CREATE_BUCKET }));
-      else if (command.name === 'expire') tell(await expire(run, config.BACKUP_KEEP_DAYS));
-      else {
-        const { points, damaged } = await listPoints(run);
-        for (const { name, header } of points) out(JSON.stringify({ point: name, ...header }));
-        const [first] = damaged;
-        if (first !== undefined) throw first.error;
-      }
-    } finally {
-      await close();
+    const tell = (name: string, report: object) => out(JSON.stringify({ command: name, ...report }));
+    if (command.name === 'state') {
+      const { states, close } = await openStates(config, clock, signal);
+      await getState(states, command.at)
+        .then((sealed) => out(sealed.toString('base64')))
+        .finally(close);
+    } else {
+      const opened = await openRun(config, clock, signal);
+      await act(command, config, opened, { tell, out }).finally(opened.close);
     }
     return 0;
   } catch (failure) {
@@ -51,16 +48,59 @@ export async function runBackup({ args, environment, clock, signal, out, error }
 }
 
 type Command =
-  | { readonly name: 'copy' | 'list' | 'expire' }
-  | { readonly name: 'restore'; readonly at: Date | undefined };
+  | { readonly name: 'list' | 'expire' }
+  | { readonly name: 'copy'; readonly expire: boolean }
+  | { readonly name: 'restore' | 'state'; readonly at: Date | undefined };
+
+interface Telling extends Pick<Given, 'out'> {
+  readonly tell: (name: string, report: object) => void;
+}
+
+async function act(
+  command: Exclude<Command, { name: 'state' }>,
+  config: Config,
+  { run, states }: Opened,
+  { tell, out }: Telling,
+): Promise<void> {
+  const expireAll = async () => {
+    const gone = await expireStates(states, config.BACKUP_KEEP_DAYS);
+    tell('expire', { ...(await expire(run, config.BACKUP_KEEP_DAYS)), states: gone });
+  };
+  if (command.name === 'copy') {
+    // Keys before what they open: a restore takes the newest of both.
+    const file = config.BACKUP_STATE_FILE;
+    const state = file === undefined ? undefined : await putState(states, await stateIn(file));
+    tell('copy', { ...(await copy(run)), state });
+    if (command.expire) await expireAll();
+  } else if (command.name === 'restore')
+    tell('restore', await restore(run, { at: command.at, makesBucket: config.S3_CREATE_BUCKET }));
+  else if (command.name === 'expire') await expireAll();
+  else {
+    const { points, damaged } = await listPoints(run);
+    for (const { name, header } of points) out(JSON.stringify({ point: name, ...header }));
+    const [first] = damaged;
+    if (first !== undefined) throw first.error;
+  }
+}
+
+async function stateIn(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    throw new BackupError('BACKUP_STATE_FILE cannot be read: the program that seals it comes first', {
+      cause: error,
+    });
+  }
+}
 
 function parse(args: readonly string[]): Command {
   const [name, option, time, ...more] = args;
-  if (name === 'restore') {
+  if (name === 'restore' || name === 'state') {
     if (option === undefined) return { name, at: undefined };
     if (option === '--at' && time !== undefined && more.length === 0) return { name, at: timeOf(time) };
-  } else if ((name === 'copy' || name === 'list' || name === 'expire') && option === undefined)
-    return { name };
+  } else if (name === 'copy' && (option === undefined || option === '--expire') && time === undefined)
+    return { name, expire: option !== undefined };
+  else if ((name === 'list' || name === 'expire') && option === undefined) return { name };
   throw new UsageError(USAGE);
 }
 

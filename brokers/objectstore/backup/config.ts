@@ -61,6 +61,11 @@ export const schema = z.object({
   BACKUP_IDENTITY_FILE: path('/etc/space/backup/identity').describe(
     'The age identity (AGE-SECRET-KEY-1…) that the backup is encrypted to; without it there is no restore.',
   ),
+  BACKUP_STATE_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("The Space's state, as the operator's backup.mjs has sealed it: a copy carries it along."),
   BACKUP_KEEP_DAYS: z.coerce
     .number()
     .int()

@@ -10,6 +10,7 @@ import type { Config } from './config.ts';
 import type { Clock } from './retrying.ts';
 import type { Run } from './run.ts';
 import { createSealer } from './sealer.ts';
+import type { States } from './states.ts';
 import { createVault } from './vault.ts';
 
 /** Objects at one time; each holds a connection on either side, and some hundred KiB. */
@@ -19,41 +20,51 @@ const CONNECTIONS = 2 * AT_ONCE + 4;
 
 export interface Opened {
   readonly run: Run;
+  readonly states: States;
   close(): Promise<void>;
 }
 
-/** Reads keys and identity, and makes both ends. Nothing is asked of a server yet. */
-export async function openRun(config: Config, clock: Clock, signal: AbortSignal): Promise<Opened> {
-  const files = { id: config.S3_ACCESS_KEY_FILE, secret: config.S3_SECRET_KEY_FILE };
-  const backupFiles = { id: config.BACKUP_S3_ACCESS_KEY_FILE, secret: config.BACKUP_S3_SECRET_KEY_FILE };
-  const from = {
-    origin: config.S3_ENDPOINT.replace(/\/$/, ''),
-    region: config.S3_REGION,
-    bucket: config.S3_BUCKET,
-    addressing: config.S3_ADDRESSING,
-  };
+/** The destination alone, for what is sealed already. */
+export async function openStates(config: Config, clock: Clock, signal: AbortSignal) {
   const to = {
     origin: config.BACKUP_S3_ENDPOINT.replace(/\/$/, ''),
     region: config.BACKUP_S3_REGION,
     bucket: config.BACKUP_S3_BUCKET,
     addressing: config.BACKUP_S3_ADDRESSING,
   };
+  const files = { id: config.BACKUP_S3_ACCESS_KEY_FILE, secret: config.BACKUP_S3_SECRET_KEY_FILE };
+  const longMs = config.S3_LONG_SECONDS * 1_000;
+  const { s3, close } = await openEnd(BACKUP, to, { files, ca: config.BACKUP_S3_CA_FILE, longMs });
+  const states: States = { s3, prefix: config.BACKUP_S3_PREFIX, clock, signal };
+  return { to, states, close };
+}
+
+/** Reads keys and identity, and makes both ends. Nothing is asked of a server yet. */
+export async function openRun(config: Config, clock: Clock, signal: AbortSignal): Promise<Opened> {
+  const files = { id: config.S3_ACCESS_KEY_FILE, secret: config.S3_SECRET_KEY_FILE };
+  const from = {
+    origin: config.S3_ENDPOINT.replace(/\/$/, ''),
+    region: config.S3_REGION,
+    bucket: config.S3_BUCKET,
+    addressing: config.S3_ADDRESSING,
+  };
+  const { to, states, close } = await openStates(config, clock, signal);
   if (from.origin === to.origin && from.bucket === to.bucket)
     throw new ConfigError("BACKUP_S3_BUCKET is the Space's own bucket: name another, best on another server");
   const sealer = await createSealer(await readable('BACKUP_IDENTITY_FILE', config.BACKUP_IDENTITY_FILE));
   const longMs = config.S3_LONG_SECONDS * 1_000;
   const bucket = await openEnd(BUCKET, from, { files, ca: config.S3_CA_FILE, longMs });
-  const backup = await openEnd(BACKUP, to, { files: backupFiles, ca: config.BACKUP_S3_CA_FILE, longMs });
   return {
     run: {
       space: config.SPACE_NAME,
       bucket: bucket.s3,
-      vault: createVault(backup.s3, sealer, config.BACKUP_S3_PREFIX),
+      vault: createVault(states.s3, sealer, config.BACKUP_S3_PREFIX),
       clock,
       signal,
       atOnce: AT_ONCE,
     },
-    close: async () => void (await Promise.all([bucket.close(), backup.close()])),
+    states,
+    close: async () => void (await Promise.all([bucket.close(), close()])),
   };
 }
 

@@ -1,0 +1,75 @@
+import type { S3Client } from '../upstream/types.ts';
+import { BackupError } from './errors.ts';
+import { pointName, startedOf } from './point-names.ts';
+import { type Clock, retrying } from './retrying.ts';
+import { listed } from './vault.ts';
+
+/**
+ * What Kubernetes alone holds of a Space, as the operator's `backup.mjs` has sealed it for the administrator: carried there
+ * and back, and read by nobody in between.
+ */
+export interface States {
+  readonly s3: S3Client;
+  readonly prefix: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** Of 10,000 Assistants it has some 60 MiB. */
+const MOST_BYTES = 512 * 1024 * 1024;
+const LEAST_STATES = 2;
+const DAY_MS = 86_400_000;
+
+const folder = (prefix: string) => `${prefix}/states/`;
+
+/** Puts a state there as of now, and tells its name. */
+export async function putState({ s3, prefix, clock, signal }: States, sealed: Buffer): Promise<string> {
+  const name = pointName(clock.now());
+  const headers = { 'content-type': 'application/octet-stream' };
+  await retrying(clock, signal, () => s3.put(folder(prefix) + name, sealed, { headers, signal }));
+  return name;
+}
+
+/** The newest state that was taken at or before a time; without one that is so old, the oldest; without a time, the newest. */
+export async function getState(states: States, at: Date | undefined): Promise<Buffer> {
+  const { s3, prefix, clock, signal } = states;
+  const names = await namesOf(states);
+  const [oldest] = names;
+  const name = names.findLast((one) => at === undefined || (startedOf(one) ?? at) <= at) ?? oldest;
+  if (name === undefined)
+    throw new BackupError(
+      `there is no state under ${folder(prefix)}: look at BACKUP_S3_BUCKET and BACKUP_S3_PREFIX, or at the Jobs of backup`,
+    );
+  const key = folder(prefix) + name;
+  const { body } = await retrying(clock, signal, () => s3.read(key, MOST_BYTES, { signal }));
+  return body;
+}
+
+/** Removes states that are too old, and answers how many. */
+export async function expireStates(states: States, keepDays: number): Promise<number> {
+  const { s3, prefix, clock, signal } = states;
+  const before = clock.now().getTime() - keepDays * DAY_MS;
+  const names = await namesOf(states);
+  const old = names
+    .slice(0, -LEAST_STATES)
+    .filter((name) => (startedOf(name)?.getTime() ?? before) < before)
+    .map((name) => folder(prefix) + name);
+  if (old.length === 0) return 0;
+  const [failed] = await retrying(clock, signal, () => s3.deleteMany(old, { signal }));
+  if (failed !== undefined)
+    throw new BackupError(
+      `the backup's server did not delete ${failed.key}: let the key of the backup delete`,
+    );
+  return old.length;
+}
+
+async function namesOf({ s3, prefix, clock, signal }: States): Promise<readonly string[]> {
+  return retrying(clock, signal, async () => {
+    const names: string[] = [];
+    for await (const { key } of listed(s3, folder(prefix), signal)) {
+      const name = key.slice(folder(prefix).length);
+      if (startedOf(name) !== undefined) names.push(name);
+    }
+    return names.sort();
+  });
+}
