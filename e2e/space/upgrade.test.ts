@@ -285,6 +285,7 @@ describe('a copy that was begun before', () => {
       objectStore: true,
       byok: false,
       console: true,
+      backup: false,
       tls: false,
       given: [],
       mounted: { secrets: [], configMaps: [] },

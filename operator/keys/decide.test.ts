@@ -9,6 +9,7 @@ const everything = {
   objectStore: true,
   byok: true,
   console: true,
+  backup: false,
 };
 const ALL = materialsOf(everything);
 const named = (name: string): Material => ALL.find((material) => material.name === name) as Material;

@@ -1,4 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { bech32 } from '@scure/base';
 import { grantKeyId } from '@space/manifests';
 
 /** The namespace that it lies in: the operator's, or that of the services. */
@@ -46,6 +47,9 @@ const tokenFor = (audience: 'prv' | 'obs') =>
     `spc_${audience}_ and 43 characters of base64url, one or two lines`,
     () => `spc_${audience}_${random()}`,
   );
+const identity = matches(/^AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}$/, 'an age identity, AGE-SECRET-KEY-1…', () =>
+  bech32.encodeFromBytes('AGE-SECRET-KEY-', randomBytes(32)).toUpperCase(),
+);
 const keyring: Field = {
   make: () => JSON.stringify({ primary: 'k1', keys: { k1: random() } }),
   isValid: isKeyring,
@@ -81,6 +85,7 @@ export interface SpaceOptions {
   readonly objectStore: boolean;
   readonly byok: boolean;
   readonly console: boolean;
+  readonly backup: boolean;
 }
 
 /** All Secrets of a Space that are made once, in the order in which they are made. */
@@ -90,6 +95,7 @@ export function materialsOf({
   objectStore,
   byok,
   console,
+  backup,
 }: SpaceOptions): readonly Material[] {
   const sslmode = tls ? 'verify-full&sslrootcert=/etc/space/ca/ca.crt' : 'disable';
   const url = (role: string, database: string) => (fields: Fields) => ({
@@ -177,11 +183,19 @@ export function materialsOf({
     places: ['services', 'system'],
     fields: { token: tokenFor('obs') },
   };
+  const backups: Material = {
+    name: 'backup-keys',
+    value: 'backupKeys',
+    places: ['services'],
+    fields: { postgres: key, bucket: identity },
+    loss: 'no backup that was made until now can be read',
+  };
   return [
     ...always,
     ...(objectStore ? files : []),
     ...(objectStore && byok ? [grants] : []),
     ...(console ? [sessions, observer] : []),
+    ...(backup ? [backups] : []),
   ];
 }
 

@@ -11,6 +11,7 @@ export const keysOptions = z.strictObject({
   objectStore: z.boolean(),
   byok: z.boolean(),
   console: z.boolean(),
+  backup: z.boolean(),
   /** Of the chart's `existingSecrets` those that have a name: somebody else's, and never looked at. */
   given: z.array(z.string()),
   /** Left out where there is no TLS, or where its certificates are somebody else's. */

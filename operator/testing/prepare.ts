@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import type { ApiServer } from '../../testing/api-server.ts';
 import { eventually } from '../../testing/eventually.ts';
 import * as kinds from '../kinds.ts';
@@ -29,4 +32,14 @@ export async function prepareCluster({ client }: ApiServer, crds: readonly unkno
   const served = () =>
     client.call({ method: 'GET', path: '/apis/platform.space/v1/assistants' }).then(() => true);
   await eventually(served, { what: 'both kinds are served' });
+}
+
+const CRDS = join(import.meta.dirname, '../../crds');
+
+export function readCrds(): unknown[] {
+  return readdirSync(CRDS)
+    .filter((file) => file.endsWith('.yaml'))
+    .flatMap((file) =>
+      parseAllDocuments(readFileSync(join(CRDS, file), 'utf8')).map((document) => document.toJS()),
+    );
 }

@@ -1,10 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
 import { type Fixture, openFixture } from '../../brokers/db/testing/postgres.ts';
 import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
 import type { EmbeddedOptions } from '../../testing/postgres/server.ts';
-import { prepareCluster } from './prepare.ts';
+import { prepareCluster, readCrds } from './prepare.ts';
 import { makeSpace, type TestSpace } from './space.ts';
 
 /** An API server with both kinds, a PostgreSQL and a broker: what the stories of one file are told on. */
@@ -16,8 +13,6 @@ export interface TestEnvironment {
   databases(): Promise<string[]>;
   close(): Promise<void>;
 }
-
-const CRDS = join(import.meta.dirname, '../../crds');
 
 export async function openTestEnvironment(postgres: EmbeddedOptions = {}): Promise<TestEnvironment> {
   const [server, database] = await bothOrNone(startApiServer(), openFixture(postgres));
@@ -44,14 +39,6 @@ export async function openTestEnvironment(postgres: EmbeddedOptions = {}): Promi
       await Promise.all([server.stop(), database.close()]);
     },
   };
-}
-
-function readCrds(): unknown[] {
-  return readdirSync(CRDS)
-    .filter((file) => file.endsWith('.yaml'))
-    .flatMap((file) =>
-      parseAllDocuments(readFileSync(join(CRDS, file), 'utf8')).map((document) => document.toJS()),
-    );
 }
 
 /** What did start is ended when the other did not. */

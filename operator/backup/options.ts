@@ -1,0 +1,16 @@
+import { z } from 'zod';
+
+/** What the chart says of a Space whose state is backed up, as JSON in `BACKUP`. */
+export const backupOptions = z.strictObject({
+  space: z.string().min(1),
+  /** Where people keep Capsules, Assistants and the values of stored inputs. */
+  releaseNamespace: z.string().min(1),
+  systemNamespace: z.string().min(1),
+  servicesNamespace: z.string().min(1),
+  /** The age recipient whose identity the administrator keeps offline. */
+  recipient: z.string().startsWith('age1'),
+  /** Where the sealed state is put for the program that carries it away. */
+  file: z.string().min(1),
+});
+
+export type BackupOptions = z.infer<typeof backupOptions>;

@@ -1,0 +1,29 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { Encrypter } from 'age-encryption';
+import type { SavedObject } from './collect.ts';
+
+/** The first line of a Space's state; an object is on each that follows. */
+export interface StateHeader {
+  readonly format: 1;
+  readonly space: string;
+  readonly namespaces: { readonly release: string; readonly system: string; readonly services: string };
+  readonly taken: string;
+  readonly objects: number;
+}
+
+/** Only whoever has the recipient's identity can read it: nothing in the cluster has. */
+export async function seal(
+  header: StateHeader,
+  objects: readonly SavedObject[],
+  recipient: string,
+): Promise<Uint8Array> {
+  const encrypter = new Encrypter();
+  encrypter.addRecipient(recipient);
+  return encrypter.encrypt([header, ...objects].map((line) => `${JSON.stringify(line)}\n`).join(''));
+}
+
+/** Whoever carries it away never sees half of it. */
+export async function put(file: string, sealed: Uint8Array): Promise<void> {
+  await writeFile(`${file}.new`, sealed, { flush: true });
+  await rename(`${file}.new`, file);
+}
