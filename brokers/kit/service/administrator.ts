@@ -42,22 +42,46 @@ export function principalCommands<Context extends { readonly connections: Connec
     capsule: string,
     principal: TokenDigest,
   ) => Promise<void> = async () => undefined,
-): Readonly<Record<'replace-principal' | 'new-principal', Command<Context>>> {
+): Readonly<Record<'replace-principal' | 'replace-principals' | 'new-principal', Command<Context>>> {
+  const replace = (context: Context, traceId: string, capsule: string, token: string) => {
+    if (!isToken(token, audience))
+      throw new UsageError(`standard input must hold one token spc_${audience}_<43 characters>`);
+    const principal = digestOf(new Secret(token));
+    return context.connections.transaction(async (session) => {
+      const exchanged = await exchangePrincipal(session, traceId, capsule, principal);
+      await also(context, session, capsule, principal);
+      return exchanged;
+    });
+  };
   return {
     'replace-principal': {
       usage: 'replace-principal CAPSULE < TOKEN',
       about: 'a new principal, read from standard input, for one that was lost; the old one is retired',
       run: async (context, traceId, args, input) => {
         const capsule = onlyCapsule(args);
-        const token = (await input()).trim();
-        if (!isToken(token, audience))
-          throw new UsageError(`standard input must hold one token spc_${audience}_<43 characters>`);
-        const principal = digestOf(new Secret(token));
-        return context.connections.transaction(async (session) => {
-          const exchanged = await exchangePrincipal(session, traceId, capsule, principal);
-          await also(context, session, capsule, principal);
-          return exchanged;
-        });
+        return replace(context, traceId, capsule, (await input()).trim());
+      },
+    },
+    'replace-principals': {
+      usage: 'replace-principals < LINES',
+      about:
+        'the same for many, each a line CAPSULE TOKEN; tells which are not registered, or have no principal',
+      run: async (context, traceId, args, input) => {
+        if (args.length > 0) throw new UsageError('Capsules and tokens are read from standard input alone');
+        const lines = (await input()).split('\n').filter((line) => line !== '');
+        const done = { replaced: 0, unknown: [] as string[] };
+        for (const line of lines) {
+          const [capsule = '', token = ''] = line.split(' ');
+          try {
+            await replace(context, traceId, capsule, token);
+            done.replaced += 1;
+          } catch (error) {
+            if (!(error instanceof ServiceError && ['not_found', 'conflict'].includes(error.code)))
+              throw error;
+            done.unknown.push(capsule);
+          }
+        }
+        return done;
       },
     },
     'new-principal': {
