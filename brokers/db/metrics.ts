@@ -14,6 +14,7 @@ export interface BrokerMetrics {
   readonly quotas: Gauge<'standing'>;
   readonly oldestTransaction: Gauge;
   readonly oldestAnalysis: Gauge;
+  readonly unarchived: Gauge;
   readonly stuckSessions: Gauge;
   readonly sessionsKilled: Gauge;
   readonly sharedCatalogues: Gauge;
@@ -98,6 +99,11 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     oldestAnalysis: new Gauge({
       name: 'space_db_oldest_analysis_seconds',
       help: 'Since when a worker of autovacuum has analysed or summarised one table, where it runs functions of its owner.',
+      registers,
+    }),
+    unarchived: new Gauge({
+      name: 'space_db_unarchived_seconds',
+      help: "Since when the server's log of changes is archived in vain; 0 where it is archived, or where that is not asked for.",
       registers,
     }),
     oldestTransaction: new Gauge({

@@ -43,6 +43,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
       now: serverNow,
       age,
       analysis,
+      unarchived,
       killed,
       sizes,
       shared,
@@ -62,6 +63,7 @@ export function sizing(context: Context, now = () => performance.now()): Round {
     });
     context.metrics.oldestTransaction.set(age);
     context.metrics.oldestAnalysis.set(analysis);
+    context.metrics.unarchived.set(unarchived);
     context.metrics.sessionsKilled.set(killed);
     context.metrics.sharedCatalogues.set(shared.bytes);
     // The growth is attributed to the tenants that are writing there, in equal parts.
@@ -105,16 +107,21 @@ interface ServerNow {
   readonly killed: number;
   /** Seconds that the oldest analysis of autovacuum has taken so far. */
   readonly analysis: number;
+  /** Seconds since something was archived last, while it is tried in vain; 0 where nothing is archived. */
+  readonly unarchived: number;
 }
 
 async function readServer(session: Session): Promise<ServerNow> {
-  const [row] = await session.read<{ now: number; age: number; killed: number; analysis: number }>(
+  const [row] = await session.read<Record<keyof ServerNow, number>>(
     'read server',
     `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now,
        (SELECT sum(pg_stat_get_db_sessions_killed(oid)) FROM pg_database)::float8 AS killed,
        (SELECT coalesce(max(extract(epoch FROM clock_timestamp() - query_start)), 0)::float8 FROM pg_stat_activity
         WHERE backend_type = 'autovacuum worker' AND (query LIKE 'autovacuum: BRIN summarize %'
           OR pid IN (SELECT pid FROM pg_stat_progress_analyze))) AS analysis,
+       (SELECT CASE WHEN last_failed_time > coalesce(last_archived_time, '-infinity')
+          THEN extract(epoch FROM clock_timestamp() - coalesce(last_archived_time, stats_reset, pg_postmaster_start_time())) ELSE 0 END
+        FROM pg_stat_archiver)::float8 AS unarchived,
        (SELECT max(age(datfrozenxid)) FROM pg_database WHERE datconnlimit <> -2)::float8 AS age`,
   );
   if (row === undefined) throw new Error('a clock without a time');

@@ -49,12 +49,19 @@ if ! flock -n 9; then
 fi
 rm -f "$data/postmaster.pid"
 
+# Where there is a place for backups, what the server does before it listens is archived afterwards, too.
+sh "$here/backup-settings.sh"
+settings=$sockets/pgbackrest.conf
+archive_mode=off
+if [ -e "$settings" ]; then archive_mode=on; fi
+
 # Reads statements on standard input; the first that fails ends it. `printf` is of the shell itself, so the password
 # is in no process list, and statements are never logged.
 single_user() {
   "$programs/postgres" --single -j -D "$1" \
     -c exit_on_error=on -c log_statement=none -c log_min_error_statement=panic -c log_min_duration_statement=-1 \
     -c password_encryption=scram-sha-256 -c shared_preload_libraries= -c max_prepared_transactions=0 \
+    -c archive_mode=$archive_mode \
     postgres
 }
 
@@ -106,6 +113,11 @@ hba=$here/pg_hba.conf
 if [ -e "$tls/tls.crt" ]; then
   hba=$here/pg_hba.tls.conf
   set -- "$@" -c ssl=on -c ssl_cert_file="$tls/tls.crt" -c ssl_key_file="$tls/tls.key" -c ssl_min_protocol_version=TLSv1.3
+fi
+
+if [ $archive_mode = on ]; then
+  set -- "$@" -c archive_mode=on -c archive_timeout="${BACKUP_ARCHIVE_SECONDS:-60}s" \
+    -c archive_command="pgbackrest --config=$settings --stanza=space archive-push %p"
 fi
 
 # What one process may have for itself; PostgreSQL tells the query that asks for more, and no other. What all of them share

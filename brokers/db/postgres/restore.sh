@@ -1,0 +1,61 @@
+#!/bin/sh
+# Puts a backup into an empty volume and lets the server go through its log up to the moment that is asked for, or to the end
+# of what there is: `restore.sh [TIME]`, such as 2026-11-21 10:30:00+00. Nothing may listen to it, or archive, meanwhile.
+set -eu
+umask 077
+
+programs=${PG_PROGRAMS:-/usr/lib/postgresql/17/bin}
+data=${PGDATA:-/var/lib/postgresql/data/17}
+sockets=${SOCKET_DIRECTORY:-/run/postgresql}
+here=$(dirname "$0")
+draft=$data.restored
+log=/tmp/recovery.log
+time=${1:-}
+
+fail() {
+  echo "restore: $1" >&2
+  exit 1
+}
+
+if [ -e "$data/PG_VERSION" ]; then
+  [ "$(cat "$data/restored-to" 2>/dev/null)" = "${time:-the end}" ] || fail 'the volume has a database in it, which is not overwritten'
+  echo 'restore: done before'
+  exit
+fi
+sh "$here/backup-settings.sh"
+repository() { pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space --pg1-path="$draft" "$@"; }
+
+rm -rf "$draft"
+mkdir -p "$draft"
+if [ -n "$time" ]; then
+  set -- --type=time "--target=$time" --target-action=promote
+else
+  set --
+fi
+repository "$@" --archive-mode=off restore || fail 'the backup cannot be restored: the lines above say why'
+
+ident=$sockets/ident.conf
+printf 'server %s postgres\n' "$(id -un)" >"$ident"
+# As the entry point starts it, but for listeners. It ends with an error where the log ends before the moment that is asked for.
+"$programs/pg_ctl" -D "$draft" -w -t "${RECOVERY_SECONDS:-86400}" -l "$log" start -o "-c config_file=$here/settings.conf \
+  -c hba_file=$here/pg_hba.conf -c ident_file=$ident -c listen_addresses= -c unix_socket_directories=$sockets \
+  -c max_connections=${MAX_CONNECTIONS:-200} -c archive_mode=off -c log_min_messages=log" >/dev/null || {
+  grep -E 'FATAL|PANIC' "$log" >&2 || tail -n 5 "$log" >&2
+  fail "the log of changes does not reach ${time:-its end}: name an earlier time"
+}
+asked() { "$programs/psql" -XAtqU postgres -h "$sockets" -c "$1" postgres; }
+until [ "$(asked 'SELECT pg_is_in_recovery()')" = f ]; do
+  "$programs/pg_ctl" -D "$draft" status >/dev/null || {
+    grep -E 'FATAL|PANIC' "$log" >&2
+    fail "the log of changes does not reach ${time:-its end}: name an earlier time"
+  }
+  sleep 1
+done
+reached=$(grep -Eo 'last completed transaction was at log time .*' "$log" | tail -n 1 | cut -d ' ' -f 8-)
+"$programs/pg_ctl" -D "$draft" -w -m fast stop >/dev/null
+# What it was restored with is of no use to it from now on.
+: >"$draft/postgresql.auto.conf"
+printf '%s' "${time:-the end}" >"$draft/restored-to"
+sync
+mv -T "$draft" "$data"
+echo "restore: done, up to ${reached:-the end of the backup}"
