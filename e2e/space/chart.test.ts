@@ -11,7 +11,7 @@ import { readConfig as readConsoleConfig } from '../../console/config.ts';
 import { materialsOf } from '../../operator/keys/materials.ts';
 import { keysOptions } from '../../operator/keys/options.ts';
 import { findTool } from '../cluster/tools.ts';
-import { CHART, IMAGE_VALUES, SOME_IMAGES, someImage } from './chart.ts';
+import { CHART, IMAGE_VALUES, SOME_BACKUP, SOME_IMAGES, someImage } from './chart.ts';
 import { finish } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 import { rightsPage } from './rights-page.ts';
@@ -216,11 +216,11 @@ describe('the chart', () => {
   });
 
   it('gives the rights that docs/rights.md lists', async () => {
-    const all = await render('--set', 'objectStore.dataPlane.byok=true');
+    const all = await render('--set', 'objectStore.dataPlane.byok=true', ...SOME_BACKUP);
     await expect(rightsPage(all)).toMatchFileSnapshot('../../docs/rights.md');
   });
 
-  it('has nothing in the namespace of the release but two roles, with everything on', async () => {
+  it('has nothing in the namespace of the release but three roles, with everything on', async () => {
     const on = [
       'objectStore.dataPlane.byok',
       'monitoring.podMonitor',
@@ -229,12 +229,14 @@ describe('the chart', () => {
     ];
     const set = [...on.map((value) => `${value}=true`), 'operator.replicas=2'];
     const cluster = /^(Namespace|FlowSchema|Cluster.*|ValidatingAdmissionPolicy.*|CustomResourceDefinition)$/;
-    const placed = (await render(...set.flatMap((value) => ['--set', value])))
+    const placed = (await render(...SOME_BACKUP, ...set.flatMap((value) => ['--set', value])))
       .filter(({ kind, metadata }) => !cluster.test(kind) && (metadata.namespace ?? 'home') === 'home')
       .map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(placed.sort()).toEqual([
+      'Role home-backup',
       'Role home-operator',
       'Role home-uninstall-guard',
+      'RoleBinding home-backup',
       'RoleBinding home-operator',
       'RoleBinding home-uninstall-guard',
     ]);
@@ -366,7 +368,7 @@ describe('the chart', () => {
         secret: { secretName: 's3-of-ours', defaultMode: 288 },
       });
       const policies = rendered.filter(({ kind }) => kind === 'NetworkPolicy');
-      const to = { to: [{ ipBlock: { cidr: '203.0.113.0/28' } }], ports: [{ port: 9000 }] };
+      const to = { to: [{ ipBlock: { cidr: '203.0.113.0/28' } }], ports: [{ protocol: 'TCP', port: 9000 }] };
       const allowed = policies.filter(({ spec }) => JSON.stringify(spec).includes('203.0.113.0/28'));
       expect(allowed.map(({ metadata }) => metadata.name)).toEqual(['objectstore-broker']);
       expect(allowed[0]?.['spec'].egress).toContainEqual(to);
@@ -385,7 +387,7 @@ describe('the chart', () => {
             podSelector: { matchLabels: { app: 'minio' } },
           },
         ],
-        ports: [{ port: 9000 }],
+        ports: [{ protocol: 'TCP', port: 9000 }],
       });
     });
 

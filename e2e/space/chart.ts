@@ -23,3 +23,13 @@ export const SOME_IMAGES: readonly string[] = IMAGE_VALUES.flatMap((value) => [
 export function someImage(name: string): string {
   return `registry.test/${name}@sha256:${'0123456789abcdef'.repeat(4)}`;
 }
+
+/** Flags for Helm that have a Space backed up, to a place that nobody asks. */
+export const SOME_BACKUP: readonly string[] = [
+  'backup.enabled=true',
+  'backup.recipient=age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p',
+  'backup.s3.endpoint=https://vault.example.org',
+  'backup.s3.bucket=mine',
+  'backup.s3.cidrs={203.0.113.7/32}',
+  'existingSecrets.backupS3=backup-s3',
+].flatMap((value) => ['--set', value]);

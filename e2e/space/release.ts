@@ -74,7 +74,7 @@ export async function forceFlags(helm: Helm): Promise<readonly string[]> {
 }
 
 /** A command that was killed in the middle leaves a release that Helm takes for being worked on. */
-async function endHalfDone(helm: Helm, space: string, status: string | undefined): Promise<void> {
+export async function endHalfDone(helm: Helm, space: string, status: string | undefined): Promise<void> {
   if (status === 'pending-install') must(await helm('uninstall', space, '--no-hooks'));
   else if (status?.startsWith('pending-') === true) must(await helm('rollback', space));
 }

@@ -40,6 +40,7 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- include "space.validateImages" . }}
 {{- include "space.s3.validate" . }}
 {{- include "space.postgres.validate" . }}
+{{- include "space.backup.validate" . }}
 {{- end }}
 
 {{/* Every image is named by whoever installs: a name of ours could be somebody else's in a registry, and a tag is what its registry says today. */}}
@@ -167,6 +168,7 @@ spec:
 {{- define "space.secret.objectStoreProvisioner" -}}{{ .Values.existingSecrets.objectStoreProvisioner | default "objectstore-provisioner" }}{{- end }}
 {{- define "space.secret.objectStoreGrants" -}}{{ .Values.existingSecrets.objectStoreGrants | default "objectstore-grants" }}{{- end }}
 {{- define "space.secret.consoleSession" -}}{{ .Values.existingSecrets.consoleSession | default "console-session" }}{{- end }}
+{{- define "space.secret.backupKeys" -}}{{ .Values.existingSecrets.backupKeys | default "backup-keys" }}{{- end }}
 {{- define "space.secret.s3Root" -}}{{ .Values.existingSecrets.s3Root | default "s3-root" }}{{- end }}
 
 {{/* What outlives an uninstallation: with the services' namespace its volumes and keys. */}}
@@ -216,6 +218,25 @@ takes a credential. What may leave for it is said by each pod's own policy.
     - { port: {{ . }}, protocol: UDP }
     - { port: {{ . }}, protocol: TCP }
     {{- end }}
+{{- end }}
+
+{{/* Egress to a server of one's own, by address blocks on its port or to its pods: (dict "at" .Values.….external "port" 443) */}}
+{{- define "space.external.rules" -}}
+{{- with .at.cidrs }}
+- to:
+    {{- range . }}
+    - ipBlock: { cidr: {{ . | quote }} }
+    {{- end }}
+  ports: [{ protocol: TCP, port: {{ $.port }} }]
+{{- end }}
+{{- with .at.pods }}
+{{- if .namespace }}
+- to:
+    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .namespace }} } }
+      podSelector: { matchLabels: {{ .labels | toJson }} }
+  ports: [{ protocol: TCP, port: {{ .port }} }]
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* The port of an address in objectStore.byok.hosts. */}}

@@ -28,6 +28,7 @@
   "objectStore" .Values.objectStore.enabled
   "byok" (and .Values.objectStore.enabled .Values.objectStore.dataPlane.byok)
   "console" ((.Values.console).enabled | default false)
+  "backup" ((.Values.backup).enabled | default false)
   "tls" .Values.tls.enabled
   "given" $given
   "mounted" (include "space.keys.mounted" . | fromJson) }}
@@ -64,6 +65,9 @@
 {{- end }}
 {{- if $options.console }}
 {{- $_ := set $kept "egressObserver" "egress-observer" }}
+{{- end }}
+{{- if and $options.backup (eq .place "services") }}
+{{- $_ := set $kept "backupKeys" "backup-keys" }}
 {{- end }}
 {{- range $options.given }}{{ $kept = omit $kept . }}{{ end }}
 {{- $secrets := values $kept | sortAlpha }}

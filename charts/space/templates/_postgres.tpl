@@ -36,23 +36,7 @@
 
 {{/* Rules of a NetworkPolicy that let a pod to the PostgreSQL of one's own. */}}
 {{- define "space.postgres.rules" -}}
-{{- $external := .Values.postgres.external }}
-{{- with $external.cidrs }}
-# The PostgreSQL of the Space, which it does not run itself.
-- to:
-    {{- range . }}
-    - ipBlock: { cidr: {{ . | quote }} }
-    {{- end }}
-  ports: [{ protocol: TCP, port: {{ $external.port }} }]
-{{- end }}
-{{- with $external.pods }}
-{{- if .namespace }}
-- to:
-    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .namespace }} } }
-      podSelector: { matchLabels: {{ .labels | toJson }} }
-  ports: [{ protocol: TCP, port: {{ .port }} }]
-{{- end }}
-{{- end }}
+{{- include "space.external.rules" (dict "at" .Values.postgres.external "port" .Values.postgres.external.port) }}
 {{- end }}
 
 {{/* The same, or to the Space's own. */}}

@@ -5,8 +5,57 @@
 
 {{/* Of the endpoint; its scheme's own where it names none. */}}
 {{- define "space.s3.port" -}}
-{{- $endpoint := .Values.objectStore.external.endpoint }}
-{{- regexFind ":[0-9]+$" $endpoint | trimPrefix ":" | default (ternary "443" "80" (hasPrefix "https:" $endpoint)) }}
+{{- regexFind ":[0-9]+$" . | trimPrefix ":" | default (ternary "443" "80" (hasPrefix "https:" .)) }}
+{{- end }}
+
+{{/* Where the bucket of the Space is, for a program that reads it. These take the root. */}}
+{{- define "space.s3.env" -}}
+{{- $external := .Values.objectStore.external | default dict }}
+{{- if $external.endpoint }}
+- { name: S3_ENDPOINT, value: {{ $external.endpoint | quote }} }
+- { name: S3_REGION, value: {{ $external.region | quote }} }
+- { name: S3_BUCKET, value: {{ $external.bucket | quote }} }
+- { name: S3_ADDRESSING, value: {{ $external.addressing | quote }} }
+{{- if $external.ca }}
+- { name: S3_CA_FILE, value: /etc/space/s3-ca/ca.pem }
+{{- end }}
+{{- else }}
+- { name: S3_ENDPOINT, value: {{ include "space.tls.url" (dict "root" . "key" "s3" "port" 7070) | quote }} }
+- { name: S3_CREATE_BUCKET, value: "true" }
+{{- if .Values.tls.enabled }}
+- { name: S3_CA_FILE, value: /etc/space/ca/ca.crt }
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Its key, and the authority of a server of one's own; that of the Space has another place. */}}
+{{- define "space.s3.mounts" -}}
+- { name: s3, mountPath: /etc/space/s3, readOnly: true }
+{{- if (.Values.objectStore.external).ca }}
+- { name: s3-ca, mountPath: /etc/space/s3-ca, readOnly: true }
+{{- end }}
+{{- end }}
+
+{{- define "space.s3.volumes" -}}
+- name: s3
+  secret: { secretName: {{ include "space.secret.s3Root" . }}, defaultMode: 288 }
+{{- if (.Values.objectStore.external).ca }}
+- name: s3-ca
+  configMap: { name: objectstore-s3-ca }
+{{- end }}
+{{- end }}
+
+{{/* Egress to it. */}}
+{{- define "space.s3.egress" -}}
+{{- $external := .Values.objectStore.external | default dict }}
+{{- if $external.endpoint }}
+{{- include "space.external.rules" (dict "at" $external "port" (include "space.s3.port" $external.endpoint)) | trim }}
+{{- else -}}
+- to:
+    - podSelector:
+        matchLabels: {{- include "space.selector" (dict "root" . "component" "s3") | nindent 10 }}
+  ports: [{ port: 7070 }]
+{{- end }}
 {{- end }}
 
 {{/* An S3 server of one's own is named whole, or the broker would wait for it for ever. */}}

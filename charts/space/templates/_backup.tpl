@@ -1,0 +1,118 @@
+{{/* Backups go out of the Space, whole and readable by nobody there, or they are none. */}}
+{{- define "space.backup.validate" -}}
+{{- if (.Values.backup).enabled }}
+{{- $at := .Values.backup.s3 }}
+{{- if not .Values.objectStore.enabled }}
+{{- fail "backup.enabled is set, and the program that carries backups away is of the object store: set objectStore.enabled=true, or back PostgreSQL up by yourself" }}
+{{- end }}
+{{- if not .Values.backup.recipient }}
+{{- fail "backup.enabled is set: make a key with age-keygen, keep it where this cluster is not, and put its public half, age1…, into backup.recipient" }}
+{{- end }}
+{{- if not $at.bucket }}
+{{- fail "backup.enabled is set: name an S3 server and a bucket that are not of this Space in backup.s3.endpoint and backup.s3.bucket" }}
+{{- end }}
+{{- if not (hasPrefix "https://" $at.endpoint) }}
+{{- fail (printf "backup.s3.endpoint is %q: backups go over https alone" $at.endpoint) }}
+{{- end }}
+{{- if not .Values.existingSecrets.backupS3 }}
+{{- fail (printf "backup.enabled is set: make a Secret with access-key and secret-key of the bucket for backups in the namespace %s and name it in existingSecrets.backupS3" (include "space.services" .)) }}
+{{- end }}
+{{- if not (or $at.cidrs $at.pods.namespace) }}
+{{- fail "backup.s3.endpoint is set, and no NetworkPolicy lets anybody to it: name its addresses in backup.s3.cidrs or its pods in backup.s3.pods" }}
+{{- end }}
+{{- $own := .Values.objectStore.external | default dict }}
+{{- if and (eq $at.endpoint ($own.endpoint | default "")) (eq $at.bucket ($own.bucket | default "")) }}
+{{- fail (printf "backup.s3 and objectStore.external name the same bucket, %s: what is lost with it would be lost with its backup" $at.bucket) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "space.backup.prefix" -}}
+{{ .Values.backup.s3.prefix | default .Release.Name }}
+{{- end }}
+
+{{/* Egress to the bucket for backups. */}}
+{{- define "space.backup.egress" -}}
+{{- $at := .Values.backup.s3 }}
+{{- include "space.external.rules" (dict "at" $at "port" (include "space.s3.port" $at.endpoint)) | trim }}
+{{- end }}
+
+{{/* Of the bucket's server: key, and authority where it has one of its own. These take the root. */}}
+{{- define "space.backup.mounts" -}}
+- { name: backup-s3, mountPath: /etc/space/backup, readOnly: true }
+- { name: backup-keys, mountPath: /etc/space/backup-keys, readOnly: true }
+{{- if .Values.backup.s3.ca }}
+- { name: backup-ca, mountPath: /etc/space/backup-ca, readOnly: true }
+{{- end }}
+{{- end }}
+
+{{- define "space.backup.volumes" -}}
+- name: backup-s3
+  secret:
+    secretName: {{ .Values.existingSecrets.backupS3 }}
+    defaultMode: 288
+    items: [{ key: access-key, path: access-key }, { key: secret-key, path: secret-key }]
+- name: backup-keys
+  secret:
+    secretName: {{ include "space.secret.backupKeys" . }}
+    defaultMode: 288
+    items: [{ key: postgres, path: postgres }, { key: bucket, path: bucket }]
+{{- if .Values.backup.s3.ca }}
+- name: backup-ca
+  configMap: { name: backup-ca }
+{{- end }}
+{{- end }}
+
+{{/* What the embedded server, and the program beside it that copies it, are told: brokers/db/postgres/backup-settings.sh. */}}
+{{- define "space.backup.postgres.env" -}}
+{{- if (.Values.backup).enabled }}
+{{- $at := .Values.backup.s3 }}
+- { name: BACKUP_S3_HOST, value: {{ regexReplaceAll ":[0-9]+$" (trimPrefix "https://" $at.endpoint) "" | quote }} }
+- { name: BACKUP_S3_PORT, value: {{ include "space.s3.port" $at.endpoint | quote }} }
+- { name: BACKUP_S3_REGION, value: {{ $at.region | quote }} }
+- { name: BACKUP_S3_BUCKET, value: {{ $at.bucket | quote }} }
+- { name: BACKUP_S3_PREFIX, value: {{ include "space.backup.prefix" . | quote }} }
+- { name: BACKUP_S3_URI_STYLE, value: {{ ternary "path" "host" (eq $at.addressing "path") }} }
+{{- if $at.ca }}
+- { name: BACKUP_S3_CA_FILE, value: /etc/space/backup-ca/ca.pem }
+{{- end }}
+- { name: BACKUP_KEEP_DAYS, value: {{ .Values.backup.keepDays | int64 | quote }} }
+- { name: BACKUP_QUEUE_BYTES, value: {{ include "space.bytes" .Values.backup.postgres.queue | quote }} }
+- { name: BACKUP_ARCHIVE_SECONDS, value: {{ .Values.backup.postgres.archiveSeconds | int64 | quote }} }
+{{- end }}
+{{- end }}
+
+{{- define "space.backup.postgres.mounts" -}}
+{{- if (.Values.backup).enabled }}
+{{- include "space.backup.mounts" . }}
+{{- end }}
+{{- end }}
+
+{{- define "space.backup.postgres.volumes" -}}
+{{- if (.Values.backup).enabled }}
+{{- include "space.backup.volumes" . }}
+- name: backup-tmp
+  emptyDir: { sizeLimit: 64Mi }
+{{- end }}
+{{- end }}
+
+{{/* Beside the server, by its socket and its volume: nobody else can read all of it, and no listener is opened for that. */}}
+{{- define "space.backup.postgres.container" -}}
+{{- if (.Values.backup).enabled }}
+- name: backup
+  image: {{ .Values.postgres.image }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  command: [/bin/sh, /usr/share/space/backup.sh]
+  env:
+    - { name: BACKUP_HOURS, value: {{ .Values.backup.postgres.hours | int64 | quote }} }
+    - { name: BACKUP_FULL_DAYS, value: {{ .Values.backup.postgres.fullDays | int64 | quote }} }
+    {{- include "space.backup.postgres.env" . | nindent 4 }}
+  resources: {{- toYaml .Values.backup.resources | nindent 4 }}
+  securityContext: {{- include "space.containerSecurity" . | nindent 4 }}
+  volumeMounts:
+    - { name: data, mountPath: /var/lib/postgresql/data }
+    - { name: run, mountPath: /run/postgresql }
+    - { name: backup-tmp, mountPath: /tmp }
+    {{- include "space.backup.mounts" . | nindent 4 }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,157 @@
+/** What the chart renders for a Space that is backed up, and what it refuses to. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { readConfig } from '../../brokers/objectstore/backup/config.ts';
+import { backupOptions } from '../../operator/backup/options.ts';
+import { materialsOf } from '../../operator/keys/materials.ts';
+import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_BACKUP, SOME_IMAGES } from './chart.ts';
+import { finish } from './kube.ts';
+import type { KubeObject } from './kube-object.ts';
+
+let directory: string;
+let helm: string;
+let without: readonly KubeObject[];
+let objects: readonly KubeObject[];
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-chart-backup-'));
+  helm = await findTool('helm', directory);
+  [without, objects] = [await render(), await render(...SOME_BACKUP)];
+}, 600_000);
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+const template = (...args: readonly string[]) =>
+  finish(helm, ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, ...args]);
+
+async function render(...args: readonly string[]): Promise<readonly KubeObject[]> {
+  const { code, stdout, stderr } = await template(...args);
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+}
+
+const find = (kind: string, name: string, among = objects) =>
+  among.find((object) => object.kind === kind && object.metadata.name === name);
+const carrier = () => find('CronJob', 'backup')!['spec'].jobTemplate.spec.template.spec;
+const environmentOf = ({ env }: { env: readonly { name: string; value: string }[] }) =>
+  Object.fromEntries(env.map(({ name, value }) => [name, value]));
+
+describe('a Space that is not backed up', () => {
+  it('has no program for it, no right, no key, and no way out of PostgreSQL', () => {
+    expect(JSON.stringify(without)).not.toContain('backup-');
+    expect(find('CronJob', 'backup', without)).toBeUndefined();
+    expect(find('NetworkPolicy', 'postgres', without)?.['spec'].egress).toBeUndefined();
+    expect(find('StatefulSet', 'postgres', without)?.['spec'].template.spec.containers).toHaveLength(1);
+  });
+});
+
+describe('a Space that is backed up', () => {
+  it('tells its programs what they read', () => {
+    const { initContainers, containers } = carrier();
+    expect(backupOptions.parse(JSON.parse(environmentOf(initContainers[0])['BACKUP'] ?? ''))).toMatchObject({
+      space: 'home',
+      releaseNamespace: 'home',
+      systemNamespace: 'home-system',
+      servicesNamespace: 'home-services',
+      file: '/run/backup/state.age',
+    });
+    expect(readConfig(environmentOf(containers[0]))).toMatchObject({
+      SPACE_NAME: 'home',
+      BACKUP_S3_ENDPOINT: 'https://vault.example.org',
+      BACKUP_S3_BUCKET: 'mine',
+      BACKUP_S3_PREFIX: 'home',
+      BACKUP_STATE_FILE: '/run/backup/state.age',
+      BACKUP_KEEP_DAYS: 14,
+    });
+    const server = find('StatefulSet', 'postgres')!['spec'].template.spec.containers;
+    for (const container of server)
+      expect(environmentOf(container)).toMatchObject({
+        BACKUP_S3_HOST: 'vault.example.org',
+        BACKUP_S3_PORT: '443',
+        BACKUP_S3_URI_STYLE: 'path',
+        BACKUP_QUEUE_BYTES: String(1024 ** 3),
+      });
+  });
+
+  it('gives the API server’s token to the one container that asks it, and the Space’s S3 key to the other', () => {
+    const { initContainers, containers, automountServiceAccountToken } = carrier();
+    const mounts = ([{ volumeMounts }]: [{ volumeMounts: { name: string }[] }]) =>
+      volumeMounts.map(({ name }) => name);
+    expect(automountServiceAccountToken).toBe(false);
+    expect(mounts(initContainers).sort()).toEqual(['state', 'token']);
+    expect(mounts(containers).sort()).toEqual(['backup-keys', 'backup-s3', 'ca', 's3', 'state']);
+  });
+
+  it('may list Secrets in its own namespaces and Capsules in the release’s, and nothing else', () => {
+    const rules = objects
+      .filter(({ kind, metadata }) => kind === 'Role' && metadata.name === 'home-backup')
+      .map(({ metadata, rules }) => [metadata.namespace, rules]);
+    const secrets = { apiGroups: [''], resources: ['secrets'], verbs: ['list'] };
+    expect(Object.fromEntries(rules)).toEqual({
+      home: [
+        secrets,
+        { apiGroups: ['platform.space'], resources: ['capsules', 'assistants'], verbs: ['list'] },
+      ],
+      'home-system': [secrets],
+      'home-services': [secrets],
+    });
+    expect(
+      objects.filter(({ kind, metadata }) => kind.startsWith('Cluster') && /backup/.test(metadata.name)),
+    ).toEqual([]);
+  });
+
+  it('opens no listener, and lets PostgreSQL and its program out to the bucket for backups alone', () => {
+    const vault = { to: [{ ipBlock: { cidr: '203.0.113.7/32' } }], ports: [{ protocol: 'TCP', port: 443 }] };
+    const dns = expect.objectContaining({
+      to: [expect.objectContaining({ podSelector: expect.anything() })],
+    });
+    expect(find('NetworkPolicy', 'postgres')?.['spec'].egress).toEqual([vault, dns]);
+    const { ingress, egress } = find('NetworkPolicy', 'backup')!['spec'];
+    expect(ingress).toBeUndefined();
+    expect(egress).toContainEqual(vault);
+    expect(egress).toHaveLength(4);
+    const services = (among: readonly KubeObject[]) => among.filter(({ kind }) => kind === 'Service').length;
+    expect(services(objects)).toBe(services(without));
+  });
+
+  it('has keys of its own, which are made as others are and have the shapes that their programs ask for', async () => {
+    const options = { servicesNamespace: 'home-services', tls: true, objectStore: true, byok: false };
+    const made = materialsOf({ ...options, console: false, backup: true });
+    const { fields } = made.find(({ name }) => name === 'backup-keys')!;
+    for (const field of Object.values(fields)) expect(field.isValid(field.make())).toBe(true);
+    const { identityToRecipient } = await import('age-encryption');
+    expect(await identityToRecipient(fields['bucket']!.make())).toMatch(/^age1/);
+    expect(materialsOf({ ...options, console: false, backup: false }).map(({ name }) => name)).not.toContain(
+      'backup-keys',
+    );
+  });
+});
+
+describe('the chart refuses, with what to do', () => {
+  it.each([
+    ['a Space without an object store', ['objectStore.enabled=false'], /set objectStore.enabled=true/],
+    ['no recipient', ['backup.recipient='], /age-keygen/],
+    ['a private key in the place of the recipient', ['backup.recipient=AGE-SECRET-KEY-1Q'], /recipient/],
+    ['no bucket', ['backup.s3.bucket='], /backup.s3.bucket/],
+    ['plain http', ['backup.s3.endpoint=http://vault.example.org'], /endpoint/],
+    ['no key of the bucket', ['existingSecrets.backupS3='], /access-key and secret-key/],
+    ['no way there', ['backup.s3.cidrs=null'], /backup.s3.cidrs or its pods/],
+  ])('%s', async (_what, values, sentence) => {
+    const { code, stderr } = await template(...SOME_BACKUP, ...values.flatMap((value) => ['--set', value]));
+    expect([code, stderr]).toEqual([1, expect.stringMatching(sentence)]);
+  });
+
+  it('the Space’s own bucket', async () => {
+    const own = [
+      'objectStore.external.endpoint=https://vault.example.org',
+      'objectStore.external.bucket=mine',
+      'objectStore.external.cidrs={203.0.113.7/32}',
+      'existingSecrets.s3Root=s3',
+    ].flatMap((value) => ['--set', value]);
+    const { code, stderr } = await template(...SOME_BACKUP, ...own);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('would be lost with its backup')]);
+  });
+});
