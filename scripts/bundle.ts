@@ -23,7 +23,11 @@ interface Context {
 
 const CONTEXTS = {
   operator: {
-    programs: { 'main.mjs': 'operator/main.ts', 'keys.mjs': 'operator/keys/main.ts' },
+    programs: {
+      'main.mjs': 'operator/main.ts',
+      'keys.mjs': 'operator/keys/main.ts',
+      'backup.mjs': 'operator/backup/main.ts',
+    },
     documents: { driver: 'manifests/driver' },
   },
   'db-broker': {

@@ -1,0 +1,52 @@
+/** Runs the pods that fill a Space's volumes. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Kube } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import { isHopeless } from '../space/rollout.ts';
+import { claimOf } from './pods.ts';
+import { RestoreProblem } from './problem.ts';
+
+export interface Filling {
+  readonly kube: Kube;
+  readonly signal: AbortSignal;
+}
+
+/** Runs a pod to its end, with its volume; answers what it said last. What it did before, it does no second time. */
+export async function fill(about: Filling, pod: KubeObject | undefined, set?: KubeObject): Promise<string> {
+  const { kube } = about;
+  if (pod === undefined) return 'not in this backup: a server of its own has its own';
+  const { name, namespace = '' } = pod.metadata;
+  await removePod(kube, pod);
+  if (set !== undefined) await kube.apply(claimOf(set));
+  await kube.apply(pod);
+  const phase = await phaseOf(about, pod, ['Succeeded', 'Failed']);
+  const { stdout } = await kube.run(['logs', '-n', namespace, name, '-c', pod['spec'].containers[0].name]);
+  const lines = stdout.trim().split('\n');
+  if (phase === 'Failed') throw new RestoreProblem(`${name} failed:\n${lines.slice(-12).join('\n')}`);
+  await removePod(kube, pod);
+  return lines.at(-1) ?? '';
+}
+
+export async function removePod(
+  kube: Kube,
+  { metadata: { name, namespace = '' } }: KubeObject,
+): Promise<void> {
+  await kube.run(['delete', 'pod', name, '-n', namespace, '--wait=true', '--ignore-not-found']);
+}
+
+export async function phaseOf(
+  { kube, signal }: Filling,
+  pod: KubeObject,
+  wanted: readonly string[],
+): Promise<string> {
+  for (;;) {
+    const found = await kube.get('pod', pod.metadata.name, pod.metadata.namespace);
+    const phase: string = found?.['status']?.phase ?? '';
+    if (wanted.includes(phase)) return phase;
+    if (found !== undefined && isHopeless(found))
+      throw new RestoreProblem(
+        `${pod.metadata.name} cannot start: ${JSON.stringify(found['status'].containerStatuses)}`,
+      );
+    await wait(500, undefined, { signal });
+  }
+}

@@ -1,0 +1,114 @@
+/** `npm run restore`: makes a Space again from its backup, in a cluster where it is not. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { parseAllDocuments } from 'yaml';
+import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
+import { createSteps } from '../progress/index.ts';
+import { CHART } from '../space/chart.ts';
+import { createKube, finish } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import { RestoreProblem } from './problem.ts';
+import { restoreSpace } from './restore.ts';
+
+const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FILE [options]
+  --values FILE          of the release that is lost, as Helm takes them; again for each further file
+  --identity FILE        of the recipient in backup.recipient (AGE-SECRET-KEY-1…), as age-keygen writes it
+  --key FILE             of the bucket that the backup is in: a line access-key=… and a line secret-key=…
+  --at TIME              the moment to go back to, such as 2026-11-21T10:30:00Z (default: the end of the backup)
+  --space NAME           the Helm release (home)
+  --namespace NAMESPACE  where its Capsules are kept (the Space's name)
+  --kubeconfig FILE      of the cluster (default: that of "npm run up"); kubectl and helm are then taken from PATH`;
+
+async function programs(kubeconfig: string | undefined) {
+  if (kubeconfig !== undefined) return { kubectl: 'kubectl', helm: 'helm', kubeconfig };
+  const name = process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER;
+  const running = await openCluster(name);
+  if (running === undefined)
+    throw new RestoreProblem(`The cluster ${name} is not running: name another with --kubeconfig FILE.`);
+  const [kubectl, helm] = [await running.tool('kubectl'), await running.tool('helm')];
+  return { kubectl, helm, kubeconfig: running.kubeconfig };
+}
+
+/** The identity among the comments of age-keygen's file. */
+const identityIn = (text: string) =>
+  text.split('\n').find((line) => line.startsWith('AGE-SECRET-KEY-')) ?? '';
+
+function keyIn(text: string) {
+  const [, access] = /^access-key=(\S+)\s*$/m.exec(text) ?? [];
+  const [, secret] = /^secret-key=(\S+)\s*$/m.exec(text) ?? [];
+  if (access === undefined || secret === undefined)
+    throw new RestoreProblem('--key: the file has a line access-key=… and a line secret-key=…');
+  return { access, secret };
+}
+
+function momentOf(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const moment = new Date(text);
+  if (Number.isNaN(moment.getTime()) || !/(Z|[+-]\d\d:\d\d)$/.test(text))
+    throw new RestoreProblem(`--at ${text}: write a time with its zone, such as 2026-11-21T10:30:00Z`);
+  return moment.toISOString();
+}
+
+function parsed() {
+  try {
+    return parseArgs({
+      options: {
+        values: { type: 'string', multiple: true, default: [] },
+        identity: { type: 'string' },
+        key: { type: 'string' },
+        at: { type: 'string' },
+        space: { type: 'string', default: 'home' },
+        namespace: { type: 'string' },
+        kubeconfig: { type: 'string' },
+      },
+    }).values;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    return undefined;
+  }
+}
+
+async function main(options: NonNullable<ReturnType<typeof parsed>>): Promise<void> {
+  const { values, identity = '', key = '', space, namespace = space } = options;
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
+  const at = momentOf(options.at);
+  const { kubectl, helm, kubeconfig } = await programs(options.kubeconfig);
+  const steps = createSteps();
+  try {
+    const restored = await restoreSpace({
+      kube: createKube(kubectl, kubeconfig),
+      helm: (...args) => finish(helm, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args]),
+      chart: CHART,
+      values: values.map((file) => resolve(file)),
+      space,
+      namespace,
+      at,
+      identity: identityIn(await readFile(identity, 'utf8')),
+      key: keyIn(await readFile(key, 'utf8')),
+      parse: (yaml) =>
+        parseAllDocuments(yaml)
+          .map((document) => document.toJS() as KubeObject | null)
+          .filter((object) => object !== null),
+      steps,
+      signal: stop.signal,
+    });
+    console.log(JSON.stringify(restored, null, 2));
+  } finally {
+    steps.close();
+  }
+}
+
+const options = parsed();
+if (options?.identity === undefined || options.key === undefined || options.values.length === 0) {
+  console.error(USAGE);
+  process.exitCode = 2;
+} else
+  try {
+    await main(options);
+  } catch (error) {
+    // A step that failed has told it already.
+    if (error instanceof RestoreProblem) console.error(error.message);
+    process.exitCode = 1;
+  }

@@ -1,0 +1,110 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_IMAGES } from '../space/chart.ts';
+import { finish } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import { claimOf, databasePod, destinationSecret, objectsPod, statefulSet, statePod } from './pods.ts';
+
+const BACKUP = {
+  existingSecrets: { backupS3: 'the-key' },
+  backup: {
+    enabled: true,
+    recipient: 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p',
+    s3: { endpoint: 'https://vault.example.org', bucket: 'mine', ca: 'PEM', cidrs: ['203.0.113.7/32'] },
+  },
+};
+const EXTERNAL = {
+  existingSecrets: { ...BACKUP.existingSecrets, s3Root: 's3', dbAdmin: 'db', objectStoreRegistry: 'files' },
+  objectStore: { external: { endpoint: 'https://s3.example.org', cidrs: ['203.0.113.8/32'], ca: 'PEM' } },
+  postgres: {
+    external: {
+      host: 'pg.example.org',
+      ca: 'PEM',
+      cidrs: ['203.0.113.9/32'],
+      assistants: { addresses: ['203.0.113.9'] },
+    },
+  },
+};
+
+let directory: string;
+let helm: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-restore-'));
+  helm = await findTool('helm', directory);
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function render(values: object): Promise<readonly KubeObject[]> {
+  const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, '--values', '-'];
+  const { code, stdout, stderr } = await finish(helm, args, JSON.stringify(values));
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout)
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((object) => object !== null);
+}
+
+/** Names that a pod mounts and has no volume for, or that nobody has made before the release is installed. */
+function missing(pod: KubeObject | undefined): readonly string[] {
+  const { volumes, containers, initContainers = [] } = pod!['spec'];
+  const named = new Set(volumes.map(({ name }: { name: string }) => name));
+  const mounted = [...containers, ...initContainers].flatMap(({ volumeMounts }) => volumeMounts);
+  const unmade = volumes.filter(
+    ({ configMap }: { configMap?: { name: string } }) => configMap?.name === 'space-ca',
+  );
+  return [...mounted.map(({ name }) => name).filter((name: string) => !named.has(name)), ...unmade];
+}
+
+describe('what fills the volumes of a Space', () => {
+  it('is made of the chart’s own pods: images, volumes, limits and walls of the container', async () => {
+    const objects = await render(BACKUP);
+    const set = statefulSet(objects, 'postgres');
+    const pod = databasePod(objects, '2026-11-21T10:30:00.123Z');
+    const [container] = pod!['spec'].containers;
+    expect(container.command).toEqual([
+      '/bin/sh',
+      '/usr/share/space/restore.sh',
+      '2026-11-21 10:30:00.123+00',
+    ]);
+    const [server] = set!['spec'].template.spec.containers;
+    expect(container).toMatchObject({ image: server.image, securityContext: server.securityContext });
+    expect(container).not.toHaveProperty('readinessProbe');
+    expect(pod?.['spec'].containers).toHaveLength(1);
+    expect(claimOf(set!)).toMatchObject({
+      metadata: { name: 'data-postgres-0', namespace: 'home-services' },
+      spec: { accessModes: ['ReadWriteOnce'] },
+    });
+    for (const one of [pod, objectsPod(objects, undefined), statePod(objects)])
+      expect(missing(one)).toEqual([]);
+    expect(destinationSecret(objects)).toBe('the-key');
+  });
+
+  it('has the S3 server to itself: it listens on the pod’s own loopback, in plain text', async () => {
+    const { initContainers, containers } = objectsPod(await render(BACKUP), undefined)['spec'];
+    expect(initContainers[0]).toMatchObject({
+      args: ['--port', '127.0.0.1:7070', '--keep-alive', 'posix', '/data'],
+      restartPolicy: 'Always',
+    });
+    expect(containers[0].args).toEqual(['restore']);
+    expect(containers[0].env).toContainEqual({ name: 'S3_ENDPOINT', value: 'http://127.0.0.1:7070' });
+    expect(JSON.stringify(containers[0].env)).not.toContain('"S3_CA_FILE"');
+  });
+
+  it('leaves a server of one’s own to its owner, and fills a bucket of one’s own where it is', async () => {
+    const objects = await render({ ...BACKUP, ...EXTERNAL });
+    expect(databasePod(objects, undefined)).toBeUndefined();
+    const pod = objectsPod(objects, '2026-11-21T10:30:00.000Z');
+    expect(pod['spec'].initContainers).toBeUndefined();
+    expect(pod['spec'].containers[0].args).toEqual(['restore', '--at', '2026-11-21T10:30:00.000Z']);
+    expect(JSON.stringify(pod['spec'].containers[0].env)).toContain('https://s3.example.org');
+    expect(missing(pod)).toEqual([]);
+  });
+
+  it('is refused for values without a backup', async () => {
+    const objects = await render({});
+    expect(() => destinationSecret(objects)).toThrow(/these values have no backup/);
+  });
+});

@@ -1,0 +1,58 @@
+/** A Space's state as operator/backup seals it: a header, then an object a line. */
+import { Decrypter } from 'age-encryption';
+import type { KubeObject } from '../space/kube-object.ts';
+import { RestoreProblem } from './problem.ts';
+
+export interface State {
+  readonly space: string;
+  readonly namespaces: { readonly release: string; readonly system: string; readonly services: string };
+  readonly taken: string;
+  readonly objects: readonly KubeObject[];
+}
+
+/** @throws RestoreProblem for another identity, and for what is no state of a Space or was cut short */
+export async function openState(sealed: Uint8Array, identity: string): Promise<State> {
+  const decrypter = new Decrypter();
+  try {
+    decrypter.addIdentity(identity.trim());
+  } catch (cause) {
+    throw new RestoreProblem('the identity is no AGE-SECRET-KEY-1…: give the file that age-keygen wrote', {
+      cause,
+    });
+  }
+  let text: string;
+  try {
+    text = await decrypter.decrypt(sealed, 'text');
+  } catch (cause) {
+    throw new RestoreProblem(
+      'the state cannot be opened: it was sealed for another recipient than that of this identity, or it was cut short or changed',
+      { cause },
+    );
+  }
+  const [head = '', ...lines] = text.split('\n').filter((line) => line !== '');
+  const { format, objects: count, ...header } = JSON.parse(head);
+  if (format !== 1)
+    throw new RestoreProblem(
+      `the state is of format ${format}, which a newer version wrote: restore with that one`,
+    );
+  const objects = lines.map((line) => JSON.parse(line) as KubeObject);
+  if (objects.length !== count)
+    throw new RestoreProblem(
+      `the state has ${objects.length} objects, and its head says ${count}: take another`,
+    );
+  return { ...header, objects };
+}
+
+const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.namespace}/${metadata.name}`;
+
+/**
+ * What a Space has to be again at some moment: people's objects as they were then, and keys as they are now, since a key that
+ * came later reads what was written later, and one that went is still in the older state.
+ */
+export function merge(then: State, newest: State): readonly KubeObject[] {
+  const isKey = ({ metadata }: KubeObject) => metadata.namespace !== newest.namespaces.release;
+  const merged = new Map<string, KubeObject>();
+  for (const object of [...then.objects.filter(isKey), ...newest.objects.filter(isKey)])
+    merged.set(nameOf(object), object);
+  return [...merged.values(), ...then.objects.filter((object) => !isKey(object))];
+}
