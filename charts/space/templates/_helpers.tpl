@@ -43,40 +43,6 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- include "space.backup.validate" . }}
 {{- end }}
 
-{{/* Every image is named by whoever installs: a name of ours could be somebody else's in a registry, and a tag is what its registry says today. */}}
-{{- define "space.validateImages" -}}
-{{- $images := dict "operator.image" .Values.operator.image "dbBroker.image" .Values.dbBroker.image "egress.image" .Values.egress.image "sandbox.attester.image" .Values.sandbox.attester.image }}
-{{- if .Values.objectStore.enabled }}
-{{- $_ := set $images "objectStore.image" .Values.objectStore.image }}
-{{- end }}
-{{- if include "space.postgres.embedded" . }}
-{{- $_ := set $images "postgres.image" .Values.postgres.image }}
-{{- end }}
-{{- if include "space.s3.embedded" . }}
-{{- $_ := set $images "s3.image" .Values.s3.image }}
-{{- end }}
-{{- if (.Values.console).enabled }}
-{{- $_ := set $images "console.image" .Values.console.image }}
-{{- end }}
-{{- range $index, $reference := .Values.sandbox.attester.accepted }}
-{{- $_ := set $images (printf "sandbox.attester.accepted[%d]" $index) $reference }}
-{{- end }}
-{{- $missing := list }}
-{{- $tagged := list }}
-{{- range $value, $reference := $images }}
-{{- if not $reference }}
-{{- $missing = append $missing $value }}
-{{- else if not (or $.Values.image.allowTags (contains "@" $reference)) }}
-{{- $tagged = append $tagged $value }}
-{{- end }}
-{{- end }}
-{{- if $missing }}
-{{- fail (printf "no image is set in %s: build and push the images and name each by its digest, as docs/chart.md says under Images" (join ", " $missing)) }}
-{{- else if $tagged }}
-{{- fail (printf "no digest is in %s: a tag means whatever its registry says today; write NAME@sha256:…, or set image.allowTags=true" (join ", " $tagged)) }}
-{{- end }}
-{{- end }}
-
 {{- define "space.labels" -}}
 app.kubernetes.io/part-of: space
 app.kubernetes.io/managed-by: {{ .Release.Service }}

@@ -115,7 +115,7 @@ spec:
   {{- include "space.scheduling" $root | nindent 2 }}
   containers:
     - name: keys
-      image: {{ $root.Values.operator.image }}
+      image: {{ include "space.image" (dict "root" $root "image" $root.Values.operator.image) }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       command: [node, /app/keys.mjs, {{ .command }}]
       env:
