@@ -34,7 +34,11 @@ describe('a pod', () => {
       runtimeClassName: 'gvisor',
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    });
+    // Nor a user of its own: that is the image's or, where it gives one, the cluster's.
+    expect(spec['securityContext']).toEqual({
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
     });
     expect(container['securityContext']).toEqual({
       allowPrivilegeEscalation: false,

@@ -41,6 +41,7 @@ so is a namespace that is another Space's. (Another release of the same name, an
 {{- include "space.s3.validate" . }}
 {{- include "space.postgres.validate" . }}
 {{- include "space.backup.validate" . }}
+{{- include "space.podUser.validate" . }}
 {{- end }}
 
 {{- define "space.labels" -}}
@@ -64,6 +65,30 @@ platform.space/component: {{ .component }}
 {{- define "space.podSecurity" -}}
 runAsNonRoot: true
 seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{/*
+Whose a pod's processes are: (dict "root" . "mounts" true), with "mounts" where its group must read what it mounts. Nothing where
+the cluster says it (OpenShift gives each namespace a range, and refuses a pod that names another).
+*/}}
+{{- define "space.podUser" -}}
+{{- if not (include "space.podUser.injected" .root) }}
+runAsUser: 1000
+runAsGroup: 1000
+{{- if .mounts }}
+fsGroup: 1000
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "space.podUser.injected" -}}
+{{- if eq (.Values.podSecurity).runAsUser "injected" }}true{{ end }}
+{{- end }}
+
+{{- define "space.podUser.validate" -}}
+{{- if and (include "space.podUser.injected" .) (include "space.postgres.embedded" .) }}
+{{- fail "podSecurity.runAsUser is injected, and the embedded PostgreSQL runs as the user 999 alone, which its image and its volume know: name a PostgreSQL of yours in postgres.external.host, or leave podSecurity.runAsUser fixed and let the pods of the Space use the users that they name, as docs/chart.md says under OpenShift" }}
+{{- end }}
 {{- end }}
 
 {{- define "space.containerSecurity" -}}

@@ -109,8 +109,7 @@ spec:
   enableServiceLinks: false
   securityContext:
     {{- include "space.podSecurity" $root | nindent 4 }}
-    runAsUser: 1000
-    runAsGroup: 1000
+    {{- include "space.podUser" (dict "root" $root) | nindent 4 }}
   {{- include "space.imagePull" $root | nindent 2 }}
   {{- include "space.scheduling" $root | nindent 2 }}
   containers:
