@@ -22,6 +22,16 @@ test('readiness follows the controllers, liveness does not', async () => {
   server.close();
 });
 
+test.each(['127.0.0.1', '[::1]'])(
+  'a kubelet that has an address of one family finds it at %s',
+  async (host) => {
+    const server = await serveHealth(0, { live: () => true, ready: () => true });
+    const { port } = server.address() as AddressInfo;
+    expect((await fetch(`http://${host}:${port}/healthz`)).status).toBe(200);
+    server.close();
+  },
+);
+
 test('metrics have controller-runtime’s names, and the gate’s verdict', async () => {
   const registry = new Registry();
   const metrics = runtimeMetrics(registry);

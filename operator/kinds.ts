@@ -98,6 +98,8 @@ export interface Pod extends KubeObject {
     readonly reason?: string;
     readonly message?: string;
     readonly podIP?: string;
+    /** One of each family, `podIP` first. */
+    readonly podIPs?: readonly { readonly ip: string }[];
     readonly conditions?: readonly {
       readonly type: string;
       readonly status: string;

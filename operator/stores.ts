@@ -110,7 +110,8 @@ export function addressesOf(
   return ofSpace.map(ownAddresses).find((addresses) => addresses.length > 0) ?? [];
 }
 
-function ownAddresses({ spec }: Service): readonly string[] {
+/** One of each family; none of a headless Service. */
+export function ownAddresses({ spec }: Service): readonly string[] {
   const { clusterIP, clusterIPs = clusterIP === undefined ? [] : [clusterIP] } = spec ?? {};
   return clusterIPs.filter((address) => address !== '' && address !== 'None');
 }

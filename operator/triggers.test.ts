@@ -151,7 +151,7 @@ test.each(['postgres', 'objectstore', 'egress'])(
       if (key !== undefined) assistants.done(key);
       return key;
     };
-    const service = (resourceVersion: string, clusterIP: string) => ({
+    const service = (resourceVersion: string, clusterIP: string, ...others: string[]) => ({
       metadata: {
         name: component,
         namespace: 'services',
@@ -159,7 +159,7 @@ test.each(['postgres', 'objectstore', 'egress'])(
         resourceVersion,
         labels: { [LABEL.component]: component },
       },
-      spec: { clusterIP },
+      spec: { clusterIP, clusterIPs: [clusterIP, ...others] },
     });
     stores.services.replace([service('1', '10.96.0.1')]);
     stores.assistants.set({
@@ -170,6 +170,9 @@ test.each(['postgres', 'objectstore', 'egress'])(
     stores.services.set(service('3', '10.96.0.1'));
     expect(assistants.depth).toBe(0);
     stores.services.set(service('4', '10.96.0.2'));
+    expect(assistants.depth).toBe(1);
+    await next();
+    stores.services.set(service('5', '10.96.0.2', 'fd00::2'));
     expect(assistants.depth).toBe(1);
     for (const queue of Object.values(queues)) queue.close();
   },

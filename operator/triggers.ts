@@ -8,7 +8,7 @@ import { type Key, type KubeObject, keyOf, makeKey } from './runtime/kube-object
 import type { Priority, Queue } from './runtime/queue.ts';
 import type { Change, Store } from './runtime/store.ts';
 import { CANARY } from './sandbox/network.ts';
-import { claimedId, pair, type Stores } from './stores.ts';
+import { claimedId, ownAddresses, pair, type Stores } from './stores.ts';
 
 export interface Triggers {
   /** Puts every Capsule and Assistant to work again: the gate has changed. */
@@ -102,7 +102,8 @@ export function connectTriggers(namespace: string, stores: Stores, queues: Omit<
 
   stores.services.onChange((change) => {
     const component = (change.now ?? change.before)?.metadata.labels?.[LABEL.component];
-    const moved = change.before?.spec?.clusterIP !== change.now?.spec?.clusterIP;
+    const [before, now] = [change.before, change.now].map((one) => one && ownAddresses(one).join());
+    const moved = before !== now;
     if (component !== undefined && ADDRESSED.has(component) && moved)
       addAssistants(stores.assistants.list(), priorityOf(change));
   });

@@ -53,11 +53,12 @@ export const portOf = ({ assistant }: Pick<Workload, 'assistant'>) => assistant.
 export function podSpec(workload: Workload, bindings: Bindings) {
   const { names } = workload;
   const { postgresAddress, canaryAddresses, objects, egress } = bindings;
+  const { host, addresses } = names.databaseServer ?? { host: 'postgres', addresses: [postgresAddress] };
   const services = [
-    { ip: postgresAddress, hostnames: [names.databaseServer?.host ?? 'postgres'] },
+    ...addresses.map((ip) => ({ ip, hostnames: [host] })),
     ...(objects ? [{ ip: objects.address, hostnames: [OBJECT_STORE] }] : []),
   ];
-  const inside = services.flatMap(({ hostnames }) => hostnames);
+  const inside = [...new Set(services.flatMap(({ hostnames }) => hostnames))];
   const outside = egressParts(workload.manifest.platform.id, egress, inside);
   return {
     runtimeClassName: names.runtimeClass,

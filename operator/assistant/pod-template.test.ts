@@ -85,6 +85,37 @@ describe('a pod', () => {
     expect(paths).toEqual(['tls/ca.crt', 'tls/postgres.crt']);
   });
 
+  test('knows the two addresses of such a server, and tries the walls by the first', () => {
+    const addresses = ['fd00:10:96::4', '10.96.3.4'];
+    const databaseServer = { host: 'pg', addresses, port: 5433, egress: [] };
+    const { desired } = deploymentObject(
+      { ...workload(), names: { ...names, databaseServer } },
+      { ...bindings, postgresAddress: 'fd00:10:96::4' },
+    );
+    const { spec: own } = (desired['spec'] as Template).template;
+    expect(own['hostAliases']).toEqual(addresses.map((ip) => ({ ip, hostnames: ['pg'] })));
+    expect(JSON.stringify(own['initContainers'])).toContain('"+PostgreSQL=fd00:10:96::4:5433"');
+  });
+
+  test('has its names and walls where there are IPv6 addresses alone', () => {
+    const { desired } = deploymentObject(workload(), {
+      database: { digest: 'd1', verified: true },
+      postgresAddress: 'fd00:10:96::7',
+      canaryAddresses: ['fd00:10:96::9'],
+      objects: { tokenDigest: 'o1', address: 'fd00:10:96::8', granted: false },
+      egress: { address: 'fd00:10:96::a', principalDigest: 'e1', inputs: [] },
+    });
+    const { spec: own } = (desired['spec'] as Template).template;
+    expect(own['hostAliases']).toEqual([
+      { ip: 'fd00:10:96::7', hostnames: ['postgres'] },
+      { ip: 'fd00:10:96::8', hostnames: ['objectstore'] },
+      { ip: 'fd00:10:96::a', hostnames: ['assistant-egress'] },
+    ]);
+    expect(own['initContainers']).toMatchObject([
+      { command: ['/attest', 'hold', '-the canary=fd00:10:96::9:7002', '+PostgreSQL=fd00:10:96::7:5432'] },
+    ]);
+  });
+
   test('can write to bounded memory only', () => {
     expect(spec['volumes']).toContainEqual({
       name: 'tmp',

@@ -3,6 +3,10 @@ import { POD, type Pod } from '../kinds.ts';
 import { ANNOTATION, workloadSecretName } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 
+/** Of both families, where pods have both. Pods that are going may still speak until they have gone. */
+export const addressesOfPods = (pods: readonly Pod[]): readonly string[] =>
+  pods.flatMap(({ status: { podIP, podIPs } = {} }) => podIPs?.map(({ ip }) => ip) ?? podIP ?? []).toSorted();
+
 /**
  * Asks the API server itself for pods that are this Assistant's or have its database's URL, which is in a part of a pod
  * that nobody can change: labels and annotations may have been taken off.

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { KubeConfig } from '@kubernetes/client-node';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { apiClient } from './client.ts';
 import { connect } from './connection.ts';
 import { ApiError, TransportError } from './errors.ts';
@@ -31,6 +31,15 @@ async function clientOf(answer: (request: IncomingMessage, response: ServerRespo
 }
 
 const get = { method: 'GET', path: '/things' } as const;
+
+test('an API server with an IPv6 address is found where the kubelet says that it is', async () => {
+  vi.stubEnv('KUBERNETES_SERVICE_HOST', 'fd00:10:96::1');
+  vi.stubEnv('KUBERNETES_SERVICE_PORT', '443');
+  const config = new KubeConfig();
+  config.loadFromCluster();
+  vi.unstubAllEnvs();
+  expect(connect(config).server).toBe('https://[fd00:10:96::1]:443');
+});
 
 describe('a call', () => {
   test('sends the credential, the query and the body', async () => {

@@ -56,7 +56,7 @@ describe('what is asked of a node', () => {
       '-the canary, where no policy lets it in=10.0.0.7,fd00::7:7003',
       '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
       '-its node=$(NODE):10250',
-      '-the metadata address=169.254.169.254:80',
+      '-the metadata address=169.254.169.254,fd00:ec2::254:80',
     ]);
   });
 

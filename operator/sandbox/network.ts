@@ -35,7 +35,7 @@ export function networkQuestion(
     // The kubelet tells each container these two, and fills them in.
     '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
     '-its node=$(NODE):10250',
-    '-the metadata address=169.254.169.254:80',
+    '-the metadata address=169.254.169.254,fd00:ec2::254:80',
   ];
   const container = attesterContainer(names.attesterImage);
   return {

@@ -5,13 +5,14 @@ import { type Context, readSecret } from '../../context.ts';
 import type { EgressPolicy } from '../../egress/compile.ts';
 import type { Acknowledged } from '../../egress/gateways.ts';
 import { ReplicaError } from '../../egress/replica.ts';
-import { type Assistant, type Pod, SECRET } from '../../kinds.ts';
+import { type Assistant, SECRET } from '../../kinds.ts';
 import { ANNOTATION, capsuleNamespace, egressSecretName, sealedSecretName } from '../../names.ts';
 import { sha256 } from '../../runtime/digest.ts';
 import type { Step } from '../../step.ts';
 import type { EgressBinding } from '../egress-parts.ts';
 import type { RunFacts } from '../facts.ts';
 import { ensureSealed, keepResealed, markReflected } from '../inputs/seal.ts';
+import { addressesOfPods } from '../pods.ts';
 import { ensurePrincipal } from './egress-principal.ts';
 
 const aboutOf = (assistant: Assistant, id: string): About => ({
@@ -56,7 +57,7 @@ export async function ensureEgress(
         ...content,
         generation: assistant.metadata.generation ?? 0,
         revision: sha256(canonicalJson(content)),
-        addresses: addressesOf(pods),
+        addresses: addressesOfPods(pods),
       },
       signal,
     );
@@ -122,10 +123,6 @@ export async function removeEgress(
       await context.writer.remove(SECRET, secret, signal);
   }
 }
-
-/** Pods that are going may still speak until they have gone. */
-const addressesOf = (pods: readonly Pod[]): readonly string[] =>
-  pods.flatMap(({ status }) => status?.podIP ?? []).toSorted();
 
 function acknowledged({ serving, acknowledged: known, reentry }: Acknowledged): Finding {
   if (serving === 0) return UNAVAILABLE;
