@@ -127,6 +127,12 @@ describe('a TLS listener', () => {
 });
 
 describe('a listener', () => {
+  it('is reached by addresses of both families where it is bound to none', async () => {
+    const port = await serving({ host: undefined });
+    for (const host of ['127.0.0.1', '[::1]'])
+      expect(await (await fetch(`http://${host}:${port}/`)).text()).toBe('served');
+  });
+
   it('ends a connection on which no request comes without an answer, and one with half of one with 400', async () => {
     const port = await serving({ limits: { headersTimeout: 200 } });
     const before = await refused('silent');

@@ -83,6 +83,13 @@ describe('the policies of a replica', () => {
     expect(policies.find(digest('own'), '10.1.0.1')?.capsule).toBe('office');
   });
 
+  it('know a pod by its addresses of both families', async () => {
+    await policies.put(put({ addresses: ['10.1.0.7', 'fd00:10:1::7'] }));
+    for (const at of ['10.1.0.7', 'fd00:10:1::7'])
+      expect(policies.find(digest('own'), at)?.capsule).toBe('home');
+    expect(policies.find(digest('own'), 'fd00:10:1::8')).toBeUndefined();
+  });
+
   it('tell whose an address is, also while one pod goes and another has got it', async () => {
     await policies.put(put({ addresses: ['::ffff:10.1.0.1', '10.1.0.2'] }));
     await policies.put(put({ ...OTHER, principals: [digest('other')], addresses: ['10.1.0.2'] }));

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { Secret } from '@space/broker-kit';
 
 /** A bucket somewhere, and the key that opens it. */
@@ -33,6 +34,8 @@ export function routeOf({
   const isDefault = port === undefined || port === (scheme === 'https' ? '443' : '80');
   const authority = isDefault ? host : `${host}:${port}`;
   if (addressing === 'path') return { origin, host: authority, path: `/${bucket}` };
+  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0)
+    throw new Error('a bucket cannot be named in a host that is an address');
   return {
     origin: `${scheme}://${bucket}.${host}${port === undefined ? '' : `:${port}`}`,
     host: `${bucket}.${authority}`,
