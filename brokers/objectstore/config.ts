@@ -135,6 +135,13 @@ export const schema = z
       .default('')
       .transform(words)
       .describe('Address blocks, separated by commas, that endpoints may have though they are not public.'),
+    BYOK_NAT64_PREFIXES: z
+      .string()
+      .default('')
+      .transform(words)
+      .describe(
+        "IPv6 prefixes, separated by commas, by which the network's own NAT64 reaches IPv4, beside 64:ff9b::/96; what they carry is judged.",
+      ),
     BYOK_VERIFICATIONS_PER_MINUTE: count(6).describe(
       'Candidates of one Capsule that one replica tries out in a minute; beyond them it is answered 429.',
     ),

@@ -68,6 +68,9 @@
 {{- if and .Values.tls.enabled (not (hasPrefix "https:" $external.endpoint)) }}
 {{- fail (printf "objectStore.external.endpoint is %s, and objects would go there in plain text: use https, or set tls.enabled=false for the whole Space" $external.endpoint) }}
 {{- end }}
+{{- if and (eq $external.addressing "virtual-host") (regexMatch "^https?://([0-9.]+|\\[.*\\])(:[0-9]+)?$" $external.endpoint) }}
+{{- fail (printf "objectStore.external.addressing is virtual-host, and in %s, an address, no bucket can be named: use path, or the server's name" $external.endpoint) }}
+{{- end }}
 {{- if not (or $external.cidrs $external.pods.namespace) }}
 {{- fail "objectStore.external.endpoint is set, and no NetworkPolicy lets the broker to it: name its addresses in objectStore.external.cidrs or its pods in objectStore.external.pods" }}
 {{- end }}

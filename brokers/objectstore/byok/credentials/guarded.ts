@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { connect as connectTls, rootCertificates, type TLSSocket } from 'node:tls';
 import {
+  type AddressGuard,
   addressGuard,
   ConfigError,
   DialError,
@@ -22,11 +23,12 @@ export interface Reach {
 }
 
 /** The settings, as in the environment. */
-interface ReachSettings {
+export interface ReachSettings {
   readonly BYOK_FIXED_HOSTS: readonly string[];
   readonly BYOK_CA_FILE?: string | undefined;
   readonly BYOK_DENIED_BLOCKS: readonly string[];
   readonly BYOK_ALLOWED_BLOCKS: readonly string[];
+  readonly BYOK_NAT64_PREFIXES: readonly string[];
 }
 
 /** Where Capsules' own endpoints may be, as the Space's administrator configured it. */
@@ -35,18 +37,21 @@ export async function openReach(config: ReachSettings): Promise<Reach> {
   return {
     dialler: dialler({
       resolve: withFixed(fixedMap(fixed), dnsResolve()),
-      guard: guardOf(config.BYOK_DENIED_BLOCKS, config.BYOK_ALLOWED_BLOCKS),
+      guard: reachGuard(config),
     }),
     ca: ca === undefined ? undefined : await readFile(ca, 'utf8'),
   };
 }
 
-function guardOf(denied: readonly string[], allowed: readonly string[]) {
+export function reachGuard(config: ReachSettings): AddressGuard {
+  const { BYOK_DENIED_BLOCKS: denied, BYOK_ALLOWED_BLOCKS: allowed, BYOK_NAT64_PREFIXES: nat64 } = config;
   try {
-    return addressGuard({ denied, allowed });
+    return addressGuard({ denied, allowed, nat64 });
   } catch (error) {
     const why = error instanceof Error ? error.message : 'not blocks of addresses';
-    throw new ConfigError(`BYOK_DENIED_BLOCKS, BYOK_ALLOWED_BLOCKS: ${why}`, { cause: error });
+    throw new ConfigError(`BYOK_DENIED_BLOCKS, BYOK_ALLOWED_BLOCKS, BYOK_NAT64_PREFIXES: ${why}`, {
+      cause: error,
+    });
   }
 }
 
