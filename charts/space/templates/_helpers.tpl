@@ -200,7 +200,7 @@ takes a credential. What may leave for it is said by each pod's own policy.
 {{- define "space.dns" -}}
 - to:
     - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ .Values.network.dns.namespace }} } }
-      podSelector: { matchLabels: {{ .Values.network.dns.podLabels | toJson }} }
+      podSelector: { matchLabels: {{ .Values.network.dns.podLabels | default (dict "k8s-app" "kube-dns") | toJson }} }
     {{- range .Values.network.dns.cidrs }}
     - ipBlock: { cidr: {{ . | quote }} }
     {{- end }}
