@@ -40,7 +40,7 @@ const blocksOf = (policy: KubeObject): readonly Block[] =>
 const isLetTo = (objects: readonly KubeObject[], name: string, address: string): boolean => {
   const policy = policiesIn(objects).find(({ metadata }) => metadata.name === name);
   return blocksOf(policy as KubeObject).some(({ cidr, except = [] }) =>
-    covers({ cidr, except, ports: [] }, 'TCP', { address, port: 443 }),
+    covers({ cidr, except, ports: [] }, 'tcp', { address, port: 443 }),
   );
 };
 const environmentIn = (objects: readonly KubeObject[], deployment: string): Record<string, string> => {

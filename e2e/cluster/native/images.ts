@@ -29,17 +29,10 @@ export function ownImages(
     await packages;
     return ensureRecipe(builder, recipe);
   };
-  /** An image of one program: the name of the build's cache entry says all that the program is made of. */
-  const ofProgram = (component: string, file: string, naming: Naming): Recipe => ({
-    ...naming,
-    directory: file,
-    content: async () => basename(await program(component)),
-    fill: async (context) => copyFile(join(await program(component), file), join(context, file)),
-  });
   const images: OwnImages = {
     pause: image({ name: 'space/pause', directory: 'pause', content: pauseSource, fill: compilePause }),
-    coredns: image(ofProgram('kubernetes', 'coredns', { name: 'space/coredns' })),
-    versitygw: image(ofProgram('versitygw', 'versitygw', S3_SERVER)),
+    coredns: image(ofProgram(program, 'kubernetes', 'coredns', { name: 'space/coredns' })),
+    versitygw: image(s3Server(program)),
   };
   // They are awaited later, and one that fails before is no unhandled failure.
   for (const one of Object.values(images)) one.catch(() => undefined);
@@ -47,6 +40,21 @@ export function ownImages(
 }
 
 type Naming = Pick<NamedImage, 'name' | 'tag'>;
+type Program = (component: string) => Promise<string>;
+
+/** An image of one program: the name of the build's cache entry says all that the program is made of. */
+const ofProgram = (program: Program, component: string, file: string, naming: Naming): Recipe => ({
+  ...naming,
+  directory: file,
+  content: async () => basename(await program(component)),
+  fill: async (context) => copyFile(join(await program(component), file), join(context, file)),
+});
+
+const s3Server = (program: Program): Recipe => ofProgram(program, 'versitygw', 'versitygw', S3_SERVER);
+
+/** The S3 server's image by itself, for a Space that is carried somewhere else. */
+export const ensureS3Server = (builder: ImageBuilder, program: Program): Promise<Image> =>
+  ensureRecipe(builder, s3Server(program));
 
 interface Recipe extends Naming {
   /** Of the Dockerfile. */

@@ -1,0 +1,29 @@
+import { stringify } from 'yaml';
+import { type Carried, S3_SERVER } from '../cluster/index.ts';
+import { IMAGE_VALUES } from './chart.ts';
+import { IMAGES } from './images.ts';
+
+type Value = (typeof IMAGE_VALUES)[number];
+
+const nameOf = (value: Value): string => (value === 's3.image' ? S3_SERVER.name : IMAGES[value].name);
+
+/** Values of the chart that name each image by its digest; in which registry, `image.registry` says. */
+export function imageValues(carried: readonly Pick<Carried, 'name' | 'digest'>[]): string {
+  const values: Record<string, unknown> = {};
+  for (const value of IMAGE_VALUES) {
+    const repository = nameOf(value);
+    const digest = carried.find(({ name }) => name === repository)?.digest;
+    if (digest === undefined) throw new Error(`the archive has no ${repository}`);
+    // No two of them begin alike.
+    const [part = '', ...rest] = value.split('.');
+    values[part] = rest.reduceRight<object>((inner, key) => ({ [key]: inner }), { repository, digest });
+  }
+  return stringify(values);
+}
+
+/** What brings them from the archive into a registry, as they are. */
+export const pushLines = (file: string, carried: readonly Carried[]): readonly string[] =>
+  carried.map(
+    ({ reference }) =>
+      `skopeo copy --preserve-digests oci-archive:${file}:${reference} docker://$REGISTRY/${reference}`,
+  );
