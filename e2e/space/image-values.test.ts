@@ -96,6 +96,18 @@ describe('an image of the chart', () => {
     expect(policy('home-operator-fence')).toContain(`container.image == "${now}"`);
   });
 
+  it('is pulled with the Secrets that you name, by every pod, and the operator is told them for Assistants', async () => {
+    const secrets = ['one', 'two'].map((name) => ({ name }));
+    const made = await renderBare(
+      ...inParts,
+      ...secrets.map(({ name }, at) => `image.pullSecrets[${at}].name=${name}`),
+    );
+    for (const [name, { imagePullSecrets }] of podsIn(made))
+      expect([name, imagePullSecrets]).toEqual([name, secrets]);
+    const { env } = podsIn(made).get('home-operator').containers[0];
+    expect(env).toContainEqual({ name: 'IMAGE_PULL_SECRETS', value: 'one,two' });
+  });
+
   it.each([
     [
       'a tag and no digest where digests are demanded',

@@ -180,6 +180,16 @@ describe('a Capsule takes', () => {
     expect(await verdict(pod)).toBe('');
   });
 
+  it('one whose PostgreSQL has an IPv6 address', async () => {
+    const v6 = but((_, { initContainers: [attester] }) => {
+      const told = (text: string) => text.replace(/^([+]PostgreSQL=).*$/, '$1fd00:10:96::7:5432');
+      attester.command = attester.command.map(told);
+      attester.lifecycle.postStart.exec.command = attester.lifecycle.postStart.exec.command.map(told);
+      expect(attester.command).toContain('+PostgreSQL=fd00:10:96::7:5432');
+    });
+    expect(await verdict(v6)).toBe('');
+  });
+
   it('one whose attester says what a resize does to it', async () => {
     const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }];
     expect(await verdict(but((_, __, attester) => Object.assign(attester, { resizePolicy })))).toBe('');
