@@ -116,7 +116,7 @@ describe('Services', () => {
 
   it('have those that you say, but for the one that names single pods, each of which would be named twice', async () => {
     const made = familiesIn(await helm.render(...set('network.ipFamilyPolicy=PreferDualStack')));
-    const { 'egress-replicas': replicas, postgres: _, ...others } = made;
+    const { 'egress-replicas': replicas, ...others } = made;
     expect(replicas).toBe('SingleStack');
     expect(Object.keys(others).toSorted()).toEqual([
       'canary',
@@ -125,6 +125,7 @@ describe('Services', () => {
       'objectstore',
       'objectstore-broker',
       'platform-assistant-egress',
+      'postgres',
       's3',
     ]);
     expect(new Set(Object.values(others))).toEqual(new Set(['PreferDualStack']));
@@ -151,7 +152,7 @@ describe('an IPv6 address', () => {
     const policy = policiesIn(made).find(({ metadata }) => metadata.name === 'objectstore-broker');
     expect(policy?.['spec'].egress).toContainEqual({
       to: [{ ipBlock: { cidr: 'fd00::9/128' } }],
-      ports: [{ port }],
+      ports: [{ protocol: 'TCP', port }],
     });
   });
 

@@ -8,7 +8,7 @@ import { readConfig } from '../../brokers/objectstore/backup/config.ts';
 import { backupOptions } from '../../operator/backup/options.ts';
 import { materialsOf } from '../../operator/keys/materials.ts';
 import { findTool } from '../cluster/tools.ts';
-import { CHART, SOME_BACKUP, SOME_IMAGES } from './chart.ts';
+import { CHART, IMAGE_VALUES, SOME_BACKUP, SOME_IMAGES } from './chart.ts';
 import { finish } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 
@@ -24,18 +24,23 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-const template = (...args: readonly string[]) =>
-  finish(helm, ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, ...args]);
+const templateBare = (args: readonly string[]) =>
+  finish(helm, ['template', 'home', CHART, '--namespace', 'home', ...args]);
+const template = (...args: readonly string[]) => templateBare([...SOME_IMAGES, ...args]);
 
-async function render(...args: readonly string[]): Promise<readonly KubeObject[]> {
-  const { code, stdout, stderr } = await template(...args);
+async function rendered(args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await templateBare(args);
   if (code !== 0) throw new Error(stderr);
-  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+  return stdout;
 }
+
+const objectsIn = (text: string): readonly KubeObject[] =>
+  parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
+const render = async (...args: readonly string[]) => objectsIn(await rendered([...SOME_IMAGES, ...args]));
 
 const find = (kind: string, name: string, among = objects) =>
   among.find((object) => object.kind === kind && object.metadata.name === name);
-const carrier = () => find('CronJob', 'backup')!['spec'].jobTemplate.spec.template.spec;
+const carrier = (among = objects) => find('CronJob', 'backup', among)!['spec'].jobTemplate.spec.template.spec;
 const environmentOf = ({ env }: { env: readonly { name: string; value: string }[] }) =>
   Object.fromEntries(env.map(({ name, value }) => [name, value]));
 
@@ -103,6 +108,36 @@ describe('a Space that is backed up', () => {
     ).toEqual([]);
   });
 
+  it('takes images by their parts', async () => {
+    const digest = `sha256:${'0'.repeat(64)}`;
+    const parts = IMAGE_VALUES.flatMap((value) => [
+      ...['--set', `${value}.repository=${value.toLowerCase()}`],
+      ...['--set', `${value}.digest=${digest}`],
+    ]);
+    const made = objectsIn(await rendered([...SOME_BACKUP, ...parts]));
+    const { initContainers, containers } = carrier(made);
+    const server = find('StatefulSet', 'postgres', made)!['spec'].template.spec.containers;
+    const images = [...initContainers, ...containers, ...server].map(({ image }) => image);
+    expect(images).toEqual(
+      ['operator', 'objectstore', 'postgres', 'postgres'].map((name) => `${name}.image@${digest}`),
+    );
+  });
+
+  it('leaves users to a cluster that gives them', async () => {
+    const values = [
+      'podSecurity.runAsUser=injected',
+      'postgres.external.host=db.example.org',
+      'postgres.external.ca=PEM',
+      'postgres.external.cidrs={203.0.113.8/32}',
+      'postgres.external.assistants.addresses={203.0.113.8}',
+      'existingSecrets.dbAdmin=db',
+      'existingSecrets.objectStoreRegistry=registry',
+    ];
+    const made = await render(...SOME_BACKUP, ...values.flatMap((value) => ['--set', value]));
+    expect(Object.keys(carrier(made).securityContext)).not.toContain('runAsUser');
+    expect(carrier().securityContext).toMatchObject({ runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000 });
+  });
+
   it('opens no listener, and lets PostgreSQL and its program out to the bucket for backups alone', () => {
     const vault = { to: [{ ipBlock: { cidr: '203.0.113.7/32' } }], ports: [{ protocol: 'TCP', port: 443 }] };
     const dns = expect.objectContaining({
@@ -138,6 +173,11 @@ describe('the chart refuses, with what to do', () => {
     ['no bucket', ['backup.s3.bucket='], /backup.s3.bucket/],
     ['plain http', ['backup.s3.endpoint=http://vault.example.org'], /endpoint/],
     ['no key of the bucket', ['existingSecrets.backupS3='], /access-key and secret-key/],
+    [
+      'a bucket that is named before an address',
+      ['backup.s3.endpoint=https://203.0.113.7', 'backup.s3.addressing=virtual-host'],
+      /no bucket can be named/,
+    ],
     ['no way there', ['backup.s3.cidrs=null'], /backup.s3.cidrs or its pods/],
   ])('%s', async (_what, values, sentence) => {
     const { code, stderr } = await template(...SOME_BACKUP, ...values.flatMap((value) => ['--set', value]));

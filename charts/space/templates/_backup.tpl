@@ -14,6 +14,9 @@
 {{- if not (hasPrefix "https://" $at.endpoint) }}
 {{- fail (printf "backup.s3.endpoint is %q: backups go over https alone" $at.endpoint) }}
 {{- end }}
+{{- if and (eq $at.addressing "virtual-host") (regexMatch "^https://([0-9.]+|\\[.*\\])(:[0-9]+)?$" $at.endpoint) }}
+{{- fail (printf "backup.s3.addressing is virtual-host, and in %s, an address, no bucket can be named: use path, or the server's name" $at.endpoint) }}
+{{- end }}
 {{- if not .Values.existingSecrets.backupS3 }}
 {{- fail (printf "backup.enabled is set: make a Secret with access-key and secret-key of the bucket for backups in the namespace %s and name it in existingSecrets.backupS3" (include "space.services" .)) }}
 {{- end }}
@@ -100,7 +103,7 @@
 {{- define "space.backup.postgres.container" -}}
 {{- if (.Values.backup).enabled }}
 - name: backup
-  image: {{ .Values.postgres.image }}
+  image: {{ include "space.image" (dict "root" . "image" .Values.postgres.image) }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   command: [/bin/sh, /usr/share/space/backup.sh]
   env:
