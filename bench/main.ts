@@ -3,7 +3,7 @@
  * prints its table for people and ends with one JSON line of its figures for machines. `--quick` ends within a minute.
  */
 import { readdir } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
+import { commandLine } from '../scripts/command-line.ts';
 import { printReport, type Report } from '../testing/report.ts';
 
 /** A file of this folder that `npm run bench -- NAME` can run. */
@@ -30,7 +30,9 @@ async function names(): Promise<string[]> {
     .sort();
 }
 
-const { values, positionals } = parseArgs({
+const USAGE = 'usage: npm run bench -- NAME [--quick] [--capsules N] [--rest SECONDS] [--only PART,…]';
+
+const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
@@ -42,9 +44,7 @@ const { values, positionals } = parseArgs({
 const [name] = positionals;
 const known = await names();
 if (name === undefined || positionals.length > 1 || !known.includes(name)) {
-  console.error(
-    `usage: npm run bench -- NAME [--quick] [--capsules N] [--rest SECONDS] [--only PART,…]\nNAME is one of: ${known.join(', ')}`,
-  );
+  console.error(`${USAGE}\nNAME is one of: ${known.join(', ')}`);
   process.exit(2);
 }
 

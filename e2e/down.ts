@@ -1,9 +1,13 @@
 /** `npm run down`: ends what `npm run up` started. `--keep` leaves its state on disk for a faster next `up`. */
-import { parseArgs } from 'node:util';
+import { commandLine } from '../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, takeDown } from './cluster/index.ts';
 import { createSteps } from './progress/index.ts';
 
-const { values } = parseArgs({
+const USAGE = `usage: npm run down -- [options]
+  --cluster NAME   name of the cluster (space)
+  --keep           leaves its state on disk for a faster next "npm run up"`;
+
+const { values } = commandLine(USAGE, {
   options: {
     cluster: { type: 'string', default: process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER },
     keep: { type: 'boolean', default: false },

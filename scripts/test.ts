@@ -9,7 +9,8 @@
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { relative } from 'node:path';
-import { parseArgs, stripVTControlCharacters } from 'node:util';
+import { stripVTControlCharacters } from 'node:util';
+import { commandLine } from './command-line.ts';
 
 const RESULTS = '.space/test';
 /** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
@@ -90,7 +91,9 @@ async function project(
   return { passed: result.numPassedTests, failed, skipped: result.numPendingTests, failures };
 }
 
-const { values } = parseArgs({ options: { provider: { type: 'string' } } });
+const { values } = commandLine('usage: npm test [-- --provider native|kind]', {
+  options: { provider: { type: 'string' } },
+});
 if (values.provider !== undefined) process.env['SPACE_PROVIDER'] = values.provider;
 
 const started = performance.now();

@@ -1,9 +1,11 @@
-/** A bare cluster, without a Space on it: `node e2e/cluster/main.ts up|down|status [--name N] [--api-port P] [--keep]`. */
-import { parseArgs } from 'node:util';
+/** A bare cluster, without a Space on it. */
+import { commandLine } from '../../scripts/command-line.ts';
 import { createSteps } from '../progress/index.ts';
 import { bringUp, openCluster, takeDown } from './index.ts';
 
-const { values, positionals } = parseArgs({
+const USAGE = 'usage: node e2e/cluster/main.ts up|down|status [--name N] [--api-port P] [--keep]';
+
+const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
   options: {
     name: { type: 'string', default: 'space' },
@@ -39,9 +41,7 @@ try {
       break;
     }
     default:
-      console.error(
-        'usage: node e2e/cluster/main.ts up|down|status [--name NAME] [--api-port PORT] [--keep]',
-      );
+      console.error(USAGE);
       process.exitCode = 2;
   }
 } catch {

@@ -1,6 +1,6 @@
 /** `npm run undelete -- capsule|assistant NAME`: brings back what is in deletion, with its data. */
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { commandLine } from '../../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
 import { createSteps } from '../progress/index.ts';
 import { createKube } from '../space/kube.ts';
@@ -13,7 +13,7 @@ const USAGE = `usage: npm run undelete -- capsule|assistant NAME [options]
 
 const KINDS: Readonly<Record<string, Kind>> = { capsule: 'Capsule', assistant: 'Assistant' };
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
   options: {
     namespace: { type: 'string', default: 'home' },

@@ -2,7 +2,7 @@
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { parseArgs } from 'node:util';
+import { commandLine } from '../../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
 import { createKube } from '../space/kube.ts';
 import { failures, signReport, textOf } from './report.ts';
@@ -17,7 +17,7 @@ const USAGE = `usage: npm run verify -- [options]
   --key FILE             Ed25519 key (PEM, PKCS #8) that signs the report (default: one for this report alone)
   --report FILE          where the report goes (verify-report.json)`;
 
-const { values } = parseArgs({
+const { values } = commandLine(USAGE, {
   options: {
     kubeconfig: { type: 'string' },
     space: { type: 'string', default: 'home' },

@@ -3,7 +3,7 @@
  * `npm test` may: kills, models, mutations, compatibility, fuzzing. Without a name it lists them. Prints a table for people, ends with
  * one JSON line for machines, and with 1 when something did not hold. `--quick` ends within minutes.
  */
-import { parseArgs } from 'node:util';
+import { commandLine } from '../../scripts/command-line.ts';
 import { printReport } from '../report.ts';
 import type { Soak } from './soak.ts';
 
@@ -75,7 +75,9 @@ const SOAKS: Readonly<Record<string, Entry>> = {
   },
 };
 
-const { values, positionals } = parseArgs({
+const USAGE = 'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--examples N]';
+
+const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
@@ -88,9 +90,7 @@ const { values, positionals } = parseArgs({
 const [name = ''] = positionals;
 const soak = Object.hasOwn(SOAKS, name) && positionals.length === 1 ? SOAKS[name] : undefined;
 if (soak === undefined) {
-  console.error(
-    'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--examples N]\n',
-  );
+  console.error(`${USAGE}\n`);
   for (const [known, { what }] of Object.entries(SOAKS)) console.error(`  ${known.padEnd(18)}  ${what}`);
   process.exit(positionals.length === 0 ? 0 : 2);
 }
