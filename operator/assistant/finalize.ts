@@ -5,7 +5,6 @@ import type { ObjectStoreBroker } from '../brokers/objects.ts';
 import { principalOf } from '../capsule/principal.ts';
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
-import { graceOf } from '../grace.ts';
 import {
   ASSISTANT,
   type Assistant,
@@ -17,7 +16,7 @@ import {
   SERVICE,
   type SecretObject,
 } from '../kinds.ts';
-import { readAnew, theSame } from '../last-word.ts';
+import { readAnew } from '../last-word.ts';
 import {
   ANNOTATION,
   ASSISTANT_FINALIZER,
@@ -33,10 +32,11 @@ import { removeFinalizer } from '../runtime/finalizer.ts';
 import { type KubeObject, makeKey, type Resource } from '../runtime/kube-object.ts';
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
-import { closeClaim, isRetained, registeredOwner, retainClaim } from './claim.ts';
+import { closeClaim, isRetained, retainClaim } from './claim.ts';
 import { readWorkloadSecret } from './facts.ts';
+import { decideFate, ownsDatabase, staysWithCapsule } from './fate.ts';
 import { findsPods } from './pods.ts';
-import { deletionPolicyOf, lockingFiles } from './retain.ts';
+import { lockingFiles } from './retain.ts';
 import { reportAssistant } from './status.ts';
 import { removeEgress } from './steps/egress.ts';
 
@@ -103,7 +103,10 @@ export async function takeAway(
   const secret = await readWorkloadSecret(context, namespace, workloadSecretName(id), signal);
   const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
   let retained = false;
-  if (ownsDatabase(context, assistant, secret) && !staysWithCapsule(context, assistant)) {
+  const asks = claimedId(assistant);
+  const rivals = asks === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, asks));
+  const known = stores.capsules.get(makeKey(names.namespace, capsuleName));
+  if (ownsDatabase(assistant, secret, rivals) && !staysWithCapsule(assistant, known)) {
     // A drop cannot be undone, and a store is as old as its watch.
     if (await findsPods(context, namespace, id, uid, signal)) {
       await wait(PODS_REMAIN);
@@ -113,9 +116,9 @@ export async function takeAway(
       readAnew<Assistant>(context, ASSISTANT, assistant.metadata.name, signal),
       readAnew<Capsule>(context, CAPSULE, capsuleName, signal),
     ]);
-    const policy = deletionPolicyOf(theSame(asked, assistant), capsule);
-    retained = policy === 'Retain';
-    const grace = retained ? undefined : graceOf(context, assistant);
+    const fate = decideFate(context, assistant, asked, capsule);
+    const { grace } = fate;
+    retained = fate.retained;
     const { objectStore } = context;
     const blocked =
       retained || grace
@@ -148,14 +151,6 @@ export async function takeAway(
 const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; what else it has goes after them.');
 const LOOK_AGAIN_MS = 2_000;
 
-/** A Capsule that goes and keeps takes its namespace with it, and no broker is asked for anything. */
-function staysWithCapsule({ names, stores }: Context, assistant: Assistant): boolean {
-  const capsule = stores.capsules.get(makeKey(names.namespace, assistant.spec.capsule));
-  return (
-    capsule?.metadata.deletionTimestamp !== undefined && deletionPolicyOf(assistant, capsule) === 'Retain'
-  );
-}
-
 function tellEnd({ events, objectStore }: Context, assistant: Assistant, id: string, retained: boolean) {
   const what = objectStore ? 'database, its role and its files' : 'database and its role';
   const note = retained
@@ -163,23 +158,6 @@ function tellEnd({ events, objectStore }: Context, assistant: Assistant, id: str
     : `Its ${what} are dropped.`;
   const [reason, action] = retained ? ['DatabaseRetained', 'Retain'] : ['DatabaseDropped', 'Drop'];
   events.record(ASSISTANT, assistant, { type: 'Normal', reason, action, note });
-}
-
-/** The Secret says whose it is; should it be gone, what was told in the status does, unless somebody else asks. */
-function ownsDatabase(
-  context: Context,
-  assistant: Assistant,
-  secret: Parameters<typeof registeredOwner>[0],
-): boolean {
-  const owner = registeredOwner(secret);
-  if (owner !== undefined) return owner === assistant.metadata.uid;
-  const had = assistant.status?.conditions?.some(
-    ({ type, status }) => type === 'DatabaseReady' && status === 'True',
-  );
-  const id = claimedId(assistant);
-  const rivals =
-    id === undefined ? [] : context.stores.assistants.by('claim', pair(assistant.spec.capsule, id));
-  return had === true && rivals.every(({ metadata }) => metadata.uid === assistant.metadata.uid);
 }
 
 interface Blocked {

@@ -1,14 +1,14 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { graceOf } from '../grace.ts';
 import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, SECRET } from '../kinds.ts';
-import { readAnew, theSame } from '../last-word.ts';
+import { readAnew } from '../last-word.ts';
 import { CAPSULE_FINALIZER, capsuleNamespace, LABEL } from '../names.ts';
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { together } from '../runtime/together.ts';
 import { ownsNamespace } from './decide.ts';
+import { decideFate } from './fate.ts';
 import { readHoldings, release } from './release.ts';
 import { reportCapsule } from './status.ts';
 
@@ -50,9 +50,7 @@ async function takeAway(
       .map((assistant) => writer.remove(ASSISTANT, assistant, signal)),
   );
   const asked = await readAnew<Capsule>(context, CAPSULE, capsule.metadata.name, signal);
-  const { spec } = theSame(asked, capsule);
-  const retain = spec.deletionPolicy === 'Retain';
-  const grace = retain ? undefined : graceOf(context, capsule);
+  const { retain, grace } = decideFate(context, capsule, asked);
   if (grace) {
     await wait(grace.finding);
     return { requeueAfterMs: grace.requeueAfterMs };

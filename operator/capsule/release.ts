@@ -5,6 +5,7 @@ import type { Finding } from '../conditions.ts';
 import { type Context, readSecret } from '../context.ts';
 import { CAPSULE, type Capsule, SECRET, type SecretObject } from '../kinds.ts';
 import { ANNOTATION, objectPrincipalSecretName, principalSecretName } from '../names.ts';
+import { mustRelease, ownPrincipal } from './fate.ts';
 import { principalOf } from './principal.ts';
 
 /** What one broker keeps for a Capsule, and the principal that closes it, when it is this Capsule's own. */
@@ -25,15 +26,14 @@ export async function readHoldings(
   capsule: Capsule,
   signal: AbortSignal,
 ): Promise<Holding[]> {
-  const { name, uid } = capsule.metadata;
+  const { name } = capsule.metadata;
   const read = async (
     condition: Holding['condition'],
     broker: Holding['broker'],
     secretName: string,
   ): Promise<Holding> => {
     const secret = await readSecret(context, context.names.systemNamespace, secretName, signal);
-    const mine = secret?.metadata.annotations?.[ANNOTATION.owner] === uid ? secret : undefined;
-    return { condition, broker, secret: mine };
+    return { condition, broker, secret: ownPrincipal(capsule, secret) };
   };
   const { database, objectStore } = context;
   return Promise.all([
@@ -50,11 +50,7 @@ export async function release(
   signal: AbortSignal,
 ): Promise<Blocked | undefined> {
   const { name } = capsule.metadata;
-  const known = capsule.status?.conditions?.some(
-    ({ type, status }) => type === condition && status === 'True',
-  );
-  if (!secret && !known) return undefined;
-  if (secret?.metadata.annotations?.[ANNOTATION.finalized] === 'true') return undefined;
+  if (!mustRelease(capsule, condition, secret)) return undefined;
   try {
     if (secret) await broker.drop(name, principalOf(secret), signal).catch(ignore(403));
     await broker.finalize(name, signal).catch(ignore(404));

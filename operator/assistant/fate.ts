@@ -1,0 +1,47 @@
+import type { Context } from '../context.ts';
+import { type Grace, graceOf } from '../grace.ts';
+import type { Assistant, Capsule, SecretObject } from '../kinds.ts';
+import { theSame } from '../last-word.ts';
+import { registeredOwner } from './claim.ts';
+import { deletionPolicyOf } from './retain.ts';
+
+/** What becomes of the data of an Assistant that goes, as pure decisions over what was read. */
+
+/** The Secret says whose it is; should it be gone, what was told in the status does, unless somebody else asks. */
+export function ownsDatabase(
+  assistant: Assistant,
+  claim: SecretObject | undefined,
+  rivals: readonly Assistant[],
+): boolean {
+  const { uid } = assistant.metadata;
+  const owner = registeredOwner(claim);
+  if (owner !== undefined) return owner === uid;
+  const had = assistant.status?.conditions?.some(
+    ({ type, status }) => type === 'DatabaseReady' && status === 'True',
+  );
+  return had === true && rivals.every(({ metadata }) => metadata.uid === uid);
+}
+
+/** A Capsule that goes and keeps takes its namespace with it, and no broker is asked for anything. */
+export function staysWithCapsule(assistant: Assistant, capsule: Capsule | undefined): boolean {
+  return (
+    capsule?.metadata.deletionTimestamp !== undefined && deletionPolicyOf(assistant, capsule) === 'Retain'
+  );
+}
+
+/** Neither retained nor in its grace, the data is dropped. */
+export interface Fate {
+  readonly retained: boolean;
+  readonly grace: Grace | undefined;
+}
+
+/** By what the API server says at this moment of the Assistant and its Capsule. */
+export function decideFate(
+  context: Pick<Context, 'names' | 'now'>,
+  assistant: Assistant,
+  asked: Assistant | undefined,
+  capsule: Capsule | undefined,
+): Fate {
+  const retained = deletionPolicyOf(theSame(asked, assistant), capsule) === 'Retain';
+  return { retained, grace: retained ? undefined : graceOf(context, assistant) };
+}

@@ -1,0 +1,40 @@
+import type { ConditionType } from '../conditions.ts';
+import type { Context } from '../context.ts';
+import { type Grace, graceOf } from '../grace.ts';
+import type { Capsule, SecretObject } from '../kinds.ts';
+import { theSame } from '../last-word.ts';
+import { ANNOTATION } from '../names.ts';
+
+/** What becomes of the data of a Capsule that goes, as pure decisions over what was read. */
+
+export interface Fate {
+  readonly retain: boolean;
+  /** While there is any, nothing is dropped. */
+  readonly grace: Grace | undefined;
+}
+
+/** By what the API server says of it at this moment. */
+export function decideFate(
+  context: Pick<Context, 'names' | 'now'>,
+  capsule: Capsule,
+  asked: Capsule | undefined,
+): Fate {
+  const retain = theSame(asked, capsule).spec.deletionPolicy === 'Retain';
+  return { retain, grace: retain ? undefined : graceOf(context, capsule) };
+}
+
+/** A principal of another Capsule of this name closes nothing of this one's. */
+export const ownPrincipal = (capsule: Capsule, secret: SecretObject | undefined): SecretObject | undefined =>
+  secret?.metadata.annotations?.[ANNOTATION.owner] === capsule.metadata.uid ? secret : undefined;
+
+/** Whether a broker may hold anything for the Capsule that was not released yet. */
+export function mustRelease(
+  capsule: Capsule,
+  condition: ConditionType,
+  secret: SecretObject | undefined,
+): boolean {
+  if (secret) return secret.metadata.annotations?.[ANNOTATION.finalized] !== 'true';
+  return (
+    capsule.status?.conditions?.some(({ type, status }) => type === condition && status === 'True') === true
+  );
+}
