@@ -42,6 +42,8 @@ export function decideFate(
   asked: Assistant | undefined,
   capsule: Capsule | undefined,
 ): Fate {
-  const retained = deletionPolicyOf(theSame(asked, assistant), capsule) === 'Retain';
+  // What nobody deleted, and only lacks its Assistant, waits for the next of its id, or for the end of its Capsule.
+  const isDeleted = assistant.metadata.deletionTimestamp !== undefined;
+  const retained = !isDeleted || deletionPolicyOf(theSame(asked, assistant), capsule) === 'Retain';
   return { retained, grace: retained ? undefined : graceOf(context, assistant) };
 }
