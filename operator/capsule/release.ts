@@ -69,12 +69,10 @@ export async function release(
   }
   // The namespace may take long to go: what is done with the broker is not done again meanwhile.
   if (secret) {
-    await context.writer.merge(
-      SECRET,
-      secret,
-      { metadata: { annotations: { [ANNOTATION.finalized]: 'true' } } },
-      signal,
-    );
+    // Over what was seen: on the principal of a later Capsule it would keep that one's data from being dropped.
+    const { resourceVersion } = secret.metadata;
+    const metadata = { resourceVersion, annotations: { [ANNOTATION.finalized]: 'true' } };
+    await context.writer.merge(SECRET, secret, { metadata }, signal);
   }
   return undefined;
 }
