@@ -16,6 +16,8 @@ export interface Space<State> {
   next(state: State): readonly Step<State>[];
   /** The same for two states that nothing tells apart. */
   key(state: State): string;
+  /** What is wrong with a state that was not seen before, beyond the step that led to it. */
+  judge?(state: State): string | undefined;
 }
 
 export interface Explored {
@@ -23,6 +25,8 @@ export interface Explored {
   readonly steps: number;
   /** Nothing is left to go to within the bounds of the model. */
   readonly exhausted: boolean;
+  /** Steps on the shortest way to the last state. */
+  readonly depth: number;
   /** What went wrong first, and how it came to that. */
   readonly wrong?: { readonly what: string; readonly trace: readonly string[] };
 }
@@ -32,26 +36,30 @@ export function explore<State>(space: Space<State>, most: number): Explored {
   seen.add(space.key(space.initial));
   const parents = [-1];
   const choices = [0];
-  let [frontier, steps] = [[{ state: space.initial, at: 0 }], 0];
+  let [frontier, steps, depth] = [[{ state: space.initial, at: 0 }], 0, 0];
+  const found = (what: string, at: number, label: string): Explored => {
+    const trace = [...replay(space, parents, choices, at), label];
+    return { states: seen.size, steps, depth, exhausted: false, wrong: { what, trace } };
+  };
   while (frontier.length > 0) {
     const later: typeof frontier = [];
+    depth += 1;
     for (const { state, at } of frontier) {
       for (const [choice, { label, to, wrong }] of space.next(state).entries()) {
         steps += 1;
-        if (wrong !== undefined) {
-          const trace = [...replay(space, parents, choices, at), label];
-          return { states: seen.size, steps, exhausted: false, wrong: { what: wrong, trace } };
-        }
+        if (wrong !== undefined) return found(wrong, at, label);
         if (!seen.add(space.key(to))) continue;
+        const amiss = space.judge?.(to);
+        if (amiss !== undefined) return found(amiss, at, label);
         later.push({ state: to, at: parents.length });
         parents.push(at);
         choices.push(choice);
-        if (seen.size >= most) return { states: seen.size, steps, exhausted: false };
+        if (seen.size >= most) return { states: seen.size, steps, depth, exhausted: false };
       }
     }
     frontier = later;
   }
-  return { states: seen.size, steps, exhausted: true };
+  return { states: seen.size, steps, depth, exhausted: true };
 }
 
 function replay<State>(
@@ -74,14 +82,29 @@ function replay<State>(
 }
 
 /** A set of hashes in pairs of words: strings of millions of states would not fit into memory. */
-class Seen {
+export class Seen {
   #table = new Uint32Array(2 << 16);
+  /** The two words of the key that was asked for last. */
+  #first = 0;
+  #second = 0;
   size = 0;
 
   /** Whether it was not there yet. */
   add(key: string): boolean {
     if (this.size * 4 > this.#table.length) this.#grow();
-    // cyrb64, whose two words are independent.
+    this.#hash(key);
+    const added = this.#put(this.#first, this.#second);
+    if (added) this.size += 1;
+    return added;
+  }
+
+  has(key: string): boolean {
+    this.#hash(key);
+    return this.#table[this.#place(this.#first, this.#second)] !== 0;
+  }
+
+  /** cyrb64, whose two words are independent. */
+  #hash(key: string): void {
     let a = 0xdeadbeef;
     let b = 0x41c6ce57;
     for (let at = 0; at < key.length; at += 1) {
@@ -91,23 +114,24 @@ class Seen {
     }
     a = Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909);
     b = Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909);
-    const added = this.#put(a >>> 0 || 1, b >>> 0);
-    if (added) this.size += 1;
-    return added;
+    this.#first = a >>> 0 || 1;
+    this.#second = b >>> 0;
   }
 
-  /** A first word of 0 is a place that is free. */
-  #put(first: number, second: number): boolean {
+  /** Where it is, or may be put: a first word of 0 is a place that is free. */
+  #place(first: number, second: number): number {
     const table = this.#table;
     const mask = table.length - 1;
-    for (let at = (second * 2) & mask; ; at = (at + 2) & mask) {
-      if (table[at] === 0) {
-        table[at] = first;
-        table[at + 1] = second;
-        return true;
-      }
-      if (table[at] === first && table[at + 1] === second) return false;
-    }
+    for (let at = (second * 2) & mask; ; at = (at + 2) & mask)
+      if (table[at] === 0 || (table[at] === first && table[at + 1] === second)) return at;
+  }
+
+  #put(first: number, second: number): boolean {
+    const at = this.#place(first, second);
+    if (this.#table[at] !== 0) return false;
+    this.#table[at] = first;
+    this.#table[at + 1] = second;
+    return true;
   }
 
   #grow(): void {

@@ -69,6 +69,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: '10,000 random schedules of operations, retries and callers against a sequential model of the database broker',
     load: () => import('./model-db.ts'),
   },
+  'model-deletion': {
+    what: 'ten million states of Capsules and Assistants that are deleted, kept and made again, and each of its seeded defects',
+    load: () => import('./model-deletion.ts'),
+  },
   walls: {
     what: 'each NetworkPolicy of the Space that is up taken away and opened (--only NAME,…): a cell of npm run verify flips',
     load: () => import('./walls.ts'),

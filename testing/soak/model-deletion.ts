@@ -1,0 +1,49 @@
+import { BOUNDS, LARGE, SEEDED } from '../../operator/testing/explored/bounds.ts';
+import { deletionSpace } from '../../operator/testing/explored/machine.ts';
+import { explore } from '../explore.ts';
+import type { SoakOptions, SoakReport } from './soak.ts';
+
+/** For a defect; the shortest ways to them are short. */
+const MOST_OF_DEFECT = 200_000;
+
+const traceOf = (what: string, trace: readonly string[]) => `${what}\n  ${trace.join('\n  ')}`;
+
+/** Every interleaving of deletions within bounds; then the same for each seeded defect, until it shows. */
+export async function run({ quick }: SoakOptions): Promise<SoakReport> {
+  const most = quick ? 100_000 : 5_000_000;
+  const wrongs: string[] = [];
+  let states = 0;
+  const begun = performance.now();
+  const rows = Object.entries({ ...BOUNDS, ...LARGE }).map(([name, bounds]) => {
+    const explored = explore(deletionSpace(bounds), most);
+    states += explored.states;
+    const { wrong, exhausted, depth, steps } = explored;
+    if (wrong !== undefined) wrongs.push(traceOf(`${name}: ${wrong.what}`, wrong.trace));
+    console.error(`… ${name}: ${explored.states} states`);
+    const ended = wrong !== undefined ? 'WRONG' : exhausted ? 'all states' : 'at its bound';
+    return { what: name, states: explored.states, steps, depth, ended };
+  });
+  const seconds = (performance.now() - begun) / 1000;
+  const defects = SEEDED.map(([defect, bounds]) => {
+    const { wrong, ...explored } = explore(deletionSpace(BOUNDS[bounds], defect), MOST_OF_DEFECT);
+    const { states: seen, steps, depth } = explored;
+    const what = `a Space that ${defect}`;
+    if (wrong !== undefined) console.error(traceOf(`… ${what}: ${wrong.what}`, wrong.trace));
+    return { what, states: seen, steps, depth, ended: wrong?.what ?? 'NOT FOUND' };
+  });
+  const missed = defects.filter(({ ended }) => ended === 'NOT FOUND').length;
+  return {
+    title:
+      'Deletions: every interleaving of operators, broker, cluster and administrators, of crashes, lost answers and late writes within bounds',
+    rows: [...rows, ...defects],
+    figures: {
+      states,
+      states_per_second: Math.round(states / Math.max(1, seconds)),
+      violations: wrongs.length,
+      defects: defects.length,
+      defects_missed: missed,
+    },
+    notes: wrongs,
+    passed: wrongs.length === 0 && missed === 0,
+  };
+}
