@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { BrokerError } from '@space/contracts/client';
 import { Secret } from '@space/contracts/secret';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DRIVER_DIRECTORY } from '../brokers/objectstore/testing/broker.ts';
@@ -22,6 +23,7 @@ import { openTestEnvironment, type TestEnvironment } from './testing/test-enviro
 
 const { ASSISTANT, CAPSULE, DEPLOYMENT, SECRET } = kinds;
 const READY = 'True Ready';
+const STORE = { name: 'object-storage broker', deployment: 'objectstore-broker' };
 let environment: TestEnvironment;
 let store: Fixture;
 let broker: ObjectStoreBroker;
@@ -128,6 +130,30 @@ describe('a life with files', () => {
 
     await space.settled();
     expect(await status(await tokenOf(namespace), 'kept')).toBe(200);
+    await space.removed(CAPSULE, home);
+    expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
+  });
+
+  test('a word to keep that comes between the two brokers keeps the files, and says that the rest is gone', async () => {
+    const away = { ...broker, drop: () => Promise.reject(new BrokerError(STORE, 'unreachable', 'away')) };
+    await space.stop();
+    await space.start({ objectStore: away });
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    const principal = await read(objectPrincipalSecretName(home));
+    await space.delete(CAPSULE, home);
+    await space.becomes(CAPSULE, home, 'Finalized', 'False BrokerUnreachable');
+    await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
+    await space.goes(CAPSULE, home);
+    const [ended] = (await space.events(home)).filter(({ reason }) => reason === 'CapsuleFinalized');
+    expect(ended?.note).toMatch(/^Nothing of its databases is left: .* Its files are kept\.$/);
+    expect(await capsules()).toEqual([{ id: home, state: 'active' }]);
+
+    await space.capsule(home);
+    await space.becomes(CAPSULE, home, 'Ready', READY);
+    expect((await read(objectPrincipalSecretName(home)))?.data).toEqual(principal?.data);
+    await space.stop();
+    await space.start({ objectStore: broker });
     await space.removed(CAPSULE, home);
     expect(await capsules()).toEqual([{ id: home, state: 'finalized' }]);
   });

@@ -63,7 +63,7 @@ export const ANNOTATION = {
   open: `${GROUP}/open`,
   /** UID of the Capsule or Assistant that an object belongs to, where an ownerReference cannot say it. */
   owner: `${GROUP}/owner-uid`,
-  /** On a principal: the broker has dropped and finalized all that it opened. */
+  /** On a principal: `begun` before its broker is told to drop, `true` once all that it opened is dropped and finalized. */
   finalized: `${GROUP}/finalized`,
   /** On an Assistant or a Capsule: each new value asks once for the URL that the broker has marked for rotation. */
   rotate: `${GROUP}/rotate`,

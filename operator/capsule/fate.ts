@@ -27,13 +27,20 @@ export function decideFate(
 export const ownPrincipal = (capsule: Capsule, secret: SecretObject | undefined): SecretObject | undefined =>
   secret?.metadata.annotations?.[ANNOTATION.owner] === capsule.metadata.uid ? secret : undefined;
 
+/** How far the drop of what a principal opened has come: once it is begun, only the broker knows what is left. */
+export function releaseOf(secret: SecretObject): 'not begun' | 'begun' | 'done' {
+  const mark = secret.metadata.annotations?.[ANNOTATION.finalized];
+  if (mark === undefined) return 'not begun';
+  return mark === 'true' ? 'done' : 'begun';
+}
+
 /** Whether a broker may hold anything for the Capsule that was not released yet. */
 export function mustRelease(
   capsule: Capsule,
   condition: ConditionType,
   secret: SecretObject | undefined,
 ): boolean {
-  if (secret) return secret.metadata.annotations?.[ANNOTATION.finalized] !== 'true';
+  if (secret) return releaseOf(secret) !== 'done';
   return (
     capsule.status?.conditions?.some(({ type, status }) => type === condition && status === 'True') === true
   );

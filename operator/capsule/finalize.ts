@@ -1,15 +1,15 @@
 import { type Finding, lastFindings, no } from '../conditions.ts';
 import type { Context } from '../context.ts';
-import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE, SECRET } from '../kinds.ts';
+import { ASSISTANT, CAPSULE, type Capsule, NAMESPACE } from '../kinds.ts';
 import { readAnew } from '../last-word.ts';
-import { CAPSULE_FINALIZER, capsuleNamespace, LABEL } from '../names.ts';
+import { CAPSULE_FINALIZER, capsuleNamespace } from '../names.ts';
 import { tellingRefusal } from '../refusals.ts';
 import type { Result } from '../runtime/controller.ts';
 import { removeFinalizer } from '../runtime/finalizer.ts';
 import { together } from '../runtime/together.ts';
 import { ownsNamespace } from './decide.ts';
 import { decideFate } from './fate.ts';
-import { readHoldings, release } from './release.ts';
+import { endPrincipal, readHoldings, type Settled, settle } from './release.ts';
 import { reportCapsule } from './status.ts';
 
 /**
@@ -60,13 +60,14 @@ async function takeAway(
     return {};
   }
 
-  const holdings = await readHoldings(context, capsule, signal);
-  for (const holding of retain ? [] : holdings) {
-    const blocked = await release(context, capsule, holding, signal);
-    if (blocked) {
-      await wait(blocked.finding);
-      throw blocked.cause;
+  const settled: Settled[] = [];
+  for (const holding of await readHoldings(context, capsule, signal)) {
+    const end = await settle(context, capsule, holding, retain, signal);
+    if ('cause' in end) {
+      await wait(end.finding);
+      throw end.cause;
     }
+    settled.push(end);
   }
 
   const namespace = stores.namespaces.get(name);
@@ -76,23 +77,34 @@ async function takeAway(
     return {};
   }
 
-  for (const { secret } of holdings) {
-    if (secret && retain && secret.metadata.labels?.[LABEL.retained] !== 'true')
-      await writer.merge(SECRET, secret, { metadata: { labels: { [LABEL.retained]: 'true' } } }, signal);
-    if (secret && !retain) await writer.remove(SECRET, secret, signal);
-  }
+  for (const one of settled) await endPrincipal(context, one, signal);
   context.databaseUsages.forget(capsule.metadata.uid ?? '');
   context.objectUsages.forget(capsule.metadata.uid ?? '');
   context.selections.forget(capsule.metadata.name);
   await removeFinalizer(writer, CAPSULE, capsule, CAPSULE_FINALIZER, signal);
-  const note = retain
-    ? 'The Capsule is gone; its data and its principals are kept.'
-    : 'Nothing of the Capsule is left.';
   context.events.record(CAPSULE, capsule, {
     type: 'Normal',
     reason: 'CapsuleFinalized',
     action: 'Finalize',
-    note,
+    note: noteOf(settled, retain),
   });
   return {};
+}
+
+const WHAT = { DatabaseReady: 'databases', ObjectStoreReady: 'files' } as const;
+
+/** What is kept, and what is not although it was asked for. */
+function noteOf(settled: readonly Settled[], retain: boolean): string {
+  if (!retain) return 'Nothing of the Capsule is left.';
+  const those = (which: Settled['outcome']) =>
+    settled.filter(({ outcome }) => outcome === which).map(({ condition }) => WHAT[condition]);
+  const [dropped, lost, kept] = [those('dropped'), those('lost'), those('kept')];
+  if (dropped.length + lost.length === 0) return 'The Capsule is gone; its data and its principals are kept.';
+  const tell = (what: readonly string[], before: string, after: string) =>
+    what.length === 0 ? [] : [`${before} ${what.join(' and ')} ${after}`];
+  return [
+    ...tell(dropped, 'Nothing of its', 'is left: the word to keep it came when it was being dropped.'),
+    ...tell(lost, 'Nothing opens its', 'any more: the principal was missing.'),
+    ...tell(kept, 'Its', 'are kept.'),
+  ].join(' ');
 }

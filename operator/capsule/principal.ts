@@ -86,7 +86,11 @@ function adoptPrincipal(
       metadata: {
         resourceVersion: secret.metadata.resourceVersion,
         labels: { [LABEL.retained]: null },
-        annotations: { [ANNOTATION.owner]: capsule.metadata.uid, ...forget.annotations },
+        annotations: {
+          [ANNOTATION.owner]: capsule.metadata.uid,
+          [ANNOTATION.finalized]: null,
+          ...forget.annotations,
+        },
       },
       ...(forget.data ? { data: forget.data } : {}),
     },

@@ -24,7 +24,7 @@ export interface Kubectl {
 interface ToldEvent extends KubeObject {
   readonly reason: string;
   readonly note: string;
-  readonly regarding: { readonly name: string };
+  readonly regarding: { readonly name: string; readonly uid?: string };
   readonly series?: { readonly count: number };
 }
 
