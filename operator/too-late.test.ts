@@ -8,7 +8,7 @@ import type { TestEnvironment } from './testing/test-environment.ts';
 
 /** A word to keep that comes while the data is being dropped, or was dropped already. */
 
-const { CAPSULE } = kinds;
+const { ASSISTANT, CAPSULE } = kinds;
 const READY = 'True Ready';
 /** More acts than a deletion has. */
 const MOST_ACTS = 20;
@@ -85,6 +85,29 @@ test('a Capsule is kept as a whole or not at all and says which, and the next of
     await space.becomes(CAPSULE, home, 'Ready', READY);
     await space.removed(CAPSULE, home);
     expect(await environment.databases(), when).toEqual(before);
+    return fate;
+  });
+  expect(fates).toEqual(new Set([true, false]));
+}, 600_000);
+
+test('an Assistant is kept or not and says which, and the next of its id has that', async () => {
+  await space.capsule(home);
+  await space.becomes(CAPSULE, home, 'Ready', READY);
+  const empty = await environment.databases();
+  const fates = await afterEachAct(async (dieAfter) => {
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    const url = await space.urlOf('ledger');
+    const fate = await regretted([ASSISTANT, 'ledger'], dieAfter, () => empty);
+    if (typeof fate !== 'object') return fate;
+    const { when, isKept, told } = fate;
+    const ends = told.map((one) => one.split(':')[0]).filter((reason) => reason?.startsWith('Database'));
+    expect(ends, when).not.toContain(isKept ? 'DatabaseDropped' : 'DatabaseRetained');
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect((await space.urlOf('ledger')) === url, when).toBe(isKept);
+    await space.removed(ASSISTANT, 'ledger');
+    expect(await environment.databases(), when).toEqual(empty);
     return fate;
   });
   expect(fates).toEqual(new Set([true, false]));

@@ -1,10 +1,5 @@
-import { BrokerError } from '@space/contracts/client';
-import type { DatabaseBroker } from '../brokers/database.ts';
-import { principalFinding } from '../brokers/findings.ts';
-import type { ObjectStoreBroker } from '../brokers/objects.ts';
-import { principalOf } from '../capsule/principal.ts';
 import { type Finding, lastFindings, no } from '../conditions.ts';
-import { type Context, readSecret } from '../context.ts';
+import type { Context } from '../context.ts';
 import {
   ASSISTANT,
   type Assistant,
@@ -14,15 +9,12 @@ import {
   DEPLOYMENT,
   SECRET,
   SERVICE,
-  type SecretObject,
 } from '../kinds.ts';
 import { readAnew } from '../last-word.ts';
 import {
   ANNOTATION,
   ASSISTANT_FINALIZER,
   capsuleNamespace,
-  objectPrincipalSecretName,
-  principalSecretName,
   workloadObjectsSecretName,
   workloadSecretName,
 } from '../names.ts';
@@ -33,10 +25,10 @@ import { type KubeObject, makeKey, type Resource } from '../runtime/kube-object.
 import { together } from '../runtime/together.ts';
 import { claimedId, pair } from '../stores.ts';
 import { closeClaim, isRetained, retainClaim } from './claim.ts';
+import { settleData, tellEnd } from './data.ts';
 import { readWorkloadSecret } from './facts.ts';
 import { decideFate, ownsDatabase, staysWithCapsule } from './fate.ts';
 import { findsPods } from './pods.ts';
-import { lockingFiles } from './retain.ts';
 import { reportAssistant } from './status.ts';
 import { removeEgress } from './steps/egress.ts';
 
@@ -118,19 +110,12 @@ export async function takeAway(
     ]);
     const fate = decideFate(context, assistant, asked, capsule);
     const { grace } = fate;
-    retained = fate.retained;
-    const { objectStore } = context;
-    const blocked =
-      retained || grace
-        ? token &&
-          objectStore &&
-          (await dropObjects(context, lockingFiles(objectStore), assistant, id, signal))
-        : ((await dropDatabase(context, capsuleName, id, signal)) ??
-          (objectStore && (await dropObjects(context, objectStore, assistant, id, signal))));
-    if (blocked) {
-      await wait(blocked.finding);
-      throw blocked.cause;
+    const kept = await settleData(context, assistant, { ...fate, id, token }, signal);
+    if (typeof kept === 'object') {
+      await wait(kept.finding);
+      throw kept.cause;
     }
+    retained = fate.retained && kept !== 'nothing';
     if (grace) {
       await removeEgress(context, assistant, id, signal);
       await remove(SECRET, mine([token].filter((one) => one !== undefined)));
@@ -138,7 +123,7 @@ export async function takeAway(
       await wait(grace.finding);
       return { requeueAfterMs: grace.requeueAfterMs };
     }
-    tellEnd(context, assistant, id, retained);
+    tellEnd(context, assistant, id, { asked: fate.retained, kept });
   }
   await removeEgress(context, assistant, id, signal);
   await remove(SECRET, mine([retained ? undefined : secret, token].filter((one) => one !== undefined)));
@@ -150,79 +135,3 @@ export async function takeAway(
 
 const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; what else it has goes after them.');
 const LOOK_AGAIN_MS = 2_000;
-
-function tellEnd({ events, objectStore }: Context, assistant: Assistant, id: string, retained: boolean) {
-  const what = objectStore ? 'database, its role and its files' : 'database and its role';
-  const note = retained
-    ? `Its ${what} are kept for the next Assistant of the id "${id}" in this Capsule.`
-    : `Its ${what} are dropped.`;
-  const [reason, action] = retained ? ['DatabaseRetained', 'Retain'] : ['DatabaseDropped', 'Drop'];
-  events.record(ASSISTANT, assistant, { type: 'Normal', reason, action, note });
-}
-
-interface Blocked {
-  readonly finding: Finding;
-  readonly cause: unknown;
-}
-
-async function dropDatabase(
-  context: Context,
-  capsule: string,
-  id: string,
-  signal: AbortSignal,
-): Promise<Blocked | undefined> {
-  const name = principalSecretName(capsule);
-  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
-  if (principal) return dropApp(context, context.database, { capsule, id, principal }, signal);
-  // With the Capsule itself gone nobody can be authorised any more, and nothing is left to wait for.
-  return context.stores.capsules.get(makeKey(context.names.namespace, capsule)) ? lost(name) : undefined;
-}
-
-/** What was never registered has no principal to be dropped with. */
-async function dropObjects(
-  context: Context,
-  broker: Pick<ObjectStoreBroker, 'dropApp'>,
-  assistant: Assistant,
-  id: string,
-  signal: AbortSignal,
-): Promise<Blocked | undefined> {
-  const { capsule } = assistant.spec;
-  const name = objectPrincipalSecretName(capsule);
-  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
-  if (principal) return dropApp(context, broker, { capsule, id, principal }, signal);
-  const had = assistant.status?.conditions?.some(
-    ({ type, status }) => type === 'ObjectStoreReady' && status === 'True',
-  );
-  const left = context.stores.capsules.get(makeKey(context.names.namespace, capsule));
-  return had && left ? lost(name) : undefined;
-}
-
-async function dropApp(
-  { names }: Context,
-  broker: Pick<DatabaseBroker, 'dropApp'>,
-  {
-    capsule,
-    id,
-    principal,
-  }: { readonly capsule: string; readonly id: string; readonly principal: SecretObject },
-  signal: AbortSignal,
-): Promise<Blocked | undefined> {
-  try {
-    await broker.dropApp(capsule, id, principalOf(principal), signal);
-    return undefined;
-  } catch (error) {
-    // Never made, or dropped by an earlier try whose answer was lost.
-    if (error instanceof BrokerError && error.failure === 'refused' && error.status === 404) return undefined;
-    const finding = principalFinding(error, { names, capsule, secretName: principal.metadata.name });
-    if (!finding) throw error;
-    return { finding, cause: error };
-  }
-}
-
-function lost(name: string): Blocked {
-  const finding = no(
-    'PrincipalLost',
-    `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
-  );
-  return { finding, cause: new Error('a principal is missing') };
-}

@@ -1,0 +1,155 @@
+import { BrokerError } from '@space/contracts/client';
+import type { DatabaseBroker } from '../brokers/database.ts';
+import { principalFinding } from '../brokers/findings.ts';
+import type { ObjectStoreBroker } from '../brokers/objects.ts';
+import { principalOf } from '../capsule/principal.ts';
+import { type Finding, no } from '../conditions.ts';
+import { type Context, readSecret } from '../context.ts';
+import { ASSISTANT, type Assistant, type SecretObject } from '../kinds.ts';
+import { objectPrincipalSecretName, principalSecretName } from '../names.ts';
+import { makeKey } from '../runtime/kube-object.ts';
+import type { Fate } from './fate.ts';
+import { lockingFiles } from './retain.ts';
+
+/** What the brokers are asked for at the end of an Assistant, and what is told of it. */
+
+interface Blocked {
+  readonly finding: Finding;
+  readonly cause: unknown;
+}
+
+type Kept = 'all' | 'files' | 'nothing';
+
+/** Drops its data, or keeps of it what is still there, locked. */
+export async function settleData(
+  context: Context,
+  assistant: Assistant,
+  { id, token, retained, grace }: Fate & { readonly id: string; readonly token: SecretObject | undefined },
+  signal: AbortSignal,
+): Promise<Blocked | Kept> {
+  const { objectStore } = context;
+  if (!retained && !grace) {
+    const blocked =
+      (await dropDatabase(context, assistant.spec.capsule, id, signal)) ??
+      (objectStore && (await dropObjects(context, objectStore, assistant, id, signal)));
+    return blocked ?? 'nothing';
+  }
+  const blocked =
+    token && objectStore && (await dropObjects(context, lockingFiles(objectStore), assistant, id, signal));
+  return blocked ?? (grace ? 'all' : whatIsLeft(context, assistant, id, signal));
+}
+
+/** A word to keep may come when a drop was sent and its answer never seen: then only the broker knows. */
+async function whatIsLeft(
+  context: Context,
+  { metadata, spec: { capsule } }: Assistant,
+  id: string,
+  signal: AbortSignal,
+): Promise<Blocked | Kept> {
+  // What nobody deleted, nobody has dropped.
+  if (metadata.deletionTimestamp === undefined) return 'all';
+  const name = principalSecretName(capsule);
+  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
+  if (!principal) return 'all';
+  try {
+    await context.database.appUsage(capsule, id, principalOf(principal), signal);
+    return 'all';
+  } catch (error) {
+    if (isRefusal(error, 404)) return context.objectStore ? 'files' : 'nothing';
+    // Without authority over the Capsule nothing of it was dropped either.
+    if (isRefusal(error, 403)) return 'all';
+    return blockedBy(context, { capsule, principal }, error);
+  }
+}
+
+/** `asked` says that all was to be kept. */
+export function tellEnd(
+  { events, objectStore }: Context,
+  assistant: Assistant,
+  id: string,
+  { asked, kept }: { readonly asked: boolean; readonly kept: Kept },
+): void {
+  const what = objectStore ? 'database, its role and its files' : 'database and its role';
+  const next = `are kept for the next Assistant of the id "${id}" in this Capsule.`;
+  const late = 'Nothing of its database is left: the word to keep it came too late, or it was never made.';
+  const dropped = asked ? late : `Its ${what} are dropped.`;
+  const note = {
+    all: `Its ${what} ${next}`,
+    files: `${late} Its files ${next}`,
+    nothing: dropped,
+  }[kept];
+  const [reason, action] = kept === 'all' ? ['DatabaseRetained', 'Retain'] : ['DatabaseDropped', 'Drop'];
+  events.record(ASSISTANT, assistant, { type: 'Normal', reason, action, note });
+}
+
+async function dropDatabase(
+  context: Context,
+  capsule: string,
+  id: string,
+  signal: AbortSignal,
+): Promise<Blocked | undefined> {
+  const name = principalSecretName(capsule);
+  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
+  if (principal) return dropApp(context, context.database, { capsule, id, principal }, signal);
+  // With the Capsule itself gone nobody can be authorised any more, and nothing is left to wait for.
+  return context.stores.capsules.get(makeKey(context.names.namespace, capsule)) ? lost(name) : undefined;
+}
+
+/** What was never registered has no principal to be dropped with. */
+async function dropObjects(
+  context: Context,
+  broker: Pick<ObjectStoreBroker, 'dropApp'>,
+  assistant: Assistant,
+  id: string,
+  signal: AbortSignal,
+): Promise<Blocked | undefined> {
+  const { capsule } = assistant.spec;
+  const name = objectPrincipalSecretName(capsule);
+  const principal = await readSecret(context, context.names.systemNamespace, name, signal);
+  if (principal) return dropApp(context, broker, { capsule, id, principal }, signal);
+  const had = assistant.status?.conditions?.some(
+    ({ type, status }) => type === 'ObjectStoreReady' && status === 'True',
+  );
+  const left = context.stores.capsules.get(makeKey(context.names.namespace, capsule));
+  return had && left ? lost(name) : undefined;
+}
+
+async function dropApp(
+  context: Context,
+  broker: Pick<DatabaseBroker, 'dropApp'>,
+  {
+    capsule,
+    id,
+    principal,
+  }: { readonly capsule: string; readonly id: string; readonly principal: SecretObject },
+  signal: AbortSignal,
+): Promise<Blocked | undefined> {
+  try {
+    await broker.dropApp(capsule, id, principalOf(principal), signal);
+    return undefined;
+  } catch (error) {
+    // Never made, or dropped by an earlier try whose answer was lost.
+    return isRefusal(error, 404) ? undefined : blockedBy(context, { capsule, principal }, error);
+  }
+}
+
+function blockedBy(
+  { names }: Context,
+  { capsule, principal }: { readonly capsule: string; readonly principal: SecretObject },
+  error: unknown,
+): Blocked {
+  const finding = principalFinding(error, { names, capsule, secretName: principal.metadata.name });
+  if (!finding) throw error;
+  return { finding, cause: error };
+}
+
+const isRefusal = (error: unknown, status: number) =>
+  error instanceof BrokerError && error.failure === 'refused' && error.status === status;
+
+function lost(name: string): Blocked {
+  const finding = no(
+    'PrincipalLost',
+    `Secret "${name}" with the Capsule's principal is missing. Put it back from a backup.`,
+  );
+  return { finding, cause: new Error('a principal is missing') };
+}
