@@ -9,6 +9,7 @@ import {
   DEPLOYMENT,
   SECRET,
   SERVICE,
+  type SecretObject,
 } from '../kinds.ts';
 import { readAnew } from '../last-word.ts';
 import {
@@ -27,7 +28,7 @@ import { claimedId, pair } from '../stores.ts';
 import { closeClaim, isRetained, retainClaim } from './claim.ts';
 import { settleData, tellEnd } from './data.ts';
 import { readWorkloadSecret } from './facts.ts';
-import { decideFate, ownsDatabase, staysWithCapsule } from './fate.ts';
+import { decideFate, type Fate, ownsDatabase, staysWithCapsule } from './fate.ts';
 import { findsPods } from './pods.ts';
 import { reportAssistant } from './status.ts';
 import { removeEgress } from './steps/egress.ts';
@@ -53,6 +54,14 @@ export async function finalizeAssistant(
   return tellingRefusal(wait, () => takeAway(context, assistant, wait, signal));
 }
 
+/** An Assistant that goes, and the id that it was known by. */
+interface Leaving {
+  readonly assistant: Assistant;
+  readonly id: string;
+  /** Tells in its status what its end waits for. */
+  readonly wait: (finding: Finding) => Promise<void>;
+}
+
 /** All that is the Assistant's, in an order in which nothing is left that nobody finds. */
 export async function takeAway(
   context: Context,
@@ -60,77 +69,143 @@ export async function takeAway(
   wait: (finding: Finding) => Promise<void>,
   signal: AbortSignal,
 ): Promise<Result> {
-  const { names, stores, writer } = context;
-  const { uid } = assistant.metadata;
-  const { capsule: capsuleName } = assistant.spec;
   // What it was known by counts, whatever its manifest says by now.
   const id = assistant.status?.manifest?.id ?? claimedId(assistant);
-  context.appUsages.forget(uid ?? '');
+  context.appUsages.forget(assistant.metadata.uid ?? '');
   const done = () =>
-    removeFinalizer(writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
+    removeFinalizer(context.writer, ASSISTANT, assistant, ASSISTANT_FINALIZER, signal).then(() => ({}));
   if (id === undefined) return done();
 
-  const mine = <T extends KubeObject>(objects: readonly T[]) =>
-    objects.filter(({ metadata }) => metadata.annotations?.[ANNOTATION.owner] === uid);
-  const remove = (resource: Resource, objects: readonly KubeObject[]) =>
-    together(
-      objects
-        .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-        .map((object) => writer.remove(resource, object, signal)),
-    );
-  const claim = pair(capsuleName, id);
-  await together([
-    remove(DEPLOYMENT, mine(stores.deployments.by('assistant', claim))),
-    remove(SERVICE, mine(stores.services.by('assistant', claim))),
-  ]);
-  if (
-    mine(stores.pods.by('assistant', claim)).length > 0 ||
-    mine(stores.deployments.by('assistant', claim)).length > 0
-  ) {
+  const leaving: Leaving = { assistant, id, wait };
+  if (!(await stopWorkload(context, leaving, signal))) {
     await wait(PODS_REMAIN);
     return {};
   }
 
-  const namespace = capsuleNamespace(names.space, capsuleName);
-  const secret = await readWorkloadSecret(context, namespace, workloadSecretName(id), signal);
-  const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
+  const secrets = await readSecrets(context, leaving, signal);
   let retained = false;
-  const asks = claimedId(assistant);
-  const rivals = asks === undefined ? [] : stores.assistants.by('claim', pair(capsuleName, asks));
-  const known = stores.capsules.get(makeKey(names.namespace, capsuleName));
-  if (ownsDatabase(assistant, secret, rivals) && !staysWithCapsule(assistant, known)) {
-    // A drop cannot be undone, and a store is as old as its watch.
-    if (await findsPods(context, namespace, id, uid, signal)) {
-      await wait(PODS_REMAIN);
-      return { requeueAfterMs: LOOK_AGAIN_MS };
-    }
-    const [asked, capsule] = await Promise.all([
-      readAnew<Assistant>(context, ASSISTANT, assistant.metadata.name, signal),
-      readAnew<Capsule>(context, CAPSULE, capsuleName, signal),
-    ]);
-    const fate = decideFate(context, assistant, asked, capsule);
-    const { grace } = fate;
-    const kept = await settleData(context, assistant, { ...fate, id, token }, signal);
-    if (typeof kept === 'object') {
-      await wait(kept.finding);
-      throw kept.cause;
-    }
-    retained = fate.retained && kept !== 'nothing';
-    if (grace) {
-      await removeEgress(context, assistant, id, signal);
-      await remove(SECRET, mine([token].filter((one) => one !== undefined)));
-      if (secret) await closeClaim(context, secret, signal);
-      await wait(grace.finding);
-      return { requeueAfterMs: grace.requeueAfterMs };
-    }
-    tellEnd(context, assistant, id, { asked: fate.retained, kept });
+  if (mustEndData(context, assistant, secrets.claim)) {
+    const end = await endData(context, leaving, secrets, signal);
+    if (typeof end === 'object') return end;
+    retained = end === 'retained';
   }
+  const { claim, token } = secrets;
   await removeEgress(context, assistant, id, signal);
-  await remove(SECRET, mine([retained ? undefined : secret, token].filter((one) => one !== undefined)));
+  await removeOwn(context, assistant, SECRET, [retained ? undefined : claim, token], signal);
   // From here on another may take the id up.
-  if (retained && secret && !isRetained(secret)) await retainClaim(context, secret, signal);
-  await remove(CONFIG_MAP, mine(stores.configMaps.by('assistant', claim)));
+  if (retained && claim && !isRetained(claim)) await retainClaim(context, claim, signal);
+  const configMaps = context.stores.configMaps.by('assistant', pair(assistant.spec.capsule, id));
+  await removeOwn(context, assistant, CONFIG_MAP, configMaps, signal);
   return done();
+}
+
+/** Whether nothing of it runs any more. */
+async function stopWorkload(
+  context: Context,
+  { assistant, id }: Leaving,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { deployments, services, pods } = context.stores;
+  const claim = pair(assistant.spec.capsule, id);
+  await together([
+    removeOwn(context, assistant, DEPLOYMENT, deployments.by('assistant', claim), signal),
+    removeOwn(context, assistant, SERVICE, services.by('assistant', claim), signal),
+  ]);
+  return (
+    ownOf(assistant, pods.by('assistant', claim)).length === 0 &&
+    ownOf(assistant, deployments.by('assistant', claim)).length === 0
+  );
+}
+
+/** The Secrets of its id in the Capsule's namespace, whoever they belong to. */
+interface Secrets {
+  readonly claim: SecretObject | undefined;
+  /** Of the object store. */
+  readonly token: SecretObject | undefined;
+}
+
+async function readSecrets(
+  context: Context,
+  { assistant, id }: Leaving,
+  signal: AbortSignal,
+): Promise<Secrets> {
+  const namespace = capsuleNamespace(context.names.space, assistant.spec.capsule);
+  const claim = await readWorkloadSecret(context, namespace, workloadSecretName(id), signal);
+  const token = await readWorkloadSecret(context, namespace, workloadObjectsSecretName(id), signal);
+  return { claim, token };
+}
+
+/** Whether the data is its own, and does not stay with its Capsule. */
+function mustEndData(
+  { names, stores }: Context,
+  assistant: Assistant,
+  claim: SecretObject | undefined,
+): boolean {
+  const { capsule } = assistant.spec;
+  const asks = claimedId(assistant);
+  const rivals = asks === undefined ? [] : stores.assistants.by('claim', pair(capsule, asks));
+  const known = stores.capsules.get(makeKey(names.namespace, capsule));
+  return ownsDatabase(assistant, claim, rivals) && !staysWithCapsule(assistant, known);
+}
+
+/** Drops its data, or locks what is to stay; while neither is done for good, when to look again. */
+async function endData(
+  context: Context,
+  leaving: Leaving,
+  secrets: Secrets,
+  signal: AbortSignal,
+): Promise<'dropped' | 'retained' | Result> {
+  const { assistant, id, wait } = leaving;
+  const namespace = capsuleNamespace(context.names.space, assistant.spec.capsule);
+  // A drop cannot be undone, and a store is as old as its watch.
+  if (await findsPods(context, namespace, id, assistant.metadata.uid, signal)) {
+    await wait(PODS_REMAIN);
+    return { requeueAfterMs: LOOK_AGAIN_MS };
+  }
+  const fate = await readFate(context, assistant, signal);
+  const { grace } = fate;
+  const kept = await settleData(context, assistant, { ...fate, id, token: secrets.token }, signal);
+  if (typeof kept === 'object') {
+    await wait(kept.finding);
+    throw kept.cause;
+  }
+  if (grace) {
+    await removeEgress(context, assistant, id, signal);
+    await removeOwn(context, assistant, SECRET, [secrets.token], signal);
+    if (secrets.claim) await closeClaim(context, secrets.claim, signal);
+    await wait(grace.finding);
+    return { requeueAfterMs: grace.requeueAfterMs };
+  }
+  tellEnd(context, assistant, id, { asked: fate.retained, kept });
+  return fate.retained && kept !== 'nothing' ? 'retained' : 'dropped';
+}
+
+async function readFate(context: Context, assistant: Assistant, signal: AbortSignal): Promise<Fate> {
+  const [asked, capsule] = await Promise.all([
+    readAnew<Assistant>(context, ASSISTANT, assistant.metadata.name, signal),
+    readAnew<Capsule>(context, CAPSULE, assistant.spec.capsule, signal),
+  ]);
+  return decideFate(context, assistant, asked, capsule);
+}
+
+function ownOf<T extends KubeObject>(assistant: Assistant, objects: readonly (T | undefined)[]): T[] {
+  return objects
+    .filter((one) => one !== undefined)
+    .filter(({ metadata }) => metadata.annotations?.[ANNOTATION.owner] === assistant.metadata.uid);
+}
+
+function removeOwn(
+  { writer }: Context,
+  assistant: Assistant,
+  resource: Resource,
+  objects: readonly (KubeObject | undefined)[],
+  signal: AbortSignal,
+) {
+  return together(
+    ownOf(assistant, objects)
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .map((object) => writer.remove(resource, object, signal)),
+  );
 }
 
 const PODS_REMAIN = no('PodsRemain', 'Its pods are being stopped; what else it has goes after them.');
