@@ -1,5 +1,5 @@
 import { ServiceError } from '@space/broker-kit';
-import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import type { Session } from '@space/broker-kit/postgres';
 import { audit, type Undecided } from '@space/broker-kit/principals';
 import type { Context } from '../context.ts';
 import {
@@ -26,7 +26,8 @@ import {
   markEvicted,
   type Registration,
 } from '../registry/rows.ts';
-import { claimSpare, makeSpare, takeSpare } from '../spares/pool.ts';
+import { claimSpare, takeSpare } from '../spares/pool.ts';
+import { type Attempt, NoSpare, Overtaken } from './attempts.ts';
 import { seize } from './cut.ts';
 
 /** What a create answers with. */
@@ -36,95 +37,6 @@ export interface Ensured {
   readonly created: boolean;
   /** All sessions were ended, and the database is shut until `reopen`. */
   readonly evicting: boolean;
-}
-
-/** The pool was empty: the transaction must begin again with a spare of its own. */
-class NoSpare extends Error {}
-
-/** Another transaction registered the workload first: this one must begin again, and then finds its row. */
-class Overtaken extends Error {}
-
-/** What earlier attempts have found out. */
-interface Attempt {
-  /** A spare that was cloned for this create, since the pool was empty or its spares locked. */
-  readonly reserved?: string | undefined;
-  readonly passedOver: readonly string[];
-  /** Whether the workload's role changes all the time, so that its database must be seized first. */
-  readonly contested: boolean;
-  /** Called with the spare that the attempt works with. */
-  readonly take: (spare: string) => void;
-}
-
-const MAX_ATTEMPTS = 6;
-/** How many locked spares are passed over before one is cloned, which nobody else has seen. */
-const MAX_PASSED_OVER = 2;
-
-/**
- * Runs a transaction that may need a spare. Only when the pool is empty, or its spares are locked, does it clone one,
- * outside the transaction; a crash then leaves a closed spare, which the upkeep adopts.
- */
-export async function withSpare<T>(
-  context: Context,
-  act: (session: Session, attempt: Attempt) => Promise<T>,
-): Promise<T> {
-  let taken = '';
-  const take = (spare: string) => {
-    taken = spare;
-  };
-  let next: Attempt = { passedOver: [], contested: false, take };
-  for (let attempt = 1; ; attempt += 1) {
-    const now = next;
-    try {
-      return await context.connections.transaction((session, again) =>
-        act(session, { ...now, contested: now.contested || again > 1 }),
-      );
-    } catch (error) {
-      if (attempt >= MAX_ATTEMPTS) throw error;
-      if (error instanceof Overtaken) continue;
-      if (!now.contested && isContested(error)) {
-        next = { ...now, contested: true };
-        continue;
-      }
-      const locked = isSpareLocked(error) ? taken : undefined;
-      const passedOver = locked === undefined ? now.passedOver : [...now.passedOver, locked];
-      next = { ...now, reserved: undefined, passedOver };
-      if (locked !== undefined && locked !== now.reserved && passedOver.length <= MAX_PASSED_OVER) continue;
-      const stolen = error instanceof StepError && error.code === SQLSTATE.undefinedDatabase;
-      if (locked === undefined && !(error instanceof NoSpare) && !stolen) throw error;
-      context.nudge();
-      context.failpoint('cold:before-clone');
-      next = { ...next, reserved: await cloneWithRetries(context) };
-      context.failpoint('cold:after-clone');
-    }
-  }
-}
-
-/** Is the spare that was taken locked by somebody? Another one will do. */
-function isSpareLocked(error: unknown): boolean {
-  return (
-    error instanceof StepError && error.step === 'open database' && error.code === SQLSTATE.lockNotAvailable
-  );
-}
-
-/** Did the row of the role stay locked, or change under every attempt? */
-function isContested(error: unknown): boolean {
-  return (
-    error instanceof StepError &&
-    error.step === 'assert password' &&
-    (error.code === SQLSTATE.lockNotAvailable || error.code === SQLSTATE.internal)
-  );
-}
-
-async function cloneWithRetries({ cloning, connections, spares }: Context): Promise<string> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const turn = await cloning.run(() => connections.session((session) => makeSpare(session, spares)));
-      if (turn === undefined) throw new ServiceError('unavailable', 'too many clones', { retryAfter: 2 });
-      return turn.value;
-    } catch (error) {
-      if (attempt >= 3 || !isRace(error)) throw error;
-    }
-  }
 }
 
 /** What a create works on, in a transaction that has locked the rows of the Capsule and the workload. */

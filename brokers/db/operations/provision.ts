@@ -4,7 +4,8 @@ import { about, authorisedCapsule, type Call, registerCapsule } from '@space/bro
 import type { Context } from '../context.ts';
 import type { Workload } from '../core/names.ts';
 import { lockDatabase } from '../registry/rows.ts';
-import { type Ensured, ensureDatabase, reopen, withSpare } from './ensure.ts';
+import { withSpare } from './attempts.ts';
+import { type Ensured, ensureDatabase, reopen } from './ensure.ts';
 
 /** Registers a Capsule with its principal and makes the Capsule's own database, in one transaction. */
 export async function provisionCapsule(

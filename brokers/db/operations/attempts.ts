@@ -1,0 +1,111 @@
+import { ServiceError } from '@space/broker-kit';
+import { isRace, type Session, SQLSTATE, StepError } from '@space/broker-kit/postgres';
+import type { Context } from '../context.ts';
+import { makeSpare } from '../spares/pool.ts';
+
+/** The pool was empty: the transaction must begin again with a spare of its own. */
+export class NoSpare extends Error {}
+
+/** Another transaction registered the workload first: this one must begin again, and then finds its row. */
+export class Overtaken extends Error {}
+
+/** What earlier attempts have found out. */
+export interface Attempt {
+  /** A spare that was cloned for this create, since the pool was empty or its spares locked. */
+  readonly reserved?: string | undefined;
+  readonly passedOver: readonly string[];
+  /** Whether the workload's role changes all the time, so that its database must be seized first. */
+  readonly contested: boolean;
+  /** Called with the spare that the attempt works with. */
+  readonly take: (spare: string) => void;
+}
+
+const MAX_ATTEMPTS = 6;
+/** How many locked spares are passed over before one is cloned, which nobody else has seen. */
+const MAX_PASSED_OVER = 2;
+
+/**
+ * Runs a transaction that may need a spare. Only when the pool is empty, or its spares are locked, does it clone one,
+ * outside the transaction; a crash then leaves a closed spare, which the upkeep adopts.
+ */
+export async function withSpare<T>(
+  context: Context,
+  act: (session: Session, attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  let taken = '';
+  const take = (spare: string) => {
+    taken = spare;
+  };
+  let next: Attempt = { passedOver: [], contested: false, take };
+  for (let attempt = 1; ; attempt += 1) {
+    const now = next;
+    try {
+      return await context.connections.transaction((session, again) =>
+        act(session, { ...now, contested: now.contested || again > 1 }),
+      );
+    } catch (error) {
+      const remedy = attempt < MAX_ATTEMPTS ? remedyOf(error, now, taken) : undefined;
+      if (remedy === undefined) throw error;
+      next = remedy.clone ? { ...remedy.next, reserved: await cloneSpare(context) } : remedy.next;
+    }
+  }
+}
+
+interface Remedy {
+  readonly next: Attempt;
+  /** Whether the next attempt needs a spare of its own. */
+  readonly clone: boolean;
+}
+
+/** What would help an attempt that failed; undefined if nothing does. */
+function remedyOf(error: unknown, attempt: Attempt, taken: string): Remedy | undefined {
+  if (error instanceof Overtaken) return { next: attempt, clone: false };
+  if (!attempt.contested && isContested(error))
+    return { next: { ...attempt, contested: true }, clone: false };
+  const next = { ...attempt, reserved: undefined };
+  if (isSpareLocked(error)) {
+    const passedOver = [...attempt.passedOver, taken];
+    const clone = taken === attempt.reserved || passedOver.length > MAX_PASSED_OVER;
+    return { next: { ...next, passedOver }, clone };
+  }
+  return error instanceof NoSpare || isSpareStolen(error) ? { next, clone: true } : undefined;
+}
+
+/** Is the spare that was taken locked by somebody? Another one will do. */
+function isSpareLocked(error: unknown): boolean {
+  return (
+    error instanceof StepError && error.step === 'open database' && error.code === SQLSTATE.lockNotAvailable
+  );
+}
+
+const isSpareStolen = (error: unknown): boolean =>
+  error instanceof StepError && error.code === SQLSTATE.undefinedDatabase;
+
+/** Did the row of the role stay locked, or change under every attempt? */
+function isContested(error: unknown): boolean {
+  return (
+    error instanceof StepError &&
+    error.step === 'assert password' &&
+    (error.code === SQLSTATE.lockNotAvailable || error.code === SQLSTATE.internal)
+  );
+}
+
+async function cloneSpare(context: Context): Promise<string> {
+  context.nudge();
+  context.failpoint('cold:before-clone');
+  const spare = await cloneWithRetries(context);
+  context.failpoint('cold:after-clone');
+  return spare;
+}
+
+async function cloneWithRetries({ cloning, connections, spares }: Context): Promise<string> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const turn = await cloning.run(() => connections.session((session) => makeSpare(session, spares)));
+      if (turn === undefined) throw new ServiceError('unavailable', 'too many clones', { retryAfter: 2 });
+      return turn.value;
+    } catch (error) {
+      if (attempt >= 3 || !isRace(error)) throw error;
+    }
+  }
+}
