@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { traceIdOf } from '@space/broker-kit';
 import { principalIn, type RawHeader, rawHeadersOf } from '../core/credentials.ts';
 import { Problem } from '../core/problem.ts';
-import { identify } from '../policies/callers.ts';
+import { type Caller, identify } from '../policies/callers.ts';
 import type { Policies } from '../policies/policies.ts';
 import { type Strangers, TurnedAway } from '../policies/strangers.ts';
 import { type AdmissionOptions, admit } from './admission.ts';
@@ -20,8 +20,6 @@ export interface InputOptions extends Omit<AdmissionOptions, 'bodyBytes'>, Sende
   readonly record: RecordLine;
   readonly onOpen: (change: 1 | -1) => void;
 }
-
-type Caller = NonNullable<Awaited<ReturnType<typeof identify>>>;
 
 /**
  * One request to `/i/<key>/<path>`, in this order: who calls, share, form of the target, route, slot; then the value

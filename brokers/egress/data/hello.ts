@@ -1,0 +1,33 @@
+import type { Duplex } from 'node:stream';
+import { LONGEST_HELLO, readClientHello } from '../core/client-hello.ts';
+import type { TunnelFault } from '../core/problem.ts';
+
+type HelloRead = { readonly bytes: Buffer } | { readonly fault: TunnelFault };
+
+/** Collects the first bytes until they are a ClientHello for the host, for at most `timeoutMs`. */
+export function readHello(client: Duplex, head: Buffer, host: string, timeoutMs: number): Promise<HelloRead> {
+  return new Promise((resolve) => {
+    let bytes = Buffer.from(head);
+    const settle = (result: HelloRead) => {
+      clearTimeout(timer);
+      client.off('data', onData).off('end', onEnd).off('close', onEnd);
+      client.pause();
+      resolve(result);
+    };
+    const look = () => {
+      const hello = readClientHello(bytes);
+      if (hello === 'more') {
+        if (bytes.length > LONGEST_HELLO + 5) settle({ fault: 'hello_too_large' });
+      } else if ('fault' in hello) settle(hello);
+      else settle(hello.sni === host ? { bytes } : { fault: 'sni_mismatch' });
+    };
+    const onData = (chunk: Buffer) => {
+      bytes = Buffer.concat([bytes, chunk]);
+      look();
+    };
+    const onEnd = () => settle({ fault: 'not_tls' });
+    const timer = setTimeout(() => settle({ fault: 'hello_timeout' }), timeoutMs);
+    client.on('data', onData).on('end', onEnd).on('close', onEnd);
+    look();
+  });
+}

@@ -1,0 +1,61 @@
+import type { Socket } from 'node:net';
+import type { Line } from './record.ts';
+
+/** How long a client that has read the whole answer may neither send nor close. */
+const CLOSE_WAIT_MS = 60_000;
+
+/**
+ * Copies bytes both ways until both sides have ended, one breaks, or neither has sent for the idle time. Each direction
+ * ends by itself: what a side has sent before its end is delivered, however slowly the other side reads.
+ */
+export function join(
+  client: Socket,
+  upstream: Socket,
+  first: Buffer,
+  idleMs: number,
+  line: Line,
+): Promise<void> {
+  return new Promise((resolve) => {
+    let [clientDone, upstreamDone] = [false, false];
+    const end = () => {
+      clearTimeout(idle);
+      client.destroy();
+      upstream.destroy();
+      resolve();
+    };
+    const idle = setTimeout(end, idleMs);
+    const endWhenBothDone = () => {
+      if (upstreamDone && clientDone) end();
+    };
+    // Otherwise the end of an answer would cut off what the client still sends.
+    upstream.allowHalfOpen = true;
+    line.bytesOut += first.length;
+    client.on('data', (chunk: Buffer) => {
+      line.bytesOut += chunk.length;
+      idle.refresh();
+    });
+    upstream.on('data', (chunk: Buffer) => {
+      line.bytesIn += chunk.length;
+      idle.refresh();
+    });
+    // A side that reads slowly is not idle.
+    client.on('drain', () => idle.refresh());
+    upstream.on('drain', () => idle.refresh());
+    upstream.once('finish', () => {
+      upstreamDone = true;
+      endWhenBothDone();
+    });
+    client.once('finish', () => {
+      clientDone = true;
+      endWhenBothDone();
+      const closeTimer = setTimeout(end, Math.min(idleMs, CLOSE_WAIT_MS));
+      client.on('data', () => closeTimer.refresh()).once('close', () => clearTimeout(closeTimer));
+    });
+    // A client that closes early has broken off; what an upstream sent before it closed is still delivered.
+    client.once('close', end).once('error', end);
+    upstream.once('error', () => client.end()).once('close', () => client.end());
+    upstream.write(first);
+    client.pipe(upstream);
+    upstream.pipe(client);
+  });
+}
