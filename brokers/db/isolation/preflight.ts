@@ -57,14 +57,22 @@ const OWN_CONNECTIONS = 12;
 /** The last major version that all tests ran on. */
 const TRIED = 18;
 
+/** A sentence, and whether it holds. */
+type Check = readonly [boolean, string];
+
 /** Decides whether tenants would be safe on this server. */
-export function judge(facts: ServerFacts, { acceptedOpen, connections }: Wanted): Findings {
+export function judge(facts: ServerFacts, wanted: Wanted): Findings {
+  const sentences = (checks: readonly Check[]) => checks.filter(([holds]) => holds).map(([, text]) => text);
+  return { refusals: sentences(refusalsOf(facts, wanted)), warnings: sentences(warningsOf(facts, wanted)) };
+}
+
+function refusalsOf(facts: ServerFacts, { acceptedOpen, connections }: Wanted): readonly Check[] {
   const { max, kept } = facts.connections;
   const role = quoted(facts.role);
+  const registry = quoted(facts.registry.name);
   const tooFew = (limit: number) => limit >= 0 && limit < OWN_CONNECTIONS;
   const unaccepted = facts.openDatabases.filter((name) => !acceptedOpen.includes(name));
-  const accepted = facts.openDatabases.filter((name) => acceptedOpen.includes(name));
-  const refusals: [boolean, string][] = [
+  return [
     [
       facts.version < 150_000,
       `PostgreSQL 15 or later is needed, and this is ${Math.floor(facts.version / 10_000)}: upgrade it`,
@@ -88,31 +96,33 @@ export function judge(facts: ServerFacts, { acceptedOpen, connections }: Wanted)
     ],
     [
       tooFew(facts.ownConnections[1]),
-      `each replica of the broker has ${OWN_CONNECTIONS} connections, and its registry takes ${facts.ownConnections[1]}: ALTER DATABASE ${quoted(facts.registry.name)} CONNECTION LIMIT -1`,
+      `each replica of the broker has ${OWN_CONNECTIONS} connections, and its registry takes ${facts.ownConnections[1]}: ALTER DATABASE ${registry} CONNECTION LIMIT -1`,
     ],
-    [
-      !facts.registry.owned,
-      `the broker must own its registry: ALTER DATABASE ${quoted(facts.registry.name)} OWNER TO ${role}`,
-    ],
+    [!facts.registry.owned, `the broker must own its registry: ALTER DATABASE ${registry} OWNER TO ${role}`],
     [facts.superuser, `the broker must not be superuser: ALTER ROLE ${role} NOSUPERUSER`],
     [
       !facts.superuser && facts.superuserGroups.length > 0,
       `the broker must not be a member of the superuser ${facts.superuserGroups.join(', ')}: ${facts.superuserGroups
-        .map((group) => `REVOKE ${quoted(group)} FROM ${quoted(facts.role)}`)
+        .map((group) => `REVOKE ${quoted(group)} FROM ${role}`)
         .join('; ')}`,
     ],
-    [!facts.createRole, `the broker needs CREATEROLE: ALTER ROLE ${quoted(facts.role)} CREATEROLE`],
-    [!facts.createDatabase, `the broker needs CREATEDB: ALTER ROLE ${quoted(facts.role)} CREATEDB`],
+    [!facts.createRole, `the broker needs CREATEROLE: ALTER ROLE ${role} CREATEROLE`],
+    [!facts.createDatabase, `the broker needs CREATEDB: ALTER ROLE ${role} CREATEDB`],
     [
       !facts.signalBackend,
-      `the broker must be a member of pg_signal_backend: GRANT pg_signal_backend TO ${quoted(facts.role)}`,
+      `the broker must be a member of pg_signal_backend: GRANT pg_signal_backend TO ${role}`,
     ],
     [
       unaccepted.length > 0,
       `PUBLIC may connect to ${unaccepted.join(', ')}: ${unaccepted.map((name) => `REVOKE CONNECT ON DATABASE ${quoted(name)} FROM PUBLIC`).join('; ')}; where that is not yours to do, list them in postgres.external.acceptOpenDatabases`,
     ],
   ];
-  const warnings: [boolean, string][] = [
+}
+
+function warningsOf(facts: ServerFacts, { acceptedOpen }: Wanted): readonly Check[] {
+  const role = quoted(facts.role);
+  const accepted = facts.openDatabases.filter((name) => acceptedOpen.includes(name));
+  return [
     [facts.version >= (TRIED + 1) * 10_000, `PostgreSQL later than ${TRIED} was not tried with this broker`],
     [
       facts.preparedTransactions > 0,
@@ -120,22 +130,19 @@ export function judge(facts: ServerFacts, { acceptedOpen, connections }: Wanted)
     ],
     [
       !facts.readAllStats,
-      `without pg_read_all_stats the broker sees neither old transactions nor sizes nor who keeps every drop waiting: GRANT pg_read_all_stats TO ${quoted(facts.role)}`,
+      `without pg_read_all_stats the broker sees neither old transactions nor sizes nor who keeps every drop waiting: GRANT pg_read_all_stats TO ${role}`,
     ],
     [
       !facts.mayUseReserved,
-      `the broker may not use the reserved connections: GRANT pg_use_reserved_connections TO ${quoted(facts.role)}`,
+      `the broker may not use the reserved connections: GRANT pg_use_reserved_connections TO ${role}`,
     ],
     [
       facts.logsSessions,
       "the server's log takes what tenants say, their rows among it, and as much as they like: ALTER ROLE ALL SET log_min_messages = fatal",
     ],
-    ...judgeSettings(facts.version, facts.settings).map((text): [boolean, string] => [true, text]),
+    ...judgeSettings(facts.version, facts.settings).map((text): Check => [true, text]),
     [accepted.length > 0, `accepted although open to PUBLIC: ${accepted.join(', ')}`],
   ];
-  const sentences = (list: readonly [boolean, string][]) =>
-    list.filter(([holds]) => holds).map(([, text]) => text);
-  return { refusals: sentences(refusals), warnings: sentences(warnings) };
 }
 
 export async function readServerFacts(connections: Connections): Promise<ServerFacts> {

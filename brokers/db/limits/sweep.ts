@@ -1,7 +1,7 @@
 import type { Round } from '@space/broker-kit';
 import type { Session } from '@space/broker-kit/postgres';
 import type { Context } from '../context.ts';
-import { type Door, decideQuota, type QuotaState, standingOf } from '../core/quota.ts';
+import { type Door, decideQuota, type QuotaState, type Standing, standingOf } from '../core/quota.ts';
 import { doorStatements, END_SESSIONS, within } from '../isolation/statements.ts';
 import {
   allLimits,
@@ -9,6 +9,7 @@ import {
   measure,
   observeActivity,
   observeShared,
+  type SharedGrowth,
   type Sized,
   writeUsage,
 } from './rows.ts';
@@ -26,6 +27,12 @@ interface Known {
   readonly bytes: number;
 }
 
+/** What the catalogues of the whole server have grown by since the last look, and the databases that were writing there. */
+interface Growth {
+  readonly bytesEach: number;
+  readonly writers: ReadonlySet<string>;
+}
+
 /**
  * Measures what Capsules hold, and closes those that hold too much: a tenant passes its limit by no more than it writes
  * between two looks. A database in which no transaction is open or has ended since the last look cannot have grown.
@@ -37,68 +44,98 @@ export function sizing(context: Context, now = () => performance.now()): Round {
 
   async function look(): Promise<void> {
     const all = now() - measuredAll >= ALL_MS;
-    const {
-      databases,
-      limits,
-      now: serverNow,
-      age,
-      analysis,
-      unarchived,
-      killed,
-      sizes,
-      shared,
-    } = await context.connections.session(async (session) => {
-      const found = await observeActivity(session);
-      const grown = found.filter(
-        ({ name, busy, transactions }) => all || busy || known.get(name)?.transactions !== transactions,
-      );
-      const names = grown.map(({ name }) => name);
-      return {
-        databases: found,
-        sizes: names.length === 0 ? new Map<string, number>() : await measure(session, names),
-        limits: await allLimits(session),
-        shared: await observeShared(session),
-        ...(await readServer(session)),
-      };
-    });
-    context.metrics.oldestTransaction.set(age);
-    context.metrics.oldestAnalysis.set(analysis);
-    context.metrics.unarchived.set(unarchived);
-    context.metrics.sessionsKilled.set(killed);
-    context.metrics.sharedCatalogues.set(shared.bytes);
-    // The growth is attributed to the tenants that are writing there, in equal parts.
-    const growth =
-      Math.max(0, shared.bytes - (sharedBytes ?? shared.bytes)) / Math.max(1, shared.writers.length);
-    sharedBytes = shared.bytes;
-    const writers = new Set(shared.writers);
+    const mayHaveGrown = ({ name, busy, transactions }: Sized) =>
+      all || busy || known.get(name)?.transactions !== transactions;
+    const seen = await context.connections.session((session) => observe(session, mayHaveGrown));
+    showServer(context, seen);
+    const growth = growthOf(seen, sharedBytes);
+    sharedBytes = seen.shared.bytes;
     if (all) measuredAll = now();
-    const next = databases.map(({ name, transactions }): [string, Known] => [
-      name,
-      { transactions, bytes: sizes.get(name) ?? known.get(name)?.bytes ?? 0 },
-    ]);
-    known = new Map(next);
+    known = sizesOf(seen, known);
     const standings = new Map<string, number>();
-    for (const row of limits) {
-      const own = databases.filter(({ capsule }) => capsule === row.capsule);
-      const wrote = own.filter(({ name }) => writers.has(name)).length;
-      // With its last database go its roles, and what was written about them.
-      const outside = own.length === 0 ? 0 : row.shared + Math.ceil(growth * wrote);
-      const used = own.reduce((sum, { name }) => sum + (known.get(name)?.bytes ?? 0), outside);
-      const found = { used, shared: outside };
-      const limit = row.databaseBytes ?? context.databaseBytes;
-      const state = decideQuota(row, used, limit, serverNow);
-      const standing = standingOf(state.door, used, limit);
+    for (const row of seen.limits) {
+      const own = seen.databases.filter(({ capsule }) => capsule === row.capsule);
+      const standing = await keepQuota(context, row, own, heldBy(row, own, known, growth), seen.now);
       standings.set(standing, (standings.get(standing) ?? 0) + 1);
-      if (isNews(row, found, state) || !stands(context, own, row, state))
-        await settle(context, row, found, state, own).catch((error: unknown) =>
-          context.log.warn({ capsule: row.capsule, err: error }, 'a quota is not kept yet'),
-        );
     }
     context.metrics.quotas.reset();
     for (const [standing, count] of standings) context.metrics.quotas.labels(standing).set(count);
   }
 
   return { name: 'sizes', gapMs: 0, run: look };
+}
+
+/** What one look finds on the server. */
+interface Seen extends ServerNow {
+  readonly databases: readonly Sized[];
+  /** In bytes, of the databases that may have grown. */
+  readonly sizes: ReadonlyMap<string, number>;
+  readonly limits: readonly LimitsRow[];
+  readonly shared: SharedGrowth;
+}
+
+async function observe(session: Session, mayHaveGrown: (database: Sized) => boolean): Promise<Seen> {
+  const databases = await observeActivity(session);
+  const names = databases.filter(mayHaveGrown).map(({ name }) => name);
+  return {
+    databases,
+    sizes: names.length === 0 ? new Map<string, number>() : await measure(session, names),
+    limits: await allLimits(session),
+    shared: await observeShared(session),
+    ...(await readServer(session)),
+  };
+}
+
+function showServer({ metrics }: Context, { age, analysis, unarchived, killed, shared }: Seen): void {
+  metrics.oldestTransaction.set(age);
+  metrics.oldestAnalysis.set(analysis);
+  metrics.unarchived.set(unarchived);
+  metrics.sessionsKilled.set(killed);
+  metrics.sharedCatalogues.set(shared.bytes);
+}
+
+/** The growth is attributed to the tenants that are writing there, in equal parts. */
+function growthOf({ shared }: Seen, before: number | undefined): Growth {
+  const bytes = Math.max(0, shared.bytes - (before ?? shared.bytes));
+  return { bytesEach: bytes / Math.max(1, shared.writers.length), writers: new Set(shared.writers) };
+}
+
+function sizesOf({ databases, sizes }: Seen, before: ReadonlyMap<string, Known>): Map<string, Known> {
+  return new Map(
+    databases.map(({ name, transactions }): [string, Known] => [
+      name,
+      { transactions, bytes: sizes.get(name) ?? before.get(name)?.bytes ?? 0 },
+    ]),
+  );
+}
+
+function heldBy(
+  row: LimitsRow,
+  own: readonly Sized[],
+  known: ReadonlyMap<string, Known>,
+  { bytesEach, writers }: Growth,
+): Found {
+  const wrote = own.filter(({ name }) => writers.has(name)).length;
+  // With its last database go its roles, and what was written about them.
+  const shared = own.length === 0 ? 0 : row.shared + Math.ceil(bytesEach * wrote);
+  return { used: own.reduce((sum, { name }) => sum + (known.get(name)?.bytes ?? 0), shared), shared };
+}
+
+/** Decides what becomes of one Capsule, and sees to it where it is not so yet. */
+async function keepQuota(
+  context: Context,
+  row: LimitsRow,
+  own: readonly Sized[],
+  found: Found,
+  now: number,
+): Promise<Standing> {
+  const limit = row.databaseBytes ?? context.databaseBytes;
+  const state = decideQuota(row, found.used, limit, now);
+  if (isNews(row, found, state) || !stands(context, own, row, state))
+    await settle(context, row, found, state, own).catch((error: unknown) =>
+      context.log.warn({ capsule: row.capsule, err: error }, 'a quota is not kept yet'),
+    );
+  return standingOf(state.door, found.used, limit);
 }
 
 interface ServerNow {

@@ -81,29 +81,8 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
   let leaving = new Set<number>();
   let alertUntil = 0;
 
-  async function open(): Promise<pg.Client> {
-    await address.refresh();
-    const { host, port, database, user, password, ssl } = address.current();
-    const opened = new pg.Client({
-      host,
-      port,
-      database,
-      user,
-      ssl,
-      password: password.reveal(),
-      application_name: 'space-db-broker-watch',
-      keepAlive: true,
-      connectionTimeoutMillis: STATEMENT_MS,
-      query_timeout: STATEMENT_MS,
-      options: '-c search_path=pg_catalog -c idle_in_transaction_session_timeout=0 -c lock_timeout=1s',
-    });
-    opened.on('error', () => undefined);
-    await opened.connect();
-    return opened;
-  }
-
   async function look(): Promise<void> {
-    client ??= await open();
+    client ??= await openSession(address);
     if (looks === 0) {
       await client.query('BEGIN');
       await client.query(HOLD);
@@ -150,7 +129,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
   async function untilNextLook(): Promise<void> {
     const due = performance.now() + intervalMs;
     for (let left = intervalMs; left > 0; left = due - performance.now()) {
-      await pause(Math.min(glanceMs(), left));
+      await pause(Math.min(glanceMs(), left), stopping.signal);
       if (client === undefined || stopping.signal.aborted || (await glances.isLookDue(client))) return;
     }
   }
@@ -171,18 +150,6 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
     }
   }
 
-  function pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        stopping.signal.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      stopping.signal.addEventListener('abort', done);
-    });
-  }
-
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
       try {
@@ -191,7 +158,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
         await untilNextLook();
       } catch (error) {
         await recover(error);
-        if (!stopping.signal.aborted) await pause(intervalMs);
+        if (!stopping.signal.aborted) await pause(intervalMs, stopping.signal);
       }
     }
     await client?.end().catch(() => undefined);
@@ -204,4 +171,38 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
       return ended;
     },
   };
+}
+
+async function openSession(address: Watched<ServerAddress>): Promise<pg.Client> {
+  await address.refresh();
+  const { host, port, database, user, password, ssl } = address.current();
+  const opened = new pg.Client({
+    host,
+    port,
+    database,
+    user,
+    ssl,
+    password: password.reveal(),
+    application_name: 'space-db-broker-watch',
+    keepAlive: true,
+    connectionTimeoutMillis: STATEMENT_MS,
+    query_timeout: STATEMENT_MS,
+    options: '-c search_path=pg_catalog -c idle_in_transaction_session_timeout=0 -c lock_timeout=1s',
+  });
+  opened.on('error', () => undefined);
+  await opened.connect();
+  return opened;
+}
+
+/** Until the time is over, or the watch is to stop. */
+function pause(ms: number, stopping: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      stopping.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    stopping.addEventListener('abort', done);
+  });
 }
