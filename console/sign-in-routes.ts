@@ -1,0 +1,78 @@
+import type { Express, Request } from 'express';
+import { type Answers, redirect } from './answers.ts';
+import { html } from './html/template.ts';
+import { Url } from './html/url.ts';
+import { queryOf } from './http/asked.ts';
+import type { Origins } from './http/origin.ts';
+import type { Page } from './http/outcome.ts';
+import type { KeptLists } from './kubernetes/kept-lists.ts';
+import { checkedForm, foreignForm } from './session/checked-form.ts';
+import type { SignIn } from './session/sign-in.ts';
+
+interface SignInOptions {
+  readonly origins: Origins;
+  readonly signIn: SignIn;
+  readonly lists: KeptLists;
+}
+
+/** @throws PageError for a form that no page of ours has sent */
+export function requireOurPage(origins: Origins, request: Request): void {
+  if (!origins.isFromOurPage(request.headers)) throw foreignForm();
+}
+
+/** The ways in and out: by a token, by the issuer, and to sign out. */
+export function serveSignIn(app: Express, { origins, signIn, lists }: SignInOptions, answers: Answers): void {
+  app.get(
+    '/sign-in',
+    answers.outside(async (request, response) => {
+      answers.alone(response, await signIn.begin(response, queryOf(request).get('to') ?? undefined));
+    }),
+  );
+  app.post(
+    '/sign-in',
+    answers.outside(async (request, response) => {
+      requireOurPage(origins, request);
+      const taken = await signIn.take(request, response);
+      if ('to' in taken) return redirect(response, taken.to);
+      answers.alone(response, await signIn.begin(response, taken.wanted, taken.problem));
+    }),
+  );
+  // A link, and not a form: browsers do not let a form of ours end at another host.
+  app.get(
+    '/sign-in/issuer',
+    answers.outside(async (request, response) => {
+      const to = queryOf(request).get('to') ?? undefined;
+      const url = await signIn.sendAway(request, response, origins.of(request.headers) ?? '', to);
+      response.status(303).set('location', url.href).end();
+    }),
+  );
+  app.get(
+    '/sign-in/issuer/answer',
+    answers.outside(async (request, response) => {
+      const taken = await signIn.comeBack(request, response, origins.of(request.headers) ?? '');
+      if (!('to' in taken))
+        return answers.alone(response, await signIn.begin(response, taken.wanted, taken.problem));
+      // From another site's redirect a browser would come to the page without the session, which it sends for our own links alone.
+      response.set('refresh', `0; url=${taken.to.text}`);
+      answers.alone(response, signedIn(taken.to));
+    }),
+  );
+  app.post(
+    '/sign-out',
+    answers.outside(async (request, response) => {
+      requireOurPage(origins, request);
+      const session = await signIn.sessionOf(request);
+      if (session !== undefined) {
+        await checkedForm(request, session);
+        lists.forget(session);
+        signIn.leave(response, session);
+      }
+      redirect(response, Url.path`/sign-in`);
+    }),
+  );
+}
+
+const signedIn = (to: Url): Page => ({
+  title: 'Signed in',
+  main: html`<h1>Signed in</h1><p><a href="${to}">Go on</a></p>`,
+});
