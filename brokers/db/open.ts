@@ -21,7 +21,7 @@ import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { newEpoch } from './core/names.ts';
 import { type DerivationKeys, parseDerivationKeys } from './derivation-keys.ts';
-import { judge, readServerFacts, requireSafe } from './isolation/preflight.ts';
+import { judge, readServerFacts, requireSafe, type Wanted } from './isolation/preflight.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
 import { migrate } from './registry/migrations.ts';
@@ -43,34 +43,11 @@ export async function openContext(
 ) {
   const keys = hold(held, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
-  const readCa = (path: string) => readFileSync(path, 'utf8');
-  const url = config.ADMIN_DATABASE_URL;
-  const parse = serverParser({ url, setting: 'ADMIN_DATABASE' }, readCa);
-  const file = url === undefined ? config.ADMIN_DATABASE_URL_FILE : config.ADMIN_DATABASE_PASSWORD_FILE;
-  const address = hold(held, await watched(file, parse, log));
-  const registry = createMetrics();
-  const unwatched = openConnections(address, log, CONNECTIONS, (pid) => {
-    blockers
-      .dropWaitsFor(pid)
-      .catch((error: unknown) => log.debug({ err: error }, 'whom a drop waits for is not told'));
-  });
-  const metrics = createBrokerMetrics(registry.registry, unwatched.count);
-  const blockers: Blockers = new Blockers(unwatched.watch, {
-    stalledMs: config.STALLED_CLIENT_SECONDS * 1_000,
-    log,
-    onEnded: (reason) => metrics.sessionsEnded.labels(reason).inc(),
-  });
-  const connections = blockers.guard(unwatched);
-  held.closers.push(() => connections.close());
-  await untilReachable(connections, log);
+  const opened = await openServer(config, log, held);
+  const { connections, blockers, address, registry, metrics } = opened;
   await closeRegistry(connections);
   const acceptedOpen = config.ACCEPT_OPEN_DATABASES.split(',').map((name) => name.trim());
-  const findings = judge(await readServerFacts(connections), {
-    acceptedOpen,
-    connections: config.ROLE_CONNECTION_LIMIT,
-  });
-  for (const warning of findings.warnings) log.warn({ finding: warning }, 'preflight');
-  requireSafe(findings);
+  await requireServer(connections, { acceptedOpen, connections: config.ROLE_CONNECTION_LIMIT }, log);
   const spares = spareNames(await migrate(connections, config.SPACE_NAME));
   await requireKeys(connections, keys.current());
 
@@ -104,6 +81,38 @@ export async function openContext(
     attached = parts;
   };
   return { context, address, acceptedOpen, registry, attach };
+}
+
+/** Returns once the server answers: its connections, and who watches what keeps them waiting. */
+async function openServer(config: Config, log: Logger, held: Held) {
+  const readCa = (path: string) => readFileSync(path, 'utf8');
+  const url = config.ADMIN_DATABASE_URL;
+  const parse = serverParser({ url, setting: 'ADMIN_DATABASE' }, readCa);
+  const file = url === undefined ? config.ADMIN_DATABASE_URL_FILE : config.ADMIN_DATABASE_PASSWORD_FILE;
+  const address = hold(held, await watched(file, parse, log));
+  const registry = createMetrics();
+  const unwatched = openConnections(address, log, CONNECTIONS, (pid) => {
+    blockers
+      .dropWaitsFor(pid)
+      .catch((error: unknown) => log.debug({ err: error }, 'whom a drop waits for is not told'));
+  });
+  const metrics = createBrokerMetrics(registry.registry, unwatched.count);
+  const blockers: Blockers = new Blockers(unwatched.watch, {
+    stalledMs: config.STALLED_CLIENT_SECONDS * 1_000,
+    log,
+    onEnded: (reason) => metrics.sessionsEnded.labels(reason).inc(),
+  });
+  const connections = blockers.guard(unwatched);
+  held.closers.push(() => connections.close());
+  await untilReachable(connections, log);
+  return { connections, blockers, address, registry, metrics };
+}
+
+/** Fails closed on a server on which tenants would not be safe. */
+async function requireServer(connections: Connections, wanted: Wanted, log: Logger): Promise<void> {
+  const findings = judge(await readServerFacts(connections), wanted);
+  for (const warning of findings.warnings) log.warn({ finding: warning }, 'preflight');
+  requireSafe(findings);
 }
 
 /** Fails closed: without its key, an existing database's URL could never be issued again. */

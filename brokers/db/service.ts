@@ -12,7 +12,7 @@ import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 import { loadDriverDocument } from './driver.ts';
 import { sizing } from './limits/sweep.ts';
-import { startWatch } from './limits/watch.ts';
+import { startWatch, type Watch } from './limits/watch.ts';
 import { openContext } from './open.ts';
 import { repairDrift } from './upkeep/drift.ts';
 import { dropLeftovers } from './upkeep/leftovers.ts';
@@ -59,22 +59,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const mutations = new ConcurrencyLimit(MUTATIONS);
     await context.ensureTemplate();
 
-    const watch = startWatch({
-      address: opened.address,
-      bounds: {
-        locks: config.ROLE_LOCKS,
-        transactionSeconds: config.TRANSACTION_SECONDS,
-        idleInTransactionSeconds: config.IDLE_TRANSACTION_SECONDS,
-      },
-      intervalMs: config.WATCH_INTERVAL_MS,
-      log,
-      metrics: context.metrics,
-      onGreedy: (pid) => {
-        context.blockers
-          .wasTold(pid)
-          .catch((error: unknown) => log.debug({ err: error }, 'who holds too many locks is not told'));
-      },
-    });
+    const watch = watchSessions(options, opened);
     held.closers.push(() => watch.stop());
     const served = createControl({
       config,
@@ -110,4 +95,27 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     };
   });
   return { ...ports, ...parts, refreshFiles, stop };
+}
+
+/** Ends sessions that hold too much, within the bounds of the configuration. */
+function watchSessions(
+  { config, log }: ServiceOptions,
+  { address, context }: Pick<Awaited<ReturnType<typeof openContext>>, 'address' | 'context'>,
+): Watch {
+  return startWatch({
+    address,
+    bounds: {
+      locks: config.ROLE_LOCKS,
+      transactionSeconds: config.TRANSACTION_SECONDS,
+      idleInTransactionSeconds: config.IDLE_TRANSACTION_SECONDS,
+    },
+    intervalMs: config.WATCH_INTERVAL_MS,
+    log,
+    metrics: context.metrics,
+    onGreedy: (pid) => {
+      context.blockers
+        .wasTold(pid)
+        .catch((error: unknown) => log.debug({ err: error }, 'who holds too many locks is not told'));
+    },
+  });
 }
