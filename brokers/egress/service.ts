@@ -10,6 +10,7 @@ import {
   parseProvisionerTokens,
   parseTokens,
   portOf,
+  type ServiceMetrics,
   watched,
   withFixed,
 } from '@space/broker-kit';
@@ -17,7 +18,7 @@ import { type Keyring, watchKeyring } from '@space/broker-kit/custody';
 import { startShell } from '@space/broker-kit/service';
 import { createControl } from './app.ts';
 import { type Config, limitsIn } from './config.ts';
-import { createCustody } from './custody.ts';
+import { type Custody, createCustody } from './custody.ts';
 import { type Gateway, startGateway } from './gateway.ts';
 
 const CONTROL_ENDS_MS = 5_000;
@@ -45,27 +46,9 @@ export async function startService(config: Config, log: Logger): Promise<Service
     const ofObservers = parseTokens('obs', 'OBSERVER_TOKEN_FILE');
     const observers =
       observerFile === undefined ? undefined : hold(held, await watched(observerFile, ofObservers, log));
-    const authorities =
-      config.UPSTREAM_CA_FILE === undefined ? undefined : await readFile(config.UPSTREAM_CA_FILE, 'utf8');
     const metrics = createMetrics();
     const custody = createCustody(config.SPACE_NAME, (): Keyring => ring.current());
-    const started = await startGateway({
-      host: config.LISTEN_HOST,
-      port: config.DATA_PORT,
-      custody,
-      resolve: withFixed(fixedMap(config.FIXED_HOSTS), cached(dnsResolve())),
-      guard: addressGuard({
-        denied: config.DENIED_CIDRS,
-        allowed: config.ALLOWED_CIDRS,
-        nat64: config.NAT64_PREFIXES,
-      }),
-      names: config.SERVED_NAMES,
-      requestHeaders: config.REQUEST_HEADERS,
-      authorities,
-      limits: limitsIn(config),
-      metrics,
-      log,
-    });
+    const started = await openGateway(config, log, custody, metrics);
     gateway = started;
     const served = createControl({
       policies: started.policies,
@@ -98,6 +81,34 @@ export async function startService(config: Config, log: Logger): Promise<Service
     };
   });
   return { ...ports, ...parts, stop };
+}
+
+/** The data side, with addresses, names and limits as the configuration has them. */
+async function openGateway(
+  config: Config,
+  log: Logger,
+  custody: Custody,
+  metrics: ServiceMetrics,
+): Promise<Gateway> {
+  const authorities =
+    config.UPSTREAM_CA_FILE === undefined ? undefined : await readFile(config.UPSTREAM_CA_FILE, 'utf8');
+  return startGateway({
+    host: config.LISTEN_HOST,
+    port: config.DATA_PORT,
+    custody,
+    resolve: withFixed(fixedMap(config.FIXED_HOSTS), cached(dnsResolve())),
+    guard: addressGuard({
+      denied: config.DENIED_CIDRS,
+      allowed: config.ALLOWED_CIDRS,
+      nat64: config.NAT64_PREFIXES,
+    }),
+    names: config.SERVED_NAMES,
+    requestHeaders: config.REQUEST_HEADERS,
+    authorities,
+    limits: limitsIn(config),
+    metrics,
+    log,
+  });
 }
 
 /** Few tunnels end by themselves: those that have not after their time are cut, which is no failure. */
