@@ -12,9 +12,10 @@ import { createGrantedStore } from './byok/grants/store.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import { abortForgotten, abortStrays } from './objects/abandoned-uploads.ts';
 import { createObjectStore } from './objects/store.ts';
+import type { ObjectStore } from './objects/types.ts';
 import { createUploads } from './objects/uploads.ts';
 import { createTenants, type Evidence } from './principals/tenants.ts';
-import { createQuota } from './quota/allowance.ts';
+import { createQuota, type Quota } from './quota/allowance.ts';
 import { createEnding } from './quota/credits.ts';
 import { createRecount } from './quota/recount.ts';
 import { usageOf } from './quota/rows.ts';
@@ -61,37 +62,12 @@ const FORGOTTEN_SECONDS = 24 * 60 * 60;
 /** When SDKs ask again; the keys themselves end with their principal. */
 const CREDENTIALS_MS = 60 * 60 * 1000;
 
-/** Puts the data plane together. */
+/** Puts the data plane together: what objects are kept in, who is let in, the two protocols, the one listener. */
 export function openDataPlane(options: OpenOptions): OpenedPlane {
-  const {
-    connections,
-    s3,
-    upkeep,
-    shares,
-    log,
-    grants,
-    entryBytes,
-    counters,
-    now = () => new Date(),
-  } = options;
+  const { connections, shares, presignedSeconds, log, metrics, now = () => new Date() } = options;
   const keys = dataKeys(options.secret);
   const tenants = createTenants(connections.lookup, options.defaultQuotaBytes, options.evidence);
-  const quota = createQuota({
-    registry: connections,
-    log,
-    recount: createRecount({ registry: connections, client: upkeep, entryBytes }),
-    onEvent: (event) =>
-      event === 'refused' ? counters.quotaRefusals.inc({ limit: 'bytes' }) : counters.doubtedWrites.inc(),
-  });
-  const uploads = createUploads({
-    registry: connections,
-    most: options.openUploads,
-    records: shares.records,
-    onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
-  });
-  const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
-  const managed = createObjectStore(s3, uploads, { quota, entryBytes, ending });
-  const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
+  const { store, quota } = openStore(options);
   const cursors = createCursors(keys, 'cursor');
 
   const admission = createAdmission({
@@ -120,37 +96,59 @@ export function openDataPlane(options: OpenOptions): OpenedPlane {
       return { AccessKeyId: accessKeyId, SecretAccessKey: secret, Token: SESSION_TOKEN, Expiration };
     },
   });
-  const { presignedSeconds } = options;
-  const s3Api = createS3Protocol({ admission, tenants, store, cursors, keys, presignedSeconds, now });
-  const plane = createDataPlane({ json, s3: s3Api, admission, log, metrics: options.metrics });
+  const s3 = createS3Protocol({ admission, tenants, store, cursors, keys, presignedSeconds, now });
+  const plane = createDataPlane({ json, s3, admission, log, metrics });
 
   return {
     ...plane,
-    rounds: [
-      { name: 'quota', gapMs: 10_000, run: () => quota.tick() },
-      {
-        name: 'forgotten uploads',
-        gapMs: 600_000,
-        run: (stopping) =>
-          abortForgotten(
-            connections,
-            upkeep,
-            { afterSeconds: FORGOTTEN_SECONDS, log, onGivenUp: () => counters.uploadsGivenUp.inc() },
-            stopping,
-          ),
-      },
-      {
-        name: 'stray uploads',
-        gapMs: 3_600_000,
-        run: (stopping) =>
-          abortStrays(connections, upkeep, { afterSeconds: FORGOTTEN_SECONDS, now, log }, stopping),
-      },
-    ],
+    rounds: [{ name: 'quota', gapMs: 10_000, run: () => quota.tick() }, ...uploadRounds(options, now)],
     close: async () => {
       plane.close();
       await quota.close();
     },
   };
+}
+
+/** The Space's bucket, within each Capsule's quota, and beside it the buckets of Capsules' own where there may be any. */
+function openStore(options: OpenOptions): { readonly store: ObjectStore; readonly quota: Quota } {
+  const { connections, s3, upkeep, shares, log, grants, entryBytes, counters } = options;
+  const quota = createQuota({
+    registry: connections,
+    log,
+    recount: createRecount({ registry: connections, client: upkeep, entryBytes }),
+    onEvent: (event) =>
+      event === 'refused' ? counters.quotaRefusals.inc({ limit: 'bytes' }) : counters.doubtedWrites.inc(),
+  });
+  const uploads = createUploads({
+    registry: connections,
+    most: options.openUploads,
+    records: shares.records,
+    onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
+  });
+  const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
+  const managed = createObjectStore(s3, uploads, { quota, entryBytes, ending });
+  const store = grants === undefined ? managed : createGrantedStore(managed, grants, shares);
+  return { store, quota };
+}
+
+function uploadRounds(
+  { connections, upkeep, log, counters }: OpenOptions,
+  now: () => Date,
+): readonly Round[] {
+  const afterSeconds = FORGOTTEN_SECONDS;
+  const onGivenUp = () => counters.uploadsGivenUp.inc();
+  return [
+    {
+      name: 'forgotten uploads',
+      gapMs: 600_000,
+      run: (stopping) => abortForgotten(connections, upkeep, { afterSeconds, log, onGivenUp }, stopping),
+    },
+    {
+      name: 'stray uploads',
+      gapMs: 3_600_000,
+      run: (stopping) => abortStrays(connections, upkeep, { afterSeconds, now, log }, stopping),
+    },
+  ];
 }
 
 /** There is one data key for now. What is sealed names its key, so that another can stand beside it one day. */

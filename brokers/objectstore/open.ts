@@ -1,7 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createMetrics, type Held, hold, type Logger, parseKey, watched } from '@space/broker-kit';
-import { closeRegistry, openConnections, serverParser, untilReachable } from '@space/broker-kit/postgres';
+import {
+  createMetrics,
+  type Held,
+  hold,
+  type Logger,
+  parseKey,
+  type Secret,
+  watched,
+} from '@space/broker-kit';
+import {
+  type Connections,
+  closeRegistry,
+  openConnections,
+  serverParser,
+  untilReachable,
+} from '@space/broker-kit/postgres';
 import { openReach } from './byok/credentials/guarded.ts';
 import { createVerify } from './byok/credentials/verify.ts';
 import { clearCustody } from './byok/custody/discard.ts';
@@ -9,7 +23,7 @@ import { openCustody } from './byok/custody/open.ts';
 import { openGrants } from './byok/grants/open.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
-import { createBrokerMetrics } from './metrics.ts';
+import { type BrokerMetrics, createBrokerMetrics } from './metrics.ts';
 import { abortUnder } from './objects/abandoned-uploads.ts';
 import { createCapsuleAuthority } from './principals/authority.ts';
 import { createBindings } from './principals/bindings.ts';
@@ -21,7 +35,7 @@ import { bindUnbound } from './principals/unbound.ts';
 import { createAppSizes } from './quota/app-sizes.ts';
 import { createShares } from './quota/shares.ts';
 import { migrate } from './registry/migrations.ts';
-import { openManagedStore } from './upstream/managed.ts';
+import { type ManagedStore, openManagedStore } from './upstream/managed.ts';
 
 const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4 };
 /** To the S3 server, for what is the broker's own. */
@@ -35,17 +49,7 @@ export async function openContext(
   failpoint: (name: string) => void = () => undefined,
 ) {
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
-  const readCa = (path: string) => readFileSync(path, 'utf8');
-  const url = config.REGISTRY_DATABASE_URL;
-  const parse = serverParser({ url, setting: 'REGISTRY_DATABASE' }, readCa);
-  const file = url === undefined ? config.REGISTRY_DATABASE_URL_FILE : config.REGISTRY_DATABASE_PASSWORD_FILE;
-  const address = hold(held, await watched(file, parse, log));
-  const connections = openConnections(address, log, CONNECTIONS);
-  held.closers.push(() => connections.close());
-  await untilReachable(connections, log);
-  await closeRegistry(connections);
-  await migrate(connections, config.SPACE_NAME);
-
+  const connections = await openRegistry(config, log, held);
   // A request in progress holds one connection; one that was given up may hold its for a moment longer.
   const upstream = { ...OWN_UPSTREAM, objects: config.OBJECT_CONNECTIONS };
   const managed = hold(held, await openManagedStore(config, log, upstream));
@@ -63,30 +67,13 @@ export async function openContext(
     },
     held,
   );
-  const bindings = createBindings(nameKey, config.SPACE_NAME);
-  const prefixNames = createPrefixNames(nameKey, config.SPACE_NAME);
-  const epochs = createEpochs({
-    connections,
-    s3: managed.s3,
-    space: config.SPACE_NAME,
-    log,
-    onRollback: () => metrics.custodyAlarms.inc({ alarm: 'registry_rollback' }),
-    bindAll: (bound) => bindUnbound({ connections, bindings, prefixNames, log }, bound),
-  });
-  const onForged = (capsule: string, app?: string) => {
-    metrics.custodyAlarms.inc({ alarm: 'forged_principal' });
-    log.error({ capsule, app }, 'a principal that this broker did not register');
-  };
+  const principals = createPrincipals({ config, log, connections, nameKey, s3: managed.s3, metrics });
   const reach = await openReach(config);
   const aMinute = config.BYOK_VERIFICATIONS_PER_MINUTE;
   const context: Context = {
     connections,
     space: config.SPACE_NAME,
-    prefixNames,
-    bindings,
-    capsules: createCapsuleAuthority({ lookup: connections.lookup, bindings, prefixNames, onForged }),
-    onForged,
-    epochs,
+    ...principals,
     sweep: createSweep({
       s3: managed.upkeep,
       abortUploads: (prefix) => abortUnder(connections, managed.upkeep, prefix),
@@ -107,4 +94,49 @@ export async function openContext(
     ? await openGrants(config, context, reach, shares.records, held)
     : undefined;
   return { context, registry, reseal, managed, nameKey, grants, shares };
+}
+
+/** Returns once the registry answers, is the broker's alone, and has its tables. */
+async function openRegistry(config: Config, log: Logger, held: Held): Promise<Connections> {
+  const readCa = (path: string) => readFileSync(path, 'utf8');
+  const url = config.REGISTRY_DATABASE_URL;
+  const parse = serverParser({ url, setting: 'REGISTRY_DATABASE' }, readCa);
+  const file = url === undefined ? config.REGISTRY_DATABASE_URL_FILE : config.REGISTRY_DATABASE_PASSWORD_FILE;
+  const address = hold(held, await watched(file, parse, log));
+  const connections = openConnections(address, log, CONNECTIONS);
+  held.closers.push(() => connections.close());
+  await untilReachable(connections, log);
+  await closeRegistry(connections);
+  await migrate(connections, config.SPACE_NAME);
+  return connections;
+}
+
+interface PrincipalOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly connections: Connections;
+  readonly nameKey: Secret<Buffer>;
+  readonly s3: ManagedStore['s3'];
+  readonly metrics: BrokerMetrics;
+}
+
+/** By what a principal proves that this broker has registered it, and what says that it did not. */
+function createPrincipals({ config, log, connections, nameKey, s3, metrics }: PrincipalOptions) {
+  const bindings = createBindings(nameKey, config.SPACE_NAME);
+  const prefixNames = createPrefixNames(nameKey, config.SPACE_NAME);
+  const epochs = createEpochs({
+    connections,
+    s3,
+    space: config.SPACE_NAME,
+    log,
+    onRollback: () => metrics.custodyAlarms.inc({ alarm: 'registry_rollback' }),
+    bindAll: (bound) => bindUnbound({ connections, bindings, prefixNames, log }, bound),
+  });
+  const onForged = (capsule: string, app?: string) => {
+    metrics.custodyAlarms.inc({ alarm: 'forged_principal' });
+    log.error({ capsule, app }, 'a principal that this broker did not register');
+  };
+  const { lookup } = connections;
+  const capsules = createCapsuleAuthority({ lookup, bindings, prefixNames, onForged });
+  return { bindings, prefixNames, epochs, onForged, capsules };
 }

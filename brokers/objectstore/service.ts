@@ -4,7 +4,7 @@ import type { PaceOptions } from './api/slow-callers.ts';
 import { createControl } from './app.ts';
 import type { Config } from './config.ts';
 import type { Context } from './context.ts';
-import { openDataPlane } from './data-plane.ts';
+import { type OpenedPlane, openDataPlane } from './data-plane.ts';
 import { loadDriver } from './driver.ts';
 import { openContext } from './open.ts';
 import { sweepDeadPrefixes } from './upkeep/dead-prefixes.ts';
@@ -47,45 +47,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { ports, parts, refreshFiles, stop } = await startShell(config, log, async (held) => {
     const driver = loadDriver(options.driverDirectory);
     const opened = await openContext(config, log, held, options.failpoint);
-    const { context, registry: metrics, reseal, managed, nameKey, grants, shares } = opened;
+    const { context, registry: metrics, reseal } = opened;
     const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
     const control = createControl({ config, context, driver, provisioners: tokens.current, metrics });
-    // Before anybody is let in; where the bucket is away, the first who asks hears of it.
-    const { round } = context.epochs;
-    await round
-      .run(new AbortController().signal)
-      .catch((error: unknown) => log.warn({ err: error }, 'the epoch of the registry could not be compared'));
-    const data = openDataPlane({
-      connections: context.connections,
-      s3: managed.s3,
-      upkeep: managed.upkeep,
-      shares,
-      counts: context.metrics,
-      secret: nameKey,
-      defaultQuotaBytes: context.defaultQuotaBytes,
-      evidence: {
-        bindings: context.bindings,
-        epochs: context.epochs,
-        onForged: context.onForged,
-      },
-      presignedSeconds: config.PRESIGNED_URL_SECONDS,
-      entryBytes: config.QUOTA_ENTRY_BYTES,
-      openUploads: config.OPEN_UPLOADS,
-      counters: context.metrics,
-      grants,
-      limits: {
-        caller: { perSecond: config.OBJECT_REQUESTS_PER_SECOND, burst: config.OBJECT_REQUESTS_BURST },
-        refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
-        streams: config.OBJECT_STREAMS,
-      },
-      pace: {
-        pressedLeastBytes: (config.OBJECT_CONTENDED_BYTES_PER_SECOND * PRESSED_WINDOW_MS) / 1_000,
-        pressedWindowMs: PRESSED_WINDOW_MS,
-        ...options.pace,
-      },
-      log,
-      metrics,
-    });
+    await compareEpochs(context, log);
+    const data = openData(options, opened);
     held.closers.push(() => data.close());
 
     const rounds = [
@@ -107,4 +73,49 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     };
   });
   return { ...ports, ...parts, refreshFiles, stop };
+}
+
+/** Before anybody is let in; where the bucket is away, the first who asks hears of it. */
+async function compareEpochs({ epochs }: Context, log: Logger): Promise<void> {
+  await epochs.round
+    .run(new AbortController().signal)
+    .catch((error: unknown) => log.warn({ err: error }, 'the epoch of the registry could not be compared'));
+}
+
+/** The data plane over what is open, with its limits as the configuration has them. */
+function openData(
+  { config, log, pace }: ServiceOptions,
+  { context, registry, managed, nameKey, grants, shares }: Awaited<ReturnType<typeof openContext>>,
+): OpenedPlane {
+  return openDataPlane({
+    connections: context.connections,
+    s3: managed.s3,
+    upkeep: managed.upkeep,
+    shares,
+    counts: context.metrics,
+    secret: nameKey,
+    defaultQuotaBytes: context.defaultQuotaBytes,
+    evidence: {
+      bindings: context.bindings,
+      epochs: context.epochs,
+      onForged: context.onForged,
+    },
+    presignedSeconds: config.PRESIGNED_URL_SECONDS,
+    entryBytes: config.QUOTA_ENTRY_BYTES,
+    openUploads: config.OPEN_UPLOADS,
+    counters: context.metrics,
+    grants,
+    limits: {
+      caller: { perSecond: config.OBJECT_REQUESTS_PER_SECOND, burst: config.OBJECT_REQUESTS_BURST },
+      refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
+      streams: config.OBJECT_STREAMS,
+    },
+    pace: {
+      pressedLeastBytes: (config.OBJECT_CONTENDED_BYTES_PER_SECOND * PRESSED_WINDOW_MS) / 1_000,
+      pressedWindowMs: PRESSED_WINDOW_MS,
+      ...pace,
+    },
+    log,
+    metrics: registry,
+  });
 }
