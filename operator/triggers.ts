@@ -2,7 +2,7 @@ import { readableIn } from './capsule/console-role.ts';
 import { isReady } from './capsule/status.ts';
 import type { Queues } from './controllers.ts';
 import { EGRESS_COMPONENT, isGateway, replicaOf } from './egress/replicas.ts';
-import type { Assistant, Capsule } from './kinds.ts';
+import type { Assistant, Capsule, Pod, Role, Service } from './kinds.ts';
 import { LABEL } from './names.ts';
 import { type Key, type KubeObject, keyOf, makeKey } from './runtime/kube-object.ts';
 import type { Priority, Queue } from './runtime/queue.ts';
@@ -21,50 +21,71 @@ const NAME_AFTER_MS = 100;
 /** Components whose Service's address is in the pods of Assistants. */
 const ADDRESSED = new Set(['postgres', 'objectstore', CANARY, EGRESS_COMPONENT]);
 
+/** What there is, and what is put to work. */
+interface Wiring {
+  readonly namespace: string;
+  readonly stores: Stores;
+  readonly queues: Omit<Queues, 'probes'>;
+}
+
 /**
  * Which change puts which key to work. Payloads are not passed on: a reconcile reads the stores. What a list brings is
  * low, what others change is live, and what the operator itself writes is as urgent as the run that wrote it.
  */
-export function connectTriggers(namespace: string, stores: Stores, queues: Omit<Queues, 'probes'>): Triggers {
-  const addCapsule = (name: string, priority: Priority) =>
-    queues.capsules.add(makeKey(namespace, name), priority);
-  const addAssistants = (assistants: readonly Assistant[], priority: Priority, but?: Key) => {
-    for (const key of assistants.map(keyOf)) if (key !== but) queues.assistants.add(key, priority);
+export function connectTriggers(namespace: string, stores: Stores, queues: Wiring['queues']): Triggers {
+  const wiring: Wiring = { namespace, stores, queues };
+  stores.capsules.onChange((change) => onCapsule(wiring, change));
+  stores.assistants.onChange((change) => onAssistant(wiring, change));
+  for (const store of ownedStores(stores)) store.onChange((change) => onOwned(wiring, change));
+  stores.roles.onChange((change) => onRole(wiring, change));
+  stores.services.onChange((change) => onService(wiring, change));
+  stores.pods.onChange((change) => onGateway(wiring, change));
+  return {
+    everything(priority) {
+      for (const capsule of stores.capsules.list()) queues.capsules.add(keyOf(capsule), priority);
+      addAssistants(wiring, stores.assistants.list(), priority);
+    },
   };
+}
 
-  /** A Capsule that only counts waits for more to count; one that is going waits for the last of them. */
-  function countAssistants(name: string, priority: Priority): void {
-    const going = stores.capsules.get(makeKey(namespace, name))?.metadata.deletionTimestamp !== undefined;
-    queues.capsules.addAfter(makeKey(namespace, name), going ? 0 : COUNT_AFTER_MS, priority);
+function onCapsule(wiring: Wiring, change: Change<Capsule>): void {
+  const { stores, queues } = wiring;
+  const priority = isEcho(change) ? runOf(queues.capsules, change.key) : priorityOf(change);
+  queues.capsules.add(change.key, priority);
+  for (const role of stores.roles.list()) queues.roles.addAfter(keyOf(role), NAME_AFTER_MS, priority);
+  if (concernsAssistants(change))
+    addAssistants(wiring, stores.assistants.by('capsule', nameOf(change)), priority);
+}
+
+function onAssistant(wiring: Wiring, change: Change<Assistant>): void {
+  const { namespace, stores, queues } = wiring;
+  const priority = isEcho(change) ? runOf(queues.assistants, change.key) : priorityOf(change);
+  queues.assistants.add(change.key, priority);
+  const assistant = change.now ?? change.before;
+  if (!assistant || !concernsOthers(change)) return;
+  countAssistants(wiring, assistant.spec.capsule, priority);
+  if (change.before && change.now) return;
+  // One that went frees its id, and its place in the Capsule.
+  const id = claimedId(assistant);
+  if (id !== undefined) {
+    const rivals = stores.assistants.by('claim', pair(assistant.spec.capsule, id));
+    addAssistants(wiring, rivals, priority, change.key);
   }
+  const capsule = stores.capsules.get(makeKey(namespace, assistant.spec.capsule));
+  if (!change.now && capsule?.spec.quota?.assistants !== undefined) {
+    const others = stores.assistants.by('capsule', assistant.spec.capsule);
+    addAssistants(wiring, others, priority, change.key);
+  }
+}
 
-  const { capsules, assistants } = queues;
+/** A Capsule that only counts waits for more to count; one that is going waits for the last of them. */
+function countAssistants({ namespace, stores, queues }: Wiring, name: string, priority: Priority): void {
+  const going = stores.capsules.get(makeKey(namespace, name))?.metadata.deletionTimestamp !== undefined;
+  queues.capsules.addAfter(makeKey(namespace, name), going ? 0 : COUNT_AFTER_MS, priority);
+}
 
-  stores.capsules.onChange((change) => {
-    const priority = isEcho(change) ? runOf(capsules, change.key) : priorityOf(change);
-    queues.capsules.add(change.key, priority);
-    for (const role of stores.roles.list()) queues.roles.addAfter(keyOf(role), NAME_AFTER_MS, priority);
-    if (concernsAssistants(change)) addAssistants(stores.assistants.by('capsule', nameOf(change)), priority);
-  });
-
-  stores.assistants.onChange((change) => {
-    const priority = isEcho(change) ? runOf(assistants, change.key) : priorityOf(change);
-    queues.assistants.add(change.key, priority);
-    const assistant = change.now ?? change.before;
-    if (!assistant || !concernsOthers(change)) return;
-    countAssistants(assistant.spec.capsule, priority);
-    if (change.before && change.now) return;
-    // One that went frees its id, and its place in the Capsule.
-    const id = claimedId(assistant);
-    if (id !== undefined)
-      addAssistants(stores.assistants.by('claim', pair(assistant.spec.capsule, id)), priority, change.key);
-    const capsule = stores.capsules.get(makeKey(namespace, assistant.spec.capsule));
-    if (!change.now && capsule?.spec.quota?.assistants !== undefined) {
-      addAssistants(stores.assistants.by('capsule', assistant.spec.capsule), priority, change.key);
-    }
-  });
-
-  const owned = [
+const ownedStores = (stores: Stores) =>
+  [
     stores.namespaces,
     stores.deployments,
     stores.pods,
@@ -75,55 +96,56 @@ export function connectTriggers(namespace: string, stores: Stores, queues: Omit<
     stores.networkPolicies,
     stores.roleBindings,
   ] as readonly Store<KubeObject>[];
-  for (const store of owned) store.onChange(ownerOfChange);
 
-  function ownerOfChange(change: Change<KubeObject>): void {
-    // Somebody may have taken the labels off: the object as it was still says whose it is.
-    for (const object of [change.before, change.now]) {
-      const { [LABEL.capsule]: capsule, [LABEL.assistant]: id } = object?.metadata.labels ?? {};
-      if (capsule === undefined) continue;
-      const priority = (queue: Queue, key: Key) =>
-        change.origin === 'own' ? runOf(queue, key) : priorityOf(change);
-      if (id === undefined) addCapsule(capsule, priority(capsules, makeKey(namespace, capsule)));
-      else
-        for (const key of stores.assistants.by('claim', pair(capsule, id)).map(keyOf))
-          assistants.add(key, priority(assistants, key));
-    }
+function onOwned({ namespace, stores, queues }: Wiring, change: Change<KubeObject>): void {
+  const { capsules, assistants } = queues;
+  const priority = (queue: Queue, key: Key) =>
+    change.origin === 'own' ? runOf(queue, key) : priorityOf(change);
+  // Somebody may have taken the labels off: the object as it was still says whose it is.
+  for (const object of [change.before, change.now]) {
+    const { [LABEL.capsule]: capsule, [LABEL.assistant]: id } = object?.metadata.labels ?? {};
+    if (capsule === undefined) continue;
+    const owner = makeKey(namespace, capsule);
+    if (id === undefined) capsules.add(owner, priority(capsules, owner));
+    else
+      for (const key of stores.assistants.by('claim', pair(capsule, id)).map(keyOf))
+        assistants.add(key, priority(assistants, key));
   }
+}
 
-  // What somebody changed is put back, and a Capsule that waited to be named goes on.
-  stores.roles.onChange((change) => {
-    if (change.origin !== 'own') queues.roles.add(change.key, priorityOf(change));
-    const [wasReadable, isReadable] = [readableIn(change.before), readableIn(change.now)];
-    for (const capsule of stores.capsules.list())
-      if (isReadable(capsule) && !wasReadable(capsule))
-        queues.capsules.add(keyOf(capsule), runOf(queues.roles, change.key));
-  });
+/** What somebody changed is put back, and a Capsule that waited to be named goes on. */
+function onRole({ stores, queues }: Wiring, change: Change<Role>): void {
+  if (change.origin !== 'own') queues.roles.add(change.key, priorityOf(change));
+  const [wasReadable, isReadable] = [readableIn(change.before), readableIn(change.now)];
+  for (const capsule of stores.capsules.list())
+    if (isReadable(capsule) && !wasReadable(capsule))
+      queues.capsules.add(keyOf(capsule), runOf(queues.roles, change.key));
+}
 
-  stores.services.onChange((change) => {
-    const component = (change.now ?? change.before)?.metadata.labels?.[LABEL.component];
-    const [before, now] = [change.before, change.now].map((one) => one && ownAddresses(one).join());
-    const moved = before !== now;
-    if (component !== undefined && ADDRESSED.has(component) && moved)
-      addAssistants(stores.assistants.list(), priorityOf(change));
-  });
+function onService(wiring: Wiring, change: Change<Service>): void {
+  const component = (change.now ?? change.before)?.metadata.labels?.[LABEL.component];
+  const [before, now] = [change.before, change.now].map((one) => one && ownAddresses(one).join());
+  if (component !== undefined && ADDRESSED.has(component) && before !== now)
+    addAssistants(wiring, wiring.stores.assistants.list(), priorityOf(change));
+}
 
-  // A replica that starts knows no policy, and one that serves must have them all.
-  stores.pods.onChange((change) => {
-    const pod = change.now ?? change.before;
-    if (!pod || !isGateway(pod)) return;
-    const [before, now] = [change.before, change.now].map((one) => JSON.stringify(one && replicaOf(one)));
-    if (before === now) return;
-    queues.gateways.add(change.key, priorityOf(change));
-    addAssistants(stores.assistants.list(), priorityOf(change));
-  });
+/** A replica that starts knows no policy, and one that serves must have them all. */
+function onGateway(wiring: Wiring, change: Change<Pod>): void {
+  const pod = change.now ?? change.before;
+  if (!pod || !isGateway(pod)) return;
+  const [before, now] = [change.before, change.now].map((one) => JSON.stringify(one && replicaOf(one)));
+  if (before === now) return;
+  wiring.queues.gateways.add(change.key, priorityOf(change));
+  addAssistants(wiring, wiring.stores.assistants.list(), priorityOf(change));
+}
 
-  return {
-    everything(priority) {
-      for (const capsule of stores.capsules.list()) queues.capsules.add(keyOf(capsule), priority);
-      addAssistants(stores.assistants.list(), priority);
-    },
-  };
+function addAssistants(
+  { queues }: Wiring,
+  assistants: readonly Assistant[],
+  priority: Priority,
+  but?: Key,
+): void {
+  for (const key of assistants.map(keyOf)) if (key !== but) queues.assistants.add(key, priority);
 }
 
 const priorityOf = (change: Change<KubeObject>): Priority => (change.origin === 'list' ? 'low' : 'live');
