@@ -8,7 +8,7 @@ import type { Config } from './config.ts';
 import { type CallsOf, gatewayCalls } from './gateway/calls.ts';
 import { readAssets } from './http/assets.ts';
 import { Origins } from './http/origin.ts';
-import { type Caller, kubernetes } from './kubernetes/client.ts';
+import { type Caller, type Kubernetes, kubernetes } from './kubernetes/client.ts';
 import { KeptLists } from './kubernetes/kept-lists.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
 import { credentialRoutes } from './pages/credentials.ts';
@@ -21,6 +21,7 @@ import { KeptForms } from './session/kept-forms.ts';
 import { Sealed } from './session/sealed.ts';
 import { EndedSessions, type Session } from './session/session.ts';
 import { SignIn } from './session/sign-in.ts';
+import type { SpaceNames } from './visit.ts';
 
 export interface Console {
   readonly port: number;
@@ -35,13 +36,18 @@ interface Files {
   authority(path: string | undefined): Promise<Authority | undefined>;
 }
 
-/** Keys, account, issuer, listener: what of these is missing stops the start. */
-export async function startConsole(options: {
+interface ConsoleOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly now?: () => Date;
-}): Promise<Console> {
-  const { config, log, now = () => new Date() } = options;
+}
+
+/** Keys, account, issuer, listener: what of these is missing stops the start. */
+export async function startConsole({
+  config,
+  log,
+  now = () => new Date(),
+}: ConsoleOptions): Promise<Console> {
   const { ports, stop } = await startShell(config, log, async (held) => {
     const files = filesOf(held, log);
     const keys = await files.follow(config.SESSION_KEYS_FILE, (text) => parseKeys(text, 'SESSION_KEYS_FILE'));
@@ -53,26 +59,9 @@ export async function startConsole(options: {
     if (issuer !== undefined) held.closers.push(() => issuer.close());
     const broker = await openBroker(config, files);
     if (broker !== undefined) held.closers.push(() => broker.close());
-    const names = {
-      space: config.SPACE_NAME,
-      namespace: config.SPACE_NAMESPACE,
-      systemNamespace: config.SYSTEM_NAMESPACE,
-      servicesNamespace: config.SERVICES_NAMESPACE,
-      hasObjectStore: broker !== undefined,
-    };
+    const names = namesIn(config, broker !== undefined);
     const sealed = new Sealed({ space: names.space, keys, now });
-    const signIn = new SignIn({
-      sealed,
-      ended: new EndedSessions(),
-      sessionSeconds: config.SESSION_MINUTES * 60,
-      now,
-      space: names.space,
-      namespace: names.namespace,
-      attemptsPerMinute: config.SIGN_INS_PER_MINUTE,
-      review: (token) => reviewToken(api, account(), token),
-      issuer,
-    });
-    const principalOf = principals(api, account);
+    const signIn = signInFor(config, { api, account, issuer, sealed, now });
     const callerOf = ({ proof }: Session): Caller =>
       'token' in proof ? proof : { token: account(), person: proof.person };
     const lists = new KeptLists(api);
@@ -91,7 +80,7 @@ export async function startConsole(options: {
       routes: [
         ...ROUTES,
         ...diagnosticsRoutes(now),
-        ...(broker === undefined ? [] : credentialRoutes({ broker, principalOf })),
+        ...(broker === undefined ? [] : credentialRoutes({ broker, principalOf: principals(api, account) })),
       ],
       countRepairs,
       live,
@@ -115,6 +104,36 @@ export async function startConsole(options: {
     };
   });
   return { port: ports.port, stop };
+}
+
+const namesIn = (config: Config, hasObjectStore: boolean): SpaceNames => ({
+  space: config.SPACE_NAME,
+  namespace: config.SPACE_NAMESPACE,
+  systemNamespace: config.SYSTEM_NAMESPACE,
+  servicesNamespace: config.SERVICES_NAMESPACE,
+  hasObjectStore,
+});
+
+interface SignInParts {
+  readonly api: Kubernetes;
+  readonly account: () => Secret<string>;
+  readonly issuer: Issuer | undefined;
+  readonly sealed: Sealed;
+  readonly now: () => Date;
+}
+
+function signInFor(config: Config, { api, account, issuer, sealed, now }: SignInParts): SignIn {
+  return new SignIn({
+    sealed,
+    ended: new EndedSessions(),
+    sessionSeconds: config.SESSION_MINUTES * 60,
+    now,
+    space: config.SPACE_NAME,
+    namespace: config.SPACE_NAMESPACE,
+    attemptsPerMinute: config.SIGN_INS_PER_MINUTE,
+    review: (token) => reviewToken(api, account(), token),
+    issuer,
+  });
 }
 
 function filesOf(held: Held, log: Logger): Files {

@@ -27,104 +27,37 @@ function unseen(cause: unknown, problem: Problem | undefined): never {
   throw new PageError(status, 'The credential sets cannot be shown now', advice, { cause });
 }
 
+const under = 'capsules';
+const root = '/capsules/:capsule/credentials';
+
 /** The five operations on a Capsule's own credentials, as pages. */
-export function credentialRoutes({ broker, principalOf }: CredentialOptions): readonly Route[] {
-  const under = 'capsules';
-  const root = '/capsules/:capsule/credentials';
-  const capsuleOf = ({ params }: Visit) => params['capsule'] ?? '';
-
-  async function page(visit: Visit, problem?: Problem): Promise<Page> {
-    const capsule = capsuleOf(visit);
-    const principal = await principalOf(visit, capsule);
-    const [form, list] = await Promise.all([
-      broker.form(),
-      broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
-    ]).catch((cause) => unseen(cause, problem));
-    const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
-${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.says}</p>`)}
-<h2>Sets</h2>${setsTable(visit, capsule, form, list)}
-<h2>A new set</h2>${createForm(visit, capsule, { form, generation: list.inventory_generation, problem })}
-${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets have no resource in Kubernetes: docs/custody.md has the wire.')}`;
-    return {
-      title: `Credentials of ${capsule}`,
-      main,
-      trail: [
-        { to: Url.path`/capsules`, says: 'Capsules' },
-        { to: Url.path`/capsules/${capsule}`, says: capsule },
-      ],
-      ...(problem === undefined ? {} : { status: problem.status }),
-    };
-  }
-
-  /** Does it and shows the list anew; what the broker refuses is told beside the field or on top. */
-  const act = (
-    name: string,
-    run: (visit: Visit, capsule: string, principal: Secret<string>) => Promise<unknown>,
-  ): Route => ({
-    method: 'POST',
-    path: `${root}/${name}`,
-    under,
-    async run(visit): Promise<Outcome> {
-      const capsule = capsuleOf(visit);
-      const principal = await principalOf(visit, capsule);
-      try {
-        await run(visit, capsule, principal);
-      } catch (error) {
-        if (error instanceof CredentialError)
-          return { ...(await page(visit, problemOf(error))), cause: error };
-        if (error instanceof FieldError) return page(visit, error.problem);
-        throw error;
-      }
-      return new Redirect(Url.path`/capsules/${capsule}/credentials`);
-    },
-  });
-
-  const candidate = async (visit: Visit) => {
-    const [form] = (await broker.form()).forms;
-    return {
-      form_version: 1 as const,
-      fields: valuesOf(visit, form.fields) as never,
-      idempotency_key: visit.form.get('idempotency_key') ?? '',
-    };
-  };
-  const generation = ({ form }: Visit) => {
-    const text = form.get('generation') ?? '';
-    if (!/^[0-9]{1,15}$/.test(text))
-      throw new PageError(400, 'The form cannot be read', 'Open its page again.');
-    return Number(text);
-  };
-  const setOf = ({ form }: Visit) => form.get('set_id') ?? '';
-
+export function credentialRoutes(options: CredentialOptions): readonly Route[] {
+  const { broker } = options;
   return [
-    { method: 'GET', path: root, under, run: (visit) => page(visit) },
-    act('create', async (visit, capsule_id, principal) => {
-      const name = visit.form.get('name') ?? '';
-      if (!/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) || name.length > 64)
-        throw new FieldError(
-          'name',
-          'A name has lowercase letters, digits and single hyphens, a letter first.',
-        );
+    { method: 'GET', path: root, under, run: (visit) => page(options, visit) },
+    act(options, 'create', async (visit, capsule_id, principal) => {
+      const name = nameOf(visit);
       const expected_inventory_generation = generation(visit);
-      const body = { capsule_id, name, expected_inventory_generation, ...(await candidate(visit)) };
+      const body = { capsule_id, name, expected_inventory_generation, ...(await candidate(broker, visit)) };
       await broker.call('capsule.credential.create', principal, body);
     }),
-    act('rotate', async (visit, capsule_id, principal) => {
+    act(options, 'rotate', async (visit, capsule_id, principal) => {
       const body = {
         capsule_id,
         set_id: setOf(visit),
         expected_generation: generation(visit),
-        ...(await candidate(visit)),
+        ...(await candidate(broker, visit)),
       };
       await broker.call('capsule.credential.rotate', principal, body);
     }),
-    act('select', (visit, capsule_id, principal) =>
+    act(options, 'select', (visit, capsule_id, principal) =>
       broker.call('capsule.credential.select', principal, {
         capsule_id,
         set_id: setOf(visit) === '' ? null : setOf(visit),
         expected_inventory_generation: generation(visit),
       }),
     ),
-    act('delete', (visit, capsule_id, principal) =>
+    act(options, 'delete', (visit, capsule_id, principal) =>
       broker.call('capsule.credential.delete', principal, {
         capsule_id,
         set_id: setOf(visit),
@@ -132,6 +65,85 @@ ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, 
       }),
     ),
   ];
+}
+
+/** Does it and shows the list anew; what the broker refuses is told beside the field or on top. */
+function act(
+  options: CredentialOptions,
+  name: string,
+  run: (visit: Visit, capsule: string, principal: Secret<string>) => Promise<unknown>,
+): Route {
+  return {
+    method: 'POST',
+    path: `${root}/${name}`,
+    under,
+    async run(visit): Promise<Outcome> {
+      const capsule = capsuleOf(visit);
+      const principal = await options.principalOf(visit, capsule);
+      try {
+        await run(visit, capsule, principal);
+      } catch (error) {
+        if (error instanceof CredentialError)
+          return { ...(await page(options, visit, problemOf(error))), cause: error };
+        if (error instanceof FieldError) return page(options, visit, error.problem);
+        throw error;
+      }
+      return new Redirect(Url.path`/capsules/${capsule}/credentials`);
+    },
+  };
+}
+
+async function page(
+  { broker, principalOf }: CredentialOptions,
+  visit: Visit,
+  problem?: Problem,
+): Promise<Page> {
+  const capsule = capsuleOf(visit);
+  const principal = await principalOf(visit, capsule);
+  const [form, list] = await Promise.all([
+    broker.form(),
+    broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
+  ]).catch((cause) => unseen(cause, problem));
+  const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
+${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.says}</p>`)}
+<h2>Sets</h2>${setsTable(visit, capsule, form, list)}
+<h2>A new set</h2>${createForm(visit, capsule, { form, generation: list.inventory_generation, problem })}
+${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets have no resource in Kubernetes: docs/custody.md has the wire.')}`;
+  return {
+    title: `Credentials of ${capsule}`,
+    main,
+    trail: [
+      { to: Url.path`/capsules`, says: 'Capsules' },
+      { to: Url.path`/capsules/${capsule}`, says: capsule },
+    ],
+    ...(problem === undefined ? {} : { status: problem.status }),
+  };
+}
+
+const capsuleOf = ({ params }: Visit) => params['capsule'] ?? '';
+
+const generation = ({ form }: Visit) => {
+  const text = form.get('generation') ?? '';
+  if (!/^[0-9]{1,15}$/.test(text))
+    throw new PageError(400, 'The form cannot be read', 'Open its page again.');
+  return Number(text);
+};
+const setOf = ({ form }: Visit) => form.get('set_id') ?? '';
+
+function nameOf({ form }: Visit): string {
+  const name = form.get('name') ?? '';
+  if (!/^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/.test(name) || name.length > 64)
+    throw new FieldError('name', 'A name has lowercase letters, digits and single hyphens, a letter first.');
+  return name;
+}
+
+async function candidate(broker: CredentialBroker, visit: Visit) {
+  const [form] = (await broker.form()).forms;
+  return {
+    form_version: 1 as const,
+    fields: valuesOf(visit, form.fields) as never,
+    idempotency_key: visit.form.get('idempotency_key') ?? '',
+  };
 }
 
 /** A value that the form does not take, found before anything is sent. */

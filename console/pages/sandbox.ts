@@ -44,78 +44,12 @@ const deployments = list(
 
 async function sandboxPage(visit: Visit): Promise<Page> {
   const { systemNamespace, servicesNamespace } = visit.names;
-  const probes = { labelSelector: 'platform.space/component=sandbox-probe' };
   const sections = await Promise.all([
-    section(
-      visit,
-      'Runtime classes',
-      { group: 'node.k8s.io', resource: 'runtimeclasses' },
-      '/apis/node.k8s.io/v1/runtimeclasses',
-      (json) =>
-        table(
-          ['Class', 'Handler'],
-          classes.parse(json).items.map((one) => [one.metadata.name, foreign(one.handler, 63)]),
-        ),
-    ),
-    section(visit, 'Nodes', { resource: 'nodes' }, '/api/v1/nodes', (json) =>
-      table(
-        ['Node', 'Runtime', 'Handlers'],
-        nodes.parse(json).items.map(({ metadata, status }) => [
-          metadata.name,
-          foreign(status.nodeInfo?.containerRuntimeVersion, 100),
-          foreign(
-            (status.runtimeHandlers ?? [])
-              .map(({ name }) => name)
-              .filter(Boolean)
-              .join(', '),
-            300,
-          ),
-        ]),
-      ),
-    ),
-    section(
-      visit,
-      'Probes of the sandbox',
-      { resource: 'pods', namespace: systemNamespace },
-      apiPath`/api/v1/namespaces/${systemNamespace}/pods`,
-      (json) =>
-        table(
-          ['Probe', 'Node', 'State'],
-          pods
-            .parse(json)
-            .items.map(({ metadata, spec, status }) => [
-              metadata.name,
-              spec.nodeName ?? '–',
-              state(
-                status.phase === 'Succeeded' ? 'good' : status.phase === 'Failed' ? 'bad' : 'warn',
-                status.phase ?? 'Unknown',
-              ),
-            ]),
-        ),
-      probes,
-    ),
-    ...[systemNamespace, servicesNamespace].map((namespace) =>
-      section(
-        visit,
-        `Programs in ${namespace}`,
-        { group: 'apps', resource: 'deployments', namespace },
-        apiPath`/apis/apps/v1/namespaces/${namespace}/deployments`,
-        (json) =>
-          table(
-            ['Program', 'Ready', 'Image'],
-            deployments
-              .parse(json)
-              .items.map(({ metadata, spec, status }) => [
-                metadata.name,
-                state(
-                  status.readyReplicas >= spec.replicas ? 'good' : 'bad',
-                  `${status.readyReplicas} of ${spec.replicas}`,
-                ),
-                html`<code>${foreign(spec.template.spec.containers.map(({ image }) => image).join(', '), 300)}</code>`,
-              ]),
-          ),
-      ),
-    ),
+    runtimeClassSection(visit),
+    nodeSection(visit),
+    probeSection(visit),
+    programSection(visit, systemNamespace),
+    programSection(visit, servicesNamespace),
   ]);
   const main = html`<p class="lead">What stands between Assistants and the nodes, and the programs of this Space, as far as you may read it.</p>${sections}
 ${kubectl(
@@ -124,6 +58,85 @@ ${kubectl(
   `kubectl -n ${servicesNamespace} get deployments -o wide`,
 )}`;
   return { title: 'Sandbox and brokers', main };
+}
+
+function runtimeClassSection(visit: Visit): Promise<Html> {
+  const what = { group: 'node.k8s.io', resource: 'runtimeclasses' };
+  return section(visit, 'Runtime classes', what, '/apis/node.k8s.io/v1/runtimeclasses', (json) =>
+    table(
+      ['Class', 'Handler'],
+      classes.parse(json).items.map((one) => [one.metadata.name, foreign(one.handler, 63)]),
+    ),
+  );
+}
+
+function nodeSection(visit: Visit): Promise<Html> {
+  return section(visit, 'Nodes', { resource: 'nodes' }, '/api/v1/nodes', (json) =>
+    table(
+      ['Node', 'Runtime', 'Handlers'],
+      nodes.parse(json).items.map(({ metadata, status }) => [
+        metadata.name,
+        foreign(status.nodeInfo?.containerRuntimeVersion, 100),
+        foreign(
+          (status.runtimeHandlers ?? [])
+            .map(({ name }) => name)
+            .filter(Boolean)
+            .join(', '),
+          300,
+        ),
+      ]),
+    ),
+  );
+}
+
+function probeSection(visit: Visit): Promise<Html> {
+  const namespace = visit.names.systemNamespace;
+  const show = (json: unknown) =>
+    table(
+      ['Probe', 'Node', 'State'],
+      pods
+        .parse(json)
+        .items.map(({ metadata, spec, status }) => [
+          metadata.name,
+          spec.nodeName ?? '–',
+          state(
+            status.phase === 'Succeeded' ? 'good' : status.phase === 'Failed' ? 'bad' : 'warn',
+            status.phase ?? 'Unknown',
+          ),
+        ]),
+    );
+  return section(
+    visit,
+    'Probes of the sandbox',
+    { resource: 'pods', namespace },
+    apiPath`/api/v1/namespaces/${namespace}/pods`,
+    show,
+    { labelSelector: 'platform.space/component=sandbox-probe' },
+  );
+}
+
+function programSection(visit: Visit, namespace: string): Promise<Html> {
+  const show = (json: unknown) =>
+    table(
+      ['Program', 'Ready', 'Image'],
+      deployments
+        .parse(json)
+        .items.map(({ metadata, spec, status }) => [
+          metadata.name,
+          state(
+            status.readyReplicas >= spec.replicas ? 'good' : 'bad',
+            `${status.readyReplicas} of ${spec.replicas}`,
+          ),
+          html`<code>${foreign(spec.template.spec.containers.map(({ image }) => image).join(', '), 300)}</code>`,
+        ]),
+    );
+  return section(
+    visit,
+    `Programs in ${namespace}`,
+    { group: 'apps', resource: 'deployments', namespace },
+    apiPath`/apis/apps/v1/namespaces/${namespace}/deployments`,
+    show,
+  );
 }
 
 async function section(
