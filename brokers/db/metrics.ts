@@ -30,6 +30,11 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       this.set(connections());
     },
   });
+  return { ...upkeepMetrics(registers), ...sessionMetrics(registers), ...sizeMetrics(registers) };
+}
+
+/** What there is beside the registry, and what was done about it. */
+function upkeepMetrics(registers: Registry[]) {
   return {
     repaired: new Counter({
       name: 'space_db_drift_repaired_total',
@@ -54,6 +59,22 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       help: 'Databases of the server that every role may connect to.',
       registers,
     }),
+    unknownObjects: new Gauge({
+      name: 'space_db_unknown_objects',
+      help: "Databases and roles of the broker's making that its registry does not know.",
+      registers,
+    }),
+    leftoverRoles: new Gauge({
+      name: 'space_db_leftover_roles',
+      help: 'Roles of dropped databases that cannot be dropped, since a tenant has named them in a grant of its own.',
+      registers,
+    }),
+  };
+}
+
+/** Who was ended, and who should have been. */
+function sessionMetrics(registers: Registry[]) {
+  return {
     sessionsEnded: new Counter({
       name: 'space_db_sessions_ended_total',
       help: "Tenants' sessions that were ended because they held too much of what is everybody's, or were in the broker's way.",
@@ -65,35 +86,31 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       help: "Looks at tenants' sessions; while it stands still nobody is put out.",
       registers,
     }),
-    unknownObjects: new Gauge({
-      name: 'space_db_unknown_objects',
-      help: "Databases and roles of the broker's making that its registry does not know.",
+    sessionsKilled: new Gauge({
+      name: 'space_db_sessions_killed',
+      help: 'Sessions in databases of now that somebody ended by hand: the guard beside the server, the broker, an administrator.',
       registers,
     }),
-    leftoverRoles: new Gauge({
-      name: 'space_db_leftover_roles',
-      help: 'Roles of dropped databases that cannot be dropped, since a tenant has named them in a grant of its own.',
+    stuckSessions: new Gauge({
+      name: 'space_db_stuck_sessions',
+      help: "Tenants' sessions that were told to end and compute on, while drops of databases wait for them.",
       registers,
     }),
+  };
+}
+
+/** What tenants hold of the server, and for how long. */
+function sizeMetrics(registers: Registry[]) {
+  return {
     quotas: new Gauge({
       name: 'space_db_capsules',
       help: 'Capsules by how they stand to the quota of their databases.',
       labelNames: ['standing'] as const,
       registers,
     }),
-    sessionsKilled: new Gauge({
-      name: 'space_db_sessions_killed',
-      help: 'Sessions in databases of now that somebody ended by hand: the guard beside the server, the broker, an administrator.',
-      registers,
-    }),
     sharedCatalogues: new Gauge({
       name: 'space_db_shared_catalogue_bytes',
       help: 'Bytes of the catalogues of the whole server, where tenants leave settings and passwords of their roles.',
-      registers,
-    }),
-    stuckSessions: new Gauge({
-      name: 'space_db_stuck_sessions',
-      help: "Tenants' sessions that were told to end and compute on, while drops of databases wait for them.",
       registers,
     }),
     oldestAnalysis: new Gauge({
