@@ -45,31 +45,7 @@ export interface EgressState {
 
 export function createEgressMetrics(registry: Registry, state: () => EgressState): EgressMetrics {
   const registers = [registry];
-  const gauge = (name: string, help: string, read: (now: EgressState) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(read(state()));
-      },
-    });
-  gauge('space_egress_policies', 'Assistants whose policy this replica has.', ({ policies }) => policies);
-  gauge(
-    'space_egress_connections',
-    'Connections of callers that are open now.',
-    ({ connections }) => connections,
-  );
-  gauge(
-    'space_egress_waiting',
-    'Callers that wait now for a policy, or for their refusal.',
-    ({ waiting }) => waiting,
-  );
-  gauge(
-    'space_egress_in_step',
-    'Whether this replica was told of every Assistant (1), or asks whom it does not know to come again (0).',
-    ({ inStep }) => Number(inStep),
-  );
+  stateMetrics(registers, state);
   const bytes = { connect: { out: 0, in: 0 }, input: { out: 0, in: 0 } };
   const open = { connect: 0, input: 0 };
   new Counter({
@@ -119,4 +95,33 @@ export function createEgressMetrics(registry: Registry, state: () => EgressState
     registers,
   });
   return { finished, bytes, turnedAway, shareRefused, open, reflections };
+}
+
+/** How things stand is read when somebody asks. */
+function stateMetrics(registers: Registry[], state: () => EgressState): void {
+  const gauge = (name: string, help: string, read: (now: EgressState) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read(state()));
+      },
+    });
+  gauge('space_egress_policies', 'Assistants whose policy this replica has.', ({ policies }) => policies);
+  gauge(
+    'space_egress_connections',
+    'Connections of callers that are open now.',
+    ({ connections }) => connections,
+  );
+  gauge(
+    'space_egress_waiting',
+    'Callers that wait now for a policy, or for their refusal.',
+    ({ waiting }) => waiting,
+  );
+  gauge(
+    'space_egress_in_step',
+    'Whether this replica was told of every Assistant (1), or asks whom it does not know to come again (0).',
+    ({ inStep }) => Number(inStep),
+  );
 }
