@@ -25,21 +25,8 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       this.set(connections());
     },
   });
-  const watched = new Map<string, Pick<SharedSlots, 'taken' | 'waiting'>>();
-  new Gauge({
-    name: 'space_objectstore_places',
-    help: 'Places of what Capsules share that are held, and callers who wait for one.',
-    labelNames: ['resource', 'state'] as const,
-    registers,
-    collect() {
-      for (const [resource, { taken, waiting }] of watched) {
-        this.set({ resource, state: 'held' }, taken);
-        this.set({ resource, state: 'waiting' }, waiting);
-      }
-    },
-  });
   return {
-    watchSlots: (resource, slots) => void watched.set(resource, slots),
+    watchSlots: slotMetrics(registers),
     shareRefusals: new Counter({
       name: 'space_objectstore_share_refusals_total',
       help: 'Requests that were turned away because a Capsule had its share, or because all places were taken.',
@@ -85,4 +72,22 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
       registers,
     }),
   };
+}
+
+/** What is held is read when somebody asks. */
+function slotMetrics(registers: Registry[]): BrokerMetrics['watchSlots'] {
+  const watched = new Map<string, Pick<SharedSlots, 'taken' | 'waiting'>>();
+  new Gauge({
+    name: 'space_objectstore_places',
+    help: 'Places of what Capsules share that are held, and callers who wait for one.',
+    labelNames: ['resource', 'state'] as const,
+    registers,
+    collect() {
+      for (const [resource, { taken, waiting }] of watched) {
+        this.set({ resource, state: 'held' }, taken);
+        this.set({ resource, state: 'waiting' }, waiting);
+      }
+    },
+  });
+  return (resource, slots) => void watched.set(resource, slots);
 }
