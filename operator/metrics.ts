@@ -29,63 +29,64 @@ export function operatorMetrics(registry: Registry) {
       gate.set({ reason }, status === 'True' ? 1 : 0);
     },
     /** Gauges that are read from a running operator when somebody asks. */
-    watch({
-      health,
-      verdicts,
-      proofs,
-      walls,
-      opened,
-    }: Pick<Operator, 'health' | 'verdicts' | 'proofs' | 'walls' | 'opened'>): void {
-      new Gauge({
-        name: 'space_operator_objects',
-        help: 'Capsules and Assistants, by status and reason of their condition Ready.',
-        labelNames: ['kind', 'ready', 'reason'],
-        registers,
-        collect() {
-          this.reset();
-          for (const verdict of verdicts()) this.inc({ ...verdict });
-        },
-      });
-      new Gauge({
-        name: 'space_operator_sandbox_nodes',
-        help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe there has shown.',
-        labelNames: ['verdict'],
-        registers,
-        collect() {
-          for (const verdict of ['untried', 'running', 'passed', 'failed']) this.set({ verdict }, 0);
-          for (const verdict of proofs()) this.inc({ verdict });
-        },
-      });
-      new Gauge({
-        name: 'space_operator_network_nodes',
-        help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe of the network there has shown.',
-        labelNames: ['verdict'],
-        registers,
-        collect() {
-          for (const verdict of ['untried', 'running', 'passed', 'failed']) this.set({ verdict }, 0);
-          for (const verdict of walls()) this.inc({ verdict });
-        },
-      });
-      new Gauge({
-        name: 'space_operator_open_objects',
-        help: 'Objects that the annotation platform.space/open has opened to others than the operator.',
-        labelNames: ['kind'],
-        registers,
-        collect() {
-          for (const kind of ['Namespace', 'Capsule', 'Assistant']) this.set({ kind }, 0);
-          for (const kind of opened()) this.inc({ kind });
-        },
-      });
-      new Gauge({
-        name: 'space_operator_watch_current',
-        help: '1 while the store of a kind follows the API server.',
-        labelNames: ['kind'],
-        registers,
-        collect() {
-          for (const [kind, state] of Object.entries(health()))
-            this.set({ kind }, state === 'current' ? 1 : 0);
-        },
-      });
-    },
+    watch: (operator: Watched) => watchOperator(registers, operator),
   };
+}
+
+type Watched = Pick<Operator, 'health' | 'verdicts' | 'proofs' | 'walls' | 'opened'>;
+
+function watchOperator(registers: Registry[], { health, verdicts, proofs, walls, opened }: Watched): void {
+  new Gauge({
+    name: 'space_operator_objects',
+    help: 'Capsules and Assistants, by status and reason of their condition Ready.',
+    labelNames: ['kind', 'ready', 'reason'],
+    registers,
+    collect() {
+      this.reset();
+      for (const verdict of verdicts()) this.inc({ ...verdict });
+    },
+  });
+  countNodes(registers, proofs, {
+    name: 'space_operator_sandbox_nodes',
+    help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe there has shown.',
+  });
+  countNodes(registers, walls, {
+    name: 'space_operator_network_nodes',
+    help: 'Nodes that the RuntimeClass could bring a pod to, by what the probe of the network there has shown.',
+  });
+  new Gauge({
+    name: 'space_operator_open_objects',
+    help: 'Objects that the annotation platform.space/open has opened to others than the operator.',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const kind of ['Namespace', 'Capsule', 'Assistant']) this.set({ kind }, 0);
+      for (const kind of opened()) this.inc({ kind });
+    },
+  });
+  new Gauge({
+    name: 'space_operator_watch_current',
+    help: '1 while the store of a kind follows the API server.',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const [kind, state] of Object.entries(health())) this.set({ kind }, state === 'current' ? 1 : 0);
+    },
+  });
+}
+
+function countNodes(
+  registers: Registry[],
+  verdicts: Watched['proofs'] | Watched['walls'],
+  about: { readonly name: string; readonly help: string },
+): void {
+  new Gauge({
+    ...about,
+    labelNames: ['verdict'],
+    registers,
+    collect() {
+      for (const verdict of ['untried', 'running', 'passed', 'failed']) this.set({ verdict }, 0);
+      for (const verdict of verdicts()) this.inc({ verdict });
+    },
+  });
 }

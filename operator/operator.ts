@@ -6,7 +6,7 @@ import type { ObjectStoreBroker } from './brokers/objects.ts';
 import { Usages } from './capsule/usages.ts';
 import { type Finding, wireTime } from './conditions.ts';
 import type { Context } from './context.ts';
-import { makeControllers, makeQueues } from './controllers.ts';
+import { makeControllers, makeQueues, type Queues } from './controllers.ts';
 import { egressGateways } from './egress/gateways.ts';
 import { keepInStep } from './egress/in-step.ts';
 import type { CallReplica } from './egress/replica.ts';
@@ -79,18 +79,7 @@ export function startOperator(options: OperatorOptions): Operator {
   connectProber(stores, queues.probes, sightings);
   const inStep = keepInStep({ clock, queues });
 
-  const leadership = new Leadership({
-    ...options,
-    clock,
-    onProblem: (error) => log.warn({ err: error }, 'the lease could not be read or written'),
-  });
-  const { lease } = leadership;
-  lease.lost.addEventListener('abort', () => {
-    metrics.observeLead(false);
-    for (const queue of Object.values(queues)) queue.close();
-    options.onLost?.(lease.lost.reason);
-  });
-
+  const leadership = leadershipOf(options, queues, clock);
   const reflectors = makeReflectors({
     client: options.client,
     clock,
@@ -123,7 +112,7 @@ export function startOperator(options: OperatorOptions): Operator {
     async release() {
       await context.events.flush();
       metrics.observeLead(false);
-      await lease.release();
+      await leadership.lease.release();
     },
     controllers: makeControllers({ context, queues, inStep, sightings, log, metrics }),
   });
@@ -139,6 +128,22 @@ export function startOperator(options: OperatorOptions): Operator {
     proofs: gate.proofs,
     walls: network.proofs,
   };
+}
+
+/** Once the lead is lost no key is worked on any more, and whoever runs the process hears of it. */
+function leadershipOf(options: OperatorOptions, queues: Queues, clock: Clock): Leadership {
+  const leadership = new Leadership({
+    ...options,
+    clock,
+    onProblem: (error) => options.log.warn({ err: error }, 'the lease could not be read or written'),
+  });
+  const { lease } = leadership;
+  lease.lost.addEventListener('abort', () => {
+    options.metrics.observeLead(false);
+    for (const queue of Object.values(queues)) queue.close();
+    options.onLost?.(lease.lost.reason);
+  });
+  return leadership;
 }
 
 interface Parts {

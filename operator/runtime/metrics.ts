@@ -8,6 +8,15 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 /** The metrics of controller-runtime, under its names, so that its dashboards and rules work here. */
 export function runtimeMetrics(registry: Registry) {
   const registers = [registry];
+  return {
+    ...controllerMetrics(registers),
+    ...queueMetrics(registers),
+    ...clientMetrics(registers),
+    ...leadMetrics(registers),
+  };
+}
+
+function controllerMetrics(registers: Registry[]) {
   const controller = ['controller'];
   const total = new Counter({
     name: 'controller_runtime_reconcile_total',
@@ -40,6 +49,22 @@ export function runtimeMetrics(registry: Registry) {
     labelNames: controller,
     registers,
   });
+  return {
+    controller(name: string, count: number) {
+      workers.set({ controller: name }, count);
+      return {
+        onActive: (change: 1 | -1) => active.inc({ controller: name }, change),
+        onOutcome(outcome: Outcome, tookMs: number) {
+          total.inc({ controller: name, result: outcome });
+          if (outcome === 'error') errors.inc({ controller: name });
+          time.observe({ controller: name }, tookMs / 1000);
+        },
+      };
+    },
+  };
+}
+
+function queueMetrics(registers: Registry[]) {
   const adds = new Counter({
     name: 'workqueue_adds_total',
     help: 'Keys that became ready.',
@@ -66,40 +91,7 @@ export function runtimeMetrics(registry: Registry) {
     buckets: BUCKETS,
     registers,
   });
-  const requests = new Counter({
-    name: 'rest_client_requests_total',
-    help: 'Calls of the API server, by method and status code.',
-    labelNames: ['code', 'method'],
-    registers,
-  });
-  const writes = new Counter({
-    name: 'space_operator_writes_total',
-    help: 'Writes to the API server, by verb and kind; at rest it stands still.',
-    labelNames: ['verb', 'kind'],
-    registers,
-  });
-
-  const leading = new Gauge({
-    name: 'leader_election_master_status',
-    help: '1 while this process holds the lease.',
-    registers,
-  });
-
   return {
-    observeLead: (held: boolean) => leading.set(held ? 1 : 0),
-    observeCall: ((method, code) => requests.inc({ code, method })) satisfies Observe,
-    observeWrite: (verb: string, kind: string) => writes.inc({ verb, kind }),
-    controller(name: string, count: number) {
-      workers.set({ controller: name }, count);
-      return {
-        onActive: (change: 1 | -1) => active.inc({ controller: name }, change),
-        onOutcome(outcome: Outcome, tookMs: number) {
-          total.inc({ controller: name, result: outcome });
-          if (outcome === 'error') errors.inc({ controller: name });
-          time.observe({ controller: name }, tookMs / 1000);
-        },
-      };
-    },
     queue(name: string): QueueObserver {
       return {
         added: () => adds.inc({ name }),
@@ -130,6 +122,34 @@ export function runtimeMetrics(registry: Registry) {
       });
     },
   };
+}
+
+function clientMetrics(registers: Registry[]) {
+  const requests = new Counter({
+    name: 'rest_client_requests_total',
+    help: 'Calls of the API server, by method and status code.',
+    labelNames: ['code', 'method'],
+    registers,
+  });
+  const writes = new Counter({
+    name: 'space_operator_writes_total',
+    help: 'Writes to the API server, by verb and kind; at rest it stands still.',
+    labelNames: ['verb', 'kind'],
+    registers,
+  });
+  return {
+    observeCall: ((method, code) => requests.inc({ code, method })) satisfies Observe,
+    observeWrite: (verb: string, kind: string) => writes.inc({ verb, kind }),
+  };
+}
+
+function leadMetrics(registers: Registry[]) {
+  const leading = new Gauge({
+    name: 'leader_election_master_status',
+    help: '1 while this process holds the lease.',
+    registers,
+  });
+  return { observeLead: (held: boolean) => leading.set(held ? 1 : 0) };
 }
 
 export type RuntimeMetrics = ReturnType<typeof runtimeMetrics>;
