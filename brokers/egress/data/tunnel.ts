@@ -48,7 +48,7 @@ const CLIENT_GONE = new DialError('unreachable');
  * passed on before its ClientHello names the host that it asked for.
  */
 export function serveTunnel(options: TunnelOptions) {
-  const { policies, strangers, dialler, limits, usage, record, onOpen } = options;
+  const { limits, record, onOpen } = options;
 
   /** `resume` lets the connection bring its next request. */
   return async (
@@ -60,7 +60,7 @@ export function serveTunnel(options: TunnelOptions) {
     const line = beginLine(request);
     // Without bytes behind its head, the client waits for an answer and may send its credential next.
     if (head.length === 0 && credentialsOf(request).length === 0) {
-      if (demandCredential(request, client, line)) resume();
+      if (demandCredential(options, request, client, line)) resume();
       return;
     }
     const ending = new AbortController();
@@ -69,10 +69,10 @@ export function serveTunnel(options: TunnelOptions) {
     let turnedAway = false;
     onOpen(1);
     try {
-      const caller = await callerOf(tunnel);
+      const caller = await callerOf(options, tunnel);
       const host = hostFor(tunnel, caller);
-      const upstream = await open(tunnel, caller, host);
-      await pass(tunnel, upstream, host, head);
+      const upstream = await open(options, tunnel, caller, host);
+      await pass(limits, tunnel, upstream, host, head);
     } catch (error) {
       if (line.status === 200) return;
       turnedAway = error instanceof TurnedAway;
@@ -85,77 +85,97 @@ export function serveTunnel(options: TunnelOptions) {
       if (!turnedAway) record(line);
     }
   };
+}
 
-  /** Asks for a credential, and says whether the connection may bring one. */
-  function demandCredential(request: IncomingMessage, client: Socket, line: Line): boolean {
-    // Somebody who asks again and does not read what he was told would have it all kept.
-    if (client.writableLength > 0) {
-      client.destroy();
-      return false;
-    }
-    if (!mayRefuse(client)) return false;
-    line.code = 'credential_required';
-    line.status = new Problem(line.code).status;
-    askForCredential(client, request, line.traceId);
-    record(line);
+/** Asks for a credential, and says whether the connection may bring one. */
+function demandCredential(
+  { strangers, record }: TunnelOptions,
+  request: IncomingMessage,
+  client: Socket,
+  line: Line,
+): boolean {
+  // Somebody who asks again and does not read what he was told would have it all kept.
+  if (client.writableLength > 0) {
+    client.destroy();
+    return false;
+  }
+  if (!mayRefuse(strangers, client)) return false;
+  line.code = 'credential_required';
+  line.status = new Problem(line.code).status;
+  askForCredential(client, request, line.traceId);
+  record(line);
+  return true;
+}
+
+/** Returns whether a refusal may be answered; a client that was refused too often is disconnected instead. */
+function mayRefuse(strangers: Strangers, client: Socket): boolean {
+  try {
+    strangers.refuse(plainAddress(client.remoteAddress ?? ''));
     return true;
+  } catch {
+    client.destroy();
+    return false;
   }
+}
 
-  /** Returns whether a refusal may be answered; a client that was refused too often is disconnected instead. */
-  function mayRefuse(client: Socket): boolean {
-    try {
-      strangers.refuse(plainAddress(client.remoteAddress ?? ''));
-      return true;
-    } catch {
+/** @throws Problem `forbidden` for nobody, TurnedAway for a stranger too many */
+async function callerOf(
+  { policies, strangers, shares, limits }: TunnelOptions,
+  { request, client, line, signal }: Tunnel,
+): Promise<Caller> {
+  const wait = { ms: limits.unknownWaitMs, signal: () => signal };
+  const credential = credentialOf(request);
+  const caller = await identify(policies, strangers, credential, client.remoteAddress, wait);
+  if (caller === undefined) throw new Problem('forbidden');
+  line.tenant = caller.tenant;
+  shares.proved(client, caller.tenant.capsule);
+  return caller;
+}
+
+/** Takes the tunnel's part of its Capsule's share, and dials. The tunnel ends when its policy does not permit it any more. */
+async function open(
+  { usage, dialler }: TunnelOptions,
+  tunnel: Tunnel,
+  caller: Caller,
+  host: string,
+): Promise<Socket> {
+  const { client, line, signal } = tunnel;
+  const { tenant } = caller;
+  const permitted = () => caller.isStillValid() && tenant.hosts.has(host);
+  tunnel.release = usage.begin(tenant, 'tunnels', {
+    index: -1,
+    permitted,
+    called: () => ({ host }),
+    end: () => {
+      line.code = 'ended';
       client.destroy();
-      return false;
-    }
-  }
+      tunnel.upstream?.destroy();
+    },
+  });
+  const upstream = await dialler.dial(host, TLS_PORT, signal);
+  tunnel.upstream = upstream;
+  // The policy may have changed while the connection was being opened.
+  if (!permitted()) throw new Problem('host_denied');
+  return upstream;
+}
 
-  /** @throws Problem `forbidden` for nobody, TurnedAway for a stranger too many */
-  async function callerOf({ request, client, line, signal }: Tunnel): Promise<Caller> {
-    const wait = { ms: limits.unknownWaitMs, signal: () => signal };
-    const credential = credentialOf(request);
-    const caller = await identify(policies, strangers, credential, client.remoteAddress, wait);
-    if (caller === undefined) throw new Problem('forbidden');
-    line.tenant = caller.tenant;
-    options.shares.proved(client, caller.tenant.capsule);
-    return caller;
+/** The 200, and then bytes; none of the client's before its ClientHello has named the host. */
+async function pass(
+  limits: DataLimits,
+  { client, line }: Tunnel,
+  upstream: Socket,
+  host: string,
+  head: Buffer,
+): Promise<void> {
+  line.status = 200;
+  client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+  const hello = await readHello(client, head, host, limits.helloMs);
+  if ('fault' in hello) {
+    line.code = hello.fault;
+    endWith(client, alertFor(hello.fault));
+    return;
   }
-
-  /** Takes the tunnel's part of its Capsule's share, and dials. The tunnel ends when its policy does not permit it any more. */
-  async function open(tunnel: Tunnel, caller: Caller, host: string): Promise<Socket> {
-    const { client, line, signal } = tunnel;
-    const { tenant } = caller;
-    const permitted = () => caller.isStillValid() && tenant.hosts.has(host);
-    tunnel.release = usage.begin(tenant, 'tunnels', {
-      index: -1,
-      permitted,
-      called: () => ({ host }),
-      end: () => {
-        line.code = 'ended';
-        client.destroy();
-        tunnel.upstream?.destroy();
-      },
-    });
-    const upstream = await dialler.dial(host, TLS_PORT, signal);
-    tunnel.upstream = upstream;
-    // The policy may have changed while the connection was being opened.
-    if (!permitted()) throw new Problem('host_denied');
-    return upstream;
-  }
-
-  async function pass({ client, line }: Tunnel, upstream: Socket, host: string, head: Buffer): Promise<void> {
-    line.status = 200;
-    client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
-    const hello = await readHello(client, head, host, limits.helloMs);
-    if ('fault' in hello) {
-      line.code = hello.fault;
-      endWith(client, alertFor(hello.fault));
-      return;
-    }
-    await join(client, upstream, hello.bytes, limits.tunnelIdleMs, line);
-  }
+  await join(client, upstream, hello.bytes, limits.tunnelIdleMs, line);
 }
 
 function beginLine(request: IncomingMessage): Line {
