@@ -57,6 +57,7 @@ const REFUSALS = new Set(['conflict', 'invalid_request', 'stale_generation', 'to
 
 const NOTHING = { reentry: [], resealed: {} };
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of calls over what replicas were told
 export function egressGateways(replicas: () => readonly Replica[], call: CallReplica): Gateways {
   /** By the replica's start, then by Assistant: what it has, as a digest, and what it said to that. */
   const told = new Map<string, Map<string, Told>>();

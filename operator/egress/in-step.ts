@@ -35,6 +35,7 @@ interface InStepOptions {
  * again. That is when each Assistant there was has been worked on since the replica answered first, or nothing more
  * came of it for a while that the replica is not to blame for.
  */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: small functions over the starts that they share
 export function keepInStep({ clock, queues: { assistants, gateways } }: InStepOptions) {
   const starts = new Map<Replica['key'], Start>();
 

@@ -68,6 +68,7 @@ type Ended = Pick<TenantSession, 'pid' | 'role' | 'locks' | 'transactionSeconds'
   readonly reason: EndReason;
 };
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: steps of one loop over the session that they share
 export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy }: WatchOptions): Watch {
   const stopping = new AbortController();
   let client: pg.Client | undefined;

@@ -70,6 +70,7 @@ const SMALL_DOCUMENT = 16 * 1024;
 /** How long a document may take to come in. */
 const DOCUMENT_MS = 60_000;
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: small functions over the limits that they share
 export function createAdmission(options: AdmissionOptions): OpenAdmission {
   const { limits, tenants, slots, documents, turns, passing } = options;
   const pace = createPace(options.pace, { waiting: () => slots.waiting });

@@ -22,6 +22,7 @@ export interface ListenerOptions {
 /** How long a caller whose request was refused may go on sending before the connection is cut. */
 const LINGER_MS = 2_000;
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: the steps of one request, which share how it is answered
 export function createDataPlane({ json, s3, admission, log, metrics }: ListenerOptions): DataPlane {
   let draining = false;
 

@@ -21,6 +21,7 @@ type Multipart = Pick<
 >;
 
 /** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function createMultipart(client: S3Client, uploads: Uploads, writer: Writer): Multipart {
   async function uploadAt({ tenant }: Call, { bucket, id, key }: UploadAt): Promise<OpenUpload> {
     const bucketPrefix = tenant.prefixes[bucket];

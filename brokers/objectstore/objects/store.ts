@@ -24,6 +24,7 @@ interface StoreOptions extends WriterOptions {
 }
 
 /** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked under the tenant's prefixes. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
   const writer = createWriter(client, options);
   const { ending } = options;

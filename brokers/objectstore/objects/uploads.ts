@@ -63,6 +63,7 @@ export interface UploadsOptions {
   readonly onRefused?: () => void;
 }
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of statements
 export function createUploads(options: UploadsOptions): Uploads {
   const { registry, most, records, credentialSet = null, onRefused = () => undefined } = options;
 

@@ -15,6 +15,7 @@ type Operations =
   | 'listUploads';
 
 /** Objects that are uploaded in parts. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function createMultipart(
   transport: Transport,
   source: (key: string) => string,

@@ -47,6 +47,7 @@ const SMALL_LIMIT = 64 * 1024;
 const ERROR_LIMIT = 16 * 1024;
 
 /** Signs requests for one bucket and sends them through the dispatcher. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: small functions over the target that they share
 export function createTransport(target: Target, dispatcher: Dispatcher, now: () => Date): Transport {
   const route = routeOf(target);
   const sign = createSigner(target);

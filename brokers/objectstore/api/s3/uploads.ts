@@ -38,6 +38,7 @@ const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
 const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
 
 /** Objects that come in parts. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function uploadHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
     CreateMultipartUpload: async (admitted) => {

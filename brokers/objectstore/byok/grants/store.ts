@@ -13,6 +13,7 @@ const LIST_MS = 30_000;
  * The store as both protocols know it, in the Space's bucket or, as far as the grant goes, in the Capsule's own. Whose
  * server answers as it likes holds no place among those who wait for the Space's, and few lists at once.
  */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function createGrantedStore(
   managed: ObjectStore,
   open: OpenGranted,
