@@ -47,6 +47,16 @@ export async function run({ quick, only }: Options): Promise<Report> {
   const closers: (() => Promise<void>)[] = [fixture.remove];
   const rows: Row[] = [];
   const figures: Record<string, number> = {};
+  const keep = async (what: string, key: string, watched: Watched, load: () => Promise<Measured>) => {
+    const middle = await middleOf(quick ? 1 : WINDOWS, watched, load);
+    rows.push(rowOf(what, watched, middle));
+    Object.assign(figures, {
+      [`${key}_per_second`]: Math.round(middle.perSecond),
+      [`${key}_per_core`]: Math.round(middle.asked / middle.used),
+      [`${key}_p99_ms`]: round(middle.p99),
+    });
+    return middle.perSecond;
+  };
   const measure = async (
     what: string,
     key: string,
@@ -55,34 +65,6 @@ export async function run({ quick, only }: Options): Promise<Report> {
   ) => {
     await load(quick ? 1 : WARM_SECONDS);
     return keep(what, key, watched, () => load(seconds));
-  };
-  const keep = async (what: string, key: string, watched: Watched, load: () => Promise<Measured>) => {
-    const windows = [];
-    while (windows.length < (quick ? 1 : WINDOWS)) {
-      const [before, began] = [watched.cpuSeconds(), performance.now()];
-      const measured = await load();
-      const used = watched.cpuSeconds() - before;
-      windows.push({ ...measured, used, cores: used / ((performance.now() - began) / 1_000) });
-    }
-    const [middle] = windows.toSorted((a, b) => a.p99 - b.p99).slice(windows.length >> 1);
-    if (middle === undefined) throw new Error('nothing was measured');
-    const { count, asked, p50, p99, perSecond, used, cores } = middle;
-    rows.push({
-      what,
-      n: count,
-      p50_ms: round(p50),
-      p99_ms: round(p99),
-      'per second': Math.round(perSecond),
-      'per second of its processor time': Math.round(asked / used),
-      'cores used': round(cores),
-      'peak MiB': Math.round(watched.peakMib()),
-    });
-    Object.assign(figures, {
-      [`${key}_per_second`]: Math.round(perSecond),
-      [`${key}_per_core`]: Math.round(asked / used),
-      [`${key}_p99_ms`]: round(p99),
-    });
-    return perSecond;
   };
   try {
     const upstream = await startUpstream(fixture);
@@ -138,32 +120,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
         }
       }
     }
-    /** Of two figures, where both were measured. */
-    const compare = (figure: string, own: string, peer: string, by: (a: number, b: number) => number) => {
-      const [a, b] = [figures[own], figures[peer]];
-      if (a !== undefined && b !== undefined) figures[figure] = round(by(a, b));
-    };
-    for (const [kind, name] of [
-      ['inject', 'nginx'],
-      ['inject', 'envoy'],
-      ['inject', 'mitmproxy'],
-      ['tunnel', 'squid'],
-      ['tunnel', 'tinyproxy'],
-    ])
-      for (const per of ['per_second', 'per_core'])
-        compare(
-          `${kind}_${per}_over_${name}`,
-          `${kind}_ours_${per}`,
-          `${kind}_${name}_${per}`,
-          (a, b) => a / b,
-        );
-    for (const at of ['', ...RATES.map((rate) => `_at_${rate}`)])
-      compare(
-        `inject${at}_p99_ms_more_than_nginx`,
-        `inject_ours${at}_p99_ms`,
-        `inject_nginx${at}_p99_ms`,
-        (a, b) => a - b,
-      );
+    comparePeers(figures);
     figures['inject_ours_peak_mib'] = Math.round(ours.peakMib());
     return {
       title: `Egress over loopback, ${CALLERS} callers, answers of 1 KiB; caller, gateway and upstream share ${cpus().length} cores`,
@@ -173,6 +130,71 @@ export async function run({ quick, only }: Options): Promise<Report> {
   } finally {
     for (const close of closers.toReversed()) await close();
   }
+}
+
+interface Window extends Measured {
+  /** Processor seconds. */
+  readonly used: number;
+  readonly cores: number;
+}
+
+/** Of so many windows of a load the one whose p99 is in the middle. */
+async function middleOf(count: number, watched: Watched, load: () => Promise<Measured>): Promise<Window> {
+  const windows: Window[] = [];
+  while (windows.length < count) {
+    const [before, began] = [watched.cpuSeconds(), performance.now()];
+    const measured = await load();
+    const used = watched.cpuSeconds() - before;
+    windows.push({ ...measured, used, cores: used / ((performance.now() - began) / 1_000) });
+  }
+  const [middle] = windows.toSorted((a, b) => a.p99 - b.p99).slice(windows.length >> 1);
+  if (middle === undefined) throw new Error('nothing was measured');
+  return middle;
+}
+
+const rowOf = (
+  what: string,
+  watched: Watched,
+  { count, asked, p50, p99, perSecond, used, cores }: Window,
+): Row => ({
+  what,
+  n: count,
+  p50_ms: round(p50),
+  p99_ms: round(p99),
+  'per second': Math.round(perSecond),
+  'per second of its processor time': Math.round(asked / used),
+  'cores used': round(cores),
+  'peak MiB': Math.round(watched.peakMib()),
+});
+
+/** Adds how this gateway does beside each peer. */
+function comparePeers(figures: Record<string, number>): void {
+  /** Of two figures, where both were measured. */
+  const compare = (figure: string, own: string, peer: string, by: (a: number, b: number) => number) => {
+    const [a, b] = [figures[own], figures[peer]];
+    if (a !== undefined && b !== undefined) figures[figure] = round(by(a, b));
+  };
+  for (const [kind, name] of [
+    ['inject', 'nginx'],
+    ['inject', 'envoy'],
+    ['inject', 'mitmproxy'],
+    ['tunnel', 'squid'],
+    ['tunnel', 'tinyproxy'],
+  ])
+    for (const per of ['per_second', 'per_core'])
+      compare(
+        `${kind}_${per}_over_${name}`,
+        `${kind}_ours_${per}`,
+        `${kind}_${name}_${per}`,
+        (a, b) => a / b,
+      );
+  for (const at of ['', ...RATES.map((rate) => `_at_${rate}`)])
+    compare(
+      `inject${at}_p99_ms_more_than_nginx`,
+      `inject_ours${at}_p99_ms`,
+      `inject_nginx${at}_p99_ms`,
+      (a, b) => a - b,
+    );
 }
 
 const round = (value: number) => Math.round(value * 100) / 100;

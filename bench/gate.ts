@@ -18,6 +18,7 @@ const SIZES = {
   quick: { capsules: 5, assistants: 20, rounds: 5 },
   full: { capsules: 50, assistants: 200, rounds: 100 },
 };
+type Size = (typeof SIZES)['quick'];
 const LIMIT_MS = 120_000;
 /** So many in a row, and admission has made up its mind. */
 const REFUSALS = 20;
@@ -35,13 +36,9 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
   }
 }
 
-async function measure(
-  environment: TestEnvironment,
-  space: TestSpace,
-  size: (typeof SIZES)['quick'],
-): Promise<Report> {
+async function measure(environment: TestEnvironment, space: TestSpace, size: Size): Promise<Report> {
   const { client } = environment.server;
-  const { namespace, runtimeClass: name, handler } = space.names;
+  const { namespace, runtimeClass: name } = space.names;
   const seen = new Moments();
   await space.start({ onGate: ({ status }) => seen.note(`gate ${status}`) });
   // Suspended, so that a round costs no pods; the gate is told to them all the same.
@@ -68,35 +65,53 @@ async function measure(
   ];
   await seen.reached('all True');
 
-  const samples = {
-    closes: [] as number[],
-    told: [] as number[],
-    admits: [] as number[],
-    opens: [] as number[],
-    resumed: [] as number[],
-  };
-  for (let round = 0; round < size.rounds; round += 1) {
-    seen.forget();
-    await admission.open();
-    const last = admission.untilRefused();
-    await client.call({ method: 'DELETE', path: pathOf(kinds.RUNTIME_CLASS, undefined, name), body: {} });
-    const lost = await seen.reached('class DELETED');
-    samples.closes.push((await seen.reached('gate False')) - lost);
-    samples.admits.push(Math.max(0, (await last) - lost));
-    samples.told.push((await seen.reached('all False')) - lost);
-    seen.forget();
-    await client.call({
-      method: 'POST',
-      path: pathOf(kinds.RUNTIME_CLASS),
-      body: { metadata: { name }, handler },
-    });
-    const found = await seen.reached('class ADDED');
-    samples.opens.push((await seen.reached('gate True')) - found);
-    samples.resumed.push((await seen.reached('all True')) - found);
-  }
+  const samples: Samples = { closes: [], told: [], admits: [], opens: [], resumed: [] };
+  for (let round = 0; round < size.rounds; round += 1)
+    await closeAndOpen({ client, space, seen, admission }, samples);
   ending.abort();
   await Promise.all(watches);
+  return reportOf(size, samples);
+}
 
+/** Of each round, in milliseconds after the change can be read. */
+interface Samples {
+  readonly closes: number[];
+  readonly told: number[];
+  readonly admits: number[];
+  readonly opens: number[];
+  readonly resumed: number[];
+}
+
+interface Watched {
+  readonly client: TestEnvironment['server']['client'];
+  readonly space: TestSpace;
+  readonly seen: Moments;
+  readonly admission: Awaited<ReturnType<typeof guard>>;
+}
+
+/** One round: the RuntimeClass goes, and comes back. */
+async function closeAndOpen({ client, space, seen, admission }: Watched, samples: Samples): Promise<void> {
+  const { runtimeClass: name, handler } = space.names;
+  seen.forget();
+  await admission.open();
+  const last = admission.untilRefused();
+  await client.call({ method: 'DELETE', path: pathOf(kinds.RUNTIME_CLASS, undefined, name), body: {} });
+  const lost = await seen.reached('class DELETED');
+  samples.closes.push((await seen.reached('gate False')) - lost);
+  samples.admits.push(Math.max(0, (await last) - lost));
+  samples.told.push((await seen.reached('all False')) - lost);
+  seen.forget();
+  await client.call({
+    method: 'POST',
+    path: pathOf(kinds.RUNTIME_CLASS),
+    body: { metadata: { name }, handler },
+  });
+  const found = await seen.reached('class ADDED');
+  samples.opens.push((await seen.reached('gate True')) - found);
+  samples.resumed.push((await seen.reached('all True')) - found);
+}
+
+function reportOf(size: Size, samples: Samples): Report {
   const row = (what: string, values: readonly number[]): Row => ({
     'after the change can be read': what,
     'p50 ms': Math.round(quantile(values, 0.5)),

@@ -37,16 +37,17 @@ export interface Judged {
   readonly row: Row;
 }
 
+type Size = CrowdSize & { readonly restSeconds: number };
+
 /** What it cost against what it may cost. */
-export function judge(
-  size: CrowdSize & { readonly restSeconds: number },
-  small: Cost,
-  large: Cost,
-): Judged[] {
-  const most = (key: string, measure: string, unit: string, figure: number, target: number): Judged =>
-    line(key, measure, unit, figure, `≤ ${target}`, figure <= target);
-  const told = (key: string, measure: string, unit: string, figure: number): Judged =>
-    line(key, measure, unit, figure, '', undefined);
+export const judge = (size: Size, small: Cost, large: Cost): Judged[] => [
+  ...costsOf(size, large),
+  ...changesOf(large),
+  ...growthOf(small, large),
+];
+
+/** To settle, at rest, and from a restart on. */
+function costsOf(size: Size, large: Cost): Judged[] {
   const perSecond = size.assistants / large.settleSeconds;
   const sweepPercent = (100 * large.restartCpuSeconds) / SWEEP_SECONDS;
   const objects = size.capsules + size.assistants;
@@ -80,6 +81,12 @@ export function judge(
       large.restartRequests / objects,
     ),
     most('restart_peak_rss_mib', 'RSS, peak of a restart', 'MiB', large.restartPeakRssMiB, 200),
+  ];
+}
+
+/** How long one change waits, and how long who takes over. */
+function changesOf(large: Cost): Judged[] {
+  return [
     line(
       'live_p99_ms',
       `live change while settling, p99 of ${large.live.length}`,
@@ -93,6 +100,12 @@ export function judge(
     told('calm_p50_ms', '… at rest, p50', 'ms', quantile(large.calm, 0.5)),
     most('planned_failover_ms', 'fail-over, planned', 'ms', large.plannedMs, 3_000),
     most('crash_failover_ms', 'fail-over after a crash', 'ms', large.crashMs, 18_000),
+  ];
+}
+
+/** Of twice as many objects. */
+function growthOf(small: Cost, large: Cost): Judged[] {
+  return [
     most(
       'settle_cpu_growth',
       'growth of CPU to settle',
@@ -116,6 +129,12 @@ export function judge(
     ),
   ];
 }
+
+const most = (key: string, measure: string, unit: string, figure: number, target: number): Judged =>
+  line(key, measure, unit, figure, `≤ ${target}`, figure <= target);
+
+const told = (key: string, measure: string, unit: string, figure: number): Judged =>
+  line(key, measure, unit, figure, '', undefined);
 
 function line(
   key: string,
