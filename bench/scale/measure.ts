@@ -29,21 +29,31 @@ export async function inTheatre(size: CrowdSize, restSeconds: number): Promise<C
   }
 }
 
+/** One run, and how it starts operators. */
+interface Run {
+  readonly environment: TestEnvironment;
+  readonly space: TestSpace;
+  readonly size: CrowdSize;
+  readonly restSeconds: number;
+  readonly say: (what: string) => void;
+  readonly start: (pod: Pod) => Promise<OperatorProcess>;
+  /** Aborted at its end. */
+  readonly signal: AbortSignal;
+}
+
 async function measure(
   environment: TestEnvironment,
   space: TestSpace,
   size: CrowdSize,
   restSeconds: number,
 ): Promise<Cost> {
-  const { server, database } = environment;
-  const { client } = server;
-  const { namespace, systemNamespace } = space.names;
+  const { database } = environment;
   const began = performance.now();
   const say = (what: string) =>
     console.error(`${size.capsules} Capsules, ${Math.round((performance.now() - began) / 1000)} s: ${what}`);
   const program = await operatorProgram({
     names: space.names,
-    kubeconfig: await serviceAccount(environment, systemNamespace),
+    kubeconfig: await serviceAccount(environment, space.names.systemNamespace),
     dbBrokerUrl: database.broker.url,
     dbProvisionerToken: database.mounts.provisioner,
   });
@@ -56,121 +66,156 @@ async function measure(
     return operator;
   };
   const ending = new AbortController();
-  async function stages(): Promise<Cost> {
-    const first = { name: 'operator-a', uid: randomUUID() };
-    const alone = await start(first);
-    await space.capsule(LIVE, { suspend: true });
-    await space.becomes(kinds.CAPSULE, LIVE, 'NamespaceReady', 'True Ready');
-    await atRest(alone);
-    const empty = await alone.usage();
-    await alone.stop();
-
-    say('creating');
-    await createCrowd(client, namespace, size);
-    const capsules = follow<kinds.Capsule>(client, kinds.CAPSULE, namespace, ending.signal);
-    const assistants = follow<kinds.Assistant>(client, kinds.ASSISTANT, namespace, ending.signal);
-    await Promise.all([capsules.synced, assistants.synced]);
-    const change = await liveChanges(environment, space, ending.signal);
-
-    say('settling');
-    const operator = await start(first);
-    const cpuBefore = (await operator.usage()).cpuSeconds;
-    await eventually(() => operator.leads(), { what: 'the operator leads', within: LIMIT_MS });
-    const led = performance.now();
-    const all = settled(capsules, assistants, size, say);
-    const live: number[] = [];
-    for (const lasting = { over: false }; !lasting.over; ) {
-      live.push(await change());
-      lasting.over = await Promise.race([
-        all.then(() => true),
-        new Promise<false>((r) => setTimeout(r, PAUSE_MS, false)),
-      ]);
-    }
-    const settleSeconds = ((await all) - led) / 1000;
-    await atRest(operator);
-    const worked = await operator.measure();
-    const usage = await operator.usage();
-    const events = await countEvents(environment, namespace);
-    const writes = (kind: string) => worked.sum(WRITES, { kind });
-    const assistantWrites = writes('Assistant');
-    const capsuleWrites = worked.sum(WRITES) - assistantWrites - 2 * live.length;
-
-    say(`settled after ${settleSeconds.toFixed(1)} s; at rest, for ${restSeconds} s`);
-    const saidBefore = operator.said();
-    await new Promise((resolve) => setTimeout(resolve, restSeconds * 1000));
-    const rested = await operator.usage();
-    const restEvents = (await countEvents(environment, namespace)).all;
-    const after = await operator.measure();
-    const restWrites = after.sum(WRITES) - worked.sum(WRITES) + restEvents - events.all;
-    for (const name of [WRITES, 'controller_runtime_reconcile_total', 'rest_client_requests_total'])
-      for (const line of after.above(worked, name)) say(`at rest, ${line}`);
-    if (operator.said() !== saidBefore) say(`at rest it said: ${operator.said().slice(-2_000)}`);
-
-    const calm: number[] = [];
-    while (calm.length < CALM_CHANGES) calm.push(await change());
-    // The last one's status may not be written yet, and its end would be the restart's to write.
-    await atRest(operator);
-    const calmEvents = (await countEvents(environment, namespace)).all;
-
-    say('killed, and started again');
-    await operator.kill();
-    const restarted = performance.now();
-    const again = await start(first);
-    await eventually(() => again.leads(), { what: 'the operator leads again', within: LIMIT_MS });
-    await atRest(again);
-    const restartSeconds = (performance.now() - restarted) / 1000 - REST_LOOKS;
-    const relisted = await again.measure();
-    const restartUsage = await again.usage();
-    const restartEvents = (await countEvents(environment, namespace)).all - calmEvents;
-
-    say('handing over');
-    const second = await podOf(environment, systemNamespace, 'operator-b');
-    const successor = await start(second);
-    await eventually(() => successor.warm(), { what: 'the second is warm', within: LIMIT_MS });
-    const stopping = performance.now();
-    const stopped = again.stop();
-    await change();
-    const plannedMs = performance.now() - stopping;
-    await stopped;
-    const third = await start({ name: 'operator-c', uid: randomUUID() });
-    await eventually(() => third.warm(), { what: 'the third is warm', within: LIMIT_MS });
-    const killed = performance.now();
-    await successor.kill();
-    await change();
-    const crashMs = performance.now() - killed;
-
-    return {
-      settleSeconds,
-      settleCpuSeconds: usage.cpuSeconds - cpuBefore,
-      assistantWrites: (assistantWrites + events.assistants) / size.assistants,
-      capsuleWrites: (capsuleWrites + events.capsules) / size.capsules,
-      assistantEvents: events.assistants / size.assistants,
-      capsuleEvents: events.capsules / size.capsules,
-      requests: worked.sum('rest_client_requests_total'),
-      brokerCalls: worked.sum('space_operator_broker_call_seconds_count'),
-      emptyRssMiB: empty.peakRssMiB,
-      rssMiB: rested.rssMiB,
-      peakRssMiB: rested.peakRssMiB,
-      restWrites,
-      restCpuPercent: (100 * (rested.cpuSeconds - usage.cpuSeconds)) / restSeconds,
-      restartSeconds,
-      restartCpuSeconds: restartUsage.cpuSeconds,
-      restartPeakRssMiB: restartUsage.peakRssMiB,
-      restartWrites: relisted.sum(WRITES) + restartEvents,
-      restartRequests: relisted.sum('rest_client_requests_total'),
-      live,
-      calm,
-      plannedMs,
-      crashMs,
-    };
-  }
+  const run: Run = { environment, space, size, restSeconds, say, start, signal: ending.signal };
   try {
-    return await Promise.race([stages(), crash.promise]);
+    return await Promise.race([stages(run), crash.promise]);
   } finally {
     ending.abort();
     await Promise.all([...running].map((operator) => operator.kill()));
     await program.remove();
   }
+}
+
+/** An empty Space, a crowd that settles, rest, changes at rest, a restart, two fail-overs. */
+async function stages(run: Run): Promise<Cost> {
+  const { say } = run;
+  const pod = { name: 'operator-a', uid: randomUUID() };
+  const emptyRssMiB = await weighEmpty(run, pod);
+  say('creating');
+  const crowd = await bringCrowd(run);
+  say('settling');
+  const { operator, after, cost: settling } = await settle(run, crowd, pod);
+  const resting = await rest(run, operator, after);
+  const calm: number[] = [];
+  while (calm.length < CALM_CHANGES) calm.push(await crowd.change());
+  // The last one's status may not be written yet, and its end would be the restart's to write.
+  await atRest(operator);
+  say('killed, and started again');
+  const { again, cost: restarting } = await restart(run, operator, pod);
+  say('handing over');
+  const failovers = await handOver(run, again, crowd.change);
+  return { emptyRssMiB, ...settling, ...resting, calm, ...restarting, ...failovers };
+}
+
+async function weighEmpty({ space, start }: Run, pod: Pod): Promise<number> {
+  const alone = await start(pod);
+  await space.capsule(LIVE, { suspend: true });
+  await space.becomes(kinds.CAPSULE, LIVE, 'NamespaceReady', 'True Ready');
+  await atRest(alone);
+  const empty = await alone.usage();
+  await alone.stop();
+  return empty.peakRssMiB;
+}
+
+async function bringCrowd({ environment, space, size, signal }: Run) {
+  const { client } = environment.server;
+  const { namespace } = space.names;
+  await createCrowd(client, namespace, size);
+  const capsules = follow<kinds.Capsule>(client, kinds.CAPSULE, namespace, signal);
+  const assistants = follow<kinds.Assistant>(client, kinds.ASSISTANT, namespace, signal);
+  await Promise.all([capsules.synced, assistants.synced]);
+  return { capsules, assistants, change: await liveChanges(environment, space, signal) };
+}
+
+type Crowd = Awaited<ReturnType<typeof bringCrowd>>;
+
+/** What the operator and the API server tell of it. */
+async function accountsOf({ environment, space }: Run, operator: OperatorProcess) {
+  const metrics = await operator.measure();
+  const usage = await operator.usage();
+  return { metrics, usage, events: await countEvents(environment, space.names.namespace) };
+}
+
+type Accounts = Awaited<ReturnType<typeof accountsOf>>;
+
+async function settle(run: Run, { capsules, assistants, change }: Crowd, pod: Pod) {
+  const { size, say } = run;
+  const operator = await run.start(pod);
+  const cpuBefore = (await operator.usage()).cpuSeconds;
+  await eventually(() => operator.leads(), { what: 'the operator leads', within: LIMIT_MS });
+  const led = performance.now();
+  const all = settled(capsules, assistants, size, say);
+  const live: number[] = [];
+  for (const lasting = { over: false }; !lasting.over; ) {
+    live.push(await change());
+    lasting.over = await Promise.race([
+      all.then(() => true),
+      new Promise<false>((r) => setTimeout(r, PAUSE_MS, false)),
+    ]);
+  }
+  const settleSeconds = ((await all) - led) / 1000;
+  await atRest(operator);
+  const after = await accountsOf(run, operator);
+  say(`settled after ${settleSeconds.toFixed(1)} s; at rest, for ${run.restSeconds} s`);
+  const { metrics, usage, events } = after;
+  const assistantWrites = metrics.sum(WRITES, { kind: 'Assistant' });
+  const capsuleWrites = metrics.sum(WRITES) - assistantWrites - 2 * live.length;
+  const cost = {
+    settleSeconds,
+    settleCpuSeconds: usage.cpuSeconds - cpuBefore,
+    assistantWrites: (assistantWrites + events.assistants) / size.assistants,
+    capsuleWrites: (capsuleWrites + events.capsules) / size.capsules,
+    assistantEvents: events.assistants / size.assistants,
+    capsuleEvents: events.capsules / size.capsules,
+    requests: metrics.sum('rest_client_requests_total'),
+    brokerCalls: metrics.sum('space_operator_broker_call_seconds_count'),
+    live,
+  };
+  return { operator, after, cost };
+}
+
+async function rest(run: Run, operator: OperatorProcess, before: Accounts) {
+  const { restSeconds, say } = run;
+  const saidBefore = operator.said();
+  await new Promise((resolve) => setTimeout(resolve, restSeconds * 1000));
+  const rested = await operator.usage();
+  const restEvents = (await countEvents(run.environment, run.space.names.namespace)).all;
+  const after = await operator.measure();
+  for (const name of [WRITES, 'controller_runtime_reconcile_total', 'rest_client_requests_total'])
+    for (const line of after.above(before.metrics, name)) say(`at rest, ${line}`);
+  if (operator.said() !== saidBefore) say(`at rest it said: ${operator.said().slice(-2_000)}`);
+  return {
+    rssMiB: rested.rssMiB,
+    peakRssMiB: rested.peakRssMiB,
+    restWrites: after.sum(WRITES) - before.metrics.sum(WRITES) + restEvents - before.events.all,
+    restCpuPercent: (100 * (rested.cpuSeconds - before.usage.cpuSeconds)) / restSeconds,
+  };
+}
+
+async function restart(run: Run, operator: OperatorProcess, pod: Pod) {
+  const before = await countEvents(run.environment, run.space.names.namespace);
+  await operator.kill();
+  const restarted = performance.now();
+  const again = await run.start(pod);
+  await eventually(() => again.leads(), { what: 'the operator leads again', within: LIMIT_MS });
+  await atRest(again);
+  const restartSeconds = (performance.now() - restarted) / 1000 - REST_LOOKS;
+  const { metrics, usage, events } = await accountsOf(run, again);
+  const cost = {
+    restartSeconds,
+    restartCpuSeconds: usage.cpuSeconds,
+    restartPeakRssMiB: usage.peakRssMiB,
+    restartWrites: metrics.sum(WRITES) + events.all - before.all,
+    restartRequests: metrics.sum('rest_client_requests_total'),
+  };
+  return { again, cost };
+}
+
+/** To one that is warm: from one that stops, and from one that is killed. */
+async function handOver({ environment, space, start }: Run, first: OperatorProcess, change: Crowd['change']) {
+  const successor = await start(await podOf(environment, space.names.systemNamespace, 'operator-b'));
+  await eventually(() => successor.warm(), { what: 'the second is warm', within: LIMIT_MS });
+  const stopping = performance.now();
+  const stopped = first.stop();
+  await change();
+  const plannedMs = performance.now() - stopping;
+  await stopped;
+  const third = await start({ name: 'operator-c', uid: randomUUID() });
+  await eventually(() => third.warm(), { what: 'the third is warm', within: LIMIT_MS });
+  const killed = performance.now();
+  await successor.kill();
+  await change();
+  return { plannedMs, crashMs: performance.now() - killed };
 }
 
 async function countEvents({ server: { client } }: TestEnvironment, namespace: string) {
