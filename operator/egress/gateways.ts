@@ -57,62 +57,27 @@ const REFUSALS = new Set(['conflict', 'invalid_request', 'stale_generation', 'to
 
 const NOTHING = { reentry: [], resealed: {} };
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of calls over what replicas were told
 export function egressGateways(replicas: () => readonly Replica[], call: CallReplica): Gateways {
-  /** By the replica's start, then by Assistant: what it has, as a digest, and what it said to that. */
-  const told = new Map<string, Map<string, Told>>();
-  /** By the same keys: whether the replica took, or refused for good, what it was last told. */
-  const heard = new Map<string, Map<string, boolean>>();
-  const of = <T>(all: Map<string, Map<string, T>>, key: string) => {
-    const known = all.get(key) ?? new Map<string, T>();
-    all.set(key, known);
-    return known;
+  const record = recordOf(replicas);
+  return {
+    ...policyCalls(record, call),
+    ...inputCalls(replicas, call),
+    async stateOf(replica, signal) {
+      const { in_step, instance } = await call(replica, 'replica.state', {}, signal);
+      return { inStep: in_step, instance };
+    },
+    async markInStep(replica, instance, signal) {
+      await call(replica, 'replica.in_step', { instance }, signal);
+    },
+    heard: record.heard,
+    forget: record.forget,
   };
+}
 
-  async function tellAll<T>(
-    about: About,
-    digest: string,
-    tell: (replica: Replica) => Promise<T>,
-    outcomeOf: (answer: T) => Pick<Told, 'reentry' | 'resealed'>,
-  ): Promise<Acknowledged> {
-    const now = replicas();
-    for (const known of [told, heard])
-      for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
-    const tenant = tenantOf(about);
-    const outcomes = await Promise.all(
-      now.map(async (replica) => {
-        const had = of(told, replica.key);
-        const answered = of(heard, replica.key);
-        const known = had.get(tenant);
-        if (known?.digest === digest) return { replica, outcome: known };
-        // While it is being told, what it has is not known.
-        had.delete(tenant);
-        try {
-          const outcome = { digest, ...outcomeOf(await tell(replica)) };
-          had.set(tenant, outcome);
-          answered.set(tenant, true);
-          return { replica, outcome };
-        } catch (problem) {
-          answered.set(tenant, problem instanceof ReplicaError && REFUSALS.has(problem.code));
-          return { replica, problem };
-        }
-      }),
-    );
-    const serving = outcomes.filter(({ replica }) => replica.serving);
-    const acknowledged = outcomes.flatMap(({ outcome }) => outcome ?? []);
-    const problem = outcomes.find((one) => one.problem !== undefined)?.problem;
-    return {
-      serving: serving.length,
-      acknowledged: serving.filter(({ outcome }) => outcome).length,
-      reentry: [...new Set(acknowledged.flatMap(({ reentry }) => reentry))],
-      resealed: Object.assign({}, ...acknowledged.map(({ resealed }) => resealed)),
-      ...(problem === undefined ? {} : { problem }),
-    };
-  }
-
+function policyCalls(record: ReplicaRecord, call: CallReplica): Pick<Gateways, 'put' | 'narrow' | 'remove'> {
   return {
     put: (put, signal) =>
-      tellAll(
+      record.tellAll(
         put,
         sha256(canonicalJson(put)),
         async (replica) => {
@@ -123,7 +88,7 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
         ({ reentry, resealed }) => ({ reentry, resealed }),
       ),
     narrow: (narrow, signal) =>
-      tellAll(
+      record.tellAll(
         narrow,
         `narrow ${sha256(canonicalJson(narrow))}`,
         (replica) => call(replica, 'policy.narrow', narrow, signal),
@@ -131,16 +96,24 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
       ),
     async remove({ capsule_id, app_id, assistant_uid }, signal) {
       const about = { capsule_id, app_id, assistant_uid };
-      const outcome = await tellAll(
+      const outcome = await record.tellAll(
         about,
         `remove ${assistant_uid}`,
         (replica) => call(replica, 'policy.remove', about, signal),
         () => NOTHING,
       );
       // Nobody will ask about it any more; another of its name is told everything anew.
-      for (const known of [...told.values(), ...heard.values()]) known.delete(tenantOf(about));
+      record.forgetTenant(about);
       return outcome;
     },
+  };
+}
+
+function inputCalls(
+  replicas: () => readonly Replica[],
+  call: CallReplica,
+): Pick<Gateways, 'suspended' | 'seal'> {
+  return {
     async suspended({ capsule_id, app_id, assistant_uid }, signal) {
       const about = { capsule_id, app_id, assistant_uid };
       const answers = await Promise.all(
@@ -160,19 +133,88 @@ export function egressGateways(replicas: () => readonly Replica[], call: CallRep
       const body = { ...about, value: value.reveal() } as InputSeal;
       return (await call(replica, 'input.seal', body, signal)).envelope;
     },
-    async stateOf(replica, signal) {
-      const { in_step, instance } = await call(replica, 'replica.state', {}, signal);
-      return { inStep: in_step, instance };
-    },
-    async markInStep(replica, instance, signal) {
-      await call(replica, 'replica.in_step', { instance }, signal);
-    },
-    heard: ({ key }, about) => heard.get(key)?.get(tenantOf(about)),
-    forget({ key }) {
+  };
+}
+
+type ReplicaRecord = ReturnType<typeof recordOf>;
+
+/** What each replica was told, and what it said to that. */
+function recordOf(replicas: () => readonly Replica[]) {
+  /** By the replica's start, then by Assistant: what it has, as a digest, and what it said to that. */
+  const told = new Map<string, Map<string, Told>>();
+  /** By the same keys: whether the replica took, or refused for good, what it was last told. */
+  const heard = new Map<string, Map<string, boolean>>();
+
+  async function tellAll<T>(
+    about: About,
+    digest: string,
+    tell: (replica: Replica) => Promise<T>,
+    outcomeOf: (answer: T) => Pick<Told, 'reentry' | 'resealed'>,
+  ): Promise<Acknowledged> {
+    const now = replicas();
+    for (const known of [told, heard])
+      for (const key of known.keys()) if (!now.some((replica) => replica.key === key)) known.delete(key);
+    const tenant = tenantOf(about);
+    const answers = await Promise.all(
+      now.map(async (replica): Promise<Answered> => {
+        const had = ofReplica(told, replica.key);
+        const answered = ofReplica(heard, replica.key);
+        const known = had.get(tenant);
+        if (known?.digest === digest) return { replica, outcome: known };
+        // While it is being told, what it has is not known.
+        had.delete(tenant);
+        try {
+          const outcome = { digest, ...outcomeOf(await tell(replica)) };
+          had.set(tenant, outcome);
+          answered.set(tenant, true);
+          return { replica, outcome };
+        } catch (problem) {
+          answered.set(tenant, problem instanceof ReplicaError && REFUSALS.has(problem.code));
+          return { replica, problem };
+        }
+      }),
+    );
+    return acknowledgedOf(answers);
+  }
+
+  return {
+    tellAll,
+    heard: ({ key }: Pick<Replica, 'key'>, about: Pick<About, 'capsule_id' | 'app_id'>) =>
+      heard.get(key)?.get(tenantOf(about)),
+    forget({ key }: Pick<Replica, 'key'>): void {
       told.delete(key);
       heard.delete(key);
     },
+    forgetTenant(about: About): void {
+      for (const known of [...told.values(), ...heard.values()]) known.delete(tenantOf(about));
+    },
   };
+}
+
+/** What a replica has by now, or why it has not. */
+interface Answered {
+  readonly replica: Replica;
+  readonly outcome?: Told;
+  readonly problem?: unknown;
+}
+
+function acknowledgedOf(answers: readonly Answered[]): Acknowledged {
+  const serving = answers.filter(({ replica }) => replica.serving);
+  const acknowledged = answers.flatMap(({ outcome }) => outcome ?? []);
+  const problem = answers.find((one) => one.problem !== undefined)?.problem;
+  return {
+    serving: serving.length,
+    acknowledged: serving.filter(({ outcome }) => outcome).length,
+    reentry: [...new Set(acknowledged.flatMap(({ reentry }) => reentry))],
+    resealed: Object.assign({}, ...acknowledged.map(({ resealed }) => resealed)),
+    ...(problem === undefined ? {} : { problem }),
+  };
+}
+
+function ofReplica<T>(all: Map<string, Map<string, T>>, key: string): Map<string, T> {
+  const known = all.get(key) ?? new Map<string, T>();
+  all.set(key, known);
+  return known;
 }
 
 const tenantOf = ({ capsule_id, app_id }: Pick<About, 'capsule_id' | 'app_id'>) => `${capsule_id}/${app_id}`;

@@ -35,20 +35,14 @@ interface InStepOptions {
  * again. That is when each Assistant there was has been worked on since the replica answered first, or nothing more
  * came of it for a while that the replica is not to blame for.
  */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: small functions over the starts that they share
-export function keepInStep({ clock, queues: { assistants, gateways } }: InStepOptions) {
+export function keepInStep(options: InStepOptions) {
+  const { clock, queues } = options;
+  const { gateways } = queues;
   const starts = new Map<Replica['key'], Start>();
 
   /** Its keys are those of the replicas' pods. */
   const reconcile: Reconcile = async (context, key, signal) => {
-    const { stores, names } = context;
-    const pod = stores.pods.get(key);
-    const found =
-      pod &&
-      isGateway(pod) &&
-      pod.metadata.namespace === names.servicesNamespace &&
-      !pod.metadata.deletionTimestamp;
-    const replica = found ? replicaOf(pod) : undefined;
+    const replica = replicaAt(context, key);
     for (const [at, { pod }] of starts) if (pod === key && at !== replica?.key) starts.delete(at);
     if (!replica) return {};
     let start = starts.get(replica.key);
@@ -58,7 +52,7 @@ export function keepInStep({ clock, queues: { assistants, gateways } }: InStepOp
       start = { pod: key, instance, since: clock.now() };
       starts.set(replica.key, start);
     }
-    const again = waitOf(context, start, gateways.running(key));
+    const again = waitOf(options, context, start, gateways.running(key));
     if (again !== undefined) return again;
     try {
       await context.gateways.markInStep(replica, start.instance, signal);
@@ -72,39 +66,6 @@ export function keepInStep({ clock, queues: { assistants, gateways } }: InStepOp
     starts.delete(replica.key);
     return {};
   };
-
-  /** Why it is not to be told yet; undefined when it is. */
-  function waitOf(
-    context: Context,
-    start: Start,
-    priority: ReturnType<Queue['running']> = 'low',
-  ): Result | undefined {
-    if (start.left === undefined) {
-      // One that goes is given no policy any more.
-      const staying = context.stores.assistants.list().filter(({ metadata }) => !metadata.deletionTimestamp);
-      const all = staying.map(keyOf);
-      // While it is closed no policy is put, though what runs goes on.
-      const closed = all.length > 0 && !isTrue(context.gate());
-      if (closed && clock.now() - start.since < PATIENCE_MS) return { requeueAfterMs: AGAIN_MS };
-      start.left = { untried: new Set(all), tried: new Set() };
-      for (const key of all) assistants.add(key, priority);
-    }
-    const { untried, tried } = start.left;
-    if (untried.size > 0) return {};
-    if (tried.size === 0) return undefined;
-    start.triedAt ??= clock.now();
-    if (clock.now() - start.triedAt >= PATIENCE_MS) {
-      const some = [...tried].slice(0, 10);
-      context.log.warn(
-        { pod: start.pod, count: tried.size, some },
-        'a replica is in step without some Assistants',
-      );
-      return undefined;
-    }
-    start.left = { untried: tried, tried: new Set() };
-    for (const key of tried) assistants.add(key, 'low');
-    return {};
-  }
 
   /** Takes down for which replicas an Assistant need not be waited for any more. */
   const watching =
@@ -130,6 +91,51 @@ export function keepInStep({ clock, queues: { assistants, gateways } }: InStepOp
     };
 
   return { reconcile, watching };
+}
+
+/** Why it is not to be told yet; undefined when it is. */
+function waitOf(
+  { clock, queues: { assistants } }: InStepOptions,
+  context: Context,
+  start: Start,
+  priority: ReturnType<Queue['running']> = 'low',
+): Result | undefined {
+  if (start.left === undefined) {
+    // One that goes is given no policy any more.
+    const staying = context.stores.assistants.list().filter(({ metadata }) => !metadata.deletionTimestamp);
+    const all = staying.map(keyOf);
+    // While it is closed no policy is put, though what runs goes on.
+    const closed = all.length > 0 && !isTrue(context.gate());
+    if (closed && clock.now() - start.since < PATIENCE_MS) return { requeueAfterMs: AGAIN_MS };
+    start.left = { untried: new Set(all), tried: new Set() };
+    for (const key of all) assistants.add(key, priority);
+  }
+  const { untried, tried } = start.left;
+  if (untried.size > 0) return {};
+  if (tried.size === 0) return undefined;
+  start.triedAt ??= clock.now();
+  if (clock.now() - start.triedAt >= PATIENCE_MS) {
+    const some = [...tried].slice(0, 10);
+    context.log.warn(
+      { pod: start.pod, count: tried.size, some },
+      'a replica is in step without some Assistants',
+    );
+    return undefined;
+  }
+  start.left = { untried: tried, tried: new Set() };
+  for (const key of tried) assistants.add(key, 'low');
+  return {};
+}
+
+/** The replica of a pod, if it is one of this Space's that stays. */
+function replicaAt({ stores, names }: Context, key: Key): Replica | undefined {
+  const pod = stores.pods.get(key);
+  const found =
+    pod &&
+    isGateway(pod) &&
+    pod.metadata.namespace === names.servicesNamespace &&
+    !pod.metadata.deletionTimestamp;
+  return found ? replicaOf(pod) : undefined;
 }
 
 /** What the replica said of the Assistant counts; where it was told nothing, that nothing was left to do. */

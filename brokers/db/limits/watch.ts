@@ -68,26 +68,18 @@ type Ended = Pick<TenantSession, 'pid' | 'role' | 'locks' | 'transactionSeconds'
   readonly reason: EndReason;
 };
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: steps of one loop over the session that they share
 export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy }: WatchOptions): Watch {
   const stopping = new AbortController();
-  let client: pg.Client | undefined;
-  let looks = 0;
+  const held = holdSession(address);
+  const endings = tellOfEndings({ log, metrics, onGreedy });
   let lost = false;
   const glances = createGlances({
     bound: bounds.locks,
-    onEnd: (session) => told({ ...session, reason: 'locks', transactionSeconds: 0 }),
+    onEnd: (session) => endings.tell({ ...session, reason: 'locks', transactionSeconds: 0 }),
   });
-  /** Whom a look or a glance has ended and the last look still found, so that each is told once. */
-  let leaving = new Set<number>();
-  let alertUntil = 0;
 
   async function look(): Promise<void> {
-    client ??= await openSession(address);
-    if (looks === 0) {
-      await client.query('BEGIN');
-      await client.query(HOLD);
-    }
+    const client = await held.open();
     // Otherwise the transaction would go on seeing the sessions of its first look.
     await client.query('SELECT pg_stat_clear_snapshot()');
     const { rows: sessions } = await client.query<TenantSession>({ name: 'look', text: LOOK });
@@ -96,58 +88,23 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
       text: STATE,
     });
     const [state] = states;
-    const still = new Set(sessions.map(({ pid }) => pid));
-    leaving = new Set([...leaving].filter((pid) => still.has(pid)));
+    endings.stillThere(new Set(sessions.map(({ pid }) => pid)));
     for (const { session, reason } of state === undefined ? [] : decideEnds(sessions, state, bounds)) {
       await client.query({ name: 'end', text: END, values: [session.pid, session.role] });
-      told({ ...session, reason });
+      endings.tell({ ...session, reason });
     }
     await glances.begin(client);
     metrics.watchLooks.inc();
-    looks += 1;
-    if (looks < LOOKS_A_TRANSACTION) return;
-    await client.query('COMMIT');
-    looks = 0;
-  }
-
-  const glanceMs = () => (performance.now() < alertUntil ? ALERT_GLANCE_MS : GLANCE_MS);
-
-  function told({ pid, role, locks, reason, transactionSeconds }: Ended): void {
-    if (leaving.has(pid)) return;
-    leaving.add(pid);
-    metrics.sessionsEnded.labels(reason).inc();
-    if (reason === 'locks') {
-      alertUntil = performance.now() + ALERT_MS;
-      onGreedy(pid);
-    }
-    log.warn(
-      { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
-      'session ended',
-    );
+    await held.looked(client);
   }
 
   /** Until the next look is due, or so many more locks are taken that it is due at once. */
   async function untilNextLook(): Promise<void> {
     const due = performance.now() + intervalMs;
     for (let left = intervalMs; left > 0; left = due - performance.now()) {
-      await pause(Math.min(glanceMs(), left), stopping.signal);
+      await pause(Math.min(endings.glanceMs(), left), stopping.signal);
+      const client = held.current();
       if (client === undefined || stopping.signal.aborted || (await glances.isLookDue(client))) return;
-    }
-  }
-
-  async function recover(error: unknown): Promise<void> {
-    if (!lost) log.warn({ err: error }, 'the watch over sessions failed');
-    lost = true;
-    looks = 0;
-    const failed = client;
-    client = undefined;
-    if (failed === undefined) return;
-    // One that still answers is kept: a new one could not log in while the table of locks is full.
-    try {
-      await failed.query('ROLLBACK');
-      client = failed;
-    } catch {
-      await failed.end().catch(() => undefined);
     }
   }
 
@@ -158,11 +115,16 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
         lost = false;
         await untilNextLook();
       } catch (error) {
-        await recover(error);
+        if (!lost) log.warn({ err: error }, 'the watch over sessions failed');
+        lost = true;
+        await held.recover();
         if (!stopping.signal.aborted) await pause(intervalMs, stopping.signal);
       }
     }
-    await client?.end().catch(() => undefined);
+    await held
+      .current()
+      ?.end()
+      .catch(() => undefined);
   }
 
   const ended = loop();
@@ -170,6 +132,68 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
     stop: () => {
       stopping.abort();
       return ended;
+    },
+  };
+}
+
+/** Tells of each session that was ended once, and how soon the locks are to be looked at after that. */
+function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'metrics' | 'onGreedy'>) {
+  /** Whom a look or a glance has ended and the last look still found. */
+  let leaving = new Set<number>();
+  let alertUntil = 0;
+  return {
+    stillThere(found: ReadonlySet<number>): void {
+      leaving = new Set([...leaving].filter((pid) => found.has(pid)));
+    },
+    tell({ pid, role, locks, reason, transactionSeconds }: Ended): void {
+      if (leaving.has(pid)) return;
+      leaving.add(pid);
+      metrics.sessionsEnded.labels(reason).inc();
+      if (reason === 'locks') {
+        alertUntil = performance.now() + ALERT_MS;
+        onGreedy(pid);
+      }
+      log.warn(
+        { database: role, reason, locks, transaction_seconds: Math.round(transactionSeconds) },
+        'session ended',
+      );
+    },
+    glanceMs: () => (performance.now() < alertUntil ? ALERT_GLANCE_MS : GLANCE_MS),
+  };
+}
+
+/** The watch's one session, and the transaction that it is in, which is begun anew after some looks. */
+function holdSession(address: Watched<ServerAddress>) {
+  let client: pg.Client | undefined;
+  let looks = 0;
+  return {
+    current: () => client,
+    async open(): Promise<pg.Client> {
+      client ??= await openSession(address);
+      if (looks === 0) {
+        await client.query('BEGIN');
+        await client.query(HOLD);
+      }
+      return client;
+    },
+    async looked(opened: pg.Client): Promise<void> {
+      looks += 1;
+      if (looks < LOOKS_A_TRANSACTION) return;
+      await opened.query('COMMIT');
+      looks = 0;
+    },
+    /** One that still answers is kept: a new one could not log in while the table of locks is full. */
+    async recover(): Promise<void> {
+      looks = 0;
+      const failed = client;
+      client = undefined;
+      if (failed === undefined) return;
+      try {
+        await failed.query('ROLLBACK');
+        client = failed;
+      } catch {
+        await failed.end().catch(() => undefined);
+      }
     },
   };
 }
