@@ -70,12 +70,12 @@ const SMALL_DOCUMENT = 16 * 1024;
 /** How long a document may take to come in. */
 const DOCUMENT_MS = 60_000;
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: small functions over the limits that they share
 export function createAdmission(options: AdmissionOptions): OpenAdmission {
-  const { limits, tenants, slots, documents, turns, passing } = options;
+  const { limits, slots, documents, turns, passing } = options;
   const pace = createPace(options.pace, { waiting: () => slots.waiting });
   const callerLimit = new RateLimit(limits.caller);
   const failureLimit = new RateLimit(limits.refusals);
+  const transfer = watchTransfers(pace, options);
   const { signOfLifeMs } = { ...DEFAULTS, ...options.pace };
 
   async function admit(exchange: Exchange, tenant: Tenant | undefined): Promise<Tenant> {
@@ -130,7 +130,22 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
     return { inTurn: (act) => turns.run(key, act), done };
   }
 
-  function transfer(exchange: Exchange): void {
+  return {
+    admit,
+    callOf,
+    document,
+    transfer,
+    signOfLifeMs,
+    afterRefusals: (address) => failureLimit.wait(address),
+    close: () => pace.close(),
+  };
+}
+
+function watchTransfers(
+  pace: ReturnType<typeof createPace>,
+  { slots, tenants, onSlow }: Pick<AdmissionOptions, 'slots' | 'tenants' | 'onSlow'>,
+): Admission['transfer'] {
+  return (exchange) => {
     const { request, response, tenant } = exchange;
     if (request.headers.expect?.toLowerCase() === '100-continue' && !request.complete)
       response.writeContinue();
@@ -138,7 +153,7 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
       request,
       response,
       onSlow: (why) => {
-        options.onSlow?.(why);
+        onSlow?.(why);
         end(exchange, new ServiceError('invalid_request', `too slow: ${why}`));
       },
       isPressed: () =>
@@ -155,16 +170,6 @@ export function createAdmission(options: AdmissionOptions): OpenAdmission {
       },
     });
     response.once('close', stop);
-  }
-
-  return {
-    admit,
-    callOf,
-    document,
-    transfer,
-    signOfLifeMs,
-    afterRefusals: (address) => failureLimit.wait(address),
-    close: () => pace.close(),
   };
 }
 

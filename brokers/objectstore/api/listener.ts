@@ -21,42 +21,10 @@ export interface ListenerOptions {
 
 /** How long a caller whose request was refused may go on sending before the connection is cut. */
 const LINGER_MS = 2_000;
+
 /** Routes every request of the data listener to its protocol, and ends each with one log line. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: the steps of one request, which share how it is answered
 export function createDataPlane({ json, s3, admission, log, metrics }: ListenerOptions): DataPlane {
   let draining = false;
-
-  function fail(exchange: Exchange, protocol: Protocol, thrown: unknown): void {
-    const { request, response, abort } = exchange;
-    // What aborted the work is the reason, not the abort.
-    const reason =
-      abort.signal.aborted && abort.signal.reason instanceof ServiceError ? abort.signal.reason : thrown;
-    const gone = abort.signal.aborted && !(abort.signal.reason instanceof ServiceError);
-    const error = gone
-      ? new ServiceError('invalid_request', 'caller gone', { cause: thrown })
-      : toServiceError(reason);
-    exchange.code = error.code;
-    exchange.error = error.isFault ? error : undefined;
-    if (exchange.alive && !response.destroyed) return void protocol.refuse(exchange, error);
-    if (response.headersSent || response.destroyed) return void response.destroy();
-    if (error.retryAfter !== undefined) exchange.common['retry-after'] = String(error.retryAfter);
-    // Nobody reads the body any more.
-    abort.abort(error);
-    if (!request.complete) linger(request);
-    protocol.refuse(exchange, error);
-  }
-
-  /** Reads on for a moment, so that the caller sees the answer before the connection is cut. */
-  function linger(request: IncomingMessage): void {
-    const { socket } = request;
-    const timer = setTimeout(() => {
-      if (!request.complete) socket.destroy();
-    }, LINGER_MS);
-    timer.unref();
-    request.once('close', () => clearTimeout(timer));
-    request.on('error', () => undefined);
-    request.resume();
-  }
 
   function listener(request: IncomingMessage, response: ServerResponse): void {
     const exchange = beginExchange(request, response);
@@ -114,4 +82,36 @@ export function createDataPlane({ json, s3, admission, log, metrics }: ListenerO
     },
     close: () => admission.close(),
   };
+}
+
+function fail(exchange: Exchange, protocol: Protocol, thrown: unknown): void {
+  const { request, response, abort } = exchange;
+  // What aborted the work is the reason, not the abort.
+  const reason =
+    abort.signal.aborted && abort.signal.reason instanceof ServiceError ? abort.signal.reason : thrown;
+  const gone = abort.signal.aborted && !(abort.signal.reason instanceof ServiceError);
+  const error = gone
+    ? new ServiceError('invalid_request', 'caller gone', { cause: thrown })
+    : toServiceError(reason);
+  exchange.code = error.code;
+  exchange.error = error.isFault ? error : undefined;
+  if (exchange.alive && !response.destroyed) return void protocol.refuse(exchange, error);
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  if (error.retryAfter !== undefined) exchange.common['retry-after'] = String(error.retryAfter);
+  // Nobody reads the body any more.
+  abort.abort(error);
+  if (!request.complete) linger(request);
+  protocol.refuse(exchange, error);
+}
+
+/** Reads on for a moment, so that the caller sees the answer before the connection is cut. */
+function linger(request: IncomingMessage): void {
+  const { socket } = request;
+  const timer = setTimeout(() => {
+    if (!request.complete) socket.destroy();
+  }, LINGER_MS);
+  timer.unref();
+  request.once('close', () => clearTimeout(timer));
+  request.on('error', () => undefined);
+  request.resume();
 }

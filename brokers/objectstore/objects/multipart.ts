@@ -21,21 +21,91 @@ type Multipart = Pick<
 >;
 
 /** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function createMultipart(client: S3Client, uploads: Uploads, writer: Writer): Multipart {
-  async function uploadAt({ tenant }: Call, { bucket, id, key }: UploadAt): Promise<OpenUpload> {
-    const bucketPrefix = tenant.prefixes[bucket];
-    const upload = await uploads.find(bucketPrefix, id);
-    if (
-      upload === undefined ||
-      (key !== undefined && upload.key !== physicalKey(tenant.prefixes, bucket, key))
-    )
-      throw new NoSuchUpload();
-    return upload;
-  }
-
   const completions = new Completions(client, uploads);
 
+  return {
+    createUpload: beginUploads(client, uploads, writer),
+    ...partWrites(client, uploads, writer),
+    listParts: async (call, at, page) => {
+      const upload = await uploadAt(uploads, call, at);
+      const key = logicalKey(call.tenant.prefixes, at.bucket, upload.key) ?? '';
+      return {
+        key,
+        ...(await client.listParts(upload.key, upload.upstreamId, page, {
+          signal: call.signal,
+          inTurn: call.inTurn,
+        })),
+      };
+    },
+    completeUpload: async (call, at, parts, headers) => {
+      const upload = await uploadAt(uploads, call, at).catch((error: unknown) => {
+        if (error instanceof NoSuchUpload && at.key !== undefined) return undefined;
+        throw error;
+      });
+      if (upload === undefined) return completions.before(call, at, parts);
+      return completions.end(call, at, upload, { parts, headers });
+    },
+    abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(uploads, call, at)),
+    listUploads: async ({ tenant, signal }, bucket, { prefix, afterKey, ...page }) => {
+      const bucketPrefix = tenant.prefixes[bucket];
+      const within = { ...page, prefix: `${bucketPrefix}${prefix}`, afterKey: `${bucketPrefix}${afterKey}` };
+      const rows = await uploads.list(bucketPrefix, within, { capsulePrefix: tenant.capsulePrefix, signal });
+      return rows.map(({ key, id, createdAt }) => ({ key: key.slice(bucketPrefix.length), id, createdAt }));
+    },
+  };
+}
+
+async function uploadAt(
+  uploads: Uploads,
+  { tenant }: Call,
+  { bucket, id, key }: UploadAt,
+): Promise<OpenUpload> {
+  const bucketPrefix = tenant.prefixes[bucket];
+  const upload = await uploads.find(bucketPrefix, id);
+  if (upload === undefined || (key !== undefined && upload.key !== physicalKey(tenant.prefixes, bucket, key)))
+    throw new NoSuchUpload();
+  return upload;
+}
+
+function beginUploads(client: S3Client, uploads: Uploads, writer: Writer): Multipart['createUpload'] {
+  return async (call, ref, headers) => {
+    const { tenant } = call;
+    if (isMarker(ref.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
+    const key = physical(call, ref);
+    const bucketPrefix = tenant.prefixes[ref.bucket];
+    await uploads.admit(tenant.capsulePrefix);
+    const begun = { upstreamId: '', id: '' };
+    await writer.write(
+      call,
+      { bytes: 0, entries: entriesOf(ref.key) + UPLOAD_ENTRIES },
+      async () => {
+        // Not the caller's signal: what was begun is to have a row, whoever hangs up.
+        begun.upstreamId = await client.createUpload(key, { headers });
+      },
+      () => true,
+      async (reservation, bytes, doubted) => {
+        if (doubted !== undefined) return reservation.doubt(STRAY_SECONDS);
+        const { upstreamId } = begun;
+        begun.id = await uploads
+          .open({ capsulePrefix: tenant.capsulePrefix, bucketPrefix, key, upstreamId, bytes })
+          .catch(async (error: unknown) => {
+            // Nobody will ever know its id.
+            await client.abortUpload(key, upstreamId).catch(() => undefined);
+            throw error;
+          });
+        await reservation.move();
+      },
+    );
+    return begun.id;
+  };
+}
+
+function partWrites(
+  client: S3Client,
+  uploads: Uploads,
+  writer: Writer,
+): Pick<Multipart, 'putPart' | 'copyPart'> {
   /** A part of which nobody knows whether it is stored counts too, until the upload is over and a while longer. */
   const intoRow =
     (upload: OpenUpload) =>
@@ -49,39 +119,9 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     };
 
   return {
-    createUpload: async (call, ref, headers) => {
-      const { tenant } = call;
-      if (isMarker(ref.key)) throw new ServiceError('invalid_request', 'a directory marker has no parts');
-      const key = physical(call, ref);
-      const bucketPrefix = tenant.prefixes[ref.bucket];
-      await uploads.admit(tenant.capsulePrefix);
-      const begun = { upstreamId: '', id: '' };
-      await writer.write(
-        call,
-        { bytes: 0, entries: entriesOf(ref.key) + UPLOAD_ENTRIES },
-        async () => {
-          // Not the caller's signal: what was begun is to have a row, whoever hangs up.
-          begun.upstreamId = await client.createUpload(key, { headers });
-        },
-        () => true,
-        async (reservation, bytes, doubted) => {
-          if (doubted !== undefined) return reservation.doubt(STRAY_SECONDS);
-          const { upstreamId } = begun;
-          begun.id = await uploads
-            .open({ capsulePrefix: tenant.capsulePrefix, bucketPrefix, key, upstreamId, bytes })
-            .catch(async (error: unknown) => {
-              // Nobody will ever know its id.
-              await client.abortUpload(key, upstreamId).catch(() => undefined);
-              throw error;
-            });
-          await reservation.move();
-        },
-      );
-      return begun.id;
-    },
     putPart: async (call, at, body, headers) => {
       checkPart(at.number);
-      const upload = await uploadAt(call, at);
+      const upload = await uploadAt(uploads, call, at);
       const { signal } = call;
       return writer.write(
         call,
@@ -95,7 +135,7 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
     copyPart: async (call, at, from, headers) => {
       checkPart(at.number);
       if (isMarker(from.key)) throw new ServiceError('invalid_request', 'a directory marker is no part');
-      const upload = await uploadAt(call, at);
+      const upload = await uploadAt(uploads, call, at);
       const source = await writer.sourceOf(call, from);
       const size = rangeLength(headers['x-amz-copy-source-range'], source.size);
       const to = { key: upload.key, upload: upload.upstreamId, number: at.number };
@@ -108,32 +148,6 @@ export function createMultipart(client: S3Client, uploads: Uploads, writer: Writ
         () => true,
         intoRow(upload),
       );
-    },
-    listParts: async (call, at, page) => {
-      const upload = await uploadAt(call, at);
-      const key = logicalKey(call.tenant.prefixes, at.bucket, upload.key) ?? '';
-      return {
-        key,
-        ...(await client.listParts(upload.key, upload.upstreamId, page, {
-          signal: call.signal,
-          inTurn: call.inTurn,
-        })),
-      };
-    },
-    completeUpload: async (call, at, parts, headers) => {
-      const upload = await uploadAt(call, at).catch((error: unknown) => {
-        if (error instanceof NoSuchUpload && at.key !== undefined) return undefined;
-        throw error;
-      });
-      if (upload === undefined) return completions.before(call, at, parts);
-      return completions.end(call, at, upload, { parts, headers });
-    },
-    abortUpload: async (call, at) => abortUpload(client, uploads, await uploadAt(call, at)),
-    listUploads: async ({ tenant, signal }, bucket, { prefix, afterKey, ...page }) => {
-      const bucketPrefix = tenant.prefixes[bucket];
-      const within = { ...page, prefix: `${bucketPrefix}${prefix}`, afterKey: `${bucketPrefix}${afterKey}` };
-      const rows = await uploads.list(bucketPrefix, within, { capsulePrefix: tenant.capsulePrefix, signal });
-      return rows.map(({ key, id, createdAt }) => ({ key: key.slice(bucketPrefix.length), id, createdAt }));
     },
   };
 }

@@ -16,7 +16,7 @@ import {
 } from './object-key.ts';
 import type { Call, Copied, ObjectStore } from './types.ts';
 import type { Uploads } from './uploads.ts';
-import { createWriter, sendable, type WriterOptions } from './writer.ts';
+import { createWriter, sendable, type Writer, type WriterOptions } from './writer.ts';
 
 interface StoreOptions extends WriterOptions {
   /** Absent where nothing is counted. */
@@ -24,32 +24,9 @@ interface StoreOptions extends WriterOptions {
 }
 
 /** The operations of an Assistant on its two buckets. Whatever is asked for, it is asked under the tenant's prefixes. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function createObjectStore(client: S3Client, uploads: Uploads, options: StoreOptions): ObjectStore {
   const writer = createWriter(client, options);
-  const { ending } = options;
-
-  /** A marker is charged as the folder that it makes, which may be there without it. */
-  const ends = <T>(call: Call, at: ObjectRef, act: () => Promise<T>): Promise<T> =>
-    ending === undefined || isMarker(at.key) ? act() : ending(call, physical(call, at), act);
-
-  /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
-  async function copyMarker(call: Call, from: ObjectRef, to: ObjectRef, headers: Headers): Promise<Copied> {
-    const { 'x-amz-metadata-directive': directive, ...given } = headers;
-    const { signal } = call;
-    const kept = async () =>
-      objectHeaders(
-        new Map(Object.entries((await client.head(physical(call, from), { signal })).headers)),
-        METADATA,
-      );
-    const about = directive === 'REPLACE' ? given : await kept();
-    const key = physical(call, to);
-    const empty = Buffer.alloc(0);
-    const put = () => client.put(key, empty, { headers: about, signal });
-    const { etag } = await writer.write(call, { bytes: 0, entries: entriesOf(to.key) }, put, () => true);
-    const { headers: made } = await client.head(key, { signal });
-    return { etag, modified: new Date(made['last-modified'] ?? 0).toISOString(), size: 0 };
-  }
+  const ends = endingUnder(options);
 
   return {
     ...createMultipart(client, uploads, writer),
@@ -112,21 +89,51 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
         next: page.next,
       };
     },
-    copy: async (call, from, to, headers) => {
-      const source = await writer.sourceOf(call, from);
-      checkMarker(to.key, source.size);
-      if (source.size === 0 && (isMarker(from.key) || isMarker(to.key)))
-        return copyMarker(call, from, to, headers);
-      const all = { ...headers, ...source.headers };
-      const copied = await writer.write(
-        call,
-        { bytes: source.size, entries: entriesOf(to.key) },
-        // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
-        () => ends(call, to, () => client.copy(source.key, physical(call, to), { headers: all })),
-        () => true,
+    copy: copying(client, writer, ends),
+  };
+}
+
+type Ends = <T>(call: Call, at: ObjectRef, act: () => Promise<T>) => Promise<T>;
+
+/** A marker is charged as the folder that it makes, which may be there without it. */
+const endingUnder =
+  ({ ending }: StoreOptions): Ends =>
+  (call, at, act) =>
+    ending === undefined || isMarker(at.key) ? act() : ending(call, physical(call, at), act);
+
+function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['copy'] {
+  /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
+  async function copyMarker(call: Call, from: ObjectRef, to: ObjectRef, headers: Headers): Promise<Copied> {
+    const { 'x-amz-metadata-directive': directive, ...given } = headers;
+    const { signal } = call;
+    const kept = async () =>
+      objectHeaders(
+        new Map(Object.entries((await client.head(physical(call, from), { signal })).headers)),
+        METADATA,
       );
-      return { ...copied, size: source.size };
-    },
+    const about = directive === 'REPLACE' ? given : await kept();
+    const key = physical(call, to);
+    const empty = Buffer.alloc(0);
+    const put = () => client.put(key, empty, { headers: about, signal });
+    const { etag } = await writer.write(call, { bytes: 0, entries: entriesOf(to.key) }, put, () => true);
+    const { headers: made } = await client.head(key, { signal });
+    return { etag, modified: new Date(made['last-modified'] ?? 0).toISOString(), size: 0 };
+  }
+
+  return async (call, from, to, headers) => {
+    const source = await writer.sourceOf(call, from);
+    checkMarker(to.key, source.size);
+    if (source.size === 0 && (isMarker(from.key) || isMarker(to.key)))
+      return copyMarker(call, from, to, headers);
+    const all = { ...headers, ...source.headers };
+    const copied = await writer.write(
+      call,
+      { bytes: source.size, entries: entriesOf(to.key) },
+      // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
+      () => ends(call, to, () => client.copy(source.key, physical(call, to), { headers: all })),
+      () => true,
+    );
+    return { ...copied, size: source.size };
   };
 }
 

@@ -63,29 +63,16 @@ export interface UploadsOptions {
   readonly onRefused?: () => void;
 }
 
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of statements
 export function createUploads(options: UploadsOptions): Uploads {
-  const { registry, most, records, credentialSet = null, onRefused = () => undefined } = options;
-
-  async function expectUploadSlot(session: Session, capsulePrefix: string): Promise<void> {
-    const [row] = await session.run<{ taken: boolean }>(
-      'count open uploads',
-      `SELECT count(*) >= $2::bigint AS taken FROM (
-         SELECT FROM broker.object_upload WHERE place = $1 LIMIT $2::bigint) AS open`,
-      [capsulePrefix, most],
-    );
-    if (row?.taken !== true) return;
-    onRefused();
-    throw new ServiceError('quota_exceeded', 'as many open uploads as the Capsule may have');
-  }
+  const { registry, records, credentialSet = null } = options;
 
   return {
-    admit: (capsulePrefix) => expectUploadSlot(registry.lookup, capsulePrefix),
+    admit: (capsulePrefix) => expectUploadSlot(registry.lookup, capsulePrefix, options),
     open: async ({ capsulePrefix, bucketPrefix, key, upstreamId, bytes }) => {
       const id = randomBytes(16).toString('hex');
       await registry.transaction(async (session) => {
         await lockUsage(session, capsulePrefix);
-        await expectUploadSlot(session, capsulePrefix);
+        await expectUploadSlot(session, capsulePrefix, options);
         await session.run(
           'insert upload',
           `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, credential_set, bytes)
@@ -150,4 +137,20 @@ export function createUploads(options: UploadsOptions): Uploads {
         if (row.doubted > 0) await addDoubt(session, capsulePrefix, row.doubted, UNANSWERED_SECONDS);
       }),
   };
+}
+
+async function expectUploadSlot(
+  session: Session,
+  capsulePrefix: string,
+  { most, onRefused }: Pick<UploadsOptions, 'most' | 'onRefused'>,
+): Promise<void> {
+  const [row] = await session.run<{ taken: boolean }>(
+    'count open uploads',
+    `SELECT count(*) >= $2::bigint AS taken FROM (
+       SELECT FROM broker.object_upload WHERE place = $1 LIMIT $2::bigint) AS open`,
+    [capsulePrefix, most],
+  );
+  if (row?.taken !== true) return;
+  onRefused?.();
+  throw new ServiceError('quota_exceeded', 'as many open uploads as the Capsule may have');
 }

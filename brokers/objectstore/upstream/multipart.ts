@@ -15,13 +15,13 @@ type Operations =
   | 'listUploads';
 
 /** Objects that are uploaded in parts. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function createMultipart(
   transport: Transport,
   source: (key: string) => string,
   patience: Patience,
 ): Pick<S3Client, Operations> {
   return {
+    ...multipartLists(transport),
     createUpload: async (key, { headers = {}, signal } = {}) => {
       const ask: Ask = { method: 'POST', key, query: { uploads: '' }, headers, signal };
       const id = textOf(await fields(transport, ask, 'InitiateMultipartUploadResult'), 'UploadId');
@@ -43,21 +43,6 @@ export function createMultipart(
           'CopyPartResult',
         ),
       );
-    },
-    listParts: async (key, upload, { after, limit }, { signal, inTurn } = {}) => {
-      const query = { uploadId: upload, 'part-number-marker': String(after), 'max-parts': String(limit) };
-      const shape = { root: 'ListPartsResult', items: ['Part'], most: limit };
-      const answer = await listing(transport, { method: 'GET', key, query, signal }, shape, inTurn);
-      const parts = childrenOf(answer, 'Part').map((node) => ({
-        number: Number(textOf(node, 'PartNumber')),
-        etag: textOf(node, 'ETag') ?? '',
-        size: Number(textOf(node, 'Size') ?? 0),
-        modified: textOf(node, 'LastModified') ?? '',
-      }));
-      const next = nextOf(answer, 'NextPartNumberMarker');
-      if (next === undefined) return { parts, next };
-      if (!/^[0-9]{1,5}$/.test(next)) throw noNextToken();
-      return { parts, next: Number(next) };
     },
     completeUpload: async (key, upload, parts, { headers = {}, signal } = {}) => {
       const listed = parts.map(
@@ -84,6 +69,26 @@ export function createMultipart(
     },
     abortUpload: async (key, upload, { signal } = {}) => {
       await transport.small({ method: 'DELETE', key, query: { uploadId: upload }, signal });
+    },
+  };
+}
+
+function multipartLists(transport: Transport): Pick<S3Client, 'listParts' | 'listUploads'> {
+  return {
+    listParts: async (key, upload, { after, limit }, { signal, inTurn } = {}) => {
+      const query = { uploadId: upload, 'part-number-marker': String(after), 'max-parts': String(limit) };
+      const shape = { root: 'ListPartsResult', items: ['Part'], most: limit };
+      const answer = await listing(transport, { method: 'GET', key, query, signal }, shape, inTurn);
+      const parts = childrenOf(answer, 'Part').map((node) => ({
+        number: Number(textOf(node, 'PartNumber')),
+        etag: textOf(node, 'ETag') ?? '',
+        size: Number(textOf(node, 'Size') ?? 0),
+        modified: textOf(node, 'LastModified') ?? '',
+      }));
+      const next = nextOf(answer, 'NextPartNumberMarker');
+      if (next === undefined) return { parts, next };
+      if (!/^[0-9]{1,5}$/.test(next)) throw noNextToken();
+      return { parts, next: Number(next) };
     },
     listUploads: ({ prefix, after, limit: most }, { signal, inTurn } = {}) =>
       inHalves(most, async (limit) => {

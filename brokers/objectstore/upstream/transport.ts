@@ -47,41 +47,8 @@ const SMALL_LIMIT = 64 * 1024;
 const ERROR_LIMIT = 16 * 1024;
 
 /** Signs requests for one bucket and sends them through the dispatcher. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: small functions over the target that they share
 export function createTransport(target: Target, dispatcher: Dispatcher, now: () => Date): Transport {
-  const route = routeOf(target);
-  const sign = createSigner(target);
-
-  function signed({ method, key, query, headers, body, signal }: Ask): Dispatcher.RequestOptions {
-    const path = key === undefined ? route.path || '/' : `${route.path}/${encodePath(key)}`;
-    const pairs =
-      query === undefined
-        ? []
-        : Object.entries(query).map(([name, value]) => [encode(name), encode(value)] as const);
-    const suffix = pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`;
-    const { payload, sent, about } = payloadOf(body);
-    const all = [['host', route.host] as const, ...Object.entries(headers ?? {}), ...about];
-    return {
-      origin: route.origin,
-      method,
-      path: `${path}${suffix}`,
-      headers: sign({ method, path, query: pairs, headers: all, payload }, now()),
-      body: sent,
-      ...(signal === undefined ? {} : { signal }),
-    };
-  }
-
-  /** A kept connection may have been closed under us; what changes nothing is asked once more. */
-  async function attempt(ask: Ask, act: () => Promise<void>, begun: () => boolean): Promise<void> {
-    const safe = ask.method === 'GET' || ask.method === 'HEAD';
-    try {
-      await act();
-    } catch (error) {
-      const failure = fromTransport(error);
-      if (!safe || begun() || !(failure instanceof S3Error) || !isStale(failure)) throw failure;
-      await act().catch((again: unknown) => Promise.reject(fromTransport(again)));
-    }
-  }
+  const signed = signing(target, now);
 
   /** The body of a 2xx or 304 answer goes to the sink; every other answer is thrown. */
   async function send(ask: Ask, sinkFor: SinkFor, again = false): Promise<Head> {
@@ -136,6 +103,41 @@ export function createTransport(target: Target, dispatcher: Dispatcher, now: () 
       return sink.document();
     },
     stream: (ask, sinkFor) => send(ask, sinkFor),
+  };
+}
+
+/** A kept connection may have been closed under us; what changes nothing is asked once more. */
+async function attempt(ask: Ask, act: () => Promise<void>, begun: () => boolean): Promise<void> {
+  const safe = ask.method === 'GET' || ask.method === 'HEAD';
+  try {
+    await act();
+  } catch (error) {
+    const failure = fromTransport(error);
+    if (!safe || begun() || !(failure instanceof S3Error) || !isStale(failure)) throw failure;
+    await act().catch((again: unknown) => Promise.reject(fromTransport(again)));
+  }
+}
+
+function signing(target: Target, now: () => Date): (ask: Ask) => Dispatcher.RequestOptions {
+  const route = routeOf(target);
+  const sign = createSigner(target);
+  return ({ method, key, query, headers, body, signal }) => {
+    const path = key === undefined ? route.path || '/' : `${route.path}/${encodePath(key)}`;
+    const pairs =
+      query === undefined
+        ? []
+        : Object.entries(query).map(([name, value]) => [encode(name), encode(value)] as const);
+    const suffix = pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`;
+    const { payload, sent, about } = payloadOf(body);
+    const all = [['host', route.host] as const, ...Object.entries(headers ?? {}), ...about];
+    return {
+      origin: route.origin,
+      method,
+      path: `${path}${suffix}`,
+      headers: sign({ method, path, query: pairs, headers: all, payload }, now()),
+      body: sent,
+      ...(signal === undefined ? {} : { signal }),
+    };
   };
 }
 

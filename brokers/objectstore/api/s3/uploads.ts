@@ -38,9 +38,9 @@ const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
 const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;
 
 /** Objects that come in parts. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
 export function uploadHandlers(store: ObjectStore, admission: Admission): Handlers<Name> {
   return {
+    ...partHandlers(store, admission),
     CreateMultipartUpload: async (admitted) => {
       const ref = { bucket: bucketOf(admitted), key: keyOf(admitted) };
       const id = await store.createUpload(admitted.call, ref, ownHeaders(admitted.headers));
@@ -50,6 +50,32 @@ export function uploadHandlers(store: ObjectStore, admission: Admission): Handle
         ['UploadId', id],
       ]);
     },
+    CompleteMultipartUpload: async (admitted) => {
+      const at = uploadOf(admitted);
+      const parts = partsOf(await document(admission, admitted, COMPLETE, COMPLETE_BYTES));
+      const { 'content-md5': _checked, ...conditions } = writeConditions(admitted.headers);
+      const headers = { ...conditions, ...sizeOf(admitted) };
+      const work = store.completeUpload(admitted.call, at, parts, headers).catch(judgeSize);
+      const told = work.then(({ key, etag }) => [
+        ['Location', `/${at.bucket}/${key}`] as const,
+        ['Bucket', at.bucket] as const,
+        ['Key', key] as const,
+        ['ETag', etag] as const,
+      ]);
+      await answerAlive(admission, admitted, 'CompleteMultipartUploadResult', told);
+    },
+    AbortMultipartUpload: async (admitted) => {
+      await store.abortUpload(admitted.call, uploadOf(admitted));
+      writeHead(admitted.exchange, 204, {}).end();
+    },
+  };
+}
+
+function partHandlers(
+  store: ObjectStore,
+  admission: Admission,
+): Handlers<'UploadPart' | 'UploadPartCopy' | 'ListParts'> {
+  return {
     UploadPart: async (admitted) => {
       const body = bodyOf(admitted);
       const at = uploadPartOf(admitted);
@@ -92,24 +118,6 @@ export function uploadHandlers(store: ObjectStore, admission: Admission): Handle
             ] as const,
         ),
       ]);
-    },
-    CompleteMultipartUpload: async (admitted) => {
-      const at = uploadOf(admitted);
-      const parts = partsOf(await document(admission, admitted, COMPLETE, COMPLETE_BYTES));
-      const { 'content-md5': _checked, ...conditions } = writeConditions(admitted.headers);
-      const headers = { ...conditions, ...sizeOf(admitted) };
-      const work = store.completeUpload(admitted.call, at, parts, headers).catch(judgeSize);
-      const told = work.then(({ key, etag }) => [
-        ['Location', `/${at.bucket}/${key}`] as const,
-        ['Bucket', at.bucket] as const,
-        ['Key', key] as const,
-        ['ETag', etag] as const,
-      ]);
-      await answerAlive(admission, admitted, 'CompleteMultipartUploadResult', told);
-    },
-    AbortMultipartUpload: async (admitted) => {
-      await store.abortUpload(admitted.call, uploadOf(admitted));
-      writeHead(admitted.exchange, 204, {}).end();
     },
   };
 }

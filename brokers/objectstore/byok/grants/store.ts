@@ -9,57 +9,14 @@ import { demand, type Need } from './verify.ts';
 /** What a list of somebody else's server may take in all. */
 const LIST_MS = 30_000;
 
+type RunShares = Pick<Shares, 'elsewhere' | 'lists'>;
+
 /**
  * The store as both protocols know it, in the Space's bucket or, as far as the grant goes, in the Capsule's own. Whose
  * server answers as it likes holds no place among those who wait for the Space's, and few lists at once.
  */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a table of operations
-export function createGrantedStore(
-  managed: ObjectStore,
-  open: OpenGranted,
-  { elsewhere, lists }: Pick<Shares, 'elsewhere' | 'lists'>,
-): ObjectStore {
-  async function run<T>(
-    call: Call,
-    needs: readonly Need[],
-    act: (store: ObjectStore) => Promise<T>,
-  ): Promise<T> {
-    const granted = await open(call);
-    if (granted === undefined) return act(managed);
-    for (const need of needs) demand(granted.claims, need);
-    call.isElsewhere?.();
-    const back = await elsewhere.take(call.tenant.capsulePrefix, call.signal);
-    try {
-      return await act(granted.store);
-    } finally {
-      back();
-    }
-  }
-
-  /** For what answers with a list. */
-  async function runList<T>(
-    call: Call,
-    needs: readonly Need[],
-    act: (store: ObjectStore, call: Call) => Promise<T>,
-  ): Promise<T> {
-    return run(call, needs, async (store) => {
-      if (store === managed) return act(store, call);
-      const back = await lists.take(call.tenant.capsulePrefix, call.signal);
-      const late = new AbortController();
-      const timer = setTimeout(() => late.abort(new S3Error('timeout', 0, 'ListTimeout')), LIST_MS);
-      try {
-        return await act(store, { ...call, signal: AbortSignal.any([call.signal, late.signal]) });
-      } finally {
-        clearTimeout(timer);
-        back();
-      }
-    });
-  }
-  const to = (
-    operation: GrantOperation,
-    { bucket, key }: { readonly bucket: Bucket; readonly key: string },
-  ): Need => ({ operation, bucket, path: key });
-
+export function createGrantedStore(managed: ObjectStore, open: OpenGranted, shares: RunShares): ObjectStore {
+  const { run, runList } = runner(managed, open, shares);
   return {
     put: (call, ref, body, headers) =>
       run(call, [to('object.put', ref)], (store) => store.put(call, ref, body, headers)),
@@ -98,4 +55,51 @@ export function createGrantedStore(
         store.listUploads(call, bucket, page),
       ),
   };
+}
+
+const to = (
+  operation: GrantOperation,
+  { bucket, key }: { readonly bucket: Bucket; readonly key: string },
+): Need => ({ operation, bucket, path: key });
+
+/** Runs an operation in the bucket that it is for, once the grant covers what it needs. */
+function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: RunShares) {
+  async function run<T>(
+    call: Call,
+    needs: readonly Need[],
+    act: (store: ObjectStore) => Promise<T>,
+  ): Promise<T> {
+    const granted = await open(call);
+    if (granted === undefined) return act(managed);
+    for (const need of needs) demand(granted.claims, need);
+    call.isElsewhere?.();
+    const back = await elsewhere.take(call.tenant.capsulePrefix, call.signal);
+    try {
+      return await act(granted.store);
+    } finally {
+      back();
+    }
+  }
+
+  /** For what answers with a list. */
+  async function runList<T>(
+    call: Call,
+    needs: readonly Need[],
+    act: (store: ObjectStore, call: Call) => Promise<T>,
+  ): Promise<T> {
+    return run(call, needs, async (store) => {
+      if (store === managed) return act(store, call);
+      const back = await lists.take(call.tenant.capsulePrefix, call.signal);
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(new S3Error('timeout', 0, 'ListTimeout')), LIST_MS);
+      try {
+        return await act(store, { ...call, signal: AbortSignal.any([call.signal, late.signal]) });
+      } finally {
+        clearTimeout(timer);
+        back();
+      }
+    });
+  }
+
+  return { run, runList };
 }
