@@ -22,6 +22,8 @@ const RATES = [1_000, 2_000];
 const INJECTORS = { nginx: startNginxInjection, envoy: startEnvoy, mitmproxy: startMitmproxy };
 const PARTS: readonly string[] = ['gateway', ...Object.keys(INJECTORS), 'tunnels'];
 
+const secondsOf = (quick: boolean) => (quick ? 2 : 5);
+
 interface Options {
   readonly quick: boolean;
   readonly only?: readonly string[] | undefined;
@@ -42,30 +44,10 @@ export async function run({ quick, only }: Options): Promise<Report> {
   const unknown = only?.find((name) => !PARTS.includes(name));
   if (unknown !== undefined) throw new Error(`no part ${unknown}; there are ${PARTS.join(', ')}`);
   const wanted = (name: string) => only === undefined || only.includes(name);
-  const seconds = quick ? 2 : 5;
+  const seconds = secondsOf(quick);
   const fixture = await openFixture();
   const closers: (() => Promise<void>)[] = [fixture.remove];
-  const rows: Row[] = [];
-  const figures: Record<string, number> = {};
-  const keep = async (what: string, key: string, watched: Watched, load: () => Promise<Measured>) => {
-    const middle = await middleOf(quick ? 1 : WINDOWS, watched, load);
-    rows.push(rowOf(what, watched, middle));
-    Object.assign(figures, {
-      [`${key}_per_second`]: Math.round(middle.perSecond),
-      [`${key}_per_core`]: Math.round(middle.asked / middle.used),
-      [`${key}_p99_ms`]: round(middle.p99),
-    });
-    return middle.perSecond;
-  };
-  const measure = async (
-    what: string,
-    key: string,
-    watched: Watched,
-    load: (seconds: number) => Promise<Measured>,
-  ) => {
-    await load(quick ? 1 : WARM_SECONDS);
-    return keep(what, key, watched, () => load(seconds));
-  };
+  const { rows, figures, keep, measure } = recorder(quick);
   try {
     const upstream = await startUpstream(fixture);
     closers.push(upstream.stop);
@@ -105,20 +87,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
     }
 
     if (wanted('tunnels')) {
-      const credentials = [`proxy-authorization: Bearer ${ours.principal}`];
-      await measure('tunnel, this gateway', 'tunnel_ours', ours, (s) =>
-        tunnels(ours.port, `${HOST}:443`, credentials, s),
-      );
-      for (const start of [startSquid, startTinyproxy]) {
-        const peer = await start(fixture, upstream.port);
-        try {
-          await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, watchProcess(peer.pid), (s) =>
-            tunnels(peer.port, `127.0.0.1:${upstream.port}`, [], s),
-          );
-        } finally {
-          await peer.stop();
-        }
-      }
+      await measureTunnels(measure, fixture, upstream.port, ours);
     }
     comparePeers(figures);
     figures['inject_ours_peak_mib'] = Math.round(ours.peakMib());
@@ -129,6 +98,55 @@ export async function run({ quick, only }: Options): Promise<Report> {
     };
   } finally {
     for (const close of closers.toReversed()) await close();
+  }
+}
+
+/** Keeps what is measured, as rows and as figures. */
+function recorder(quick: boolean) {
+  const seconds = secondsOf(quick);
+  const rows: Row[] = [];
+  const figures: Record<string, number> = {};
+  const keep = async (what: string, key: string, watched: Watched, load: () => Promise<Measured>) => {
+    const middle = await middleOf(quick ? 1 : WINDOWS, watched, load);
+    rows.push(rowOf(what, watched, middle));
+    Object.assign(figures, {
+      [`${key}_per_second`]: Math.round(middle.perSecond),
+      [`${key}_per_core`]: Math.round(middle.asked / middle.used),
+      [`${key}_p99_ms`]: round(middle.p99),
+    });
+    return middle.perSecond;
+  };
+  const measure = async (
+    what: string,
+    key: string,
+    watched: Watched,
+    load: (seconds: number) => Promise<Measured>,
+  ) => {
+    await load(quick ? 1 : WARM_SECONDS);
+    return keep(what, key, watched, () => load(seconds));
+  };
+  return { rows, figures, keep, measure };
+}
+
+async function measureTunnels(
+  measure: ReturnType<typeof recorder>['measure'],
+  fixture: Awaited<ReturnType<typeof openFixture>>,
+  upstreamPort: number,
+  ours: Awaited<ReturnType<typeof startPod>>,
+): Promise<void> {
+  const credentials = [`proxy-authorization: Bearer ${ours.principal}`];
+  await measure('tunnel, this gateway', 'tunnel_ours', ours, (s) =>
+    tunnels(ours.port, `${HOST}:443`, credentials, s),
+  );
+  for (const start of [startSquid, startTinyproxy]) {
+    const peer = await start(fixture, upstreamPort);
+    try {
+      await measure(`tunnel, ${peer.name}`, `tunnel_${peer.name}`, watchProcess(peer.pid), (s) =>
+        tunnels(peer.port, `127.0.0.1:${upstreamPort}`, [], s),
+      );
+    } finally {
+      await peer.stop();
+    }
   }
 }
 

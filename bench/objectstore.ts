@@ -64,69 +64,16 @@ export async function run({ quick, only }: Options): Promise<Report> {
   if (unknown !== undefined) throw new Error(`no part ${unknown}; there are ${parts.join(', ')}`);
   const wanted = (name: string) => only === undefined || only.includes(name);
 
-  const { all, broker, clear, settle, stop } = await startContestants();
+  const contestants = await startContestants();
+  const { broker, stop } = contestants;
   try {
-    const rows: Row[] = [];
-    const figures: Record<string, number> = {};
-    const targets: Target[] = [];
-    /** One row and figure for each contestant, with the direct way as the measure. */
-    const compare = async (what: string, measure: (one: Contestant) => Promise<Measured>, by = byRate) => {
-      const rounds = new Map(all.map(({ name }): [string, Measured[]] => [name, []]));
-      for (let round = 0; round < plan.rounds; round += 1)
-        for (const contestant of all) rounds.get(contestant.name)?.push(await measure(contestant));
-      const results = new Map([...rounds].map(([name, measured]) => [name, middle(measured, by)]));
-      for (const [name, one] of results) console.error(lineOf(what, name, one));
-      for (const [name, one] of results) rows.push(rowOf(what, name, one, results, figures));
-      targets.push(...targetsOf(what, results));
-    };
-
-    /** Those whose code is compiled as it runs take some ten thousand requests for it, and forget it when it rests. */
-    const warm = async (method: Method, size: number) => {
-      for (const one of all) await closedLoop(one, { method, size, clients: 16, seconds: 3 * plan.seconds });
-    };
-
-    for (const size of plan.sizes) {
-      for (const method of METHODS) {
-        if (!wanted(partOf(method, size))) continue;
-        if (method === 'GET') {
-          for (const contestant of all) await store(contestant, size);
-          await settle();
-        }
-        if (!isLong(size)) await warm(method, size);
-        for (const clients of plan.clients) {
-          const load: Load = { method, size, clients, seconds: plan.seconds };
-          await compare(`${method} ${label(size)} × ${clients}`, (one) => closedLoop(one, load));
-          if (method === 'PUT' && isLong(size)) clear();
-        }
-      }
-    }
-    if (wanted('rate')) {
-      for (const contestant of all) await store(contestant, KIB);
-      await settle();
-      await warm('GET', KIB);
-      const load = { size: KIB, clients: STEADY_CLIENTS, seconds: 2 * plan.seconds };
-      await compare(
-        `GET ${label(KIB)} at ${STEADY_RATE}/s`,
-        (one) => steadyRate(one, load, STEADY_RATE),
-        byP99,
-      );
-    }
-    if (wanted('streams')) {
-      const size = plan.streamBytes;
-      await store(broker, size);
-      for (const method of METHODS) {
-        const load = { method, size, clients: STREAMS, seconds: plan.streamSeconds };
-        const one = await closedLoop(broker, load);
-        const what = `${STREAMS} streams: ${method} ${label(size)}`;
-        console.error(lineOf(what, broker.name, one));
-        rows.push(rowOf(what, broker.name, one, new Map(), figures));
-        if (method === 'PUT') {
-          clear();
-          await store(broker, size);
-          await settle();
-        }
-      }
-    }
+    const told: Told = { rows: [], figures: {}, targets: [] };
+    const scene: Scene = { plan, contestants, told };
+    for (const size of plan.sizes)
+      for (const method of METHODS) if (wanted(partOf(method, size))) await measureLoops(scene, method, size);
+    if (wanted('rate')) await measureRate(scene);
+    if (wanted('streams')) await measureStreams(scene);
+    const { rows, figures, targets } = told;
     const peak = Math.round(broker.program.peakMib());
     figures['broker_peak_rss_mib'] = peak;
     targets.push({
@@ -145,6 +92,85 @@ export async function run({ quick, only }: Options): Promise<Report> {
     };
   } finally {
     await stop();
+  }
+}
+
+interface Told {
+  readonly rows: Row[];
+  readonly figures: Record<string, number>;
+  readonly targets: Target[];
+}
+
+interface Scene {
+  readonly plan: Plan;
+  readonly contestants: Awaited<ReturnType<typeof startContestants>>;
+  readonly told: Told;
+}
+
+/** One row and figure for each contestant, with the direct way as the measure. */
+async function compare(
+  { plan, contestants: { all }, told: { rows, figures, targets } }: Scene,
+  what: string,
+  measure: (one: Contestant) => Promise<Measured>,
+  by = byRate,
+): Promise<void> {
+  const rounds = new Map(all.map(({ name }): [string, Measured[]] => [name, []]));
+  for (let round = 0; round < plan.rounds; round += 1)
+    for (const contestant of all) rounds.get(contestant.name)?.push(await measure(contestant));
+  const results = new Map([...rounds].map(([name, measured]) => [name, middle(measured, by)]));
+  for (const [name, one] of results) console.error(lineOf(what, name, one));
+  for (const [name, one] of results) rows.push(rowOf(what, name, one, results, figures));
+  targets.push(...targetsOf(what, results));
+}
+
+/** Those whose code is compiled as it runs take some ten thousand requests for it, and forget it when it rests. */
+async function warm({ plan, contestants: { all } }: Scene, method: Method, size: number): Promise<void> {
+  for (const one of all) await closedLoop(one, { method, size, clients: 16, seconds: 3 * plan.seconds });
+}
+
+async function storeByAll({ contestants: { all, settle } }: Scene, size: number): Promise<void> {
+  for (const contestant of all) await store(contestant, size);
+  await settle();
+}
+
+async function measureLoops(scene: Scene, method: Method, size: number): Promise<void> {
+  const { plan, contestants } = scene;
+  if (method === 'GET') await storeByAll(scene, size);
+  if (!isLong(size)) await warm(scene, method, size);
+  for (const clients of plan.clients) {
+    const load: Load = { method, size, clients, seconds: plan.seconds };
+    await compare(scene, `${method} ${label(size)} × ${clients}`, (one) => closedLoop(one, load));
+    if (method === 'PUT' && isLong(size)) contestants.clear();
+  }
+}
+
+async function measureRate(scene: Scene): Promise<void> {
+  await storeByAll(scene, KIB);
+  await warm(scene, 'GET', KIB);
+  const load = { size: KIB, clients: STEADY_CLIENTS, seconds: 2 * scene.plan.seconds };
+  await compare(
+    scene,
+    `GET ${label(KIB)} at ${STEADY_RATE}/s`,
+    (one) => steadyRate(one, load, STEADY_RATE),
+    byP99,
+  );
+}
+
+async function measureStreams({ plan, contestants, told: { rows, figures } }: Scene): Promise<void> {
+  const { broker, clear, settle } = contestants;
+  const size = plan.streamBytes;
+  await store(broker, size);
+  for (const method of METHODS) {
+    const load = { method, size, clients: STREAMS, seconds: plan.streamSeconds };
+    const one = await closedLoop(broker, load);
+    const what = `${STREAMS} streams: ${method} ${label(size)}`;
+    console.error(lineOf(what, broker.name, one));
+    rows.push(rowOf(what, broker.name, one, new Map(), figures));
+    if (method === 'PUT') {
+      clear();
+      await store(broker, size);
+      await settle();
+    }
   }
 }
 

@@ -41,18 +41,7 @@ export async function openScene(spares: number): Promise<Scene> {
     await server.remove();
   };
   try {
-    const environment = {
-      ...mounts.environment,
-      SPARE_DATABASES: String(spares),
-      // So many databases that the server could not promise each as many as usual.
-      ROLE_CONNECTION_LIMIT: '1',
-      // And one Capsule has them all.
-      DEFAULT_QUOTA_BYTES: String(2 ** 40),
-      CAPSULE_REQUESTS_PER_SECOND: UNLIMITED,
-      CAPSULE_REQUESTS_BURST: UNLIMITED,
-      REFUSALS_PER_SECOND: UNLIMITED,
-      REFUSALS_BURST: UNLIMITED,
-    };
+    const environment = { ...mounts.environment, ...unbounded(spares) };
     // Once without counting, so that the template is there, as after any first start.
     await (await program.spawn(environment)).kill();
     const spawned = performance.now();
@@ -107,6 +96,18 @@ export async function openScene(spares: number): Promise<Scene> {
     throw error;
   }
 }
+
+const unbounded = (spares: number) => ({
+  SPARE_DATABASES: String(spares),
+  // So many databases that the server could not promise each as many as usual.
+  ROLE_CONNECTION_LIMIT: '1',
+  // And one Capsule has them all.
+  DEFAULT_QUOTA_BYTES: String(2 ** 40),
+  CAPSULE_REQUESTS_PER_SECOND: UNLIMITED,
+  CAPSULE_REQUESTS_BURST: UNLIMITED,
+  REFUSALS_PER_SECOND: UNLIMITED,
+  REFUSALS_BURST: UNLIMITED,
+});
 
 /** Of the one that is created first, second and so on. */
 export const appName = (number: number): string => `app${number}`;

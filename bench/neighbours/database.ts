@@ -154,8 +154,6 @@ export async function openPostgres(): Promise<Scene> {
   await session.query('CREATE TABLE posted (id serial PRIMARY KEY, amount int NOT NULL)');
   await session.query('INSERT INTO posted (amount) SELECT g FROM generate_series(1, 1000) AS g');
   let lastLogin: Promise<void> = Promise.resolve();
-  const sql = (sessions: number, ...statements: string[]) =>
-    [{ kind: 'sql', url: hostile.url, sessions, statements }] as const;
   return {
     habits: [
       {
@@ -177,46 +175,51 @@ export async function openPostgres(): Promise<Scene> {
         },
       },
     ],
-    hostile: {
-      processor: sql(5, COMPUTE),
-      'temporary files': sql(
-        5,
-        "SET work_mem = '64kB'",
-        'SELECT count(*) FROM (SELECT md5(g::text) AS m FROM generate_series(1, 1000000) AS g ORDER BY m) AS s',
-      ),
-      'writes of the log': sql(
-        5,
-        'CREATE TABLE IF NOT EXISTS written (line text)',
-        "INSERT INTO written SELECT repeat('x', 200) FROM generate_series(1, 20000)",
-        'TRUNCATE written',
-      ),
-      'tables made and dropped': sql(
-        5,
-        'CREATE TEMP TABLE made (id serial PRIMARY KEY, line text UNIQUE)',
-        'DROP TABLE made',
-      ),
-      'all locks of the server': [
-        { kind: 'sql', url: hostile.url, sessions: 2, statements: ALL_LOCKS, once: true },
-      ],
-      'all its connections': [{ kind: 'logins', url: hostile.url, perSecond: 50 }],
-      'silent sockets': [{ kind: 'silent', port: server.port, from: [HOSTILE], each: 400 }],
-      notifications: [
-        {
-          kind: 'sql',
-          url: hostile.url,
-          sessions: 1,
-          statements: ['LISTEN news', 'BEGIN', 'SELECT 1'],
-          once: true,
-        },
-        ...sql(2, "SELECT pg_notify('news', repeat('x', 7000) || g) FROM generate_series(1, 1000) AS g"),
-      ],
-      'answers that are not read': [{ kind: 'unread', url: hostile.url, sessions: 5, statement: MUCH }],
-    },
+    hostile: hostileActs(hostile.url, server.port),
     settle,
     close: async () => {
       await session.end();
       await close();
     },
+  };
+}
+
+/** With its own database, and with the server's port. */
+function hostileActs(url: string, port: number): Scene['hostile'] {
+  const sql = (sessions: number, ...statements: string[]) =>
+    [{ kind: 'sql', url, sessions, statements }] as const;
+  return {
+    processor: sql(5, COMPUTE),
+    'temporary files': sql(
+      5,
+      "SET work_mem = '64kB'",
+      'SELECT count(*) FROM (SELECT md5(g::text) AS m FROM generate_series(1, 1000000) AS g ORDER BY m) AS s',
+    ),
+    'writes of the log': sql(
+      5,
+      'CREATE TABLE IF NOT EXISTS written (line text)',
+      "INSERT INTO written SELECT repeat('x', 200) FROM generate_series(1, 20000)",
+      'TRUNCATE written',
+    ),
+    'tables made and dropped': sql(
+      5,
+      'CREATE TEMP TABLE made (id serial PRIMARY KEY, line text UNIQUE)',
+      'DROP TABLE made',
+    ),
+    'all locks of the server': [{ kind: 'sql', url, sessions: 2, statements: ALL_LOCKS, once: true }],
+    'all its connections': [{ kind: 'logins', url, perSecond: 50 }],
+    'silent sockets': [{ kind: 'silent', port, from: [HOSTILE], each: 400 }],
+    notifications: [
+      {
+        kind: 'sql',
+        url,
+        sessions: 1,
+        statements: ['LISTEN news', 'BEGIN', 'SELECT 1'],
+        once: true,
+      },
+      ...sql(2, "SELECT pg_notify('news', repeat('x', 7000) || g) FROM generate_series(1, 1000) AS g"),
+    ],
+    'answers that are not read': [{ kind: 'unread', url, sessions: 5, statement: MUCH }],
   };
 }
 

@@ -74,6 +74,25 @@ async function sceneOf(
 ): Promise<Omit<Scene, 'close' | 'straight'>> {
   const body = Buffer.alloc(1_024, 'x');
   let stored = 0;
+  return {
+    habits: [
+      {
+        name: 'PUT and GET of 1 KiB',
+        perSecond: 30,
+        once: async () => {
+          stored += 1;
+          const key = `small-${stored % 32}`;
+          await quiet.put(key, body);
+          await quiet.get(key);
+        },
+      },
+    ],
+    hostile: await hostileActs(port, hostile),
+    settle: () => new Promise((resolve) => setTimeout(resolve, 2_000)),
+  };
+}
+
+async function hostileActs(port: number, hostile: Tenant): Promise<Scene['hostile']> {
   const headers = (length: number) => ({
     host: 'objects',
     authorization: `Bearer ${hostile.token}`,
@@ -94,74 +113,59 @@ async function sceneOf(
   });
   const unsent = headOf('GET /healthz', { host: 'objects', 'content-length': 9 });
   return {
-    habits: [
+    'slow readers': [
       {
-        name: 'PUT and GET of 1 KiB',
-        perSecond: 30,
-        once: async () => {
-          stored += 1;
-          const key = `small-${stored % 32}`;
-          await quiet.put(key, body);
-          await quiet.get(key);
-        },
+        ...by,
+        kind: 'slow-reads',
+        head: headOf('GET /v1/objects/data/large', headers(0)),
+        connections: 256,
       },
     ],
-    hostile: {
-      'slow readers': [
-        {
-          ...by,
-          kind: 'slow-reads',
-          head: headOf('GET /v1/objects/data/large', headers(0)),
-          connections: 256,
-        },
-      ],
-      'downloads as fast as they come': [
-        { ...by, kind: 'requests', head: headOf('GET /v1/objects/data/large', headers(0)), perSecond: 5 },
-      ],
-      'slow writers': [
-        {
-          ...by,
-          kind: 'slow-writes',
-          head: headOf('PUT /v1/objects/data/slow', headers(8 * MIB)),
-          connections: 256,
-        },
-      ],
-      'JSON documents': [
-        { ...by, kind: 'requests', head: complete, body: [parts.padEnd(DOCUMENT, ' '), 1], perSecond: 20 },
-      ],
-      'XML documents': [
-        {
-          ...by,
-          kind: 'requests',
-          head: await hostile.signed('POST', '/data', 'delete', DOCUMENT),
-          body: [`<Delete>${'<a>'.repeat((DOCUMENT - 8) / 3)}`.padEnd(DOCUMENT, ' '), 1],
-          perSecond: 20,
-        },
-      ],
-      lists: [
-        {
-          ...by,
-          kind: 'requests',
-          head: headOf('GET /v1/objects/data?limit=1000', headers(0)),
-          perSecond: 20,
-        },
-      ],
-      'many small PUTs': [
-        {
-          ...by,
-          kind: 'requests',
-          head: headOf('PUT /v1/objects/data/again', headers(1_024)),
-          body: ['x', 1_024],
-          perSecond: 200,
-        },
-      ],
-      'silent sockets': [{ kind: 'silent', port, from: MANY, each: 256 }],
-      'flood of wrong principals': [{ kind: 'requests', port, from: STRANGER, head: wrong, perSecond: 200 }],
-      'health with a body that never comes': [
-        { kind: 'pipelined', port, from: STRANGER, head: unsent, times: 1, perSecond: 200 },
-      ],
-    },
-    settle: () => new Promise((resolve) => setTimeout(resolve, 2_000)),
+    'downloads as fast as they come': [
+      { ...by, kind: 'requests', head: headOf('GET /v1/objects/data/large', headers(0)), perSecond: 5 },
+    ],
+    'slow writers': [
+      {
+        ...by,
+        kind: 'slow-writes',
+        head: headOf('PUT /v1/objects/data/slow', headers(8 * MIB)),
+        connections: 256,
+      },
+    ],
+    'JSON documents': [
+      { ...by, kind: 'requests', head: complete, body: [parts.padEnd(DOCUMENT, ' '), 1], perSecond: 20 },
+    ],
+    'XML documents': [
+      {
+        ...by,
+        kind: 'requests',
+        head: await hostile.signed('POST', '/data', 'delete', DOCUMENT),
+        body: [`<Delete>${'<a>'.repeat((DOCUMENT - 8) / 3)}`.padEnd(DOCUMENT, ' '), 1],
+        perSecond: 20,
+      },
+    ],
+    lists: [
+      {
+        ...by,
+        kind: 'requests',
+        head: headOf('GET /v1/objects/data?limit=1000', headers(0)),
+        perSecond: 20,
+      },
+    ],
+    'many small PUTs': [
+      {
+        ...by,
+        kind: 'requests',
+        head: headOf('PUT /v1/objects/data/again', headers(1_024)),
+        body: ['x', 1_024],
+        perSecond: 200,
+      },
+    ],
+    'silent sockets': [{ kind: 'silent', port, from: MANY, each: 256 }],
+    'flood of wrong principals': [{ kind: 'requests', port, from: STRANGER, head: wrong, perSecond: 200 }],
+    'health with a body that never comes': [
+      { kind: 'pipelined', port, from: STRANGER, head: unsent, times: 1, perSecond: 200 },
+    ],
   };
 }
 

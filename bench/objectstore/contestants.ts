@@ -49,7 +49,7 @@ export async function startContestants(): Promise<{
   stop(): Promise<void>;
 }> {
   const directory = mkdtempSync(join(tmpdir(), 'space-bench-'));
-  const closers: (() => unknown)[] = [() => rmSync(directory, { recursive: true, force: true })];
+  const closers: Closers = [() => rmSync(directory, { recursive: true, force: true })];
   const stop = async () => {
     for (const close of closers.toReversed()) await close();
   };
@@ -63,38 +63,9 @@ export async function startContestants(): Promise<{
     const postgres = await startEmbeddedServer();
     closers.push(() => postgres.remove());
 
-    const ours = await startOurs();
-    const gateway = await start([versitygw], (port) => [
-      ...[
-        '--access',
-        KEYS.accessKeyId,
-        '--secret',
-        KEYS.secretAccessKey,
-        '--port',
-        `127.0.0.1:${port}`,
-        '--keep-alive',
-      ],
-      ...['s3', '--access', s3.accessKeyId, '--secret', s3.secretAccessKey, '--endpoint', s3.endpoint],
-      ...[
-        '--use-path-style',
-        '--disable-checksum',
-        '--disable-data-integrity-check',
-        '--meta-bucket',
-        'meta',
-      ],
-    ]);
-    const remote = `:s3,provider=Other,endpoint="${s3.endpoint}",access_key_id=${s3.accessKeyId},secret_access_key=${s3.secretAccessKey}:`;
-    const served = await start([rclone], (port) => [
-      ...[
-        'serve',
-        's3',
-        '--addr',
-        `127.0.0.1:${port}`,
-        '--auth-key',
-        `${KEYS.accessKeyId},${KEYS.secretAccessKey}`,
-      ],
-      ...['--config', '/dev/null', '--s3-no-check-bucket', remote],
-    ]);
+    const ours = await startBroker(closers, postgres.objectStoreUrl, s3);
+    const gateway = await startGateway(closers, versitygw, (port) => versitygwArguments(port, s3));
+    const served = await startGateway(closers, rclone, (port) => rcloneArguments(port, s3));
     return {
       all: [
         signing('direct', s3.endpoint, s3, watchProcess(s3.pid)),
@@ -113,54 +84,89 @@ export async function startContestants(): Promise<{
       },
       stop,
     };
-
-    async function start(program: readonly [string], args: (port: number) => readonly string[]) {
-      const port = await freePort();
-      const origin = `http://127.0.0.1:${port}`;
-      const running = await startProgram([...program, ...args(port)], {}, origin);
-      closers.push(() => running.stop());
-      return { origin, program: running };
-    }
-
-    async function startOurs(): Promise<Contestant> {
-      const mounts = mountFiles(postgres.objectStoreUrl, s3, 'bench');
-      closers.push(() => mounts.remove());
-      const [port, dataPort] = [await freePort(), await freePort()];
-      const plenty = '1000000';
-      const pod = await podCommand('brokers/objectstore/Dockerfile', 'objectStore');
-      const env = {
-        ...pod.environment,
-        ...mounts.environment,
-        LISTEN_PORT: String(port),
-        DATA_PORT: String(dataPort),
-        LOG_LEVEL: 'info',
-        OBJECT_REQUESTS_PER_SECOND: plenty,
-        OBJECT_REQUESTS_BURST: plenty,
-        OBJECT_STREAMS: '1000',
-      };
-      // As in its pod: one file, and no types to strip.
-      await bundle('objectstore-broker');
-      const main = join(import.meta.dirname, '../../dist/objectstore-broker/main.mjs');
-      const url = `http://127.0.0.1:${port}`;
-      const program = await startProgram([process.execPath, ...pod.flags, main], env, `${url}/healthz`);
-      closers.push(() => program.stop());
-      const principal = newToken('osp').reveal();
-      const token = newToken('osw').reveal();
-      const quota_bytes = 2 ** 45;
-      await client(url, mounts.provisioner).provision('bench', principal, { quota_bytes });
-      await client(url, principal).create('bench', 'bench', token);
-      return {
-        name: 'broker',
-        origin: `http://127.0.0.1:${dataPort}`,
-        path: (key) => `/v1/objects/data/${key}`,
-        headers: () => ({ authorization: `Bearer ${token}` }),
-        program,
-      };
-    }
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+type Closers = (() => unknown)[];
+type S3Server = Awaited<ReturnType<typeof startS3Server>>;
+
+/** Ours, as in its pod. */
+async function startBroker(closers: Closers, registryUrl: string, s3: S3Server): Promise<Contestant> {
+  const mounts = mountFiles(registryUrl, s3, 'bench');
+  closers.push(() => mounts.remove());
+  const [port, dataPort] = [await freePort(), await freePort()];
+  const plenty = '1000000';
+  const pod = await podCommand('brokers/objectstore/Dockerfile', 'objectStore');
+  const env = {
+    ...pod.environment,
+    ...mounts.environment,
+    LISTEN_PORT: String(port),
+    DATA_PORT: String(dataPort),
+    LOG_LEVEL: 'info',
+    OBJECT_REQUESTS_PER_SECOND: plenty,
+    OBJECT_REQUESTS_BURST: plenty,
+    OBJECT_STREAMS: '1000',
+  };
+  // As in its pod: one file, and no types to strip.
+  await bundle('objectstore-broker');
+  const main = join(import.meta.dirname, '../../dist/objectstore-broker/main.mjs');
+  const url = `http://127.0.0.1:${port}`;
+  const program = await startProgram([process.execPath, ...pod.flags, main], env, `${url}/healthz`);
+  closers.push(() => program.stop());
+  const principal = newToken('osp').reveal();
+  const token = newToken('osw').reveal();
+  const quota_bytes = 2 ** 45;
+  await client(url, mounts.provisioner).provision('bench', principal, { quota_bytes });
+  await client(url, principal).create('bench', 'bench', token);
+  return {
+    name: 'broker',
+    origin: `http://127.0.0.1:${dataPort}`,
+    path: (key) => `/v1/objects/data/${key}`,
+    headers: () => ({ authorization: `Bearer ${token}` }),
+    program,
+  };
+}
+
+async function startGateway(closers: Closers, program: string, args: (port: number) => readonly string[]) {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const running = await startProgram([program, ...args(port)], {}, origin);
+  closers.push(() => running.stop());
+  return { origin, program: running };
+}
+
+function versitygwArguments(port: number, s3: S3Server): readonly string[] {
+  return [
+    ...[
+      '--access',
+      KEYS.accessKeyId,
+      '--secret',
+      KEYS.secretAccessKey,
+      '--port',
+      `127.0.0.1:${port}`,
+      '--keep-alive',
+    ],
+    ...['s3', '--access', s3.accessKeyId, '--secret', s3.secretAccessKey, '--endpoint', s3.endpoint],
+    ...['--use-path-style', '--disable-checksum', '--disable-data-integrity-check', '--meta-bucket', 'meta'],
+  ];
+}
+
+function rcloneArguments(port: number, s3: S3Server): readonly string[] {
+  const remote = `:s3,provider=Other,endpoint="${s3.endpoint}",access_key_id=${s3.accessKeyId},secret_access_key=${s3.secretAccessKey}:`;
+  return [
+    ...[
+      'serve',
+      's3',
+      '--addr',
+      `127.0.0.1:${port}`,
+      '--auth-key',
+      `${KEYS.accessKeyId},${KEYS.secretAccessKey}`,
+    ],
+    ...['--config', '/dev/null', '--s3-no-check-bucket', remote],
+  ];
 }
 
 /** What S3 clients do: a signature for every request, bodies not hashed. */

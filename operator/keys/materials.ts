@@ -89,6 +89,7 @@ export interface SpaceOptions {
 }
 
 /** All Secrets of a Space that are made once, in the order in which they are made. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a flat table of Secrets
 export function materialsOf({
   servicesNamespace,
   tls,

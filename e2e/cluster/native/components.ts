@@ -10,6 +10,7 @@ export interface Component {
   readonly needsApi?: boolean;
 }
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a flat table of programs and their flags
 export function components(name: string, layout: Layout): readonly Component[] {
   const { etc, pki, log, state, run } = layout;
   const kubeconfig = (user: string) => `${etc}/${user}.kubeconfig`;
