@@ -129,7 +129,7 @@ export const ACCESS = [
       'by a grant on a table does not keep its database',
     ],
   ]),
-  ...mutantsOf('operations/ensure.ts', [
+  ...mutantsOf('operations/attempts.ts', [
     [
       'a spare that somebody holds is passed over',
       "error instanceof StepError && error.step === 'open database' && error.code === SQLSTATE.lockNotAvailable",
@@ -137,6 +137,8 @@ export const ACCESS = [
       SPARES,
       'spares that somebody holds for good are passed over',
     ],
+  ]),
+  ...mutantsOf('operations/ensure.ts', [
     [
       'a database that is not whole is not handed out',
       "if (found.database !== 'valid' || !found.role) {",

@@ -146,8 +146,8 @@ export const SHARES = [
     ],
     [
       'what is written into the catalogues of all counts',
-      'const outside = own.length === 0 ? 0 : row.shared + Math.ceil(growth * wrote);',
-      'const outside = own.length === 0 ? 0 : row.shared + Math.ceil(0 * growth * wrote);',
+      'const shared = own.length === 0 ? 0 : row.shared + Math.ceil(bytesEach * wrote);',
+      'const shared = own.length === 0 ? 0 : row.shared + Math.ceil(0 * bytesEach * wrote);',
       LIMITS,
       'count what a tenant writes into the catalogues of the whole server',
     ],
