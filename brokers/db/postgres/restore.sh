@@ -25,6 +25,9 @@ fi
 sh "$here/backup-settings.sh"
 repository() { pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space --pg1-path="$draft" "$@"; }
 
+began=$(date +%s)
+said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
+
 rm -rf "$draft"
 mkdir -p "$draft"
 if [ -n "$time" ]; then
@@ -32,14 +35,15 @@ if [ -n "$time" ]; then
 else
   set --
 fi
-repository "$@" --archive-mode=off restore || fail 'the backup cannot be restored: the lines above say why'
+repository "$@" --archive-mode=off --process-max=4 restore || fail 'the backup cannot be restored: the lines above say why'
+said 'the files are there'
 
 ident=$sockets/ident.conf
 printf 'server %s postgres\n' "$(id -un)" >"$ident"
 # As the entry point starts it, but for listeners. It ends with an error where the log ends before the moment that is asked for.
 "$programs/pg_ctl" -D "$draft" -w -t "${RECOVERY_SECONDS:-86400}" -l "$log" start -o "-c config_file=$here/settings.conf \
   -c hba_file=$here/pg_hba.conf -c ident_file=$ident -c listen_addresses= -c unix_socket_directories=$sockets \
-  -c max_connections=${MAX_CONNECTIONS:-200} -c archive_mode=off -c log_min_messages=log" >/dev/null || {
+  -c max_connections=${MAX_CONNECTIONS:-200} -c recovery_init_sync_method=syncfs -c archive_mode=off -c log_min_messages=log" >/dev/null || {
   grep -E 'FATAL|PANIC' "$log" >&2 || tail -n 5 "$log" >&2
   fail "the log of changes does not reach ${time:-its end}: name an earlier time"
 }
@@ -51,6 +55,7 @@ until [ "$(asked 'SELECT pg_is_in_recovery()')" = f ]; do
   }
   sleep 1
 done
+said 'the log is followed'
 reached=$(grep -Eo 'last completed transaction was at log time .*' "$log" | tail -n 1 | cut -d ' ' -f 8-)
 "$programs/pg_ctl" -D "$draft" -w -m fast stop >/dev/null
 # What it was restored with is of no use to it from now on.
