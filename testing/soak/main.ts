@@ -73,6 +73,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: 'ten million states of Capsules and Assistants that are deleted, kept and made again, and each of its seeded defects',
     load: () => import('./model-deletion.ts'),
   },
+  restore: {
+    what: 'rows and objects of 50 Capsules (2 GiB) lost and made again as of a moment before an error; what a backup costs meanwhile',
+    load: () => import('./restore.ts'),
+  },
   walls: {
     what: 'each NetworkPolicy of the Space that is up taken away and opened (--only NAME,…): a cell of npm run verify flips',
     load: () => import('./walls.ts'),

@@ -18,7 +18,7 @@ export interface Mounts {
   remove(): void;
 }
 
-export function mountFiles(server: EmbeddedServer, space = 'test'): Mounts {
+export function mountFiles(server: Pick<EmbeddedServer, 'brokerUrl' | 'port'>, space = 'test'): Mounts {
   const directory = mkdtempSync(join(tmpdir(), 'space-mounts-'));
   const provisioner = newToken('prv').reveal();
   const write = (name: string, text: string) =>

@@ -1,0 +1,145 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { mountFiles, startTestBroker } from '../../brokers/db/testing/broker.ts';
+import { type Buckets, openBuckets } from './restore/buckets.ts';
+import { makeError, newestTick } from './restore/error.ts';
+import { openOf, retire } from './restore/retired.ts';
+import { BACKUP_NICE, type BackedUpServer, openServer } from './restore/server.ts';
+import {
+  differences,
+  digestOfObjects,
+  digestOfRows,
+  makeTenants,
+  type Size,
+  type Tenant,
+  writeObjects,
+  writeRows,
+} from './restore/tenants.ts';
+import { costOf } from './restore/traffic.ts';
+import type { SoakOptions, SoakReport } from './soak.ts';
+
+const MIB = 1024 ** 2;
+const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };
+const QUICK: Size = { capsules: 5, assistants: 10, rowBytes: 32 * MIB, objectBytes: 32 * MIB };
+/** What has to hold, of the whole size. */
+const MOST = { restoreSeconds: 60, costPercent: 10, undoneSeconds: 5 };
+
+interface Space {
+  readonly server: BackedUpServer;
+  readonly buckets: Buckets;
+  startBroker(): ReturnType<typeof startTestBroker>;
+}
+
+/**
+ * The data of a Space lost, and made again as of a moment before an error: PostgreSQL with its backup in the Space's own image,
+ * the database broker, S3 servers. Pods of Assistants, which start at their nodes' pace, are in e2e/suites/backup.test.ts.
+ */
+export async function run({ quick }: SoakOptions): Promise<SoakReport> {
+  const directory = await mkdtemp(join(tmpdir(), 'space-soak-restore-'));
+  const undo: (() => Promise<void>)[] = [() => rm(directory, { recursive: true, force: true })];
+  try {
+    const buckets = await openBuckets(join(directory, 'keys'));
+    undo.unshift(buckets.remove);
+    const server = await openServer(join(directory, 'server'), buckets.vault, buckets.ca);
+    undo.unshift(server.remove);
+    await server.start();
+    const mounts = mountFiles(server, 'home');
+    undo.unshift(async () => mounts.remove());
+    const environment = { LOG_LEVEL: 'silent', ROLE_CONNECTION_LIMIT: '3' };
+    return await tell(quick ? QUICK : WHOLE, {
+      ...{ server, buckets },
+      startBroker: () => startTestBroker(mounts, { environment }),
+    });
+  } finally {
+    for (const step of undo) await step();
+  }
+}
+
+async function tell(size: Size, space: Space): Promise<SoakReport> {
+  const { server, buckets } = space;
+  const broker = await space.startBroker();
+  const retired = await retire(broker);
+  say('tenants');
+  const tenants = await makeTenants(broker, size);
+  await writeRows(tenants, size.rowBytes);
+  await writeObjects(buckets.client, tenants, size.objectBytes);
+  say('a backup, beside traffic');
+  const cost = await costOf(tenants, buckets.client, () =>
+    Promise.all([
+      server.inside('nice', '-n', BACKUP_NICE, '/bin/sh', '/usr/share/space/backup.sh', 'now'),
+      buckets.backup('copy'),
+    ]),
+  );
+  await buckets.backup('copy');
+  const before = await contentsOf(space, tenants);
+  say('an error, and all is lost');
+  const moment = await makeError(server, buckets.client, tenants);
+  await broker.stop();
+  await server.lose();
+  buckets.lose();
+  say('a restore');
+  const { restored, ...times } = await restoreTo(moment, space);
+  try {
+    const after = await contentsOf(space, tenants);
+    const lost = [...differences(before.rows, after.rows), ...differences(before.objects, after.objects)];
+    const open = await openOf(retired, restored);
+    const undone = (moment.getTime() - (await newestTick(tenants))) / 1_000;
+    const holds =
+      times.all <= MOST.restoreSeconds && undone <= MOST.undoneSeconds && cost.percent <= MOST.costPercent;
+    return {
+      passed: lost.length + open.length === 0 && holds,
+      title: `${size.capsules} Capsules, ${size.assistants} Assistants, ${size.rowBytes / MIB} MiB of rows and as many of objects, made again as of a moment`,
+      rows: [
+        { what: 'the first backup, s', measured: cost.seconds, most: '' },
+        { what: 'transactions beside it, % of those alone', measured: cost.transactions, most: '' },
+        { what: 'uploads beside it, % of those alone', measured: cost.uploads, most: '' },
+        { what: 'what it costs of both, %', measured: cost.percent, most: MOST.costPercent },
+        { what: 'restore of the database, s', measured: times.database, most: '' },
+        { what: 'restore of the objects, at the same time, s', measured: times.objects, most: '' },
+        { what: 'server and broker begin, s', measured: times.begin, most: '' },
+        { what: 'from nothing to answers, s', measured: times.all, most: MOST.restoreSeconds },
+        { what: 'before the moment that was asked for, s', measured: undone, most: MOST.undoneSeconds },
+        { what: 'databases and objects that are others than before', measured: lost.length, most: 0 },
+        { what: 'retired credentials that open something', measured: open.length, most: 0 },
+      ],
+      figures: {
+        restore_seconds: times.all,
+        cost_percent: cost.percent,
+        undone_seconds: undone,
+        lost: lost.length,
+        open: open.length,
+      },
+      notes: [...lost, ...open].slice(0, 10),
+    };
+  } finally {
+    await restored.stop();
+  }
+}
+
+async function contentsOf({ buckets }: Space, tenants: readonly Tenant[]) {
+  return { rows: await digestOfRows(tenants), objects: await digestOfObjects(buckets.client) };
+}
+
+/** Both at one time, as `npm run restore` does; then what answers is begun. Seconds. */
+async function restoreTo(moment: Date, { server, buckets, startBroker }: Space) {
+  const started = performance.now();
+  const since = () => (performance.now() - started) / 1_000;
+  const at = moment.toISOString();
+  const [database, objects] = await Promise.all([
+    server
+      .inside('/bin/sh', '/usr/share/space/restore.sh', at.replace('T', ' ').replace('Z', '+00'))
+      .then((said) => {
+        for (const line of said.trim().split('\n')) say(line);
+        return since();
+      }),
+    buckets.backup('restore', '--at', at).then(since),
+  ]);
+  const filled = since();
+  await server.start();
+  const restored = await startBroker();
+  const all = since();
+  return { restored, database, objects, begin: all - filled, all };
+}
+
+const say = (text: string) => console.error(`… ${text}`);

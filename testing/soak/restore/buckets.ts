@@ -1,0 +1,101 @@
+/** The Space's bucket, the vault that backups go to, and the program of the image that carries objects between them. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { setPriority } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Secret } from '@space/broker-kit';
+import { generateX25519Identity } from 'age-encryption';
+import { createS3Client } from '../../../brokers/objectstore/upstream/client.ts';
+import { createPool } from '../../../brokers/objectstore/upstream/managed.ts';
+import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
+import { run } from '../../../e2e/cluster/run.ts';
+import { makeAuthority } from '../../certificates.ts';
+import { type S3Server, startS3Server } from '../../s3.ts';
+import { BACKUP_NICE, VAULT_BUCKET, VAULT_PREFIX } from './server.ts';
+
+const BACKUP = resolve(import.meta.dirname, '../../../brokers/objectstore/backup.ts');
+
+export interface Buckets {
+  readonly vault: S3Server;
+  /** PEM of the vault's authority. */
+  readonly ca: string;
+  /** Of the bucket that the Space has now. */
+  readonly client: S3Client;
+  /** Gives the Space another bucket, which is empty. */
+  lose(): void;
+  /** `backup.mjs` as its pod runs it; answers the line that it printed. */
+  backup(...args: readonly string[]): Promise<Readonly<Record<string, unknown>>>;
+  remove(): Promise<void>;
+}
+
+export async function openBuckets(directory: string): Promise<Buckets> {
+  await mkdir(directory, { recursive: true });
+  const authority = makeAuthority(directory, 'authority');
+  const [own, vault] = await Promise.all([
+    startS3Server(),
+    startS3Server({ tls: authority.sign('vault', ['DNS:localhost']) }),
+  ]);
+  vault.makeBucket(VAULT_BUCKET);
+  // It stands for another machine.
+  setPriority(vault.pid, 19);
+  const files = {
+    'own-access': own.accessKeyId,
+    'own-secret': own.secretAccessKey,
+    'vault-access': vault.accessKeyId,
+    'vault-secret': vault.secretAccessKey,
+    identity: await generateX25519Identity(),
+  };
+  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
+  const pools: { destroy(): Promise<void> }[] = [];
+  let number = 0;
+  const open = () => {
+    number += 1;
+    const bucket = `space-${number}`;
+    own.makeBucket(bucket);
+    const target = {
+      origin: own.endpoint,
+      region: own.region,
+      bucket,
+      addressing: 'path',
+      accessKeyId: new Secret(own.accessKeyId),
+      secretAccessKey: new Secret(own.secretAccessKey),
+    } as const;
+    const pool = createPool(target, { connections: 16 });
+    pools.push(pool);
+    return { bucket, client: createS3Client(target, pool) };
+  };
+  let current = open();
+  const environment = () => ({
+    PATH: process.env['PATH'],
+    SPACE_NAME: 'home',
+    S3_ENDPOINT: own.endpoint,
+    S3_BUCKET: current.bucket,
+    S3_ACCESS_KEY_FILE: join(directory, 'own-access'),
+    S3_SECRET_KEY_FILE: join(directory, 'own-secret'),
+    BACKUP_S3_ENDPOINT: vault.endpoint.replace('127.0.0.1', 'localhost'),
+    BACKUP_S3_BUCKET: VAULT_BUCKET,
+    BACKUP_S3_PREFIX: VAULT_PREFIX,
+    BACKUP_S3_CA_FILE: authority.cert,
+    BACKUP_S3_ACCESS_KEY_FILE: join(directory, 'vault-access'),
+    BACKUP_S3_SECRET_KEY_FILE: join(directory, 'vault-secret'),
+    BACKUP_IDENTITY_FILE: join(directory, 'identity'),
+  });
+  return {
+    vault,
+    ca: authority.cert,
+    get client() {
+      return current.client;
+    },
+    lose: () => {
+      current = open();
+    },
+    backup: async (...args) => {
+      const nice = args[0] === 'copy' ? BACKUP_NICE : '0';
+      const said = await run(['nice', '-n', nice, process.execPath, BACKUP, ...args], { env: environment() });
+      return JSON.parse(said.trim().split('\n').at(-1) ?? '{}');
+    },
+    remove: async () => {
+      await Promise.all(pools.map((pool) => pool.destroy()));
+      await Promise.all([own.remove(), vault.remove()]);
+    },
+  };
+}

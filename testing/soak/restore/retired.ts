@@ -1,0 +1,33 @@
+/** Credentials that ended before a backup, and must open nothing after it. */
+import { COMMANDS } from '../../../brokers/db/commands.ts';
+import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
+import { sqlstate } from '../../../brokers/db/testing/postgres.ts';
+
+export interface Retired {
+  readonly principal: string | undefined;
+  readonly urls: readonly string[];
+}
+
+/** A Capsule that is dropped, and another whose Assistant's password is exchanged. */
+export async function retire(broker: TestBroker): Promise<Retired> {
+  const [dropped, kept] = [await broker.capsule('dropped'), await broker.capsule('kept')];
+  const urls = [
+    (await dropped.create('dropped', 'app')).json.database_url,
+    (await kept.create('kept', 'app')).json.database_url,
+  ];
+  await dropped.dropAll('dropped');
+  await broker.provisioner.finalize('dropped');
+  await COMMANDS['rotate']?.run(broker.context, 'a'.repeat(32), ['kept', 'app'], async () => '');
+  await kept.create('kept', 'app');
+  return { principal: dropped.token, urls };
+}
+
+/** Names of those that open something all the same. */
+export async function openOf({ principal, urls }: Retired, broker: TestBroker): Promise<readonly string[]> {
+  const open: string[] = [];
+  const { status } = await broker.as(principal).create('dropped', 'app');
+  if (status === 200) open.push('the principal of a dropped Capsule');
+  for (const url of urls)
+    if ((await sqlstate(url)) === 'ok') open.push(`the former password of ${new URL(url).username}`);
+  return open;
+}
