@@ -5,6 +5,7 @@ import { delimiter, join } from 'node:path';
 import { ensureBuilt, findBuilt } from './builds/go.ts';
 import { BUILDS, type Build, KIND_BUILDS } from './builds/pins.ts';
 import type { Tool } from './model.ts';
+import { OWN, type Platform } from './platform.ts';
 
 /** The program on the PATH, as a shell would find it. */
 export function onPath(program: string, path: string = process.env['PATH'] ?? ''): string | undefined {
@@ -40,8 +41,8 @@ export async function pinnedTool(name: Tool, directory: string): Promise<string>
   return kubectl;
 }
 
-export const built = (component: string, log: string): Promise<string> =>
-  ensureBuilt(buildOf(component), { log });
+export const built = (component: string, log: string, platform: Platform = OWN): Promise<string> =>
+  ensureBuilt(buildOf(component), { log, platform });
 
 /** True when the cache has them all, so that nothing is compiled. */
 export async function areBuilt(...components: readonly string[]): Promise<boolean> {

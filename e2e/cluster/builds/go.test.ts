@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { OWN, PLATFORMS } from '../platform.ts';
 import { builtName, compilerFlags, entryName, goEnvironment, moduleOf } from './go.ts';
 import { BUILDS, type Build, KIND_BUILDS } from './pins.ts';
 
@@ -26,6 +27,13 @@ test('what runs on a node is built for Linux on every machine, and a command for
   expect(goEnvironment({ ...runc, component: 'kind' })['GOOS']).toBe(process.env['GOOS']);
 });
 
+test('what is for another processor is built for Linux on that one, and nothing in C', () => {
+  const other = OWN === 'linux/amd64' ? 'linux/arm64' : 'linux/amd64';
+  const { GOOS, GOARCH, CGO_ENABLED } = goEnvironment(runc, other);
+  expect([GOOS, `linux/${GOARCH}`, CGO_ENABLED]).toEqual(['linux', other, '0']);
+  expect(() => goEnvironment({ ...runc, cgo: true }, other)).toThrow(`runc is in C, too`);
+});
+
 describe('the name of a cache entry', () => {
   test('is the same for the same build', async () => {
     const [build] = BUILDS;
@@ -39,6 +47,7 @@ describe('the name of a cache entry', () => {
       entryName({ ...build!, tags: ['other'] }),
       entryName({ ...build!, patches: [{ file: 'a.go', find: 'a', replace: 'b', times: 1 }] }),
       entryName({ ...build!, component: other!.component }),
+      ...PLATFORMS.filter((platform) => platform !== OWN).map((platform) => entryName(build!, platform)),
     ]);
     expect(new Set(names).size).toBe(names.length);
   });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
+import { namesOf, OWN, type Platform } from '../platform.ts';
 import { run } from '../run.ts';
 import { cacheRoot, ensureEntry, findEntry, withScratch } from './cache.ts';
 import type { Build, Patch } from './pins.ts';
@@ -11,9 +12,10 @@ const MODULES = join(import.meta.dirname, '..', 'modules');
 export const moduleOf = ({ component, module = component }: Build): string => join(MODULES, module);
 
 /** Name of the cache entry: what is built (sources, pins, checksums) and how (flags, patches). */
-export async function entryName(build: Build): Promise<string> {
+export async function entryName(build: Build, platform: Platform = OWN): Promise<string> {
   const directory = moduleOf(build);
-  const hash = createHash('sha256').update(JSON.stringify([process.arch, build]));
+  const arch = platform === OWN ? process.arch : namesOf(platform).node;
+  const hash = createHash('sha256').update(JSON.stringify([arch, build]));
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
   for (const file of files.sort())
@@ -30,14 +32,19 @@ export async function findBuilt(build: Build): Promise<string | undefined> {
 /** The directory with the component's programs, built when it is not in the cache. */
 export async function ensureBuilt(
   build: Build,
-  { log, signal }: { log: string; signal?: AbortSignal },
+  { log, signal, platform = OWN }: { log: string; signal?: AbortSignal; platform?: Platform },
 ): Promise<string> {
-  const name = await entryName(build);
+  const name = await entryName(build, platform);
   return ensureEntry(binaries(), name, (draft) =>
     withScratch(build.component, async (work) => {
       await cp(moduleOf(build), work, { recursive: true });
       const go = (...args: readonly string[]) =>
-        run(['go', ...args], { cwd: work, log, env: goEnvironment(build), ...(signal && { signal }) });
+        run(['go', ...args], {
+          cwd: work,
+          log,
+          env: goEnvironment(build, platform),
+          ...(signal && { signal }),
+        });
       const vendored = (build.patches ?? []).length > 0;
       if (vendored) await go('mod', 'vendor');
       for (const patch of build.patches ?? []) await applyPatch(work, patch);
@@ -57,7 +64,9 @@ export async function ensureBuilt(
 /** Components that run on a node alone, and so never for the system of whoever builds them. */
 const ON_NODES: readonly string[] = ['calico', 'gvisor'];
 
-export function goEnvironment(build: Build): NodeJS.ProcessEnv {
+export function goEnvironment(build: Build, platform: Platform = OWN): NodeJS.ProcessEnv {
+  if (platform !== OWN && build.cgo === true)
+    throw new Error(`${build.component} is in C, too, and not made for ${platform} here`);
   return {
     ...process.env,
     CGO_ENABLED: build.cgo === true ? '1' : '0',
@@ -65,6 +74,7 @@ export function goEnvironment(build: Build): NodeJS.ProcessEnv {
     GOWORK: 'off',
     // A node runs Linux, also where a Docker engine has it in a virtual machine.
     ...(ON_NODES.includes(build.component) && { GOOS: 'linux' }),
+    ...(platform !== OWN && { GOOS: 'linux', GOARCH: namesOf(platform).debian }),
   };
 }
 

