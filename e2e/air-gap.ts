@@ -1,30 +1,28 @@
 /**
- * `npm run air-gap -- FILE`: builds all images of a Space and writes them to one OCI archive, and beside it the chart's values
- * that name them. Where there is no way out, that and the chart are all that has to be carried in.
+ * `npm run air-gap -- FILE [--platform linux/amd64,linux/arm64]`: builds all images of a Space and writes them to one OCI archive,
+ * and beside it the chart's values that name them. Where there is no way out, that and the chart are all that has to be carried
+ * in. Where no platform is named it is this machine's own; of several, each name leads to an index, of which a node takes its own.
  */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { writeAirGap } from './cluster/index.ts';
 import { createSteps } from './progress/index.ts';
-import { imageValues, pushLines } from './space/air-gap.ts';
+import { imageValues, platformsOf, pushLines } from './space/air-gap.ts';
 import { IMAGE_SOURCES } from './space/images.ts';
 
-const [given, ...more] = process.argv.slice(2);
-if (given === undefined || given.startsWith('-') || more.length > 0) {
-  console.error('usage: npm run air-gap -- FILE');
-  process.exit(2);
-}
+const { given, platforms } = wanted();
 const file = resolve(given);
 const values = `${file.replace(/\.tar$/, '')}.yaml`;
 const steps = createSteps();
 try {
-  const carried = await writeAirGap(IMAGE_SOURCES, file, steps);
+  const carried = await writeAirGap(IMAGE_SOURCES, file, steps, platforms);
   await writeFile(values, imageValues(carried));
   steps.close();
   console.log(
     [
-      `${file} has ${carried.length} images. Into a registry, with REGISTRY as its host and path:`,
-      ...pushLines(file, carried).map((line) => `  ${line}`),
+      `${file} has ${carried.length} images for ${platforms.join(' and ')}. Into a registry, with REGISTRY as its host and path:`,
+      ...pushLines(file, carried, platforms).map((line) => `  ${line}`),
       'Then install with:',
       `  -f ${values} --set image.registry=$REGISTRY`,
     ].join('\n'),
@@ -34,4 +32,20 @@ try {
   const told = steps.summary().some(({ outcome }) => outcome === 'failed');
   if (!told) console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
+}
+
+function wanted() {
+  try {
+    const { values, positionals } = parseArgs({
+      options: { platform: { type: 'string' } },
+      allowPositionals: true,
+    });
+    const [given, ...more] = positionals;
+    if (given === undefined || more.length > 0) throw new Error('exactly one FILE is to be named');
+    return { given, platforms: platformsOf(values.platform) };
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    console.error('usage: npm run air-gap -- FILE [--platform linux/amd64,linux/arm64]');
+    process.exit(2);
+  }
 }

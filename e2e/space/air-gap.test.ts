@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { S3_SERVER } from '../cluster/index.ts';
-import { imageValues, pushLines } from './air-gap.ts';
+import { type Platform, S3_SERVER } from '../cluster/index.ts';
+import { imageValues, platformsOf, pushLines } from './air-gap.ts';
 import { IMAGE_SOURCES } from './images.ts';
 import { type Helm, objectsIn, podsIn, startHelm } from './testing/rendered.ts';
 
@@ -39,10 +39,19 @@ it('the chart takes every image from the one registry, by the digest that is in 
   expect(new Set(used).size).toBe(known.length - 1);
 });
 
-it('each image is brought into the registry under the name that the values have', () => {
-  expect(pushLines('/tmp/space.tar', carried)[0]).toBe(
-    'skopeo copy --preserve-digests oci-archive:/tmp/space.tar:space/operator:1 docker://$REGISTRY/space/operator:1',
-  );
+it('each image is brought into the registry under the name that the values have, for one platform or for all', () => {
+  const copied = (all: string) =>
+    `skopeo copy${all} --preserve-digests oci-archive:/tmp/space.tar:space/operator:1 docker://$REGISTRY/space/operator:1`;
+  const lines = (...platforms: Platform[]) => pushLines('/tmp/space.tar', carried, platforms);
+  expect(lines('linux/arm64')[0]).toBe(copied(''));
+  expect(lines('linux/amd64', 'linux/arm64')[0]).toBe(copied(' --all'));
+});
+
+it('platforms are those that are named, each once, else this machine’s own', () => {
+  expect(platformsOf('linux/arm64,linux/amd64,linux/arm64')).toEqual(['linux/arm64', 'linux/amd64']);
+  expect(platformsOf()).toEqual([`linux/${process.arch === 'x64' ? 'amd64' : 'arm64'}`]);
+  for (const wrong of ['arm64', 'linux/s390x', '', 'linux/amd64,'])
+    expect(() => platformsOf(wrong)).toThrow('linux/amd64, linux/arm64');
 });
 
 it('values of an archive that lacks an image are refused by its name', () => {

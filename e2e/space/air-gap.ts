@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { type Carried, S3_SERVER } from '../cluster/index.ts';
+import { type Carried, isPlatform, OWN, PLATFORMS, type Platform, S3_SERVER } from '../cluster/index.ts';
 import { IMAGE_VALUES } from './chart.ts';
 import { IMAGES } from './images.ts';
 
@@ -21,9 +21,24 @@ export function imageValues(carried: readonly Pick<Carried, 'name' | 'digest'>[]
   return stringify(values);
 }
 
+/** What `--platform` says: each once; this machine's own where nothing is said. */
+export function platformsOf(said: string = OWN): readonly Platform[] {
+  const platforms = said.split(',').map((one) => {
+    if (isPlatform(one)) return one;
+    throw new Error(`--platform: ${one} is none of ${PLATFORMS.join(', ')}`);
+  });
+  return [...new Set(platforms)];
+}
+
 /** What brings them from the archive into a registry, as they are. */
-export const pushLines = (file: string, carried: readonly Carried[]): readonly string[] =>
-  carried.map(
+export const pushLines = (
+  file: string,
+  carried: readonly Carried[],
+  platforms: readonly Platform[],
+): readonly string[] => {
+  const all = platforms.length > 1 ? ' --all' : '';
+  return carried.map(
     ({ reference }) =>
-      `skopeo copy --preserve-digests oci-archive:${file}:${reference} docker://$REGISTRY/${reference}`,
+      `skopeo copy${all} --preserve-digests oci-archive:${file}:${reference} docker://$REGISTRY/${reference}`,
   );
+};

@@ -18,7 +18,10 @@ export interface Blob {
   readonly size: number;
 }
 
-export const blobsOf = ({ config, layers }: Image): readonly Blob[] => [config, ...layers];
+export const blobsOf = ({ config, layers }: Pick<Image, 'config' | 'layers'>): readonly Blob[] => [
+  config,
+  ...layers,
+];
 
 /** A docker archive of all `images` in one: what they share is in it once. */
 export function archiveOf(images: readonly Image[], blobPath: (digest: string) => string): Readable {

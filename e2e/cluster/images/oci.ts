@@ -1,68 +1,98 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
+import { namesOf, type Platform } from '../platform.ts';
 import { blobsOf, type Image } from './archive.ts';
 import { padding, TAR_END, tarHeader } from './tar.ts';
 
 const OCI = 'application/vnd.oci.image';
 const LAYOUT = Buffer.from('{"imageLayoutVersion":"1.0.0"}');
 
+/** What a registry has under one name: an image, or an index of one for each platform, of which a node takes its own. */
+export interface Published {
+  readonly reference: string;
+  readonly images: readonly (Pick<Image, 'config' | 'layers'> & { readonly platform: Platform })[];
+}
+
+/** A file of the archive that others name by its digest. */
+interface Document {
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
+const documentOf = (type: string, content: object): Document => ({
+  type: `${OCI}.${type}`,
+  bytes: Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: `${OCI}.${type}`, ...content })),
+});
+
+const descriptorOf = ({ type, bytes }: Document) => ({
+  mediaType: type,
+  digest: `sha256:${sha256(bytes)}`,
+  size: bytes.length,
+});
+
 /** Layers are as they were built, not compressed: what carries the archive away may do that to all of it. */
-function manifestOf({ config, layers }: Image): Buffer {
+function manifestOf({ config, layers }: Pick<Image, 'config' | 'layers'>): Document {
   const blob = (type: string, { digest, size }: Image['config']) => ({
     mediaType: `${OCI}.${type}`,
     digest: `sha256:${digest}`,
     size,
   });
-  return Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: `${OCI}.manifest.v1+json`,
-      config: blob('config.v1+json', config),
-      layers: layers.map((layer) => blob('layer.v1.tar', layer)),
-    }),
-  );
+  return documentOf('manifest.v1+json', {
+    config: blob('config.v1+json', config),
+    layers: layers.map((layer) => blob('layer.v1.tar', layer)),
+  });
 }
 
-/** By which a registry has the image that it was given as it is in an archive. */
-export const ociDigest = (image: Image): string => `sha256:${sha256(manifestOf(image))}`;
+/** All that describes it, and last what its name leads to. */
+function documentsOf({ images }: Published): readonly [...Document[], Document] {
+  const manifests = images.map((image) => ({ platform: image.platform, manifest: manifestOf(image) }));
+  const [only, ...others] = manifests;
+  if (only !== undefined && others.length === 0) return [only.manifest];
+  const index = documentOf('index.v1+json', {
+    manifests: manifests.map(({ platform, manifest }) => ({
+      ...descriptorOf(manifest),
+      platform: { architecture: namesOf(platform).debian, os: 'linux' },
+    })),
+  });
+  return [...manifests.map(({ manifest }) => manifest), index];
+}
 
-/** An OCI archive of all `images` in one, each by its reference: what they share is in it once. */
-export function ociArchiveOf(images: readonly Image[], blobPath: (digest: string) => string): Readable {
-  return Readable.from(entries(images, blobPath), { objectMode: false });
+const namedBy = (published: Published): Document => documentsOf(published).at(-1) as Document;
+
+/** By which a registry has it that was given it as it is in an archive. */
+export const ociDigest = (published: Published): string => descriptorOf(namedBy(published)).digest;
+
+/** An OCI archive of all of them in one, each by its reference: what they share is in it once. */
+export function ociArchiveOf(all: readonly Published[], blobPath: (digest: string) => string): Readable {
+  return Readable.from(entries(all, blobPath), { objectMode: false });
 }
 
 async function* entries(
-  images: readonly Image[],
+  all: readonly Published[],
   blobPath: (digest: string) => string,
 ): AsyncGenerator<Buffer> {
+  const images = all.flatMap((published) => published.images);
   const blobs = new Map(images.flatMap(blobsOf).map(({ digest, size }) => [digest, size]));
   for (const [digest, size] of blobs) {
     yield tarHeader(`blobs/sha256/${digest}`, size);
     yield* createReadStream(blobPath(digest), { highWaterMark: 1024 * 1024 });
     yield padding(size);
   }
-  const manifests = images.map((image) => ({ reference: image.reference, bytes: manifestOf(image) }));
-  for (const { bytes } of manifests) yield* file(`blobs/sha256/${sha256(bytes)}`, bytes);
+  for (const { bytes } of all.flatMap(documentsOf)) yield* file(`blobs/sha256/${sha256(bytes)}`, bytes);
   yield* file('oci-layout', LAYOUT);
-  yield* file('index.json', indexOf(manifests));
+  yield* file('index.json', indexOf(all));
   yield TAR_END;
 }
 
-const indexOf = (manifests: readonly { readonly reference: string; readonly bytes: Buffer }[]): Buffer =>
-  Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      mediaType: `${OCI}.index.v1+json`,
-      manifests: manifests.map(({ reference, bytes }) => ({
-        mediaType: `${OCI}.manifest.v1+json`,
-        digest: `sha256:${sha256(bytes)}`,
-        size: bytes.length,
-        annotations: { 'org.opencontainers.image.ref.name': reference },
-      })),
-    }),
-  );
+const indexOf = (all: readonly Published[]): Buffer =>
+  documentOf('index.v1+json', {
+    manifests: all.map((published) => ({
+      ...descriptorOf(namedBy(published)),
+      annotations: { 'org.opencontainers.image.ref.name': published.reference },
+    })),
+  }).bytes;
 
 const file = (name: string, bytes: Buffer) => [tarHeader(name, bytes.length), bytes, padding(bytes.length)];
