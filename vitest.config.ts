@@ -6,7 +6,10 @@ import { testFiles } from './scripts/imports/programs.ts';
 /** A test that starts a program, itself or by what it imports, is an integration test; so nothing need say which it is. */
 const { start, startNone } = testFiles(import.meta.dirname);
 const SUITES = 'e2e/suites/';
-const outsideSuites = (files: readonly string[]) => files.filter((file) => !file.startsWith(SUITES));
+/** What takes too long for `npm test`: `npm run nightly`. */
+const NIGHTLY = ['e2e/nightly/platforms.test.ts'];
+const outsideSuites = (files: readonly string[]) =>
+  files.filter((file) => !file.startsWith(SUITES) && !NIGHTLY.includes(file));
 
 /** What 10 s of a quiet machine are on this one, which may have other things to do for each of its processors. */
 const UNIT_MS = 10_000 * Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
@@ -57,6 +60,7 @@ export default defineConfig({
           fileParallelism: false,
         },
       },
+      { test: { name: 'nightly', include: NIGHTLY, testTimeout: 300_000, hookTimeout: 300_000 } },
     ],
   },
 });
