@@ -15,6 +15,7 @@ import { CHART, IMAGE_VALUES, SOME_BACKUP, SOME_IMAGES, someImage } from './char
 import { finish } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
 import { rightsPage } from './rights-page.ts';
+import { EVERYTHING } from './testing/rights.ts';
 
 let directory: string;
 let helm: string;
@@ -216,7 +217,7 @@ describe('the chart', () => {
   });
 
   it('gives the rights that docs/rights.md lists', async () => {
-    const all = await render('--set', 'objectStore.dataPlane.byok=true', ...SOME_BACKUP);
+    const all = await render(...EVERYTHING);
     await expect(rightsPage(all)).toMatchFileSnapshot('../../docs/rights.md');
   });
 

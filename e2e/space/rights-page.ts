@@ -7,18 +7,32 @@ interface Rule {
   readonly verbs: readonly string[];
 }
 
+/** A row of the page. */
+export interface DrawnRule {
+  readonly role: string;
+  readonly where: string;
+  /** Accounts, as `namespace/name`. */
+  readonly heldBy: readonly string[];
+  readonly group: string;
+  readonly resources: readonly string[];
+  readonly names: readonly string[];
+  readonly verbs: readonly string[];
+}
+
 const HEAD = `# Rights
 
 What each program of a Space may ask of the API server, and each role for people, of the roles as the chart renders them for a
 release \`home\` with everything on. Made by \`e2e/space/chart.test.ts\` (\`npx vitest run e2e/space/chart.test.ts -u\`), which fails when it is another; that
+a real API server gives every account these rights and no other is what \`e2e/space/rights-held.test.ts\` asks it, and that
 no program holds a right that it does not use is what \`e2e/suites/rights.test.ts\` finds in the API server's own log.
 
 The Role \`<release>-console-principals\` comes without a rule: the operator writes there the name of each Capsule's principal for the object store.
+The operator binds \`<release>-capsule-secrets\` itself, in the namespace of each Capsule.
 
 What roles cannot say, admission policies do: [operator.md](operator.md#what-nobody-else-touches).
 
-| Role | Where | Resources | Names | Verbs |
-| --- | --- | --- | --- | --- |
+| Role | Where | Held by | Resources | Names | Verbs |
+| --- | --- | --- | --- | --- | --- |
 `;
 
 /** What the operator writes into the one Role that the chart leaves empty. */
@@ -29,34 +43,67 @@ const KEPT: Rule = {
   verbs: ['get'],
 };
 
+export const EVERYWHERE = 'the cluster';
+export const OF_CAPSULES = 'each Capsule’s namespace';
+const OF_PEOPLE = 'where somebody binds it';
+
 /** The page `docs/rights.md`, of what the chart renders. */
 export function rightsPage(objects: readonly KubeObject[]): string {
-  const everywhere = new Set(
-    objects.filter(({ kind }) => kind === 'ClusterRoleBinding').map(({ roleRef }) => roleRef.name),
-  );
-  const where = ({ kind, metadata }: KubeObject) =>
-    kind === 'Role' ? (metadata.namespace ?? 'home') : placeOf(metadata.name, everywhere);
   const roles = objects.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole');
-  const rows = roles.flatMap((role) =>
-    ((role['rules'] ?? [KEPT]) as readonly Rule[]).map(
+  const bindings = objects.filter(({ kind }) => kind.endsWith('RoleBinding'));
+  const rows = roles.flatMap((role) => {
+    const { where, heldBy } = holdersOf(role, bindings);
+    return ((role['rules'] ?? [KEPT]) as readonly Rule[]).map(
       ({ apiGroups, resources, resourceNames = [], verbs }) => {
         const group = apiGroups.filter((one) => one !== '').join(', ');
         const named = resourceNames.map((name) => `\`${name}\``).join(', ');
         return [
           role.metadata.name,
-          where(role),
+          where,
+          heldBy.join(', '),
           resources.join(', ') + (group && ` (${group})`),
           named,
           verbs.join(', '),
         ];
       },
-    ),
-  );
+    );
+  });
   return HEAD + rows.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
 }
 
-function placeOf(name: string, everywhere: ReadonlySet<string>): string {
-  if (everywhere.has(name)) return 'the cluster';
-  if (name.endsWith('-capsule-secrets')) return 'each Capsule’s namespace';
-  return 'where somebody binds it';
+function holdersOf({ kind, metadata }: KubeObject, bindings: readonly KubeObject[]) {
+  const namespace = metadata.namespace ?? 'home';
+  const own = bindings.filter(
+    ({ kind: binding, roleRef, metadata: { namespace: at = 'home' } }) =>
+      roleRef.kind === kind &&
+      roleRef.name === metadata.name &&
+      (binding === 'ClusterRoleBinding' || at === namespace),
+  );
+  const heldBy = own.flatMap(({ subjects }) => subjects.map(accountOf));
+  if (kind === 'Role') return { where: namespace, heldBy };
+  if (own.length > 0) return { where: EVERYWHERE, heldBy };
+  return metadata.name.endsWith('-capsule-secrets')
+    ? { where: OF_CAPSULES, heldBy: ['home-system/home-operator'] }
+    : { where: OF_PEOPLE, heldBy: [] };
+}
+
+const accountOf = ({ namespace, name }: { readonly namespace?: string; readonly name: string }) =>
+  namespace === undefined ? name : `${namespace}/${name}`;
+
+const words = (cell: string): string[] => (cell === '' ? [] : cell.replaceAll('`', '').split(', '));
+
+/** What a page draws. */
+export function rulesOn(page: string): readonly DrawnRule[] {
+  const lines = page.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| ---'));
+  return lines.slice(1).map((line) => {
+    const [role = '', where = '', heldBy = '', what = '', names = '', verbs = ''] = line
+      .slice(2, -2)
+      .split(' | ')
+      .map((cell) => cell.trim());
+    const [, resources = what, group = ''] = /^(.*) \((.*)\)$/.exec(what) ?? [];
+    return {
+      ...{ role, where, heldBy: words(heldBy), group },
+      ...{ resources: words(resources), names: words(names), verbs: words(verbs) },
+    };
+  });
 }

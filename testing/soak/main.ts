@@ -78,7 +78,7 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     load: () => import('./restore.ts'),
   },
   walls: {
-    what: 'each NetworkPolicy of the Space that is up taken away and opened (--only NAME,…): a cell of npm run verify flips',
+    what: 'each NetworkPolicy of the Space that is up taken away and opened (--only NAME,…): a cell of npm run verify flips; --only rbac,admission,grants: each of those, which takes no cluster: a test fails',
     load: () => import('./walls.ts'),
   },
 };

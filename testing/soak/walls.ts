@@ -1,4 +1,5 @@
 /**
+ * `npm run soak -- walls --only rbac,admission,grants`: those walls, without a cluster (walls/parts.ts).
  * `npm run soak -- walls [--quick] [--only POLICY,…]`: each NetworkPolicy of the Space that is up taken away and opened,
  * alone; then a cell of `npm run verify` is not as drawn. The policies of a Capsule are the operator's, which puts them
  * back at once: it is away meanwhile. `--quick` tries every fourth. For a Space of tests: a run that is killed outright
@@ -14,6 +15,7 @@ import { measure } from '../../e2e/verify/measure.ts';
 import { leave, type Scene, setScene, wait } from '../../e2e/verify/scene.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 import { asWritten, type Mutant, mutantsOf, nameOf, type Policy } from './walls/mutants.ts';
+import { partsIn, runParts } from './walls/parts.ts';
 
 const SPACE = 'home';
 const OPERATOR = { name: `${SPACE}-operator`, namespace: `${SPACE}-system` };
@@ -38,7 +40,12 @@ interface Tried {
 /** What is not as drawn, as those see it whom it is about; or everybody. */
 type Look = (whom?: (name: string) => boolean) => Promise<readonly Cell[]>;
 
-export async function run({ quick, only }: SoakOptions): Promise<SoakReport> {
+export async function run(options: SoakOptions): Promise<SoakReport> {
+  const parts = partsIn(options.only ?? []);
+  return parts.length > 0 ? runParts(parts, options) : runPolicies(options);
+}
+
+async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
   const cluster = await openCluster(process.env['SPACE_CLUSTER'] ?? DEFAULT_CLUSTER);
   if (cluster === undefined) throw new Error('no Space is up: npm run up');
   const kube = createKube(await cluster.tool('kubectl'), cluster.kubeconfig);

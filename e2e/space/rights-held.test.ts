@@ -1,0 +1,44 @@
+/** What each account of a Space may do, as a real API server says, held against docs/rights.md. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { eventually } from '../../testing/eventually.ts';
+import { drawnFor, heldBy, type Rights, wrongIn } from './rights-held.ts';
+import { rulesOn } from './rights-page.ts';
+import { startWithRights, type WithRights } from './testing/rights.ts';
+
+const PAGE = resolve(import.meta.dirname, '../../docs/rights.md');
+
+let given: WithRights;
+let drawn: Rights;
+
+beforeAll(async () => {
+  given = await startWithRights();
+  drawn = drawnFor(rulesOn(await readFile(PAGE, 'utf8')), given.accounts);
+  // Roles are known a moment after they were made.
+  await eventually(async () => (await heldBy(given.accounts)).isSupersetOf(drawn), {
+    what: 'roles are known',
+  });
+}, 900_000);
+
+afterAll(() => given?.stop());
+
+it('every account has the rights that docs/rights.md draws, and no other', async () => {
+  expect(drawn.size).toBeGreaterThan(300);
+  expect(wrongIn(await heldBy(given.accounts), drawn)).toEqual([]);
+});
+
+it('one right too many, or too few, is named with its account', async () => {
+  const { client } = given.server;
+  const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/home/roles/home-uninstall-guard';
+  const rule = { apiGroups: ['platform.space'], resources: ['assistants'], verbs: ['list'] };
+  const contentType = 'application/merge-patch+json';
+  await client.call({ method: 'PATCH', path, contentType, body: { rules: [rule] } });
+  const wrong = [
+    'too many: home-system/home-uninstall-guard in home: list assistants.platform.space',
+    'missing: home-system/home-uninstall-guard in home: list capsules.platform.space',
+  ];
+  await eventually(async () => wrongIn(await heldBy(given.accounts), drawn).join() === wrong.join(), {
+    what: wrong.join(', '),
+  });
+});
