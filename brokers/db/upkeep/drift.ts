@@ -58,13 +58,17 @@ function mend(context: Context, workload: Surveyed, kind: Repair['kind'], traceI
   return context.connections.transaction(async (session) => {
     const row = await lockDatabase(session, { capsule, app });
     if (row?.state !== 'ready' || row.name !== name) return true;
+    const find = async () => {
+      const [isolation] = await surveyIsolation(session, name);
+      return isolation && decideRepairs(isolation, context.connectionLimit).find((one) => one.kind === kind);
+    };
     // Looked at again under the lock: the survey was of a moment ago.
-    const [isolation] = await surveyIsolation(session, name);
-    const repair =
-      isolation && decideRepairs(isolation, context.connectionLimit).find((one) => one.kind === kind);
+    const repair = await find();
     if (repair === undefined) return true;
     if (repair.statements.length === 0) return false;
     await session.run(`mend ${kind}`, within('cut', repair.statements));
+    // To take back a membership that somebody else gave is no error on PostgreSQL 16 and later, and does nothing.
+    if ((await find()) !== undefined) return false;
     await audit(session, {
       traceId,
       operation: 'upkeep.repair',
