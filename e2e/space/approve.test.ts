@@ -161,6 +161,42 @@ it('who approved names nobody but themselves, beside the digest that they approv
   await administrator({ [`${GROUP}/approved`]: null, [`${GROUP}/approved-by`]: null });
 });
 
+it('who approved once keeps nobody from other changes, nor from approving what is new', async () => {
+  const [one, other] = ['3', '4'].map((digit) => `sha256:${digit.repeat(64)}`);
+  const approved = {
+    ...assistant('approved', 'household'),
+    metadata: {
+      name: 'approved',
+      annotations: { [`${GROUP}/approved`]: one, [`${GROUP}/approved-by`]: `${one} admin` },
+    },
+  };
+  await judged.create(ASSISTANTS, approved);
+  const path = `${ASSISTANTS}/approved`;
+  expect(await asked('deploy', 'PATCH', path, annotated('note', 'x'))).toEqual(taken(200));
+  // The name stays beside a digest that is no longer the approved one.
+  expect(await asked('approve', 'PATCH', path, annotated('approved', other ?? ''))).toEqual(taken(200));
+});
+
+it('in another namespace such annotations say nothing', async () => {
+  const elsewhere = ASSISTANTS.replace('/home/', '/default/');
+  const all = { apiGroups: [GROUP], resources: ['assistants'], verbs: ['create'] };
+  callers['elsewhere'] = await judged.caller('elsewhere', [all], ['default']);
+  const opened = {
+    ...assistant('opened', 'household'),
+    metadata: { name: 'opened', ...annotated('open', 'true').metadata },
+  };
+  const made = await eventually(
+    async () => {
+      const verdict = await asked('elsewhere', 'POST', elsewhere, opened);
+      return verdict?.status === 201 ? verdict : undefined;
+    },
+    { what: 'its Role is known, and nothing else is asked' },
+  );
+  // Nor is it written there who made it.
+  expect(made.text).not.toContain('installed-by');
+  delete callers['elsewhere'];
+});
+
 it('who made it is written on it by the API server, and stays whatever anybody writes', async () => {
   const key = `${GROUP}/installed-by`;
   const told = (verdict: { readonly text: string } | undefined) =>
@@ -182,8 +218,10 @@ it('who made it is written on it by the API server, and stays whatever anybody w
 
 it('who made it is nobody’s to claim where the API server does not write it', async () => {
   const { client } = judged.server;
-  const binding = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings/home-installed-by';
-  await client.call({ method: 'DELETE', path: binding });
+  const bindings = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings';
+  const path = `${bindings}/home-installed-by`;
+  const { spec } = await client.call<{ spec: object }>({ method: 'GET', path });
+  await client.call({ method: 'DELETE', path });
   const plain = { ...assistant('plain', 'household') };
   const without = async () => {
     const { text = '{}' } = (await asked('deploy', 'POST', ASSISTANTS, plain)) ?? {};
@@ -204,4 +242,16 @@ it('who made it is nobody’s to claim where the API server does not write it', 
   expect(await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('installed-by', name))).toEqual(
     wrong,
   );
+  // Once it writes it again, what came meanwhile has no name to keep, and gets none.
+  await client.call({
+    method: 'POST',
+    path: bindings,
+    body: { metadata: { name: 'home-installed-by' }, spec },
+  });
+  const later = { ...plain, metadata: { name: 'later' } };
+  const written = async () =>
+    (await asked('deploy', 'POST', ASSISTANTS, later))?.text.includes('installed-by') ?? false;
+  await eventually(written, { what: 'it is written again' });
+  const { text = '' } = (await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('note', 'x'))) ?? {};
+  expect(text).not.toContain('installed-by');
 });

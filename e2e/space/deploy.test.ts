@@ -106,6 +106,15 @@ describe('into a Capsule', () => {
     );
   });
 
+  it('in another namespace it is for the roles there', async () => {
+    const elsewhere = ASSISTANTS.replace('/home/', '/default/');
+    const writes = await judged.caller('elsewhere', [assistantRules], ['default']);
+    await eventually(
+      async () => (await writes('POST', elsewhere, assistant('household', ['bank']))).status === 201,
+      { what: 'its Role is known, and nothing else is asked' },
+    );
+  });
+
   it('a change of what is no spec needs no such right', async () => {
     const labels = { metadata: { labels: { team: 'books' } } };
     expect(await writer('PATCH', `${ASSISTANTS}/ledger`, labels)).toEqual(taken(200));
@@ -119,7 +128,8 @@ describe('a stored input', () => {
   });
 
   it.each(MINE.map((_, i) => i))('may not name another, be it the one in place %i', async (place) => {
-    for (const foreign of ['a-principal', 'zz-principal', 'mine-3x']) {
+    // Names are asked for in their order: one that comes after each of them, and one before all.
+    for (const foreign of ['a-principal', ...MINE.map((one) => `${one}x`)]) {
       const names = MINE.with(place, foreign);
       const other = { ...assistant('household', names), metadata: { name: 'other' } };
       expect(await reader('POST', ASSISTANTS, other)).toEqual(refused(`may not read the Secret ${foreign}`));
@@ -169,9 +179,22 @@ describe('out of a Capsule', () => {
     expect(await deployer('PATCH', `${ASSISTANTS}/ledger`, owned)).toEqual(taken(200));
   });
 
-  it('the operator and the cluster’s collector of garbage delete', async () => {
+  it('not even the operator changes what runs', async () => {
     const operator = await asOperator(judged);
     await holdLease(judged, 'operator');
+    const evil = { spec: { image: 'registry.test/evil:1' } };
+    await eventually(
+      async () => (await operator('PATCH', neighbour, { metadata: { labels: { a: 'b' } } })).status === 200,
+      { what: 'the operator may change it' },
+    );
+    expect(await operator('PATCH', neighbour, evil)).toEqual(
+      refused('may not deploy into the Capsule cabin'),
+    );
+  });
+
+  it('the operator and the cluster’s collector of garbage delete', async () => {
+    const operator = await asOperator(judged, 'another');
+    await holdLease(judged, 'another');
     const collector = await judged.controller('generic-garbage-collector');
     for (const ask of [operator, collector])
       await eventually(async () => (await ask('DELETE', neighbour)).status === 200, {

@@ -16,6 +16,8 @@ import {
 const CAPSULE = 'home-household-0123abcd';
 const STRIPPED = 'home-stripped-0123abcd';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
+/** Its namespace would have a name of more than 63 characters. */
+const LONG = 'c'.repeat(60);
 
 let judged: Judged;
 let operator: Caller;
@@ -170,6 +172,17 @@ describe('the operator may', () => {
       reads('capsule-household-objectstore'),
     ],
     ['name none there any more', 'PATCH', CONSOLE_ROLE, { rules: [] }],
+    ['have no rule there at all', 'PATCH', CONSOLE_ROLE, { rules: null }],
+    [
+      'make a namespace whose name is cut',
+      'POST',
+      '/api/v1/namespaces',
+      named(
+        `${`home-${LONG}`.slice(0, 54)}-89abcdef`,
+        { ...ofCapsule('home'), 'platform.space/capsule': LONG, ...guarded },
+        mark,
+      ),
+    ],
     [
       'name there as many as five thousand',
       'PATCH',
@@ -253,6 +266,12 @@ describe('the operator may not write', () => {
       core('home-system', 'pods'),
       probe({ initContainers: [{ ...attester, name: 'first' }] }),
     ],
+    [
+      'give a probe an account',
+      'POST',
+      core('home-system', 'pods'),
+      probe({ serviceAccountName: 'home-operator' }),
+    ],
     ['place a probe itself', 'POST', core('home-system', 'pods'), probe({ nodeName: 'n1' })],
     ['write into the Capsule of another Space', 'POST', core(OTHER_CAPSULE, 'configmaps'), configMap],
     ['take one of those down', 'DELETE', `/api/v1/namespaces/${OTHER_CAPSULE}`, undefined],
@@ -271,6 +290,74 @@ describe('the operator may not write', () => {
   ])('%s: the fence refuses', async (_, method, path, body) => {
     const verdict = await operator(method, path, body);
     expect([verdict.status, fenced(verdict)]).toEqual([expect.toBeOneOf([403, 422]), true]);
+  });
+});
+
+describe('beside its Capsules the operator may not', () => {
+  const apps = (place: string) => `/apis/apps/v1/namespaces/${place}/deployments`;
+  const walls = (place: string) => `/apis/networking.k8s.io/v1/namespaces/${place}/networkpolicies`;
+  const labels = { app: 'x' };
+  const template = {
+    metadata: { labels },
+    spec: { containers: [{ name: 'x', image: 'registry.test/x:1' }] },
+  };
+  const KINDS: readonly [string, string, object][] = [
+    ['services', core('beside', 'services'), { spec: { ports: [{ port: 80 }] } }],
+    ['configmaps', core('beside', 'configmaps'), {}],
+    ['resourcequotas', core('beside', 'resourcequotas'), { spec: { hard: { pods: '1' } } }],
+    [
+      'limitranges',
+      core('beside', 'limitranges'),
+      { spec: { limits: [{ type: 'Pod', max: { cpu: '1' } }] } },
+    ],
+    ['secrets', core('beside', 'secrets'), {}],
+    ['deployments', apps('beside'), { spec: { selector: { matchLabels: labels }, template } }],
+    ['networkpolicies', walls('beside'), { spec: { podSelector: {} } }],
+  ];
+  const marked = named('there', { 'platform.space/component': 'sandbox-probe' }, mark);
+
+  beforeAll(async () => {
+    await judged.create('/api/v1/namespaces', named('beside'));
+    // Before there is a LimitRange, which would judge it.
+    await judged.create(core('beside', 'pods'), { ...marked, spec: template.spec });
+    for (const [, path, object] of KINDS) await judged.create(path, { ...marked, ...object });
+    // Somebody may give it more there than the chart does.
+    await judged.create(bindings('beside'), bindSecrets);
+    const known = async () => fenced(await operator('POST', core('beside', 'secrets'), secret));
+    await eventually(known, { what: 'the role that it was given is known' });
+  });
+
+  it.each(KINDS)('write %s, nor take them away, whatever mark they bear', async (plural, path, object) => {
+    const asked: [string, string, object?][] = [
+      ['POST', path, { ...named('new'), ...object }],
+      ['PATCH', `${path}/there`, { metadata: { annotations: { note: 'x' } } }],
+      ['DELETE', `${path}/there`],
+    ];
+    for (const [method, at, body] of asked) {
+      const verdict = await operator(method, at, body);
+      // What its roles do not give it does not come as far as the fence.
+      const hasRight = !verdict.text.includes('cannot');
+      expect([plural, method, verdict.status >= 400, fenced(verdict) || !hasRight]).toEqual([
+        plural,
+        method,
+        true,
+        true,
+      ]);
+    }
+    const made = await operator(...(asked[0] as [string, string, object]));
+    expect([plural, fenced(made)]).toEqual([plural, true]);
+  });
+
+  it('take a pod away that calls itself a probe', async () => {
+    expect(fenced(await operator('DELETE', core('beside', 'pods/there')))).toBe(true);
+  });
+
+  it('take anything but a probe away where it runs itself', async () => {
+    await judged.create(core('home-system', 'configmaps'), marked);
+    expect(fenced(await operator('DELETE', core('home-system', 'configmaps/there')))).toBe(true);
+    expect(fenced(await operator('DELETE', core('home-system', 'pods/operator')))).toBe(true);
+    await judged.create(core('home-system', 'pods'), probe());
+    expect((await operator('DELETE', core('home-system', 'pods/sandbox-probe-x'))).status).toBe(200);
   });
 });
 
@@ -299,6 +386,8 @@ describe('the operator may not make of a Capsule’s namespace', () => {
   it.each<[string, string, object, object, string]>([
     ['a name of its own choice', 'home-lab', guarded, mark, LABELS],
     ['the name of another Capsule', 'home-other-0123abcd', guarded, mark, LABELS],
+    ['the name of one as long', 'home-househole-89abcdef', guarded, mark, LABELS],
+    ['the name of one that begins alike', 'home-house-89abcdef', guarded, mark, LABELS],
     ['a name that ends in no hash', 'home-household-0123abcg', guarded, mark, LABELS],
     ['no Pod Security', 'home-household-89abcdef', {}, mark, SECURITY],
     ['no owner', 'home-household-89abcdef', guarded, {}, OWNER],
@@ -326,6 +415,8 @@ describe('the operator may not let the console', () => {
     ['read every Secret, by an empty list', [{ ...all, resourceNames: [] }]],
     ['read every Secret beside a principal', [named, all]],
     ['read its own token', [{ ...all, resourceNames: ['db-provisioner'] }]],
+    ['read what is no principal', [{ ...all, resourceNames: ['household-objectstore'] }]],
+    ['read a Service', [{ ...named, resources: ['services'] }]],
     ['read a database principal', [{ ...all, resourceNames: ['capsule-household-database'] }]],
     ['change a principal', [{ ...named, verbs: ['get', 'patch'] }]],
     ['make pods', [{ apiGroups: [''], resources: ['pods'], verbs: ['create'] }]],

@@ -61,6 +61,16 @@ beforeAll(async () => {
       },
     });
   }
+  await create('/api/v1/namespaces', named('cabin', { ...labels, 'platform.space/space': 'cabin' }));
+  for (const name of ['home', 'cabin']) for (const [path, object] of made(name)) await create(path, object);
+  await create(`${SPACE.replace(/home$/, 'default')}/capsules`, {
+    apiVersion: `${GROUP}/v1`,
+    kind: 'Capsule',
+    metadata: { name: 'elsewhere', finalizers: [CAPSULE_FINALIZER, 'test.space/other'] },
+    spec: {},
+  });
+  const plain = { apiVersion: `${GROUP}/v1`, kind: 'Capsule', metadata: { name: 'plain' }, spec: {} };
+  await create(`${SPACE}/capsules`, plain);
   for (const [name, annotations] of Object.entries({ closed: {}, opened: open })) {
     for (const [plural, finalizer] of OBJECTS) {
       const spec =
@@ -122,6 +132,18 @@ describe.each(OBJECTS)('the operator’s finalizer of %s', (plural, finalizer) =
   });
 });
 
+it('what has no finalizer of the operator’s is changed by whoever may', async () => {
+  const plain = `${SPACE}/capsules/plain`;
+  expect(await administrator('PATCH', plain, { metadata: { labels: { a: 'b' } } })).toEqual(done);
+});
+
+it('of another namespace a Capsule’s finalizer is for the roles there', async () => {
+  const elsewhere = `${SPACE.replace(/home$/, 'default')}/capsules/elsewhere`;
+  const metadata = { finalizers: ['test.space/other'] };
+  expect(await administrator('PATCH', elsewhere, { metadata })).toEqual(done);
+  expect(await administrator('PATCH', elsewhere, { metadata: { labels: { a: 'b' } } })).toEqual(done);
+});
+
 describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
   const CHANGES: [string, object][] = [
     ['whose it is', { labels: { 'platform.space/capsule': 'mine' } }],
@@ -140,6 +162,22 @@ describe.each(made(CAPSULE).map(([path]) => path))('of %s', (path) => {
     expect(await administrator('PATCH', `${opened}/ledger`, { metadata })).toEqual(done);
   });
 
+  it('the operator changes what says what it runs', async () => {
+    // Of a pod it changes one annotation, and of a ReplicaSet nothing.
+    if (!path.endsWith('deployments')) return;
+    const metadata = { labels: { 'platform.space/assistant': 'other' } };
+    expect(await operator('PATCH', `${path}/ledger`, { metadata })).toEqual(done);
+  });
+
+  it('what is in no Capsule’s namespace of this Space is left to its own', async () => {
+    for (const name of ['home', 'cabin']) {
+      const metadata = { labels: { 'platform.space/component': 'egress' } };
+      expect(await administrator('PATCH', `${path.replace(CAPSULE, name)}/ledger`, { metadata })).toEqual(
+        done,
+      );
+    }
+  });
+
   it('other labels are free', async () => {
     const metadata = { labels: { team: 'books' }, finalizers: ['test.space/x'] };
     expect(await administrator('PATCH', `${path}/ledger`, { metadata })).toEqual(done);
@@ -152,5 +190,26 @@ it('the cluster’s controllers let go of pods and take them in', async () => {
   expect(await controller('PATCH', pod, { metadata })).toEqual(done);
   expect(await controller('PATCH', pod, { metadata: { labels: { 'platform.space/capsule': 'x' } } })).toEqual(
     refused('platform.space/open=true'),
+  );
+});
+
+it('a namespace that goes keeps nobody from what is in it', async () => {
+  const { client } = judged.server;
+  const name = 'home-going-0123abcd';
+  const path = `/api/v1/namespaces/${name}`;
+  await judged.create('/api/v1/namespaces', named(name, {}, open));
+  const [[pods, pod] = ['', {}]] = made(name);
+  await judged.create(pods, pod);
+  const patch = (body: object) =>
+    client.call({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body });
+  await patch({
+    metadata: { labels: { 'platform.space/space': 'home', 'platform.space/capsule': 'going' } },
+  });
+  await client.call({ method: 'DELETE', path });
+  await patch({ metadata: { annotations: { 'platform.space/open': null } } });
+  const metadata = { ownerReferences: null };
+  await eventually(
+    async () => (await administrator('PATCH', `${pods}/ledger`, { metadata })).status === 200,
+    { what: 'its pods are nobody’s any more' },
   );
 });

@@ -21,9 +21,11 @@ const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const FOREIGN_WALLS = [
   ['crd.projectcalico.org', 'networkpolicies', 'NetworkPolicy'],
   ['crd.projectcalico.org', 'networksets', 'NetworkSet'],
+  ['projectcalico.org', 'networkpolicies', 'NetworkPolicy'],
   ['crd.antrea.io', 'networkpolicies', 'NetworkPolicy'],
   ['cilium.io', 'ciliumnetworkpolicies', 'CiliumNetworkPolicy'],
   ['cilium.io', 'ciliumlocalredirectpolicies', 'CiliumLocalRedirectPolicy'],
+  ['cilium.io', 'ciliumenvoyconfigs', 'CiliumEnvoyConfig'],
 ] as const;
 const anything = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 const definition = (group: string, plural: string, kind: string) => ({
@@ -143,6 +145,8 @@ describe('of a Capsule’s namespace', () => {
     expect(await administrator('POST', policies(STRANGER), allowAll)).toEqual(done);
     expect(await administrator('DELETE', path(STRANGER))).toEqual(done);
     expect(await administrator('POST', policies('default'), allowAll)).toEqual(done);
+    // The walls of the Space's own namespaces are those of other policies.
+    expect(await administrator('POST', policies('home'), allowAll)).toEqual(done);
   });
 });
 
@@ -185,11 +189,28 @@ describe('the marks of a Capsule’s namespace', () => {
     expect(await administrator('POST', '/api/v1/namespaces', copy)).toEqual(done);
   });
 
+  it.each(['space', 'capsule'])('nor by the label %s, where the other one is there', async (label) => {
+    const name = `without-${label}`;
+    const { [`platform.space/${label}`]: missing, ...other } = ofCapsule('home') as Record<string, string>;
+    await judged.create('/api/v1/namespaces', named(name, other));
+    expect(await tenant('PATCH', path(name), labels({ [`platform.space/${label}`]: missing }))).toEqual(
+      forbidden,
+    );
+    // It belongs to nobody.
+    expect(await administrator('DELETE', path(name))).toEqual(done);
+  });
+
   it('everybody marks what is no Capsule’s of this Space as they please', async () => {
     for (const copy of [
       named('any', ofCapsule('cabin')),
       named('any', {}, mark),
       named('any', { 'platform.space/capsule': 'household' }),
+    ])
+      expect(await tenant('POST', '/api/v1/namespaces', copy)).toEqual(done);
+    for (const copy of [
+      named('any', { 'platform.space/space': 'home' }),
+      named('home-household-89abcdef'),
+      named('home-household-89abcdef', { 'platform.space/space': 'cabin' }, mark),
     ])
       expect(await tenant('POST', '/api/v1/namespaces', copy)).toEqual(done);
     expect(await tenant('PATCH', path(CAPSULE), { metadata: { annotations: { note: 'x' } } })).toEqual(done);
@@ -210,15 +231,40 @@ describe('the kinds themselves', () => {
       body: { metadata: { annotations: open } },
     });
     expect(await administrator('DELETE', kind(plural))).toEqual(done);
+    await judged.server.client.call({
+      method: 'PATCH',
+      path: kind(plural),
+      contentType: 'application/merge-patch+json',
+      body: { metadata: { annotations: { 'platform.space/open': null } } },
+    });
   });
 
   it('and those of others by whoever may', async () => {
-    const other = await administrator('DELETE', kind('others'));
-    expect(other.status).toBe(404);
+    const other = `${DEFINITIONS}/networksets.crd.projectcalico.org`;
+    expect(await administrator('DELETE', other)).toEqual(done);
   });
 });
 
 describe.each(['home', 'home-system', 'home-services'])('the namespace %s', (name) => {
+  beforeAll(() =>
+    judged.server.client.call({
+      method: 'PATCH',
+      path: path(name),
+      contentType: 'application/merge-patch+json',
+      body: labels({ 'pod-security.kubernetes.io/enforce': 'restricted', 'project.other.org/team': 'a' }),
+    }),
+  );
+
+  it('keeps what its pods may do, and no label of another tool', async () => {
+    for (const changed of ['privileged', null])
+      expect(
+        await administrator('PATCH', path(name), labels({ 'pod-security.kubernetes.io/enforce': changed })),
+      ).toEqual(refused);
+    expect(await administrator('PATCH', path(name), labels({ 'project.other.org/team': 'b' }))).toEqual(done);
+    const annotations = { 'platform.space/owner-uid': 'mine' };
+    expect(await administrator('PATCH', path(name), { metadata: { annotations } })).toEqual(done);
+  });
+
   it('is not deleted, and keeps the labels that guard it', async () => {
     expect(await administrator('DELETE', path(name))).toEqual(refused);
     expect(await administrator('PATCH', path(name), labels({ 'platform.space/space': null }))).toEqual(
@@ -247,6 +293,18 @@ describe('the Secret of a principal', () => {
 
   it('is no other Secret', async () => {
     expect(await administrator('DELETE', secret('bank'))).toEqual(done);
+    const owner = { 'platform.space/owner-uid': 'u' };
+    const others: [string, object][] = [
+      [core('home', 'secrets'), named('copy', ofCapsule('home'), owner)],
+      [core('home-system', 'secrets'), named('of-another', ofCapsule('cabin'), owner)],
+      [core('home-system', 'secrets'), named('of-none', { 'platform.space/space': 'home' }, owner)],
+      [core('home-system', 'secrets'), named('not-owned', ofCapsule('home'))],
+    ];
+    for (const [at, object] of others) {
+      await judged.create(at, object);
+      const { name } = (object as { metadata: { name: string } }).metadata;
+      expect([name, await administrator('DELETE', `${at}/${name}`)]).toEqual([name, done]);
+    }
   });
 });
 
@@ -262,6 +320,14 @@ it('a namespace that goes takes its walls with it', async () => {
     },
     { what: 'the namespace is being deleted' },
   );
+  // It goes whether it is open or not.
+  await client.call({
+    method: 'PATCH',
+    path: path(name),
+    contentType: 'application/merge-patch+json',
+    body: { metadata: { annotations: { 'platform.space/open': null } } },
+  });
+  expect(await administrator('PATCH', path(name), labels({ 'a.org/b': 'c' }))).toEqual(done);
   // As the cluster's own controller does, which nobody names here.
   await eventually(
     async () => (await administrator('DELETE', `${policies(name)}/allow-all`)).status === 200,

@@ -1,10 +1,9 @@
 /** What an API server says that each account of a Space may do, beside what docs/rights.md draws. */
-import type { ApiClient } from '../../operator/runtime/client.ts';
 import type { KubeObject } from './kube-object.ts';
 import { type DrawnRule, EVERYWHERE, OF_CAPSULES } from './rights-page.ts';
 
 /** Where accounts are asked: in the Space's namespaces, in a Capsule's, and beside the Space. */
-export const CAPSULE = 'home-household-0123abcd';
+const CAPSULE = 'home-household-0123abcd';
 export const PLACES = ['home', 'home-system', 'home-services', CAPSULE, 'beside'] as const;
 /** Of no role: what every cluster lets everybody ask about themselves. */
 const EVERYBODY: ReadonlySet<string> = new Set(
@@ -17,11 +16,15 @@ const EVERYBODY: ReadonlySet<string> = new Set(
 /** Somebody with a role for people has it in the namespace of the Space. */
 const PERSON = 'home/person-';
 
+interface Client {
+  call<T>(request: { readonly method: 'POST'; readonly path: string; readonly body: object }): Promise<T>;
+}
+
 /** An account, and a way to ask as it. */
 export interface Account {
   /** As `namespace/name`. */
   readonly name: string;
-  readonly client: ApiClient;
+  readonly client: Client;
 }
 
 interface ResourceRule {
