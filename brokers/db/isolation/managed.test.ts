@@ -7,6 +7,7 @@ import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { type Mounts, mountFiles, startTestBroker } from '../testing/broker.ts';
 import { connect, intoDatabase, query, sqlstate } from '../testing/postgres.ts';
+import { databasesOf, rolesOf } from '../testing/powers.ts';
 
 const MAJORS: readonly PostgresMajor[] = ['15', '16', '17', '18'];
 const MANAGED = readFileSync(new URL('../postgres/managed.sql', import.meta.url), 'utf8');
@@ -54,6 +55,27 @@ describe.each(MAJORS)('on a provider’s PostgreSQL %s, without any superuser', 
   afterAll(async () => {
     await server.remove();
     mounts.remove();
+  });
+
+  it('gives its two roles what they need, and nothing to anybody else', async () => {
+    const reserved = Number(major) >= 16 ? ['pg_use_reserved_connections'] : [];
+    const { space_broker, space_objectstore, master } = await rolesOf(server.superuserUrl);
+    expect(space_broker).toBe(
+      `LOGIN CREATEROLE CREATEDB INHERIT in ${['pg_read_all_stats', 'pg_signal_backend', ...reserved].join(', ')}`,
+    );
+    expect(space_objectstore).toBe(['LOGIN INHERIT', ...reserved].join(' in '));
+    expect(master).toBe('LOGIN CREATEROLE CREATEDB INHERIT');
+    const databases = await databasesOf(server.superuserUrl);
+    expect(databases).toMatchObject({
+      postgres: 'of master:',
+      space_objectstore: 'of space_objectstore:',
+      space_registry: 'of space_broker:',
+    });
+    // Who makes a role may take it up, and gives that away again.
+    const taken = `SELECT pg_get_userbyid(roleid) AS role FROM pg_auth_members
+                   WHERE pg_get_userbyid(member) = 'master' AND pg_get_userbyid(grantor) = 'master'
+                   AND pg_get_userbyid(roleid) LIKE 'space%'`;
+    expect(await query(server.superuserUrl, taken)).toEqual([]);
   });
 
   it('makes, shuts in, measures and drops a database, and lets nobody else in', async () => {

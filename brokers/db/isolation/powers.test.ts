@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EmbeddedServer, startEmbeddedServer } from '../../../testing/postgres/server.ts';
 import { COMMANDS } from '../commands.ts';
-import { type Mounts, mountFiles, startTestBroker, type TestBroker } from '../testing/broker.ts';
-import { query } from '../testing/postgres.ts';
+import { type Client, type Mounts, mountFiles, startTestBroker, type TestBroker } from '../testing/broker.ts';
+import { query, sqlstate } from '../testing/postgres.ts';
 import { databasesOf, publicSchemaOf, rolesOf, settingsOf } from '../testing/powers.ts';
 
 const BROKER =
@@ -26,6 +26,7 @@ let mounts: Mounts;
 let broker: TestBroker;
 /** Before a broker has come. */
 let fresh: readonly [roles: object, databases: object, settings: readonly string[]];
+let capsule: Client;
 let name: string;
 
 const picture = async () =>
@@ -51,7 +52,7 @@ beforeAll(async () => {
   fresh = await picture();
   mounts = mountFiles(server);
   broker = await startTestBroker(mounts, { environment: { SIZE_INTERVAL_MS: '1000000' } });
-  const capsule = await broker.capsule('walls');
+  capsule = await broker.capsule('walls');
   name = new URL((await capsule.create('walls', 'ledger')).json.database_url).username;
 });
 
@@ -116,12 +117,14 @@ describe('with a database', () => {
     const sql = (text: string) => query(server.superuserUrl, text);
     await sql('CREATE ROLE friend; CREATE ROLE guest');
     await sql(`GRANT friend TO space_broker WITH ADMIN OPTION`);
-    await sql(`ALTER ROLE ${name} NOLOGIN CREATEDB CREATEROLE INHERIT CONNECTION LIMIT 50`);
+    await sql(
+      `ALTER ROLE ${name} NOLOGIN CREATEDB CREATEROLE INHERIT CONNECTION LIMIT 50 VALID UNTIL '2020-01-01'`,
+    );
     // As the broker: on PostgreSQL 16 and later nobody takes back what a superuser gave.
     await query(server.brokerUrl, `GRANT friend TO ${name}; GRANT ${name} TO guest`);
     await sql(`REVOKE ALL ON DATABASE ${name} FROM ${name}`);
     await sql(`GRANT ALL ON DATABASE ${name} TO guest, PUBLIC`);
-    await sql(`ALTER DATABASE ${name} CONNECTION LIMIT 50`);
+    await sql(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false CONNECTION LIMIT 50`);
     await broker.round('drift');
     expect(await tenant()).toEqual([ROLE, own()]);
     const members = await query(
@@ -130,6 +133,21 @@ describe('with a database', () => {
        WHERE 'guest'::regrole IN (member, roleid) OR 'friend'::regrole IN (member, roleid) AND member <> 'space_broker'::regrole`,
     );
     expect(members).toEqual([]);
+  });
+
+  it('a role that was silenced, and has another password, is let in again by the next create', async () => {
+    await query(server.superuserUrl, `ALTER ROLE ${name} NOLOGIN PASSWORD 'another'`);
+    const again = await capsule.create('walls', 'ledger');
+    expect(again).toMatchObject({ status: 200, json: { created: false } });
+    expect(await sqlstate(again.json.database_url)).toBe('ok');
+  });
+
+  it('a registry that was opened to everybody is closed', async () => {
+    const registry = async () => (await databasesOf(server.superuserUrl))['space_registry'];
+    await query(server.superuserUrl, 'GRANT CONNECT ON DATABASE space_registry TO PUBLIC');
+    expect(await registry()).toBe('of space_broker: - CONNECT');
+    await broker.round('drift');
+    expect(await registry()).toBe('of space_broker:');
   });
 
   it('a membership that a superuser gave is told as one that cannot be mended', async () => {

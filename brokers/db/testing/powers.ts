@@ -11,6 +11,7 @@ export async function rolesOf(superuserUrl: string): Promise<Record<string, stri
        CASE WHEN rolreplication THEN 'REPLICATION' END, CASE WHEN rolbypassrls THEN 'BYPASSRLS' END,
        CASE WHEN rolinherit THEN 'INHERIT' END, CASE WHEN rolconnlimit <> -1 THEN rolconnlimit || ' connections' END,
        CASE WHEN rolpassword IS NULL THEN 'no password' END,
+       CASE WHEN rolvaliduntil <> 'infinity' THEN 'until ' || rolvaliduntil END,
        (SELECT 'in ' || string_agg(pg_get_userbyid(m.roleid) || CASE WHEN admin_option THEN ' as admin' ELSE '' END, ', '
                                    ORDER BY pg_get_userbyid(m.roleid))
         FROM pg_auth_members m WHERE m.member = r.oid AND pg_get_userbyid(m.roleid) LIKE 'pg\\_%')) AS says
