@@ -31,7 +31,12 @@ export interface ApiServer {
 const HOST = '127.0.0.1';
 const START_MS = 240_000;
 
+/** A kubeconfig as JSON, of an API server that is there already: `npm run soak -- walls` has tests ask one of its own. */
+export const ATTACHED = 'TEST_API_SERVER';
+
 export async function startApiServer(): Promise<ApiServer> {
+  const there = process.env[ATTACHED];
+  if (there !== undefined) return attachedTo(there);
   const directory = mkdtempSync(join(tmpdir(), 'space-api-server-'));
   const programs = await built('kubernetes', join(directory, 'build.log'));
   const token = randomBytes(16).toString('hex');
@@ -145,6 +150,34 @@ export async function startApiServer(): Promise<ApiServer> {
     const why = cause instanceof Error ? cause.message : 'for no reason that is told';
     throw new Error(`the API server or its etcd did not start: ${why}; they said last: ${said}`, { cause });
   }
+}
+
+/** It is its owner's to end. */
+function attachedTo(kubeconfig: string): ApiServer {
+  const clientOf = (bearer?: string): ApiClient => {
+    const kubeConfig = new KubeConfig();
+    kubeConfig.loadFromString(kubeconfig);
+    const [cluster, user] = [kubeConfig.getCurrentCluster(), kubeConfig.getCurrentUser()];
+    if (cluster === null || user === null) throw new Error(`${ATTACHED} names no API server`);
+    kubeConfig.loadFromClusterAndUser(cluster, bearer === undefined ? user : { ...user, token: bearer });
+    return apiClient(connect(kubeConfig));
+  };
+  const cannot = () => {
+    throw new Error(
+      'an API server that a test has not started is not its to end, nor reached by another port',
+    );
+  };
+  const { clusters } = JSON.parse(kubeconfig) as { clusters: readonly { cluster: { server: string } }[] };
+  return {
+    url: clusters[0]?.cluster.server ?? '',
+    client: clientOf(),
+    kubeconfig,
+    clientOf,
+    clientAt: cannot,
+    kill: cannot,
+    restart: cannot,
+    stop: async () => undefined,
+  };
 }
 
 async function end(child: ChildProcess): Promise<void> {

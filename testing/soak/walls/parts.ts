@@ -1,9 +1,11 @@
 import type { SoakOptions, SoakReport } from '../soak.ts';
+import { admission } from './admission.ts';
+import { grants } from './grants.ts';
 import { countOf, type Part, rowsOf, type Tried } from './part.ts';
 import { rbac } from './rbac.ts';
 
 /** Walls that are no NetworkPolicies: they need servers of their own, and no cluster. */
-const PARTS: readonly Part[] = [rbac];
+const PARTS: readonly Part[] = [rbac, admission, grants];
 
 /** The parts among the words, which are tried one after the other. Other words narrow them, each a part of a wall's name. */
 export const partsIn = (words: readonly string[]): readonly Part[] =>

@@ -1,0 +1,55 @@
+/** Each statement that says who may do what on PostgreSQL, left out or widened in a copy of the sources: a test on a real server fails. */
+import { runTests } from '../db-mutations/tests.ts';
+import { copyTree, type Tree } from '../db-mutations/tree.ts';
+import { GRANTS, type Mutant, type Tests } from './grants/mutants.ts';
+import { reasonOf } from './grants/reasons.ts';
+import type { Part, Tried } from './part.ts';
+
+/** For what is to be known within some minutes. */
+const QUICK_EACH = 8;
+
+export const grants: Part = {
+  name: 'grants',
+  async tryAll({ quick, only }) {
+    const wanted = GRANTS.filter(
+      ({ file }) => only.length === 0 || only.some((word) => file.includes(word)),
+    ).filter((_, i) => !quick || i % QUICK_EACH === 0);
+    const tree = await copyTree();
+    try {
+      for (const tests of new Set(wanted.map((mutant) => mutant.tests))) await requireSound(tree, tests);
+      const tried: Tried[] = [];
+      for (const mutant of wanted) {
+        const { file, change } = mutant;
+        const shown = await shownBy(tree, mutant);
+        console.error(`… ${file}: ${change}: ${shown ?? 'SURVIVED'}`);
+        tried.push({
+          wall: file,
+          change,
+          shown,
+          reason: shown === undefined ? reasonOf(file, change) : undefined,
+        });
+      }
+      return tried;
+    } finally {
+      await tree.remove();
+    }
+  },
+};
+
+/** @throws Error unless these tests pass while nothing is broken: only then a failure says something */
+async function requireSound({ root }: Tree, { file, pattern }: Tests): Promise<void> {
+  const ran = await runTests(root, file, pattern);
+  const failed = ran.find(({ passed }) => !passed);
+  if (ran.length === 0 || failed !== undefined)
+    throw new Error(
+      `with all statements as they are, ${file} does not pass: ${failed?.name ?? 'no test ran'}`,
+    );
+}
+
+async function shownBy(tree: Tree, mutant: Mutant): Promise<string | undefined> {
+  const { file, pattern } = mutant.tests;
+  const ran = await tree.broken(mutant, () => runTests(tree.root, file, pattern));
+  // Where not even the set-up comes to its end, no test runs.
+  if (ran.length === 0) return `${file}: set-up`;
+  return ran.find(({ passed }) => !passed)?.name;
+}
