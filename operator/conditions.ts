@@ -36,6 +36,7 @@ export type Reason =
   | 'Ready'
   | 'Waiting'
   | 'Suspended'
+  | 'Restoring'
   | 'Deleting'
   // any write
   | 'WriteRefused'

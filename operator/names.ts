@@ -65,6 +65,8 @@ export const ANNOTATION = {
   owner: `${GROUP}/owner-uid`,
   /** On a principal: `begun` before its broker is told to drop, `true` once all that it opened is dropped and finalized. */
   finalized: `${GROUP}/finalized`,
+  /** On a Capsule, while it is made again from a backup: the moment that its data is to be of. Its Assistants have no pods. */
+  restoring: `${GROUP}/restoring`,
   /** On an Assistant or a Capsule: each new value asks once for the URL that the broker has marked for rotation. */
   rotate: `${GROUP}/rotate`,
   /** On a Secret with a database's URL: the last such value that was served. */

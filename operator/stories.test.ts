@@ -7,7 +7,7 @@ import { manifest } from './testing/manifest.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
 import type { TestEnvironment } from './testing/test-environment.ts';
 
-const { ASSISTANT, CAPSULE, CONFIG_MAP, NAMESPACE, POD, SECRET } = kinds;
+const { ASSISTANT, CAPSULE, CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SECRET } = kinds;
 const READY = 'True Ready';
 let environment: TestEnvironment;
 let space: TestSpace;
@@ -80,6 +80,32 @@ describe('a life', () => {
     await space.patch(CAPSULE, home, { spec: { suspend: false } });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect(await space.urlOf('ledger')).toBe(url);
+    await space.removed(CAPSULE, home);
+  });
+
+  test('what is put back from a backup has its places, and no pod before the word is gone', async () => {
+    await space.capsule(home);
+    await space.patch(CAPSULE, home, {
+      metadata: { annotations: { [ANNOTATION.restoring]: '2026-11-21T10:30:00Z' } },
+    });
+    await space.assistant('ledger', { capsule: home });
+    await space.becomes(ASSISTANT, 'ledger', 'DatabaseReady', READY);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False Restoring');
+    const namespace = space.namespaceOf(home);
+    const url = await space.urlOf('ledger');
+    expect(await space.list(DEPLOYMENT, namespace)).toEqual([]);
+
+    const gone = { metadata: { annotations: { [ANNOTATION.restoring]: null } } };
+    await space.patch(CAPSULE, home, gone);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
+    expect(await space.urlOf('ledger')).toBe(url);
+    await space.patch(CAPSULE, home, {
+      metadata: { annotations: { [ANNOTATION.restoring]: '2026-11-21T10:30:00Z' } },
+    });
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', 'False Restoring');
+    await eventually(async () => (await space.list(POD, namespace)).length === 0, { what: 'no pod is left' });
+    await space.patch(CAPSULE, home, gone);
+    await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     await space.removed(CAPSULE, home);
   });
 

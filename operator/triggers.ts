@@ -3,7 +3,7 @@ import { isReady } from './capsule/status.ts';
 import type { Queues } from './controllers.ts';
 import { EGRESS_COMPONENT, isGateway, replicaOf } from './egress/replicas.ts';
 import type { Assistant, Capsule, Pod, Role, Service } from './kinds.ts';
-import { LABEL } from './names.ts';
+import { ANNOTATION, LABEL } from './names.ts';
 import { type Key, type KubeObject, keyOf, makeKey } from './runtime/kube-object.ts';
 import type { Priority, Queue } from './runtime/queue.ts';
 import type { Change, Store } from './runtime/store.ts';
@@ -164,14 +164,15 @@ function wishOf({ metadata }: KubeObject): string {
 
 const nameOf = ({ now, before }: Change<Capsule>): string => (now ?? before)?.metadata.name ?? '';
 
-/** A Capsule's counts are nobody else's business; its spec, its end and its conditions are. */
+/** A Capsule's counts are nobody else's business; its spec, its end, its conditions and whether its data is being put back are. */
 function concernsAssistants({ before, now }: Change<Capsule>): boolean {
   return !before || !now || gist(before) !== gist(now);
 }
 
 function gist({ metadata, status }: Capsule): string {
   const conditions = status?.conditions?.map(({ type, status: value, reason }) => [type, value, reason]);
-  return JSON.stringify([metadata.generation, metadata.deletionTimestamp, conditions]);
+  const restoring = metadata.annotations?.[ANNOTATION.restoring];
+  return JSON.stringify([metadata.generation, metadata.deletionTimestamp, restoring, conditions]);
 }
 
 /** A Capsule counts its Assistants, and its deletion waits for them. */

@@ -19,7 +19,15 @@ export interface Troubles {
   readonly suspended: readonly Trouble[];
 }
 
-export const UNDER_WAY = new Set(['', 'Waiting', 'Starting', 'Deleting', 'ProbePending', 'RetentionGrace']);
+export const UNDER_WAY = new Set([
+  '',
+  'Waiting',
+  'Starting',
+  'Deleting',
+  'Restoring',
+  'ProbePending',
+  'RetentionGrace',
+]);
 
 const isUnderWay = ({ reason }: Trouble) => UNDER_WAY.has(reason);
 

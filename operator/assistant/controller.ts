@@ -79,9 +79,11 @@ async function carryOut(context: Context, facts: Facts, plan: Plan, signal: Abor
           signal,
         )
       : undefined;
-  if (plan.suspended || mustStop(context, facts)) {
+  if (plan.suspended || plan.restoring || mustStop(context, facts)) {
     await scaleToZero(context, facts, signal);
-    return { findings: {}, retry };
+    return plan.furnish && workload
+      ? furnish(context, { ...facts, workload }, signal)
+      : { findings: {}, retry };
   }
   if (plan.run && workload) return run(context, { ...facts, workload }, signal);
   const running = findingOfRunning(context, facts);
@@ -111,6 +113,18 @@ async function run(context: Context, facts: RunFacts, signal: AbortSignal): Prom
     retry: [database, files, egress, documents, deployment].find((step) => step?.retry)?.retry,
     requeueAfterMs: deployment.output?.requeueAfterMs,
     granted: files?.output?.granted,
+  };
+}
+
+/** What its data is put back into, and nothing that only its pods have. */
+async function furnish(context: Context, facts: RunFacts, signal: AbortSignal): Promise<Outcome> {
+  const { database, files } = await ensureStores(context, facts, signal);
+  return {
+    findings: {
+      DatabaseReady: database.finding,
+      ...(files ? { ObjectStoreReady: files.finding } : {}),
+    },
+    retry: database.retry ?? files?.retry,
   };
 }
 

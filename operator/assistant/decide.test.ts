@@ -254,6 +254,27 @@ describe('the plan', () => {
     ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
     ['when its Capsule is suspended', { capsule: { ...inPlace, spec: { suspend: true } } }],
   ])('runs nothing %s', (_, changes) => expect(planAssistant({ ...facts, ...changes }).run).toBe(false));
+  describe('while the data of its Capsule is put back', () => {
+    const capsule = {
+      ...inPlace,
+      metadata: { name: 'home', annotations: { [ANNOTATION.restoring]: 'now' } },
+    };
+    const missing = no('InputSecretNotFound', 'It is not there.');
+    test('gives it the places for that, whatever its pods would wait for, and no pods', () => {
+      for (const inputs of [facts.inputs, missing]) {
+        const plan = planAssistant({ ...facts, capsule, inputs });
+        expect(plan).toMatchObject({ restoring: true, furnish: true, run: false });
+        expect(text(plan.findings['WorkloadReady'] ?? missing)).toBe('False Restoring');
+      }
+    });
+    test.each<[string, Partial<PlanFacts>]>([
+      ['while the gate is closed', { sandbox: no('RuntimeClassNotFound', 'There is none.') }],
+      ['with an id that is another’s', { claim: { registered: 'other', rivals: [me] } }],
+      ['when it is suspended', { assistant: { ...me, spec: spec({ suspend: true }) } }],
+    ])('gives it nothing %s', (_, changes) =>
+      expect(planAssistant({ ...facts, capsule, ...changes })).toMatchObject({ furnish: false, run: false }),
+    );
+  });
   test('accepts what is suspended from birth, in a Capsule that was never provisioned', () => {
     const capsule = { ...capsuleWith({}), spec: { suspend: true } };
     const plan = planAssistant({ ...facts, capsule });

@@ -1,5 +1,6 @@
 import { type Finding, type Findings, isTrue, no, yes } from '../conditions.ts';
 import type { Capsule } from '../kinds.ts';
+import { ANNOTATION } from '../names.ts';
 import * as decide from './decide.ts';
 import type { Facts } from './facts.ts';
 
@@ -24,6 +25,10 @@ export interface Plan {
   /** Whether its cleaning up must be waited for from now on. */
   readonly accepted: boolean;
   readonly suspended: boolean;
+  /** The data of its Capsule is being put back: it has no pods meanwhile. */
+  readonly restoring: boolean;
+  /** It gets the places that its data is put into, whatever else its pods would wait for. */
+  readonly furnish: boolean;
   /** Nothing stands in the way of provisioning and scheduling. */
   readonly run: boolean;
 }
@@ -58,6 +63,7 @@ export function planAssistant(facts: PlanFacts): Plan {
       }
     : unreadable();
   const blockedBy = decide.firstUnmet({ ...before, ...needs });
+  const restoring = !suspended && capsule?.metadata.annotations?.[ANNOTATION.restoring] !== undefined;
   const waiting = suspended ? SUSPENDED : decide.waitsFor(blockedBy ?? 'DatabaseReady');
   const database = provisioned ? yes('Ready', 'It has a database of its own.') : waiting;
   const place = objects && {
@@ -73,15 +79,22 @@ export function planAssistant(facts: PlanFacts): Plan {
       DatabaseReady: database,
       ...place,
       EgressReady,
-      WorkloadReady: waiting,
+      WorkloadReady: restoring ? RESTORING : waiting,
     },
     accepted: isTrue(accepted),
     suspended,
-    run: blockedBy === undefined && !suspended,
+    restoring,
+    furnish: restoring && decide.firstUnmet(before) === undefined,
+    run: blockedBy === undefined && !suspended && !restoring,
   };
 }
 
 const SUSPENDED = no('Suspended', 'It, or its Capsule, has spec.suspend: true. Set it to false to go on.');
+
+const RESTORING = no(
+  'Restoring',
+  `The data of its Capsule is being put back from a backup. It starts when that is done, and the Capsule's annotation ${ANNOTATION.restoring} is gone.`,
+);
 
 /** A suspended Capsule may never have been provisioned, and is in place for what is suspended with it. */
 function suspendedCapsule(capsule: Capsule): Finding {

@@ -59,7 +59,7 @@ const TOLD_REASONS = new Set([
 ]);
 
 /** Not yet, and not for now because somebody wished so: neither is a warning. */
-const QUIET_REASONS = new Set(['Waiting', 'Suspended']);
+const QUIET_REASONS = new Set(['Waiting', 'Suspended', 'Restoring']);
 
 function tell(
   context: Context,

@@ -168,7 +168,7 @@ export async function scaleToZero(
 function tellRestored(context: Context, { assistant }: Facts): void {
   // Going on after a stop of our own is no restoration.
   const before = assistant.status?.conditions?.find(({ type }) => type === 'WorkloadReady')?.reason;
-  if (before === 'Suspended' || before === 'Waiting') return;
+  if (before === 'Suspended' || before === 'Restoring' || before === 'Waiting') return;
   const note = 'Somebody had changed the Deployment of this Assistant; it was put back.';
   context.events.record(ASSISTANT, assistant, {
     type: 'Warning',
