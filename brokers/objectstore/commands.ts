@@ -1,7 +1,10 @@
-import { type Command, principalCommands, UsageError } from '@space/broker-kit/administrator';
+import { ServiceError } from '@space/broker-kit';
+import { type Command, onlyCapsule, principalCommands, UsageError } from '@space/broker-kit/administrator';
+import { lockCapsule } from '@space/broker-kit/principals';
 import { acceptCommand, custodyStates, discardCommand } from './byok/custody/commands.ts';
 import type { Context } from './context.ts';
 import { exchangeAll } from './principals/exchange.ts';
+import { storeOf } from './principals/rows.ts';
 
 export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
   ...principalCommands<Context>('osp', ({ capsules }, session, capsule, principal) =>
@@ -14,6 +17,11 @@ export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
       const states = await custodyStates(custody, connections);
       return states.map((state) => JSON.stringify(state)).join('\n');
     },
+  },
+  recount: {
+    usage: 'recount CAPSULE',
+    about: 'count what the Capsule has in the bucket, where something else than the broker has put it there',
+    run: (context, _traceId, args) => recountCapsule(context, onlyCapsule(args)),
   },
   restore: {
     usage: 'restore principals | restore accept|discard CAPSULE',
@@ -29,3 +37,14 @@ export const COMMANDS: Readonly<Record<string, Command<Context>>> = {
     },
   },
 };
+
+async function recountCapsule({ connections, defaultQuotaBytes, recount }: Context, capsule: string) {
+  const store = await connections.transaction(async (session) => {
+    if ((await lockCapsule(session, capsule, 'SHARE')) === undefined)
+      throw new ServiceError('not_found', 'no such Capsule');
+    return storeOf(session, capsule);
+  });
+  const of = { capsulePrefix: store.prefix, quotaBytes: store.quotaBytes ?? defaultQuotaBytes };
+  // What this broker's replicas have in hand counts by itself.
+  return { counted: await recount(of, async () => undefined) };
+}

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newToken } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from './commands.ts';
-import { DRIVER_DIRECTORY } from './testing/broker.ts';
+import { BUCKET, DRIVER_DIRECTORY } from './testing/broker.ts';
 import { type Fixture, openFixture } from './testing/fixture.ts';
 
 let fixture: Fixture;
@@ -56,6 +56,26 @@ describe('a Capsule', () => {
 });
 
 describe('an administrator', () => {
+  it('counts what something else than the broker has put into the bucket', async () => {
+    const { broker, registry, s3 } = fixture;
+    await broker.capsule('filled');
+    const [store] = await registry<{ place: string }>(
+      "SELECT place FROM broker.store WHERE capsule_id = 'filled'",
+    );
+    const folder = join(s3.directory, BUCKET, store!.place, 's');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'restored'), 'x'.repeat(100_000));
+    const recount = (...args: string[]) =>
+      COMMANDS['recount']?.run(broker.context, 'b'.repeat(32), args, async () => '');
+    expect(await recount('filled')).toEqual({ counted: true });
+    const [usage] = await registry('SELECT counted::int FROM broker.object_usage WHERE place = $1', [
+      store!.place,
+    ]);
+    expect(usage?.['counted']).toBeGreaterThan(100_000);
+    expect(() => recount()).toThrow(/exactly one Capsule/);
+    await expect(recount('none')).rejects.toThrow(/no such Capsule/);
+  });
+
   it('replaces a lost principal, which never works again', async () => {
     const { broker } = fixture;
     const lost = await broker.capsule('lost');

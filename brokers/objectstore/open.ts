@@ -33,6 +33,7 @@ import { createSweep } from './principals/sweep.ts';
 import { leasesLapse } from './principals/tenants.ts';
 import { bindUnbound } from './principals/unbound.ts';
 import { createAppSizes } from './quota/app-sizes.ts';
+import { createRecount } from './quota/recount.ts';
 import { createShares } from './quota/shares.ts';
 import { migrate } from './registry/migrations.ts';
 import { type ManagedStore, openManagedStore } from './upstream/managed.ts';
@@ -80,6 +81,11 @@ export async function openContext(
     }),
     defaultQuotaBytes: config.DEFAULT_QUOTA_BYTES,
     appSizes: createAppSizes({ client: managed.upkeep, entryBytes: config.QUOTA_ENTRY_BYTES, log }),
+    recount: createRecount({
+      registry: connections,
+      client: managed.upkeep,
+      entryBytes: config.QUOTA_ENTRY_BYTES,
+    }),
     custody,
     verify: createVerify({ ...reach, timeoutMs: 1_000 * config.BYOK_VERIFICATION_SECONDS }),
     verifications: { perSecond: aMinute / 60, burst: aMinute },

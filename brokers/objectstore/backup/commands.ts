@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
 import { ConfigError, type Environment } from '@space/broker-kit';
 import { S3Error } from '../upstream/errors.ts';
 import { type Config, readConfig } from './config.ts';
@@ -7,12 +8,13 @@ import { BackupError, UsageError } from './errors.ts';
 import { expire } from './expire.ts';
 import { listPoints } from './list.ts';
 import { type Opened, openRun, openStates, sentenceOf } from './open.ts';
-import { restore } from './restore.ts';
+import { type RestoreReport, restore } from './restore.ts';
+import { type Move, restoreInto } from './restore-into.ts';
 import type { Clock } from './retrying.ts';
 import { expireStates, getState, putState } from './states.ts';
 
 const USAGE =
-  'usage: node /app/backup.mjs copy [--expire] | restore [--at TIME] | state [--at TIME] | list | expire';
+  'usage: node /app/backup.mjs copy [--expire] | restore [--at TIME] [--prefix FROM --to TO]… | state [--at TIME] | list | expire';
 
 export interface Given {
   readonly args: readonly string[];
@@ -50,7 +52,8 @@ export async function runBackup({ args, environment, clock, signal, out, error }
 type Command =
   | { readonly name: 'list' | 'expire' }
   | { readonly name: 'copy'; readonly expire: boolean }
-  | { readonly name: 'restore' | 'state'; readonly at: Date | undefined };
+  | { readonly name: 'state'; readonly at: Date | undefined }
+  | { readonly name: 'restore'; readonly at: Date | undefined; readonly moves: readonly Move[] };
 
 interface Telling extends Pick<Given, 'out'> {
   readonly tell: (name: string, report: object) => void;
@@ -72,8 +75,7 @@ async function act(
     const state = file === undefined ? undefined : await putState(states, await stateIn(file));
     tell('copy', { ...(await copy(run)), state });
     if (command.expire) await expireAll();
-  } else if (command.name === 'restore')
-    tell('restore', await restore(run, { at: command.at, makesBucket: config.S3_CREATE_BUCKET }));
+  } else if (command.name === 'restore') tell('restore', await restoring(command, config, run));
   else if (command.name === 'expire') await expireAll();
   else {
     const { points, damaged } = await listPoints(run);
@@ -82,6 +84,13 @@ async function act(
     if (first !== undefined) throw first.error;
   }
 }
+
+const restoring = (
+  { at, moves }: Extract<Command, { name: 'restore' }>,
+  { S3_CREATE_BUCKET: makesBucket }: Config,
+  run: Opened['run'],
+): Promise<RestoreReport> =>
+  moves.length === 0 ? restore(run, { at, makesBucket }) : restoreInto(run, at, moves);
 
 async function stateIn(file: string): Promise<Buffer> {
   try {
@@ -94,14 +103,46 @@ async function stateIn(file: string): Promise<Buffer> {
 }
 
 function parse(args: readonly string[]): Command {
-  const [name, option, time, ...more] = args;
+  const [name, option, ...more] = args;
   if (name === 'restore' || name === 'state') {
-    if (option === undefined) return { name, at: undefined };
-    if (option === '--at' && time !== undefined && more.length === 0) return { name, at: timeOf(time) };
-  } else if (name === 'copy' && (option === undefined || option === '--expire') && time === undefined)
+    const { at, moves } = timeAndMoves(args.slice(1));
+    if (name === 'restore') return { name, at, moves };
+    if (moves.length === 0) return { name, at };
+  } else if (name === 'copy' && (option === undefined || option === '--expire') && more.length === 0)
     return { name, expire: option !== undefined };
   else if ((name === 'list' || name === 'expire') && option === undefined) return { name };
   throw new UsageError(USAGE);
+}
+
+function timeAndMoves(args: readonly string[]) {
+  const { values } = parsedOptions(args);
+  const { at, prefix, to } = values;
+  if (prefix.length !== to.length) throw new UsageError(USAGE);
+  const moves = prefix.map((from, index) => ({ from: prefixOf(from), to: prefixOf(to[index]) }));
+  const overlap = (all: readonly string[]) =>
+    all.some((one, i) => all.some((other, j) => i !== j && other.startsWith(one)));
+  if (overlap(moves.map(({ from }) => from)) || overlap(moves.map((move) => move.to)))
+    throw new UsageError('--prefix and --to want prefixes of which none begins with another');
+  return { at: at === undefined ? undefined : timeOf(at), moves };
+}
+
+function parsedOptions(args: readonly string[]) {
+  const several = { type: 'string', multiple: true, default: [] as string[] } as const;
+  try {
+    return parseArgs({
+      args: [...args],
+      options: { at: { type: 'string' }, prefix: several, to: several },
+    });
+  } catch (error) {
+    throw new UsageError(USAGE, { cause: error });
+  }
+}
+
+/** Of what Capsules have: nothing else in the bucket is anybody's alone. */
+function prefixOf(text: string | undefined): string {
+  if (text === undefined || !/^c\/[0-9a-f]{40}\/(?:[^/]+\/)*$/.test(text))
+    throw new UsageError('--prefix and --to want prefixes of Capsules, as c/…/s/ and c/…/a/…/');
+  return text;
 }
 
 /** With its zone: an administrator's and the container's are seldom the same. */

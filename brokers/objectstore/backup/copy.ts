@@ -4,7 +4,7 @@ import { BackupError } from './errors.ts';
 import { pointName } from './point-names.ts';
 import { readHeader, readPoint, writePoint } from './points.ts';
 import { isAbsent, retrying } from './retrying.ts';
-import { MARKER, type Run } from './run.ts';
+import { MARKER, MARKERS, type Run } from './run.ts';
 import { several } from './several.ts';
 import { listed } from './vault.ts';
 
@@ -28,7 +28,8 @@ export async function copy(run: Run): Promise<CopyReport> {
   await again(() => requireNoRestore(run));
   const known = await knownEntries(run, pointName(started));
   const contents: Contents = await again(() => vault.contents(signal));
-  const states = await again(() => Array.fromAsync(listed(bucket, '', signal), stateOf));
+  const objects = await again(() => Array.fromAsync(listed(bucket, '', signal), stateOf));
+  const states = objects.filter(({ key }) => !key.startsWith(MARKERS));
 
   const found: (Entry | undefined)[] = new Array(states.length);
   let copied = 0;

@@ -25,8 +25,11 @@ export interface PlanSource {
   readonly newest: string;
 }
 
-/** Reads what a restore to a time, or of the newest point, takes from which point. */
-export async function planOf(run: Run, at: Date | undefined): Promise<Plan> {
+/**
+ * Reads what a restore to a time, or of the newest point, takes from which point. One that was cut short takes it from the
+ * points that it began with, whatever points have come since.
+ */
+export async function planOf(run: Run, at: Date | undefined, begun?: PlanSource): Promise<Plan> {
   const { points, damaged } = await listPoints(run);
   const newest = points.at(-1);
   const last = damaged.at(-1);
@@ -35,7 +38,11 @@ export async function planOf(run: Run, at: Date | undefined): Promise<Plan> {
   if (newest === undefined)
     throw new BackupError('there is no point in the backup: look at BACKUP_S3_BUCKET and BACKUP_S3_PREFIX');
   const { before, after } =
-    at === undefined ? { before: newest, after: undefined } : pointsAround(points, at);
+    begun !== undefined
+      ? { before: begunWith(points, begun.before), after: begunWith(points, begun.after) }
+      : at === undefined
+        ? { before: newest, after: undefined }
+        : pointsAround(points, at);
   if (before === undefined && after === undefined)
     throw new BackupError(
       `no point finished before that time or started after it: take a time after ${newest.header.finished}, with --at`,
@@ -55,6 +62,15 @@ export async function planOf(run: Run, at: Date | undefined): Promise<Plan> {
   };
   const notices = [...(at === undefined ? [] : noticesOf(before, after)), ...damaged.map(leftAside)];
   return { entries, source, notice: notices.length === 0 ? undefined : notices.join('; ') };
+}
+
+function begunWith(points: readonly ListedPoint[], name: string | null): ListedPoint | undefined {
+  const found = points.find((point) => point.name === name);
+  if (name !== null && found === undefined)
+    throw new BackupError(
+      `the restore was begun with the point ${name}, which is not in the backup any more: empty what it filled, and begin anew`,
+    );
+  return found;
 }
 
 function noticesOf(before: ListedPoint | undefined, after: ListedPoint | undefined): string[] {

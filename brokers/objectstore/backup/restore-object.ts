@@ -8,8 +8,12 @@ import { upload } from './uploading.ts';
 const MOST_WHOLE = 5 * 1024 ** 3;
 
 /** Puts an object back with its headers, and in the parts that it had, so that it gets the entity tag that it had. */
-export async function restoreObject({ space, bucket, vault, signal }: Run, entry: Entry): Promise<void> {
-  const { key, size, headers, content } = entry;
+export async function restoreObject(
+  { space, bucket, vault, signal }: Run,
+  entry: Entry,
+  key: string,
+): Promise<void> {
+  const { size, headers, content } = entry;
   await vault.read({ kind: 'objects', name: content }, signal, async (bytes) => {
     const plain = unlabelled(bytes, labelOf(space, entry), size);
     await upload(bucket, { key, bytes: plain, length: size, headers, parts: partsOf(entry), signal });

@@ -1,13 +1,10 @@
 import { S3Error } from '../upstream/errors.ts';
 import type { ListedObject } from '../upstream/types.ts';
-import { isAlwaysNewest } from './choose.ts';
-import type { Entry } from './entry.ts';
-import { BackupError, DamagedContentError } from './errors.ts';
+import { bringBack } from './bring-back.ts';
+import { BackupError } from './errors.ts';
 import { type Plan, type PlanSource, planOf } from './plan.ts';
-import { restoreObject } from './restore-object.ts';
 import { isAbsent, retrying } from './retrying.ts';
 import { MARKER, type Run } from './run.ts';
-import { several } from './several.ts';
 import { listed } from './vault.ts';
 
 export interface RestoreReport extends PlanSource {
@@ -39,7 +36,11 @@ export async function restore(run: Run, { at, makesBucket }: RestoreOptions): Pr
 
   if (target === undefined) await again(() => bucket.createBucket({ signal }));
   await again(() => bucket.put(MARKER, marker, { headers: { 'content-type': 'application/json' }, signal }));
-  const skipped = await bringBack(run, plan.entries, target ?? new Map());
+  const skipped = await bringBack(run, plan.entries, {
+    there: target ?? new Map(),
+    keyOf: ({ key }) => key,
+    otherwise: `empty the bucket and take another time, or keep what is there and remove ${MARKER}`,
+  });
   await again(() => bucket.delete(MARKER, { signal }));
   return {
     ...plan.source,
@@ -64,7 +65,8 @@ async function targetOf({ bucket, signal }: Run, makesBucket: boolean): Promise<
   }
 }
 
-async function requireContents({ vault, signal }: Run, { entries }: Plan): Promise<void> {
+/** @throws BackupError where the backup has not all that the plan brings back */
+export async function requireContents({ vault, signal }: Run, { entries }: Plan): Promise<void> {
   const contents = await vault.contents(signal);
   const missing = entries.filter(({ content, stored }) => contents.get(content)?.size !== stored);
   const [first] = missing;
@@ -100,39 +102,4 @@ async function requireTarget(
     throw new BackupError(
       `something else has written to the bucket since the restore was cut short, ${first} for one: stop the broker, and remove it or empty the bucket`,
     );
-}
-
-/** A damaged content keeps no other from coming back; the restore is over only when there is none. */
-async function bringBack(run: Run, entries: readonly Entry[], target: Target): Promise<number> {
-  const { clock, signal, atOnce } = run;
-  const damaged: { readonly key: string; readonly error: DamagedContentError }[] = [];
-  let skipped = 0;
-  const one = async (entry: Entry, either: AbortSignal) => {
-    const there = target.get(entry.key);
-    if (there?.size === entry.size && there.etag === entry.etag) {
-      skipped += 1;
-      return;
-    }
-    try {
-      await retrying(clock, either, () => restoreObject({ ...run, signal: either }, entry));
-    } catch (error) {
-      if (!(error instanceof DamagedContentError)) throw error;
-      damaged.push({ key: entry.key, error });
-    }
-  };
-  // What says what was answered is there before anything that was.
-  await several(entries.filter(isAlwaysNewest), atOnce, signal, one);
-  await several(
-    entries.filter((entry) => !isAlwaysNewest(entry)),
-    atOnce,
-    signal,
-    one,
-  );
-  const [first] = damaged;
-  if (first !== undefined)
-    throw new BackupError(
-      `${damaged.length} contents are damaged, that of ${first.key} among them, and all others are restored: empty the bucket and take another time, or keep what is there and remove ${MARKER}`,
-      { cause: first.error },
-    );
-  return skipped;
 }

@@ -14,5 +14,7 @@ export interface Run {
   readonly atOnce: number;
 }
 
+/** Where restores that were cut short are told; no point has any of it. */
+export const MARKERS = 'restore/v1/';
 /** Says that an earlier restore was cut short, and of what. */
-export const MARKER = 'restore/v1/started';
+export const MARKER = `${MARKERS}started`;

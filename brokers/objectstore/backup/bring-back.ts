@@ -1,0 +1,60 @@
+import type { ListedObject } from '../upstream/types.ts';
+import { isAlwaysNewest } from './choose.ts';
+import type { Entry } from './entry.ts';
+import { BackupError, DamagedContentError } from './errors.ts';
+import { restoreObject } from './restore-object.ts';
+import { retrying } from './retrying.ts';
+import type { Run } from './run.ts';
+import { several } from './several.ts';
+
+interface Bringing {
+  /** What the bucket has already, by key. */
+  readonly there: ReadonlyMap<string, Pick<ListedObject, 'size' | 'etag'>>;
+  /** Under which key an entry comes back. */
+  readonly keyOf: (entry: Entry) => string;
+  /** What to do where contents are damaged. */
+  readonly otherwise: string;
+}
+
+/**
+ * Puts all entries into the bucket but those that are there, and tells how many are. A damaged content keeps no other from
+ * coming back; the restore is over only when there is none.
+ */
+export async function bringBack(
+  run: Run,
+  entries: readonly Entry[],
+  { there, keyOf, otherwise }: Bringing,
+): Promise<number> {
+  const { clock, signal, atOnce } = run;
+  const damaged: { readonly key: string; readonly error: DamagedContentError }[] = [];
+  let skipped = 0;
+  const one = async (entry: Entry, either: AbortSignal) => {
+    const key = keyOf(entry);
+    const found = there.get(key);
+    if (found?.size === entry.size && found.etag === entry.etag) {
+      skipped += 1;
+      return;
+    }
+    try {
+      await retrying(clock, either, () => restoreObject({ ...run, signal: either }, entry, key));
+    } catch (error) {
+      if (!(error instanceof DamagedContentError)) throw error;
+      damaged.push({ key: entry.key, error });
+    }
+  };
+  // What says what was answered is there before anything that was.
+  await several(entries.filter(isAlwaysNewest), atOnce, signal, one);
+  await several(
+    entries.filter((entry) => !isAlwaysNewest(entry)),
+    atOnce,
+    signal,
+    one,
+  );
+  const [first] = damaged;
+  if (first !== undefined)
+    throw new BackupError(
+      `${damaged.length} contents are damaged, that of ${first.key} among them, and all others are restored: ${otherwise}`,
+      { cause: first.error },
+    );
+  return skipped;
+}

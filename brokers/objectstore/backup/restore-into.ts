@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { ListedObject } from '../upstream/types.ts';
+import { bringBack } from './bring-back.ts';
+import type { Entry } from './entry.ts';
+import { BackupError } from './errors.ts';
+import { type Plan, planOf } from './plan.ts';
+import { type RestoreReport, requireContents } from './restore.ts';
+import { isAbsent, retrying } from './retrying.ts';
+import { MARKERS, type Run } from './run.ts';
+import { listed } from './vault.ts';
+
+/** What lay under one prefix comes to lie under another. */
+export interface Move {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What a restore has begun with, and what came of it when it is done. */
+const begunSchema = z.object({
+  format: z.number(),
+  space: z.string(),
+  at: z.string().nullable(),
+  before: z.string().nullable(),
+  after: z.string().nullable(),
+  newest: z.string(),
+  moves: z.array(z.object({ from: z.string(), to: z.string() })),
+  done: z.object({ objects: z.number(), bytes: z.number() }).optional(),
+});
+
+type Begun = z.infer<typeof begunSchema>;
+
+interface Destination {
+  /** Says that a restore into these prefixes is under way, or done. */
+  readonly marker: string;
+  readonly begun: Begun | undefined;
+  readonly there: ReadonlyMap<string, ListedObject>;
+}
+
+/**
+ * Brings back what lay under some prefixes, under others of a bucket that is in use. These have to be empty. One that was cut
+ * short goes on when it is given again; one that is done stays so, whatever has become of what it brought.
+ */
+export async function restoreInto(
+  run: Run,
+  at: Date | undefined,
+  moves: readonly Move[],
+): Promise<RestoreReport> {
+  const { bucket, clock, signal } = run;
+  const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
+  const started = clock.now();
+  const seconds = () => (clock.now().getTime() - started.getTime()) / 1_000;
+  const { marker, begun, there } = await again(() => destinationOf(run, at, moves));
+  if (begun?.done !== undefined) {
+    const { done, moves: _, ...source } = begun;
+    return { ...source, ...done, skipped: done.objects, seconds: seconds() };
+  }
+  const plan = moved(await planOf(run, at, begun), moves);
+  await again(() => requireContents(run, plan));
+  const tell = (more: Pick<Begun, 'done'>) => {
+    const body = Buffer.from(`${JSON.stringify({ ...plan.source, moves, ...more })}\n`);
+    return again(() => bucket.put(marker, body, { headers: { 'content-type': 'application/json' }, signal }));
+  };
+  if (begun === undefined) await tell({});
+  const skipped = await bringBack(run, plan.entries, {
+    there,
+    keyOf: (entry) => newKey(entry, moves) ?? entry.key,
+    otherwise: `empty what it filled, remove ${marker} and take another time; or keep what is there`,
+  });
+  const bytes = plan.entries.reduce((sum, { size }) => sum + size, 0);
+  const done = { objects: plan.entries.length, bytes };
+  await tell({ done });
+  const notice = plan.notice === undefined ? {} : { notice: plan.notice };
+  return { ...plan.source, ...done, skipped, seconds: seconds(), ...notice };
+}
+
+const moved = (plan: Plan, moves: readonly Move[]): Plan => ({
+  ...plan,
+  entries: plan.entries.filter((entry) => newKey(entry, moves) !== undefined),
+});
+
+function newKey({ key }: Pick<Entry, 'key'>, moves: readonly Move[]): string | undefined {
+  const move = moves.find(({ from }) => key.startsWith(from));
+  return move && move.to + key.slice(move.from.length);
+}
+
+/** @throws BackupError unless the prefixes are empty, or half filled by this very restore */
+async function destinationOf(run: Run, at: Date | undefined, moves: readonly Move[]): Promise<Destination> {
+  const { bucket, signal } = run;
+  const name = createHash('sha256').update(JSON.stringify(moves)).digest('hex');
+  const marker = `${MARKERS}into/${name}`;
+  const begun = await beginning(run, marker);
+  if (begun !== undefined && begun.at !== (at?.toISOString() ?? null))
+    throw new BackupError(
+      `a restore to ${begun.at ?? 'the newest point'} into these prefixes was ${begun.done === undefined ? 'begun' : 'done'}: give that time again, or empty them and remove ${marker}`,
+    );
+  const there = new Map<string, ListedObject>();
+  for (const { to } of moves)
+    for await (const object of listed(bucket, to, signal)) there.set(object.key, object);
+  const [first] = there.keys();
+  if (begun === undefined && first !== undefined)
+    throw new BackupError(
+      `the bucket has ${there.size} objects where these are to be restored, ${first} among them: what is there is not written over`,
+    );
+  return { marker, begun, there };
+}
+
+async function beginning({ bucket, signal }: Run, marker: string): Promise<Begun | undefined> {
+  try {
+    const { body } = await bucket.read(marker, 1024 * 1024, { signal });
+    return begunSchema.parse(JSON.parse(body.toString()));
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    if (error instanceof SyntaxError || error instanceof z.ZodError)
+      throw new BackupError(`${marker} cannot be read: empty the prefixes that it is of, and remove it`, {
+        cause: error,
+      });
+    throw error;
+  }
+}
