@@ -51,6 +51,8 @@ start-fast=y
 archive-async=y
 # Beyond it the server goes on without: what it could not archive is lost to the archive, until the next backup.
 archive-push-queue-max=${BACKUP_QUEUE_BYTES:?}
+# Fetched ahead by a server that recovers, into a volume of 64 MiB.
+archive-get-queue-max=33554432
 spool-path=/tmp/pgbackrest
 lock-path=/tmp/pgbackrest-lock
 log-level-file=off

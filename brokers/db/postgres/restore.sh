@@ -1,6 +1,7 @@
 #!/bin/sh
 # Puts a backup into an empty volume and lets the server go through its log up to the moment that is asked for, or to the end
-# of what there is: `restore.sh [TIME]`, such as 2026-11-21 10:30:00+00. Nothing may listen to it, or archive, meanwhile.
+# of what there is: `restore.sh [TIME [OPTION…]]`, such as 2026-11-21 10:30:00+00; a TIME that is empty is the end, and options
+# are pgBackRest's. Nothing may listen to it, or archive, meanwhile.
 set -eu
 umask 077
 
@@ -11,6 +12,7 @@ here=$(dirname "$0")
 draft=$data.restored
 log=/tmp/recovery.log
 time=${1:-}
+[ $# -eq 0 ] || shift
 
 fail() {
   echo "restore: $1" >&2
@@ -30,11 +32,7 @@ said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
 
 rm -rf "$draft"
 mkdir -p "$draft"
-if [ -n "$time" ]; then
-  set -- --type=time "--target=$time" --target-action=promote
-else
-  set --
-fi
+[ -z "$time" ] || set -- --type=time "--target=$time" --target-action=promote "$@"
 repository "$@" --archive-mode=off --process-max=4 restore || fail 'the backup cannot be restored: the lines above say why'
 said 'the files are there'
 
@@ -43,7 +41,8 @@ printf 'server %s postgres\n' "$(id -un)" >"$ident"
 # As the entry point starts it, but for listeners. It ends with an error where the log ends before the moment that is asked for.
 "$programs/pg_ctl" -D "$draft" -w -t "${RECOVERY_SECONDS:-86400}" -l "$log" start -o "-c config_file=$here/settings.conf \
   -c hba_file=$here/pg_hba.conf -c ident_file=$ident -c listen_addresses= -c unix_socket_directories=$sockets \
-  -c max_connections=${MAX_CONNECTIONS:-200} -c recovery_init_sync_method=syncfs -c archive_mode=off -c log_min_messages=log" >/dev/null || {
+  -c max_connections=${MAX_CONNECTIONS:-200} -c recovery_init_sync_method=syncfs -c archive_mode=off -c log_min_messages=log \
+  ${RECOVERY_SETTINGS:-}" >/dev/null || {
   grep -E 'FATAL|PANIC' "$log" >&2 || tail -n 5 "$log" >&2
   fail "the log of changes does not reach ${time:-its end}: name an earlier time"
 }
