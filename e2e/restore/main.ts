@@ -1,4 +1,4 @@
-/** `npm run restore`: makes a Space again from its backup, in a cluster where it is not. */
+/** `npm run restore`: makes a Space again from its backup, in a cluster where it is not; or one Capsule, in a Space that runs. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -8,10 +8,14 @@ import { createSteps } from '../progress/index.ts';
 import { CHART } from '../space/chart.ts';
 import { createKube, finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
+import { restoreCapsule } from './capsule/index.ts';
 import { RestoreProblem } from './problem.ts';
-import { restoreSpace } from './restore.ts';
+import { type Restore, restoreSpace } from './restore.ts';
 
 const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FILE [options]
+       npm run restore -- --capsule NAME [--as OTHER] --identity FILE [options]
+  --capsule NAME         puts one Capsule back into the Space that runs, where nothing else is changed
+  --as OTHER             gives it another name
   --values FILE          of the release that is lost, as Helm takes them; again for each further file
   --identity FILE        of the recipient in backup.recipient (AGE-SECRET-KEY-1…), as age-keygen writes it
   --key FILE             of the bucket that the backup is in: a line access-key=… and a line secret-key=…
@@ -58,6 +62,8 @@ function parsed() {
         identity: { type: 'string' },
         key: { type: 'string' },
         at: { type: 'string' },
+        capsule: { type: 'string' },
+        as: { type: 'string' },
         space: { type: 'string', default: 'home' },
         namespace: { type: 'string' },
         kubeconfig: { type: 'string' },
@@ -69,31 +75,66 @@ function parsed() {
   }
 }
 
-async function main(options: NonNullable<ReturnType<typeof parsed>>): Promise<void> {
-  const { values, identity = '', key = '', space, namespace = space } = options;
+type Options = NonNullable<ReturnType<typeof parsed>>;
+
+/** What a run needs wherever it restores to. */
+interface Begun extends Pick<Restore, 'space' | 'namespace' | 'at' | 'identity' | 'steps' | 'signal'> {
+  readonly kubectl: string;
+  readonly helm: string;
+  readonly kubeconfig: string;
+}
+
+const kubeOf = ({ kubectl, kubeconfig }: Begun) => createKube(kubectl, kubeconfig);
+
+async function wholeSpace(begun: Begun, { values, key = '' }: Options): Promise<object> {
+  const { helm, kubeconfig, namespace } = begun;
+  return restoreSpace({
+    ...begun,
+    kube: kubeOf(begun),
+    helm: (...args) => finish(helm, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args]),
+    chart: CHART,
+    values: values.map((file) => resolve(file)),
+    key: keyIn(await readFile(key, 'utf8')),
+    parse: (yaml) =>
+      parseAllDocuments(yaml)
+        .map((document) => document.toJS() as KubeObject | null)
+        .filter((object) => object !== null),
+  });
+}
+
+const NAME = /^(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+
+async function oneCapsule(begun: Begun, capsule: string, as: string): Promise<object> {
+  const { kubectl, kubeconfig } = begun;
+  for (const name of [capsule, as])
+    if (!NAME.test(name))
+      throw new RestoreProblem(
+        `${name} cannot be a Capsule's name: use 1 to 40 lowercase letters, digits and single hyphens, a letter first`,
+      );
+  return restoreCapsule({
+    ...begun,
+    kube: kubeOf(begun),
+    kubectl: [kubectl, '--kubeconfig', kubeconfig],
+    capsule,
+    as,
+    now: () => Date.now(),
+  });
+}
+
+async function main(options: Options): Promise<void> {
+  const { identity = '', space, namespace = space, capsule } = options;
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
   const at = momentOf(options.at);
-  const { kubectl, helm, kubeconfig } = await programs(options.kubeconfig);
+  const tools = await programs(options.kubeconfig);
   const steps = createSteps();
   try {
-    const restored = await restoreSpace({
-      kube: createKube(kubectl, kubeconfig),
-      helm: (...args) => finish(helm, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args]),
-      chart: CHART,
-      values: values.map((file) => resolve(file)),
-      space,
-      namespace,
-      at,
-      identity: identityIn(await readFile(identity, 'utf8')),
-      key: keyIn(await readFile(key, 'utf8')),
-      parse: (yaml) =>
-        parseAllDocuments(yaml)
-          .map((document) => document.toJS() as KubeObject | null)
-          .filter((object) => object !== null),
-      steps,
-      signal: stop.signal,
-    });
+    const identityText = identityIn(await readFile(identity, 'utf8'));
+    const begun = { ...tools, space, namespace, at, identity: identityText, steps, signal: stop.signal };
+    const restored =
+      capsule === undefined
+        ? await wholeSpace(begun, options)
+        : await oneCapsule(begun, capsule, options.as ?? capsule);
     console.log(JSON.stringify(restored, null, 2));
   } finally {
     steps.close();
@@ -101,7 +142,8 @@ async function main(options: NonNullable<ReturnType<typeof parsed>>): Promise<vo
 }
 
 const options = parsed();
-if (options?.identity === undefined || options.key === undefined || options.values.length === 0) {
+const isWhole = options?.key !== undefined && options.values.length > 0 && options.as === undefined;
+if (options?.identity === undefined || (options.capsule === undefined && !isWhole)) {
   console.error(USAGE);
   process.exitCode = 2;
 } else

@@ -8,27 +8,7 @@ import { CHART, SOME_IMAGES } from '../space/chart.ts';
 import { finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { claimOf, databasePod, destinationSecret, objectsPod, statefulSet, statePod } from './pods.ts';
-
-const BACKUP = {
-  existingSecrets: { backupS3: 'the-key' },
-  backup: {
-    enabled: true,
-    recipient: 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p',
-    s3: { endpoint: 'https://vault.example.org', bucket: 'mine', ca: 'PEM', cidrs: ['203.0.113.7/32'] },
-  },
-};
-const EXTERNAL = {
-  existingSecrets: { ...BACKUP.existingSecrets, s3Root: 's3', dbAdmin: 'db', objectStoreRegistry: 'files' },
-  objectStore: { external: { endpoint: 'https://s3.example.org', cidrs: ['203.0.113.8/32'], ca: 'PEM' } },
-  postgres: {
-    external: {
-      host: 'pg.example.org',
-      ca: 'PEM',
-      cidrs: ['203.0.113.9/32'],
-      assistants: { addresses: ['203.0.113.9'] },
-    },
-  },
-};
+import { BACKUP, EXTERNAL } from './testing/values.ts';
 
 let directory: string;
 let helm: string;

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../space/kube-object.ts';
 import { RestoreProblem } from './problem.ts';
 
-type Container = KubeObject['spec']['containers'][number];
+export type Container = KubeObject['spec']['containers'][number];
 
 /** What a chart renders, as it is looked into here. */
 export type Rendered = readonly KubeObject[];
@@ -22,7 +22,7 @@ function carrier(objects: Rendered): KubeObject {
 
 const LABEL = 'platform.space/restore';
 
-function podOf(name: string, like: KubeObject, spec: object): KubeObject {
+export function podOf(name: string, like: KubeObject, spec: object): KubeObject {
   const { namespace } = like.metadata;
   return {
     apiVersion: 'v1',
@@ -33,7 +33,7 @@ function podOf(name: string, like: KubeObject, spec: object): KubeObject {
 }
 
 /** Of a container that does something else than it is for: nobody probes it. */
-function doing(container: Container, change: object): Container {
+export function doing(container: Container, change: object): Container {
   const { startupProbe, readinessProbe, livenessProbe, lifecycle, ports, ...rest } = container;
   return { ...rest, ...change };
 }

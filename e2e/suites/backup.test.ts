@@ -1,5 +1,5 @@
-/** A Space that is lost, and made again from its backup, at a moment before somebody erred. */
-import { execFile } from 'node:child_process';
+/** A Capsule that is put back beside what lives; then a Space that is lost, and made again from its backup. */
+import { type ExecFileException, execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -15,6 +15,31 @@ const name = unique('ark');
 const ark = { space: name, namespace: name };
 const arkServices = `${name}-services`;
 const RESTORE = resolve(import.meta.dirname, '../restore/main.ts');
+
+/** What a dump, or whoever loads it, could stumble over, or be tricked by. */
+const ODD = `
+  CREATE EXTENSION vector;
+  CREATE SCHEMA mine;
+  CREATE FUNCTION mine.checked(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+    IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user) THEN RAISE 'run as superuser'; END IF;
+    RETURN $1;
+  END $$;
+  CREATE TABLE mine.hidden (word text, meaning public.vector(2));
+  INSERT INTO mine.hidden VALUES ('a', '[1,2]'), ('b', '[3,4]');
+  CREATE INDEX ON mine.hidden (mine.checked(word));
+  ALTER TABLE mine.hidden ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+  CREATE MATERIALIZED VIEW mine.counted AS SELECT count(*) FROM mine.hidden;
+  SELECT lo_from_bytea(424242, 'large');
+  ALTER ROLE CURRENT_USER SET search_path = public, mine;`;
+/** All of it, as far as it can be seen by its owner. */
+const ODD_TOLD = `
+  ALTER TABLE mine.hidden NO FORCE ROW LEVEL SECURITY;
+  SELECT json_build_object(
+    'rows', (SELECT json_agg(word || meaning::text ORDER BY word) FROM mine.hidden),
+    'large', convert_from(lo_get(424242), 'UTF8'),
+    'extension', (SELECT extowner::regrole::text = current_user FROM pg_extension WHERE extname = 'vector'),
+    'strangers', (SELECT json_agg(relname) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+      WHERE nspname IN ('public', 'mine') AND relowner <> current_user::regrole));`;
 
 describe('a Space with a backup', () => {
   let directory: string;
@@ -34,8 +59,8 @@ describe('a Space with a backup', () => {
       ],
     });
   /** What was spent on it, as the ledger has it. */
-  const spent = async () => {
-    const { balances } = (await kube.proxy(inside, 'ledger:8080', '/balances')) as {
+  const spent = async (within = inside) => {
+    const { balances } = (await kube.proxy(within, 'ledger:8080', '/balances')) as {
       balances: { account: string; balance: string }[];
     };
     return balances.find(({ account }) => account === 'expenses:ark')?.balance;
@@ -49,20 +74,48 @@ describe('a Space with a backup', () => {
   };
   const sql = (statement: string) =>
     beside('psql', '-XAtqU', 'postgres', '-h', '/run/postgresql', '-c', statement, 'postgres');
-  const object = (method: string, ...body: string[]) =>
-    granted(inside, 'ledger', method, '/v1/objects/data/statement', ...body);
-  const secretOf = async (of: string, key: string) => {
-    const secret = await kube.get('secret', of, inside);
+  /** In the ledger's database, as whoever its URL is of. */
+  const asTenant = async (within: string, statement: string) => {
+    const { username, password, pathname } = new URL(
+      await secretOf('ledger-database', 'DATABASE_URL', within),
+    );
+    const to = `host=127.0.0.1 sslmode=require user=${username} password=${password} dbname=${pathname.slice(1)}`;
+    return beside('psql', '-XAtqv', 'ON_ERROR_STOP=1', '-c', statement, to);
+  };
+  const object = (method: string, ...body: string[]) => objectIn(inside, method, ...body);
+  const objectIn = (within: string, method: string, ...body: string[]) =>
+    granted(within, 'ledger', method, '/v1/objects/data/statement', ...body);
+  const secretOf = async (of: string, key: string, within = inside) => {
+    const secret = await kube.get('secret', of, within);
     return Buffer.from(secret?.['data'][key] ?? '', 'base64').toString();
   };
   /** As somebody types it; resolves with how it ended. */
+  const run = (
+    args: readonly string[],
+    ended: (error: ExecFileException | null, out: string, err: string) => void,
+  ) =>
+    execFile(
+      process.execPath,
+      [RESTORE, '--identity', file('identity'), '--space', name, ...args],
+      { env: { ...process.env, SPACE_CLUSTER: installed.cluster } },
+      ended,
+    );
   const restore = (...more: string[]) =>
     new Promise<{ code: number; said: string }>((done) => {
-      const args = ['--values', file('values.json'), '--identity', file('identity'), '--key', file('key')];
-      const env = { ...process.env, SPACE_CLUSTER: installed.cluster };
-      execFile(process.execPath, [RESTORE, ...args, '--space', name, ...more], { env }, (error, out, err) =>
+      const args = ['--values', file('values.json'), '--key', file('key')];
+      run([...args, ...more], (error, out, err) =>
         done({ code: error === null ? 0 : 1, said: `${out}${err}` }),
       );
+    });
+  const putBack = (...args: string[]) =>
+    new Promise<{ code: number; said: string; told: { notRestored?: string[] } }>((done) => {
+      run(['--capsule', ...args], (error, out, err) => {
+        done({
+          code: error === null ? 0 : 1,
+          said: `${out}${err}`,
+          told: error === null ? JSON.parse(out) : {},
+        });
+      });
     });
   async function backUp(): Promise<void> {
     const job = unique('backup');
@@ -134,6 +187,7 @@ describe('a Space with a backup', () => {
     );
 
   it('archives what is written after that, too', async () => {
+    await asTenant(inside, ODD);
     await entry('Ropes for the ark');
     moment = await sql('SELECT clock_timestamp()');
     await entry('A mistake');
@@ -149,6 +203,106 @@ describe('a Space with a backup', () => {
   it('is not restored over while it lives', async () => {
     const { code, said } = await restore();
     expect([code, said]).toEqual([1, expect.stringContaining(`the release ${name} is installed`)]);
+  });
+
+  describe('one Capsule of it', () => {
+    const at = () => new Date(moment).toISOString();
+    const nothingIsLeft = async () => {
+      for (const kind of ['pod', 'networkpolicy'])
+        await until(`no ${kind} of a restore`, async () => {
+          const { stdout } = await kube.run([
+            'get',
+            kind,
+            '-n',
+            arkServices,
+            '-l',
+            'platform.space/restore',
+            '-o',
+            'name',
+          ]);
+          return stdout === '';
+        });
+    };
+
+    it.each<[string, () => readonly [string, ...string[]], RegExp]>([
+      [
+        'over one that lives',
+        () => ['household', '--at', at()],
+        /household is there.*--as OTHER, or delete it/,
+      ],
+      ['that was none then', () => ['cellar', '--at', at()], /has no Capsule cellar. It has: household/],
+      [
+        'of before the first copy',
+        () => ['household', '--as', 'attic', '--at', '2020-01-01T00:00:00Z'],
+        /oldest copy of the database is of/,
+      ],
+      [
+        'of a time to come',
+        () => ['household', '--as', 'attic', '--at', '2999-01-01T00:00:00Z'],
+        /is still to come/,
+      ],
+      ['under what is no name', () => ['household', '--as', 'An Attic'], /cannot be a Capsule's name/],
+    ])('is not put back %s', async (_, args, says) => {
+      const { code, said } = await putBack(...args());
+      expect([code, said]).toEqual([1, expect.stringMatching(says)]);
+      expect(await kube.get('capsule', 'attic', name)).toBeUndefined();
+    });
+
+    it('is not put back by somebody with another identity, or under a name that has data', async () => {
+      await writeFile(file('another'), await generateIdentity());
+      const stranger = await putBack('household', '--as', 'attic', '--identity', file('another'));
+      expect(stranger.said).toContain('sealed for another recipient');
+      const secret = { name: 'capsule-attic-database', namespace: `${name}-system` };
+      await kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata: secret });
+      const kept = await putBack('household', '--as', 'attic', '--at', at());
+      expect([kept.code, kept.said]).toEqual([
+        1,
+        expect.stringContaining('data that were kept of an earlier'),
+      ]);
+      await kube.remove('secret', secret.name, secret.namespace);
+      await gone('secret', secret.name, secret.namespace);
+      expect(await kube.get('capsule', 'attic', name)).toBeUndefined();
+      await nothingIsLeft();
+    });
+
+    it('is put beside the living one as it was before an error, and the living one is untouched', async () => {
+      expect(await object('PUT', 'spoilt')).toMatchObject({ status: 200 });
+      const { code, said, told } = await putBack('household', '--as', 'attic', '--at', at());
+      expect([code, said]).toEqual([0, expect.stringContaining('"assistants": 1')]);
+      expect(told).toMatchObject({ capsule: 'attic', from: 'household', waiting: [] });
+      expect(told.notRestored).toContainEqual(expect.stringContaining('URLs, tokens and principals'));
+      const attic = (await ready('capsule', 'attic', name)).status.namespace;
+      await ready('assistant', 'attic-ledger', name);
+      expect(await spent(attic)).toBe('10.00');
+      expect(await objectIn(attic, 'GET')).toMatchObject({ status: 200, text: 'the-first-statement' });
+      const odd = { rows: ['a[1,2]', 'b[3,4]'], large: 'large', extension: true, strangers: null };
+      expect(JSON.parse(await asTenant(attic, ODD_TOLD))).toEqual(odd);
+      expect(await spent()).toBe('20.00');
+      expect(await object('GET')).toMatchObject({ status: 200, text: 'spoilt' });
+      expect(await secretOf('ledger-database', 'DATABASE_URL')).toBe(oldUrl);
+      await nothingIsLeft();
+      await kube.remove('capsule', 'attic', name);
+      await gone('capsule', 'attic', name);
+    });
+
+    it('is put back under its own name when it was deleted, by a command that is given again', async () => {
+      await kube.remove('capsule', 'household', name);
+      await gone('capsule', 'household', name);
+      const cut = run(['--capsule', 'household', '--at', at()], () => undefined);
+      await until(
+        'the Capsule to be made',
+        async () => (await kube.get('capsule', 'household', name)) !== undefined,
+      );
+      cut.kill('SIGKILL');
+      const other = await putBack('household');
+      expect(other.said).toMatch(/half restored, of household as of .*: give that restore again/);
+      const { code, said } = await putBack('household', '--at', at());
+      expect([code, said]).toEqual([0, expect.stringContaining('"assistants": 1')]);
+      await ready('assistant', 'ledger', name);
+      expect(await spent()).toBe('10.00');
+      expect(await object('GET')).toMatchObject({ status: 200, text: 'the-first-statement' });
+      await nothingIsLeft();
+    });
   });
 
   it('is lost: namespaces, volumes and all', async () => {

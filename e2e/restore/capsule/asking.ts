@@ -1,0 +1,105 @@
+/** What servers and registries are asked, in the containers that may. */
+import type { Kube } from '../../space/kube.ts';
+import type { KubeObject } from '../../space/kube-object.ts';
+import { RestoreProblem } from '../problem.ts';
+
+export interface Place {
+  readonly kube: Kube;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+}
+
+export const placeOf = (kube: Kube, { metadata, spec }: KubeObject): Place => ({
+  kube,
+  namespace: metadata.namespace ?? '',
+  pod: metadata.name,
+  container: spec.containers[0].name,
+});
+
+/** Answers what the program said. @throws RestoreProblem with what it said where it fails */
+export async function told(place: Place, program: readonly string[], input?: string): Promise<string> {
+  const { kube } = place;
+  const { code, stdout, stderr } = await kube.run(
+    [...execArgs(place, input !== undefined), ...program],
+    input,
+  );
+  if (code !== 0) throw new RestoreProblem(reasonIn(stderr) || `${place.pod}: ${program.join(' ')} failed`);
+  return stdout;
+}
+
+export const execArgs = ({ namespace, pod, container }: Place, hasInput: boolean): readonly string[] => [
+  'exec',
+  ...(hasInput ? ['-i'] : []),
+  ...['-n', namespace, pod, '-c', container, '--'],
+];
+
+/** Without what kubectl adds. */
+export const reasonIn = (stderr: string): string =>
+  stderr
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('command terminated with exit code'))
+    .slice(-12)
+    .join('\n');
+
+/** Asks as the server's superuser, by its socket; statements have `:'name'` where a variable is meant. */
+export async function asked(
+  place: Place,
+  database: string,
+  statements: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const set = Object.entries(variables).flatMap(([name, value]) => ['-v', `${name}=${value}`]);
+  const psql = ['psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres', '-h', '/run/postgresql'];
+  return (await told(place, [...psql, ...set, '-d', database, '-f', '-'], statements)).trim();
+}
+
+/** A database of a Capsule. Its own has no app. */
+export interface Database {
+  readonly app: string;
+  readonly name: string;
+}
+
+const DATABASES = `SELECT coalesce(json_agg(json_build_object('app', app_id, 'name', name) ORDER BY app_id), '[]')
+  FROM broker.database WHERE capsule_id = :'capsule' AND state = 'ready'`;
+const NAME = /^spc_[a-z0-9_]{1,59}$/;
+
+/** @throws RestoreProblem for names that the broker does not give */
+export async function databasesOf(place: Place, capsule: string): Promise<readonly Database[]> {
+  const found: readonly Database[] = JSON.parse(await asked(place, 'space_registry', DATABASES, { capsule }));
+  if (!found.every(({ name }) => NAME.test(name)))
+    throw new RestoreProblem('the registry has a name that is none');
+  return found;
+}
+
+const OTHERS = `SELECT coalesce(json_agg(d.oid::text), '[]') FROM pg_database d
+  WHERE d.datname NOT IN ('postgres', 'template0', 'template1', 'space_registry', 'space_objectstore')
+    AND NOT EXISTS (SELECT FROM broker.database b WHERE b.name = d.datname AND b.capsule_id = :'capsule')`;
+
+/**
+ * Numbers of the databases that are there now and not the Capsule's, as no part of the Space's own: such a number is never
+ * another's, so none of them was the Capsule's at any time.
+ */
+export const othersDatabases = async (place: Place, capsule: string): Promise<readonly string[]> =>
+  JSON.parse(await asked(place, 'space_registry', OTHERS, { capsule }));
+
+/** Where a Capsule's files are in the bucket. */
+export interface Files {
+  readonly place: string;
+  /** By the ids of its Assistants. */
+  readonly apps: Readonly<Record<string, string>>;
+  /** How many sets of credentials of its own it has in custody. */
+  readonly sets: number;
+}
+
+const FILES = `SELECT json_build_object('place', s.place,
+    'apps', (SELECT coalesce(json_object_agg(w.app_id, w.place), '{}') FROM broker.workload w
+             WHERE w.capsule_id = s.capsule_id AND w.life = s.life AND w.state = 'ready'),
+    'sets', (SELECT count(*) FROM broker.credential_set c WHERE c.capsule_id = s.capsule_id))
+  FROM broker.store s JOIN broker.capsule c ON c.capsule_id = s.capsule_id AND c.life = s.life
+  WHERE s.capsule_id = :'capsule' AND c.state = 'active'`;
+
+export async function filesOf(place: Place, capsule: string): Promise<Files | undefined> {
+  const answer = await asked(place, 'space_objectstore', FILES, { capsule });
+  return answer === '' ? undefined : JSON.parse(answer);
+}

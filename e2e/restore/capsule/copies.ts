@@ -1,0 +1,69 @@
+/** Which whole copy of the server a restore to a moment begins with, and what of it is left out. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { RestoreProblem } from '../problem.ts';
+import { asked, type Place, told } from './asking.ts';
+
+/** As pgBackRest tells it. */
+interface Copy {
+  readonly label: string;
+  /** Seconds since 1970. */
+  readonly timestamp: { readonly start: number; readonly stop: number };
+  readonly 'database-ref'?: readonly { readonly name: string; readonly oid: number }[];
+}
+
+const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
+const PROGRESS_MS = 500;
+const ARCHIVED_WITHIN_MS = 120_000;
+
+/**
+ * Has the server archive what it has written, so that the log reaches any moment that has been. A transaction of its own
+ * closes the log: only by one that is later than a moment does a server that recovers know that it has reached it.
+ */
+export async function archiveNow(server: Place, signal: AbortSignal): Promise<void> {
+  await asked(server, 'postgres', 'SELECT pg_current_xact_id();');
+  const wal = await asked(server, 'postgres', 'SELECT pg_walfile_name(pg_switch_wal());');
+  const archived = `SELECT coalesce(last_archived_wal >= :'wal', false) FROM pg_stat_archiver`;
+  const deadline = performance.now() + ARCHIVED_WITHIN_MS;
+  while ((await asked(server, 'postgres', archived, { wal })) !== 't') {
+    if (performance.now() > deadline)
+      throw new RestoreProblem(
+        'the Space’s server cannot archive its log, so no backup of it reaches the present: look at the log of container postgres of postgres-0. Nothing was changed',
+      );
+    await wait(PROGRESS_MS, undefined, { signal });
+  }
+}
+
+async function copies(scratch: Place, ...label: readonly string[]): Promise<readonly Copy[]> {
+  const [stanza] = JSON.parse(await told(scratch, [...SCRATCH, 'copies', ...label]));
+  return stanza?.backup ?? [];
+}
+
+/** @throws RestoreProblem where no copy is as old as that */
+export function copyFor(all: readonly Copy[], at: string | undefined): string {
+  const stopOf = ({ timestamp }: Copy) => timestamp.stop * 1_000;
+  const oldest = all[0];
+  const copy = all.findLast((one) => at === undefined || stopOf(one) <= Date.parse(at));
+  if (copy !== undefined) return copy.label;
+  throw new RestoreProblem(
+    oldest === undefined
+      ? 'the backup has no copy of the database yet: look at the log of container backup of postgres-0. Nothing was changed'
+      : `the oldest copy of the database is of ${new Date(stopOf(oldest)).toISOString()}: give that time or a later one, with --at. Nothing was changed`,
+  );
+}
+
+/** Starts a server in the pod with all that the Space's had at that moment, but for databases of others. Answers what it reached. */
+export async function startScratch(
+  scratch: Place,
+  at: string | undefined,
+  others: readonly string[],
+): Promise<string> {
+  const label = copyFor(await copies(scratch), at);
+  const [copy] = await copies(scratch, label);
+  const left = new Set(others);
+  const without = (copy?.['database-ref'] ?? [])
+    .filter(({ oid }) => left.has(String(oid)))
+    .map(({ oid }) => `--db-exclude=${oid}`);
+  const time = at === undefined ? '' : at.replace('T', ' ').replace(/Z$/, '+00');
+  const said = await told(scratch, [...SCRATCH, 'start', time, `--set=${label}`, ...without]);
+  return said.trim().split('\n').at(-1) ?? '';
+}

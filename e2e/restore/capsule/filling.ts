@@ -1,0 +1,64 @@
+/** Fills the places that a Capsule has got with what there was. */
+import { RestoreProblem } from '../problem.ts';
+import { told } from './asking.ts';
+import type { Furnished } from './furnished.ts';
+import { load } from './load.ts';
+import type { CapsuleRestore, Places, Then } from './model.ts';
+import { idOf } from './tenant.ts';
+
+const LOADS = 4;
+
+async function atOnce<T>(all: readonly T[], act: (one: T) => Promise<void>): Promise<void> {
+  const left = all.values();
+  const work = async () => {
+    for (const one of left) await act(one);
+  };
+  await Promise.all(Array.from({ length: LOADS }, work));
+}
+
+interface Filled {
+  readonly loaded: number;
+  readonly objects: (object & { readonly notice?: string }) | undefined;
+}
+
+export async function fillPlaces(
+  about: CapsuleRestore,
+  places: Places,
+  then: Then,
+  made: Furnished,
+): Promise<Filled> {
+  const { steps, kubectl, signal } = about;
+  const filled = await Promise.all([
+    steps.run('put its databases back', async (step) => {
+      const wanted = then.databases.filter(({ app }) => made.databases.has(app));
+      await atOnce(wanted, async ({ app, name }) => {
+        const access = made.databases.get(app);
+        const bytes = access && (await load(kubectl, places, name, access, signal));
+        step.note(`${app} ${bytes === undefined ? 'was there' : `${bytes} bytes`}`);
+      });
+      return wanted.length;
+    }),
+    steps.run('put its objects back', () => bringObjects(about, places, then, made)),
+  ]);
+  return { loaded: filled[0], objects: filled[1] };
+}
+
+async function bringObjects(
+  { kube, space, as, at }: CapsuleRestore,
+  { objects }: Places,
+  { files, tenant }: Then,
+  made: Furnished,
+): Promise<Filled['objects']> {
+  if (files === undefined) return undefined;
+  const moves = [
+    [`${files.place}s/`, `${made.files.place}s/`],
+    ...tenant.assistants.map(idOf).map((id) => [files.apps[id], made.files.apps[id]]),
+  ].flatMap(([from, to]) => (from === undefined || to === undefined ? [] : ['--prefix', from, '--to', to]));
+  const moment = at === undefined ? [] : ['--at', at];
+  const report = JSON.parse(await told(objects, ['node', '/app/backup.mjs', 'restore', ...moment, ...moves]));
+  const broker: readonly string[] = ['exec', '-n', `${space}-services`, 'deploy/objectstore-broker', '--'];
+  const { code, stderr } = await kube.run([...broker, 'node', '/app/admin.mjs', 'recount', as]);
+  if (code !== 0) throw new RestoreProblem(`its objects are there, and not counted: ${stderr.trim()}`);
+  const { command, format, space: _, ...rest } = report;
+  return rest;
+}

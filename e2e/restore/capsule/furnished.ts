@@ -1,0 +1,140 @@
+/** Waits for what the operator makes for a Capsule that is put back, and for what becomes of its Assistants. */
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Step } from '../../progress/index.ts';
+import type { Kube } from '../../space/kube.ts';
+import type { KubeObject } from '../../space/kube-object.ts';
+import { RestoreProblem } from '../problem.ts';
+import { type Files, filesOf, type Place } from './asking.ts';
+import type { Namespaces } from './living.ts';
+import type { Access } from './load.ts';
+import { idOf, isSuspended, type Tenant } from './tenant.ts';
+
+/** New places, by the ids of Assistants. */
+export interface Furnished {
+  readonly databases: ReadonlyMap<string, Access>;
+  readonly files: Files;
+}
+
+export interface Looking {
+  readonly kube: Kube;
+  readonly namespaces: Namespaces;
+  readonly signal: AbortSignal;
+}
+
+const POLL_MS = 500;
+const FURNISHED_WITHIN_MS = 300_000;
+const READY_WITHIN_MS = 300_000;
+/** What passes by itself. */
+const PASSING = new Set([
+  '',
+  'Waiting',
+  'Starting',
+  'Restoring',
+  'CapsuleNotReady',
+  'GatewayNotAcknowledged',
+]);
+/** So long something else may stand in the way before a person has to look. */
+const STUCK_MS = 15_000;
+
+const decoded = (secret: KubeObject | undefined, key: string): string | undefined => {
+  const value: string | undefined = secret?.['data']?.[key];
+  return value === undefined ? undefined : Buffer.from(value, 'base64').toString();
+};
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const conditionOf = (object: KubeObject | undefined, type: string): Condition | undefined =>
+  object?.['status']?.conditions?.find((one: Condition) => one.type === type);
+
+/** @throws RestoreProblem where an Assistant, or the Capsule, gets none */
+export async function furnished(
+  about: Looking,
+  server: Place,
+  tenant: Tenant,
+  step: Step,
+): Promise<Furnished> {
+  const { kube, namespaces, signal } = about;
+  const { name } = tenant.capsule.metadata;
+  const service = await kube.get('service', 'postgres', namespaces.services);
+  const address: string = service?.['spec'].clusterIP ?? '';
+  const deadline = performance.now() + FURNISHED_WITHIN_MS;
+  for (;;) {
+    const capsule = await kube.get('capsule', name, namespaces.release);
+    const inside: string | undefined = capsule?.['status']?.namespace;
+    const databases = inside === undefined ? undefined : await accesses(about, tenant, inside, address);
+    const files = databases && (await filesOf(server, name));
+    if (databases && files && tenant.assistants.every((one) => files.apps[idOf(one)] !== undefined))
+      return { databases, files };
+    const ready = conditionOf(capsule, 'Ready');
+    step.note(ready?.status === 'True' ? 'its Assistants’ databases and files' : (ready?.message ?? ''));
+    if (performance.now() > deadline)
+      throw new RestoreProblem(
+        `Capsule ${name} has no databases and files after ${FURNISHED_WITHIN_MS / 1_000} s: ${ready?.message ?? 'the operator has not looked at it'}. Give the command again when that is mended`,
+      );
+    await wait(POLL_MS, undefined, { signal });
+  }
+}
+
+/** Undefined while one is missing. */
+async function accesses(
+  { kube, namespaces }: Looking,
+  { capsule, assistants }: Tenant,
+  inside: string,
+  address: string,
+): Promise<ReadonlyMap<string, Access> | undefined> {
+  const found = new Map<string, Access>();
+  for (const { metadata, ...one } of assistants) {
+    const id = idOf({ metadata, ...one });
+    const [assistant, secret] = await Promise.all([
+      kube.get('assistant', metadata.name, namespaces.release),
+      kube.get('secret', `${id}-database`, inside),
+    ]);
+    const accepted = conditionOf(assistant, 'Accepted');
+    if (accepted?.status === 'False')
+      throw new RestoreProblem(
+        `Assistant ${metadata.name} gets no database: ${accepted.message} Give the command again when that is mended`,
+      );
+    const url = decoded(secret, 'DATABASE_URL');
+    const owner = secret?.metadata.annotations?.['platform.space/owner-uid'];
+    if (url === undefined || owner !== assistant?.metadata.uid) return undefined;
+    found.set(id, { url, ca: secret?.['data']['ca.crt'], address });
+  }
+  const own = await kube.get('secret', `capsule-${capsule.metadata.name}-database`, namespaces.system);
+  const url = decoded(own, 'database-url');
+  const [first] = found.values();
+  if (url !== undefined && first !== undefined) found.set('', { ...first, url });
+  return found;
+}
+
+/** Waits until all that is not suspended is Ready; answers what a person has to look at first. */
+export async function started(
+  { kube, namespaces, signal }: Looking,
+  { capsule, assistants }: Tenant,
+  step: Step,
+): Promise<readonly string[]> {
+  const wanted = isSuspended(capsule) ? [] : assistants.filter((one) => !isSuspended(one));
+  const begun = performance.now();
+  for (;;) {
+    const found = await Promise.all(
+      wanted.map(({ metadata }) => kube.get('assistant', metadata.name, namespaces.release)),
+    );
+    const late = found.flatMap((one) => {
+      const ready = conditionOf(one, 'Ready');
+      const { name = '' } = one?.metadata ?? {};
+      return ready?.status === 'True'
+        ? []
+        : [{ name, reason: ready?.reason ?? '', message: ready?.message ?? '' }];
+    });
+    const waited = performance.now() - begun;
+    const stuck = waited > STUCK_MS && late.every(({ reason }) => !PASSING.has(reason));
+    if (late.length === 0 || stuck || waited > READY_WITHIN_MS)
+      return late.map(({ name, message }) => `Assistant ${name}: ${message}`);
+    step.note(late.map(({ name, reason }) => `${name}: ${reason}`).join(', '));
+    await wait(POLL_MS, undefined, { signal });
+  }
+}

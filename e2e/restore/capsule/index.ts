@@ -1,0 +1,124 @@
+/** One Capsule out of the backup into a Space that runs, under its own name or another, as it was at a moment. */
+import { phaseOf, removePod } from '../fill.ts';
+import type { Rendered } from '../pods.ts';
+import { RestoreProblem } from '../problem.ts';
+import { type Place, placeOf } from './asking.ts';
+import { fillPlaces } from './filling.ts';
+import { furnished, started } from './furnished.ts';
+import { applyTenant, letStart, refuseTaken } from './living.ts';
+import { notRestored } from './missing.ts';
+import { type CapsuleRestore, namespacesOf, type Places } from './model.ts';
+import { type Room, roomFor } from './pods.ts';
+import { awake, type Tenant } from './tenant.ts';
+import { reachThen } from './then.ts';
+
+export interface RestoredCapsule {
+  readonly capsule: string;
+  readonly from: string;
+  /** When the state was taken that Capsule and Assistants are of. */
+  readonly state: string;
+  /** What the database says of the moment that it reached. */
+  readonly database: string;
+  readonly databases: number;
+  readonly objects: object | undefined;
+  readonly assistants: number;
+  /** Assistants that wait for a person, and for what. */
+  readonly waiting: readonly string[];
+  readonly notRestored: readonly string[];
+  readonly seconds: Readonly<Record<string, number>>;
+}
+
+const markOf = ({ capsule, at }: CapsuleRestore) => `${capsule} as of ${at ?? 'the end of the backup'}`;
+
+/** A run that was cut short at any line is taken up by the next. */
+export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCapsule> {
+  const { kube, steps, as, at, now } = about;
+  const namespaces = namespacesOf(about);
+  const room = roomFor(as, await steps.run('look at the Space', () => living(about)));
+  if (at !== undefined && Date.parse(at) > now())
+    throw new RestoreProblem(`--at ${at} is still to come. Nothing was changed`);
+  const isBegun = await refuseTaken(kube, namespaces, as, markOf(about));
+  try {
+    const places = await steps.run('start what it goes through', () => open(about, room));
+    const before = now();
+    const then = await reachThen(about, places, isBegun);
+    const reached = now();
+    const made = await steps.run(`make Capsule ${as}`, async (step) => {
+      await applyTenant(kube, asleep(then.tenant), markOf(about));
+      return furnished({ ...about, namespaces }, places.server, then.tenant, step);
+    });
+    const furnishedAt = now();
+    const { loaded, objects } = await fillPlaces(about, places, then, made);
+    const filled = now();
+    await letStart(kube, then.tenant);
+    const waiting = await steps.run('wait for its Assistants', (step) =>
+      started({ ...about, namespaces }, then.tenant, step),
+    );
+    const seconds = (from: number, to: number) => Math.round((to - from) / 100) / 10;
+    return {
+      capsule: as,
+      from: about.capsule,
+      state: then.taken,
+      database: then.reached,
+      databases: loaded,
+      objects,
+      assistants: then.tenant.assistants.length,
+      waiting,
+      notRestored: notRestored({ ...then, at, notice: objects?.notice }),
+      seconds: {
+        backup: seconds(before, reached),
+        places: seconds(reached, furnishedAt),
+        data: seconds(furnishedAt, filled),
+        pods: seconds(filled, now()),
+      },
+    };
+  } finally {
+    await close(about, room);
+  }
+}
+
+const asleep = ({ capsule, assistants, inputs }: Tenant): Tenant => ({
+  capsule: awake(capsule),
+  assistants: assistants.map(awake),
+  inputs,
+});
+
+/** What runs there, of which the pods of a restore are made. */
+async function living({ kube, space, namespace }: CapsuleRestore): Promise<Rendered> {
+  const services = `${space}-services`;
+  const found = await Promise.all(
+    [
+      ['cronjob', 'backup'],
+      ['statefulset', 'postgres'],
+      ['networkpolicy', 'postgres'],
+      ['statefulset', 's3'],
+      ['deployment', 'db-broker'],
+    ].map(([kind = '', name = '']) => kube.get(kind, name, services)),
+  );
+  if (found.every((one) => one === undefined))
+    throw new RestoreProblem(
+      `there is no Space ${space} that runs: name it with --space and --namespace (${namespace}), or restore all of it without --capsule`,
+    );
+  return found.filter((one) => one !== undefined);
+}
+
+async function open(about: CapsuleRestore, { policies, ...pods }: Room): Promise<Places> {
+  const { kube } = about;
+  const { scratch, loader, objects } = pods;
+  const all = [scratch, loader, objects];
+  await Promise.all(all.map((pod) => removePod(kube, pod)));
+  await kube.apply(...policies, ...all);
+  for (const pod of all)
+    if ((await phaseOf(about, pod, ['Running', 'Failed', 'Succeeded'])) !== 'Running')
+      throw new RestoreProblem(`${pod.metadata.name} does not run. Nothing was changed`);
+  const [loaderPlace, objectsPlace, scratchPlace] = [loader, objects, scratch].map((pod) =>
+    placeOf(kube, pod),
+  ) as [Place, Place, Place];
+  const server = { kube, namespace: scratchPlace.namespace, pod: 'postgres-0', container: 'backup' };
+  return { server, scratch: scratchPlace, loader: loaderPlace, objects: objectsPlace };
+}
+
+async function close({ kube }: CapsuleRestore, { policies, scratch, loader, objects }: Room): Promise<void> {
+  for (const { kind, metadata } of [scratch, loader, objects, ...policies])
+    await kube.remove(kind, metadata.name, metadata.namespace);
+}

@@ -1,0 +1,103 @@
+/** What lives already where a Capsule is to be put: it is not written over. */
+import type { Kube } from '../../space/kube.ts';
+import type { KubeObject } from '../../space/kube-object.ts';
+import { RestoreProblem } from '../problem.ts';
+import type { Tenant } from './tenant.ts';
+
+/** Where Capsules are kept, and where the operator keeps what is theirs. */
+export interface Namespaces {
+  readonly release: string;
+  readonly system: string;
+  readonly services: string;
+}
+
+/** Says on a Capsule of what it is made again; nothing of it starts meanwhile. */
+const RESTORING = 'platform.space/restoring';
+const CAPSULE = 'platform.space/capsule';
+const UNCHANGED = 'Nothing was changed';
+
+/** Answers whether this very restore has been begun. @throws RestoreProblem where the name is taken */
+export async function refuseTaken(
+  kube: Kube,
+  { release, system }: Namespaces,
+  to: string,
+  mark: string,
+): Promise<boolean> {
+  const living = await kube.get('capsule', to, release);
+  if (living === undefined) {
+    for (const name of [`capsule-${to}-database`, `capsule-${to}-objectstore`])
+      if ((await kube.get('secret', name, system)) !== undefined)
+        throw new RestoreProblem(
+          `the name ${to} belongs to data that were kept of an earlier Capsule (Secret ${system}/${name}): restore under another name, with --as OTHER; or apply a Capsule ${to} that drops them (deletionPolicy: Drop), and delete it. ${UNCHANGED}`,
+        );
+    return false;
+  }
+  const { annotations = {}, deletionTimestamp } = living.metadata;
+  if (deletionTimestamp !== undefined)
+    throw new RestoreProblem(
+      `Capsule ${to} is in deletion: wait until it is gone; or bring it back as it is, with npm run undelete -- capsule ${to}. ${UNCHANGED}`,
+    );
+  const begun = annotations[RESTORING];
+  if (begun === mark) return true;
+  throw new RestoreProblem(
+    begun === undefined
+      ? `Capsule ${to} is there, and what lives is not restored over: restore under another name, with --as OTHER, or delete it first. ${UNCHANGED}`
+      : `Capsule ${to} is half restored, of ${begun}: give that restore again, or delete the Capsule and begin anew. ${UNCHANGED}`,
+  );
+}
+
+/** Assistants share one namespace, and so do stored inputs. */
+export async function refuseOccupied(
+  kube: Kube,
+  { release }: Namespaces,
+  { assistants, inputs }: Tenant,
+  isBegun: boolean,
+): Promise<void> {
+  for (const { metadata, spec } of assistants) {
+    const found = await kube.get('assistant', metadata.name, release);
+    if (found !== undefined && !(isBegun && found.spec.capsule === spec.capsule))
+      throw new RestoreProblem(
+        `Assistant ${metadata.name} is there, in Capsule ${found.spec.capsule}: delete it, or restore under another name, with --as OTHER. ${UNCHANGED}`,
+      );
+  }
+  for (const { metadata } of inputs) {
+    const found = await kube.get('secret', metadata.name, release);
+    if (found !== undefined && !isSameInput(found, metadata))
+      throw new RestoreProblem(
+        `Secret ${metadata.name} is there, and is no stored input of Capsule ${metadata.labels?.[CAPSULE]}: delete it, or restore under another name, with --as OTHER. ${UNCHANGED}`,
+      );
+  }
+}
+
+const isSameInput = (found: KubeObject, { labels }: KubeObject['metadata']) =>
+  found['type'] === 'platform.space/stored-input' && found.metadata.labels?.[CAPSULE] === labels?.[CAPSULE];
+
+/** Makes it, with nothing that starts. What somebody entered since then stays as it is. */
+export async function applyTenant(
+  kube: Kube,
+  { capsule, assistants, inputs }: Tenant,
+  mark: string,
+): Promise<void> {
+  for (const input of inputs) {
+    const { name, namespace } = input.metadata;
+    if ((await kube.get('secret', name, namespace)) === undefined) await kube.apply(input);
+  }
+  const { metadata } = capsule;
+  await kube.apply({
+    ...capsule,
+    metadata: { ...metadata, annotations: { ...metadata.annotations, [RESTORING]: mark } },
+  });
+  if (assistants.length > 0) await kube.apply(...assistants);
+}
+
+/** Lets it start, unless it was suspended. */
+export async function letStart(kube: Kube, { capsule, assistants }: Tenant): Promise<void> {
+  const patch = async ({ kind, metadata: { name, namespace = '' } }: KubeObject, change: object) => {
+    const of = [kind.toLowerCase(), name, '-n', namespace, '--type=merge', '-p', JSON.stringify(change)];
+    const { code, stderr } = await kube.run(['patch', ...of]);
+    if (code !== 0) throw new RestoreProblem(`${kind} ${name} cannot be changed: ${stderr.trim()}`);
+  };
+  const suspension = ({ spec }: KubeObject) => (spec.suspend === true ? { spec: { suspend: true } } : {});
+  for (const one of assistants) if (one['spec'].suspend === true) await patch(one, suspension(one));
+  await patch(capsule, { metadata: { annotations: { [RESTORING]: null } }, ...suspension(capsule) });
+}

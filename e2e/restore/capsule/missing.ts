@@ -1,0 +1,58 @@
+/** What a restore of one Capsule did not bring, as sentences for whoever has to see to it. */
+import type { Database, Files } from './asking.ts';
+import { idOf, type Tenant } from './tenant.ts';
+
+export interface Brought {
+  readonly tenant: Tenant;
+  /** When the state was taken that Capsule and Assistants are of. */
+  readonly taken: string;
+  readonly at: string | undefined;
+  /** What there was at that moment. */
+  readonly databases: readonly Database[];
+  readonly files: Files | undefined;
+  /** What the copy of the bucket says of itself. */
+  readonly notice: string | undefined;
+}
+
+/** Never brought: they are made or given anew. */
+const NEVER = [
+  'URLs, tokens and principals: they are new, and the old ones open nothing of this Capsule',
+  'what Assistants had set for their own roles (ALTER ROLE … SET)',
+  'who installed its Assistants and who approved them: it is whoever restored it',
+];
+
+export function notRestored({ tenant, taken, at, databases, files, notice }: Brought): readonly string[] {
+  const ids = tenant.assistants.map(idOf);
+  const had = databases.map(({ app }) => app);
+  const places = Object.keys(files?.apps ?? {});
+  const nobody = (all: readonly string[]) => all.filter((app) => app !== '' && !ids.includes(app));
+  const none = (all: readonly string[]) => ids.filter((id) => !all.includes(id));
+  const sets = files?.sets ?? 0;
+  return [
+    ...nobody(had).map((app) => `the database of ${app}: the state of ${taken} has no such Assistant`),
+    ...nobody(places).map((app) => `the files of ${app}: the state of ${taken} has no such Assistant`),
+    ...none(had).map((id) => `the database of ${id}: there was none at that moment`),
+    ...none(places).map((id) => `the files of ${id}: there were none at that moment`),
+    ...inputsWithout(tenant),
+    ...(sets === 0 ? [] : [`${sets} sets of S3 credentials of its own: they are entered anew`]),
+    ...(at === undefined || at <= taken
+      ? []
+      : [`what was changed in the Capsule’s and its Assistants’ specs after ${taken}`]),
+    ...(notice === undefined ? [] : [`objects: ${notice}`]),
+    ...NEVER,
+  ];
+}
+
+/** A value that was sealed stays with the Assistant that it was sealed for, when its Secret is gone. */
+function inputsWithout({ assistants, inputs }: Tenant): readonly string[] {
+  const there = new Set(inputs.map(({ metadata }) => metadata.name));
+  return assistants.flatMap(({ metadata, spec }) => {
+    const bound = Object.entries<{ secretKeyRef?: { name?: string } }>(spec.storedInputs ?? {});
+    return bound
+      .filter(([, { secretKeyRef }]) => !there.has(secretKeyRef?.name ?? ''))
+      .map(
+        ([key, { secretKeyRef }]) =>
+          `stored input ${key} of ${metadata.name}: Secret ${secretKeyRef?.name} was not there; enter it anew`,
+      );
+  });
+}

@@ -1,0 +1,48 @@
+/** What the parts of a restore of one Capsule hand to one another. */
+import type { Steps } from '../../progress/index.ts';
+import type { Kube } from '../../space/kube.ts';
+import type { Database, Files, Place } from './asking.ts';
+import type { Namespaces } from './living.ts';
+import type { Kubectl } from './load.ts';
+import type { Tenant } from './tenant.ts';
+
+export interface CapsuleRestore {
+  readonly kube: Kube;
+  readonly kubectl: Kubectl;
+  readonly space: string;
+  readonly namespace: string;
+  readonly capsule: string;
+  /** The name that it gets. */
+  readonly as: string;
+  /** The moment that is restored; the end of the backup without it. */
+  readonly at: string | undefined;
+  readonly identity: string;
+  readonly steps: Steps;
+  readonly signal: AbortSignal;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** Places in which something is done. */
+export interface Places {
+  /** The Space's own server, as its superuser. */
+  readonly server: Place;
+  readonly scratch: Place;
+  readonly loader: Place;
+  readonly objects: Place;
+}
+
+/** What there was at that moment. */
+export interface Then {
+  readonly tenant: Tenant;
+  readonly taken: string;
+  readonly reached: string;
+  readonly databases: readonly Database[];
+  readonly files: Files | undefined;
+}
+
+export const namespacesOf = ({ space, namespace }: CapsuleRestore): Namespaces => ({
+  release: namespace,
+  system: `${space}-system`,
+  services: `${space}-services`,
+});

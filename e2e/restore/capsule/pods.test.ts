@@ -1,0 +1,115 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { findTool } from '../../cluster/tools.ts';
+import { CHART, SOME_IMAGES } from '../../space/chart.ts';
+import { finish } from '../../space/kube.ts';
+import type { KubeObject } from '../../space/kube-object.ts';
+import { BACKUP, EXTERNAL } from '../testing/values.ts';
+import { copyFor } from './copies.ts';
+import { roomFor } from './pods.ts';
+
+let directory: string;
+let helm: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-restore-'));
+  helm = await findTool('helm', directory);
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function render(values: object): Promise<readonly KubeObject[]> {
+  const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, '--values', '-'];
+  const { code, stdout, stderr } = await finish(helm, args, JSON.stringify(values));
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout)
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((object) => object !== null);
+}
+
+interface Named {
+  readonly name: string;
+}
+const namesOf = (all: readonly Named[]) => all.map(({ name }) => name).sort();
+const volumesOf = ({ spec }: KubeObject) => namesOf(spec.volumes);
+const mountsOf = ({ spec }: KubeObject) => namesOf(spec.containers[0].volumeMounts);
+
+describe('what one Capsule’s data goes through', () => {
+  it('has no more than it needs: no volume, password or certificate of the server, and no token', async () => {
+    const { scratch, loader, objects } = roomFor('attic', await render(BACKUP));
+    expect(volumesOf(scratch)).toEqual(['backup-ca', 'backup-keys', 'backup-s3', 'data', 'run', 'tmp']);
+    expect(mountsOf(scratch)).toEqual(volumesOf(scratch));
+    expect(
+      scratch['spec'].volumes.find(({ name }: Named) => name === 'data').emptyDir.sizeLimit,
+    ).toBeDefined();
+    expect([volumesOf(loader), mountsOf(loader), loader['spec'].containers[0].env]).toEqual([
+      ['tmp'],
+      ['tmp'],
+      [],
+    ]);
+    expect(volumesOf(objects)).toEqual([...new Set(mountsOf(objects))]);
+    for (const { metadata, spec } of [scratch, loader, objects]) {
+      expect(metadata.namespace).toBe('home-services');
+      expect(spec).toMatchObject({ automountServiceAccountToken: false, restartPolicy: 'Never' });
+      expect(spec.activeDeadlineSeconds).toBeGreaterThan(0);
+      expect(spec.containers).toHaveLength(1);
+      expect(spec.containers[0].securityContext).toMatchObject({ allowPrivilegeEscalation: false });
+      expect(spec.serviceAccountName).toBeUndefined();
+    }
+  });
+
+  it('is let by the network to nothing else: nobody comes in, and each has one way out', async () => {
+    const live = await render(BACKUP);
+    const { scratch, loader, objects, policies } = roomFor('attic', live);
+    const [ofScratch, ofLoader, ofServer] = policies.map((policy) => policy['spec']);
+    const server = live.find(
+      ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'postgres',
+    );
+    expect(ofScratch).toMatchObject({ policyTypes: ['Ingress', 'Egress'], egress: server?.['spec'].egress });
+    expect(ofLoader).toMatchObject({
+      policyTypes: ['Ingress', 'Egress'],
+      egress: [{ to: [{ podSelector: server?.['spec'].podSelector }], ports: [{ port: 5432 }] }],
+    });
+    expect([ofScratch.ingress, ofLoader.ingress]).toEqual([undefined, undefined]);
+    expect(ofServer.podSelector).toEqual(server?.['spec'].podSelector);
+    const selects = (spec: { podSelector: { matchLabels: object } }, { metadata }: KubeObject) =>
+      Object.entries(spec.podSelector.matchLabels).every(([key, value]) => metadata.labels?.[key] === value);
+    expect([selects(ofScratch, scratch), selects(ofLoader, loader)]).toEqual([true, true]);
+    // None is taken for a part of the Space that a Service, or another's wall, knows by its labels.
+    for (const policy of live.filter(({ kind }) => kind === 'NetworkPolicy' || kind === 'Service')) {
+      const labels: Record<string, string> =
+        policy['spec'].podSelector?.matchLabels ?? policy['spec'].selector ?? {};
+      if (Object.keys(labels).length === 0 || policy.metadata.namespace !== 'home-services') continue;
+      const spec = { podSelector: { matchLabels: labels } };
+      expect([selects(spec, scratch), selects(spec, loader)]).toEqual([false, false]);
+      expect(selects(spec, objects)).toBe(policy.metadata.name === 'backup');
+    }
+  });
+
+  it('is refused where the server is somebody else’s, and where there is no backup', async () => {
+    const external = await render({ ...BACKUP, ...EXTERNAL });
+    expect(() => roomFor('attic', external)).toThrow(/postgres.external.*whoever keeps that server/);
+    const without = await render({});
+    expect(() => roomFor('attic', without)).toThrow(/no backup/);
+  });
+});
+
+describe('a copy that a moment is reached from', () => {
+  const copy = (label: string, stop: number) => ({ label, timestamp: { start: stop - 10, stop } });
+  const [monday, tuesday] = [copy('a', 1_000), copy('b', 2_000)];
+  const at = (seconds: number) => new Date(seconds * 1_000).toISOString();
+
+  it('is the last that was done by then', () => {
+    expect(copyFor([monday, tuesday], undefined)).toBe('b');
+    expect(copyFor([monday, tuesday], at(2_000))).toBe('b');
+    expect(copyFor([monday, tuesday], at(1_999))).toBe('a');
+  });
+
+  it('is missing, and the first moment that can be reached is told', () => {
+    expect(() => copyFor([monday], at(999))).toThrow(
+      /is of 1970-01-01T00:16:40.000Z: give that time or a later/,
+    );
+    expect(() => copyFor([], undefined)).toThrow(/has no copy of the database yet/);
+  });
+});

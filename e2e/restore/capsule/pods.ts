@@ -1,0 +1,142 @@
+/** Pods beside a running Space that one Capsule's data goes through, and what the network lets them to. */
+import type { KubeObject } from '../../space/kube-object.ts';
+import { type Container, doing, podOf, type Rendered, statefulSet } from '../pods.ts';
+import { RestoreProblem } from '../problem.ts';
+
+/** What is made for one restore, and is removed with it. */
+export interface Room {
+  /** A server with what the Space's had at that moment; it reaches the bucket of the backup alone. */
+  readonly scratch: KubeObject;
+  /** Has nothing but the URLs that it is told; it reaches the Space's server alone. */
+  readonly loader: KubeObject;
+  /** Carries objects from the one bucket to the other. */
+  readonly objects: KubeObject;
+  readonly policies: readonly KubeObject[];
+}
+
+const LABEL = 'platform.space/restore';
+/** Until it is asked to do something; longer than any restore takes, so that none that is forgotten stays. */
+const IDLE = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 172800 & wait'];
+const LONGEST_SECONDS = 172_800;
+
+interface Named {
+  readonly name: string;
+}
+
+/** @throws RestoreProblem where the Space has no backup, or a PostgreSQL of somebody else's */
+export function roomFor(name: string, live: Rendered): Room {
+  const set = statefulSet(live, 'postgres');
+  const cron = live.find(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup');
+  if (cron === undefined)
+    throw new RestoreProblem(
+      'this Space has no backup (backup.enabled): there is nothing to restore a Capsule from. Nothing was changed',
+    );
+  if (set === undefined)
+    throw new RestoreProblem(
+      'the PostgreSQL of this Space is not its own (postgres.external): one Capsule out of its backup is restored by whoever keeps that server. Nothing was changed',
+    );
+  const scratch = scratchPod(`restore-${name}-scratch`, set);
+  const loader = loaderPod(`restore-${name}-loader`, set);
+  const objects = objectsPod(`restore-${name}-objects`, cron);
+  return { scratch, loader, objects, policies: policies(live, scratch, loader) };
+}
+
+const idle = (pod: KubeObject): KubeObject => ({
+  ...pod,
+  spec: {
+    ...pod['spec'],
+    automountServiceAccountToken: false,
+    terminationGracePeriodSeconds: 1,
+    activeDeadlineSeconds: LONGEST_SECONDS,
+  },
+});
+
+function serverOf(set: KubeObject) {
+  const { containers, volumes, ...spec } = set['spec'].template.spec;
+  const server: Container = containers.find(({ name }: Container) => name === 'postgres');
+  return { server, volumes, spec };
+}
+
+/** No volume of the server's, no certificate and no password of it. */
+const SCRATCH = ['data', 'run', 'tmp', 'backup-s3', 'backup-keys', 'backup-ca'];
+const isFor =
+  (names: readonly string[]) =>
+  ({ name }: Named) =>
+    names.includes(name);
+
+function scratchPod(name: string, set: KubeObject): KubeObject {
+  const { server, volumes, spec } = serverOf(set);
+  const [claim] = set['spec'].volumeClaimTemplates;
+  const sizeLimit = claim.spec.resources.requests.storage;
+  return idle(
+    podOf(name, set, {
+      ...spec,
+      volumes: [...volumes.filter(isFor(SCRATCH)), { name: 'data', emptyDir: { sizeLimit } }],
+      containers: [
+        doing(server, { command: IDLE, volumeMounts: server.volumeMounts.filter(isFor(SCRATCH)) }),
+      ],
+    }),
+  );
+}
+
+function loaderPod(name: string, set: KubeObject): KubeObject {
+  const { server, spec } = serverOf(set);
+  return idle(
+    podOf(name, set, {
+      ...spec,
+      volumes: [{ name: 'tmp', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }],
+      containers: [
+        doing(server, { command: IDLE, env: [], volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }] }),
+      ],
+    }),
+  );
+}
+
+/** With the labels of those that the backup's Job makes, by which the network lets it to both buckets. */
+function objectsPod(name: string, cron: KubeObject): KubeObject {
+  const { metadata, spec: whole } = cron['spec'].jobTemplate.spec.template;
+  const { initContainers, serviceAccountName, volumes, containers, ...spec } = whole;
+  const [container] = containers;
+  const mounted = new Set(container.volumeMounts.map(({ name }: Named) => name));
+  const pod = podOf(name, cron, {
+    ...spec,
+    volumes: volumes.filter(({ name }: Named) => mounted.has(name)),
+    containers: [doing(container, { command: IDLE, args: [] })],
+  });
+  return idle({
+    ...pod,
+    metadata: { ...pod.metadata, labels: { ...metadata.labels, ...pod.metadata.labels } },
+  });
+}
+
+function policies(live: Rendered, scratch: KubeObject, loader: KubeObject): readonly KubeObject[] {
+  const server = live.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'postgres');
+  const egress = server?.['spec'].egress;
+  if (server === undefined || egress === undefined)
+    throw new RestoreProblem(
+      'NetworkPolicy postgres of the Space is missing, or has no way to the backup: repair the release with helm upgrade',
+    );
+  const { namespace = '' } = scratch.metadata;
+  const policy = (name: string, spec: object): KubeObject => ({
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name, namespace, labels: { [LABEL]: name } },
+    spec,
+  });
+  const only = ({ metadata }: KubeObject) => ({ podSelector: { matchLabels: { [LABEL]: metadata.name } } });
+  const { podSelector } = server['spec'];
+  const ports = [{ port: 5432 }];
+  return [
+    policy(scratch.metadata.name, { ...only(scratch), policyTypes: ['Ingress', 'Egress'], egress }),
+    policy(loader.metadata.name, {
+      ...only(loader),
+      policyTypes: ['Ingress', 'Egress'],
+      egress: [{ to: [{ podSelector }], ports }],
+    }),
+    policy(`${loader.metadata.name}-in`, {
+      podSelector,
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [only(loader)], ports }],
+    }),
+  ];
+}
