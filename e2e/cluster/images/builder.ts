@@ -7,7 +7,7 @@ import { inKey, OWN, type Platform } from '../platform.ts';
 import { ClusterProblem } from '../problem.ts';
 import type { Image } from './archive.ts';
 import { type Base, basesOn } from './bases.ts';
-import { buildah } from './buildah.ts';
+import { type Buildah, buildah } from './buildah.ts';
 import { type BaseUse, basesOf, imageKey, keyOf, onBases } from './key.ts';
 import { type ImageStore, imageStore } from './store.ts';
 
@@ -53,31 +53,7 @@ export function imageBuilder(
     for (const below of base.from) await ensureBase(below);
     await withScratch('base', async (context) => {
       await base.fill(context, { cache, log });
-      await build(join(context, 'Dockerfile'), context, keyed, base);
-    });
-  }
-
-  /** A base is named by its key: the same name of the world is another image for each platform, and in other checkouts. */
-  async function build(
-    file: string,
-    context: string,
-    reference: string,
-    { platform }: Pick<Base, 'platform'>,
-  ) {
-    const dockerfile = await readFile(file, 'utf8');
-    const names = new Map<string, string>();
-    for (const use of basesOf(dockerfile)) {
-      const base = baseOf(use, platform, file);
-      const foreign = base.platform === platform ? '' : `--platform=${base.platform} `;
-      names.set(JSON.stringify(use), `${foreign}${await keyedName(base)}`);
-    }
-    await withScratch('dockerfile', async (directory) => {
-      const keyed = join(directory, 'Dockerfile');
-      await writeFile(
-        keyed,
-        onBases(dockerfile, (use) => names.get(JSON.stringify(use)) ?? use.reference),
-      );
-      await tool.build({ dockerfile: keyed, context, references: [reference], platform });
+      await buildOnBases(tool, join(context, 'Dockerfile'), context, keyed, base);
     });
   }
 
@@ -103,7 +79,7 @@ export function imageBuilder(
         (await alone(async () => {
           for (const base of bases) await ensureBase(base);
           if (content !== undefined) await source.buildContext?.();
-          await build(source.dockerfile, source.context, built, { platform });
+          await buildOnBases(tool, source.dockerfile, source.context, built, { platform });
           const added = await store.add(built, (directory) => tool.exportTo(built, directory));
           const unused = await store.prune();
           if (unused.length > 0) await tool.remove(unused).catch(() => undefined); // only disk space is at stake
@@ -123,6 +99,31 @@ export function imageBuilder(
     },
   };
   return builder;
+}
+
+/** A base is named by its key: the same name of the world is another image for each platform, and in other checkouts. */
+async function buildOnBases(
+  tool: Buildah,
+  file: string,
+  context: string,
+  reference: string,
+  { platform }: Pick<Base, 'platform'>,
+) {
+  const dockerfile = await readFile(file, 'utf8');
+  const names = new Map<string, string>();
+  for (const use of basesOf(dockerfile)) {
+    const base = baseOf(use, platform, file);
+    const foreign = base.platform === platform ? '' : `--platform=${base.platform} `;
+    names.set(JSON.stringify(use), `${foreign}${await keyedName(base)}`);
+  }
+  await withScratch('dockerfile', async (directory) => {
+    const keyed = join(directory, 'Dockerfile');
+    await writeFile(
+      keyed,
+      onBases(dockerfile, (use) => names.get(JSON.stringify(use)) ?? use.reference),
+    );
+    await tool.build({ dockerfile: keyed, context, references: [reference], platform });
+  });
 }
 
 const keyedName = async (base: Base): Promise<string> =>
