@@ -145,8 +145,12 @@ describe('a life with files', () => {
     await space.becomes(CAPSULE, home, 'Finalized', 'False BrokerUnreachable');
     await space.patch(CAPSULE, home, { spec: { deletionPolicy: 'Retain' } });
     await space.goes(CAPSULE, home);
-    const [ended] = (await space.events(home)).filter(({ reason }) => reason === 'CapsuleFinalized');
-    expect(ended?.note).toMatch(/^Nothing of its databases is left: .* Its files are kept\.$/);
+    // Events are sent beside the work that they tell of.
+    const ended = await eventually(
+      async () => (await space.events(home)).find(({ reason }) => reason === 'CapsuleFinalized'),
+      { what: 'the Event' },
+    );
+    expect(ended.note).toMatch(/^Nothing of its databases is left: .* Its files are kept\.$/);
     expect(await capsules()).toEqual([{ id: home, state: 'active' }]);
 
     await space.capsule(home);

@@ -27,7 +27,7 @@ interface Regretted {
   readonly when: string;
   readonly isKept: boolean;
   /** Reason and note of each Event of what was deleted. */
-  readonly told: readonly string[];
+  readonly told: () => Promise<readonly string[]>;
 }
 
 /**
@@ -55,9 +55,10 @@ async function regretted(
   const isKept = left.length === had.length;
   const when = `killed after ${acts.at(-1)}`;
   expect(left, when).toEqual(isKept ? had : without());
-  const told = (await space.events(name))
-    .filter(({ regarding }) => regarding.uid === uid)
-    .map(({ reason, note }) => `${reason}: ${note}`);
+  const told = async () =>
+    (await space.events(name))
+      .filter(({ regarding }) => regarding.uid === uid)
+      .map(({ reason, note }) => `${reason}: ${note}`);
   return { when, isKept, told };
 }
 
@@ -79,7 +80,11 @@ test('a Capsule is kept as a whole or not at all and says which, and the next of
     const fate = await regretted([CAPSULE, home], dieAfter, () => before);
     if (typeof fate !== 'object') return fate;
     const { when, isKept, told } = fate;
-    const end = told.find((one) => one.startsWith('CapsuleFinalized'));
+    // Events are sent beside the work that they tell of.
+    const end = await eventually(
+      async () => (await told()).find((one) => one.startsWith('CapsuleFinalized')),
+      { what: `the Event, ${when}` },
+    );
     expect(end, when).toMatch(isKept ? /its data and its principals are kept/ : /: Nothing/);
     await space.capsule(home);
     await space.becomes(CAPSULE, home, 'Ready', READY);
@@ -101,7 +106,9 @@ test('an Assistant is kept or not and says which, and the next of its id has tha
     const fate = await regretted([ASSISTANT, 'ledger'], dieAfter, () => empty);
     if (typeof fate !== 'object') return fate;
     const { when, isKept, told } = fate;
-    const ends = told.map((one) => one.split(':')[0]).filter((reason) => reason?.startsWith('Database'));
+    const ends = (await told())
+      .map((one) => one.split(':')[0])
+      .filter((reason) => reason?.startsWith('Database'));
     expect(ends, when).not.toContain(isKept ? 'DatabaseDropped' : 'DatabaseRetained');
     await space.assistant('ledger', { capsule: home });
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);

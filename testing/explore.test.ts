@@ -22,7 +22,7 @@ const jugs = (wrongAt?: number): Space<readonly [number, number]> => ({
 
 describe('an exploration', () => {
   it('goes through all that can be reached, once', () => {
-    expect(explore(jugs(), 1_000)).toEqual({ states: 16, steps: 96, exhausted: true });
+    expect(explore(jugs(), 1_000)).toEqual({ states: 16, steps: 96, depth: 8, exhausted: true });
   });
 
   it('tells a shortest way to what must not be', () => {
