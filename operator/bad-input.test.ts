@@ -128,6 +128,23 @@ describe('an object that an older schema stored', () => {
     await space.removed(CAPSULE, home);
     expect(await environment.databases()).toEqual(before);
   });
+
+  test('is told so also by an operator that comes later, when the schema takes no such object any more', async () => {
+    await space.start();
+    await space.settled();
+    await space.stop();
+    const assistants = `/apis/platform.space/v1/namespaces/${space.names.namespace}/assistants`;
+    await stored('assistants', assistants, {
+      apiVersion: 'platform.space/v1',
+      kind: 'Assistant',
+      metadata: { name: 'strange' },
+      spec: { capsule: home, image: IMAGE, manifest: manifest('strange'), env: 'A=B' },
+    });
+    await space.start();
+    await space.becomes(ASSISTANT, 'strange', 'Accepted', 'False SpecInvalid');
+    await space.removed(ASSISTANT, 'strange');
+    await space.removed(CAPSULE, home);
+  });
 });
 
 describe('a finalizer that was removed by hand', () => {

@@ -84,7 +84,10 @@ export class Writer {
     return live.metadata.annotations?.[digestAnnotation] === digest ? 'restored' : 'updated';
   }
 
-  /** Server-side apply of the status alone. */
+  /**
+   * Server-side apply of the status alone; as a whole where the server cannot merge it into what an older schema stored (it
+   * answers 500), so that whoever made that object is told.
+   */
   async applyStatus(
     resource: Resource,
     object: KubeObject,
@@ -92,13 +95,23 @@ export class Writer {
     signal?: AbortSignal,
   ): Promise<void> {
     const { name, namespace, uid } = object.metadata;
-    await this.#patch<KubeObject>(
-      resource,
-      pathOf(resource, namespace, name, 'status'),
-      'application/apply-patch+yaml',
-      { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: { name, namespace, uid }, status },
-      signal,
-    );
+    const path = pathOf(resource, namespace, name, 'status');
+    const patch = (contentType: string, body: unknown) =>
+      this.#patch<KubeObject>(resource, path, contentType, body, signal);
+    const body = {
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
+      metadata: { name, namespace, uid },
+    };
+    try {
+      await patch('application/apply-patch+yaml', { ...body, status });
+    } catch (error) {
+      if (!isUnmergeable(error)) throw error;
+      await patch('application/json-patch+json', [
+        { op: 'test', path: '/metadata/uid', value: uid },
+        { op: 'add', path: '/status', value: status },
+      ]);
+    }
   }
 
   /** A merge patch; give `metadata.resourceVersion` in it to be refused when the object changed meanwhile. */
@@ -216,6 +229,10 @@ export class Writer {
 }
 
 const REFUSALS = new Set([400, 403, 422]);
+
+/** What is stored is not of the types that the schema has now. */
+const isUnmergeable = (error: unknown): boolean =>
+  error instanceof ApiError && error.status === 500 && error.said.includes('typed');
 
 /** What judges a Secret sees its values and may tell them: only who refused it is repeated. */
 function withoutValues({ said, reason }: ApiError): string {
