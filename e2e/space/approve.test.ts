@@ -1,7 +1,7 @@
 /** Who may set an annotation that allows something, asked of a real API server with the chart's policies. */
 
 import { manifestDigest } from '@space/manifests';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decideApproval } from '../../operator/assistant/decide.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { eventually } from '../../testing/eventually.ts';
@@ -216,42 +216,42 @@ it('who made it is written on it by the API server, and stays whatever anybody w
       expect(told(await asked('deploy', 'PATCH', path, annotated('installed-by', value)))).toBe('admin');
 });
 
-it('who made it is nobody’s to claim where the API server does not write it', async () => {
-  const { client } = judged.server;
+describe('where the API server does not write who made it', () => {
   const bindings = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings';
   const path = `${bindings}/home-installed-by`;
-  const { spec } = await client.call<{ spec: object }>({ method: 'GET', path });
-  await client.call({ method: 'DELETE', path });
-  const plain = { ...assistant('plain', 'household') };
-  const without = async () => {
-    const { text = '{}' } = (await asked('deploy', 'POST', ASSISTANTS, plain)) ?? {};
-    return JSON.parse(text).metadata.annotations === undefined;
+  const plain = (name: string) => ({ ...assistant(name, 'household'), metadata: { name } });
+  const makes = async () => {
+    const { text = '{}' } = (await asked('deploy', 'POST', ASSISTANTS, plain('judged'))) ?? {};
+    return (JSON.parse(text) as { metadata: { annotations?: object } }).metadata.annotations;
   };
-  await eventually(without, { what: 'nobody writes it' });
-  const wrong = refused('when it is you who makes it');
-  const name = 'system:serviceaccount:home:may-deploy';
-  const as = (by: string) => ({
-    ...plain,
-    metadata: { name: 'plain', ...annotated('installed-by', by).metadata },
+  let spec: object;
+
+  it('it is nobody’s to claim', async () => {
+    const { client } = judged.server;
+    ({ spec } = await client.call<{ spec: object }>({ method: 'GET', path }));
+    await client.call({ method: 'DELETE', path });
+    await eventually(async () => (await makes()) === undefined, { what: 'nobody writes it' });
+    const wrong = refused('when it is you who makes it');
+    const name = 'system:serviceaccount:home:may-deploy';
+    const as = (by: string) => ({
+      ...plain('judged'),
+      metadata: { name: 'judged', ...annotated('installed-by', by).metadata },
+    });
+    expect(await asked('deploy', 'POST', ASSISTANTS, as('somebody'))).toEqual(wrong);
+    expect(await asked('deploy', 'POST', ASSISTANTS, as(name))).toEqual(taken(201));
+    expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', name))).toEqual(wrong);
+    expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', 'admin'))).toEqual(taken(200));
+    await judged.create(ASSISTANTS, plain('plain'));
+    expect(await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('installed-by', name))).toEqual(
+      wrong,
+    );
   });
-  expect(await asked('deploy', 'POST', ASSISTANTS, as('somebody'))).toEqual(wrong);
-  expect(await asked('deploy', 'POST', ASSISTANTS, as(name))).toEqual(taken(201));
-  expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', name))).toEqual(wrong);
-  expect(await asked('deploy', 'PATCH', LEDGER, annotated('installed-by', 'admin'))).toEqual(taken(200));
-  await judged.create(ASSISTANTS, plain);
-  expect(await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('installed-by', name))).toEqual(
-    wrong,
-  );
-  // Once it writes it again, what came meanwhile has no name to keep, and gets none.
-  await client.call({
-    method: 'POST',
-    path: bindings,
-    body: { metadata: { name: 'home-installed-by' }, spec },
+
+  it('what came meanwhile gets no name later', async () => {
+    const body = { metadata: { name: 'home-installed-by' }, spec };
+    await judged.server.client.call({ method: 'POST', path: bindings, body });
+    await eventually(async () => (await makes()) !== undefined, { what: 'it is written again' });
+    const verdict = await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('note', 'x'));
+    expect(verdict?.text).not.toContain('installed-by');
   });
-  const later = { ...plain, metadata: { name: 'later' } };
-  const written = async () =>
-    (await asked('deploy', 'POST', ASSISTANTS, later))?.text.includes('installed-by') ?? false;
-  await eventually(written, { what: 'it is written again' });
-  const { text = '' } = (await asked('deploy', 'PATCH', `${ASSISTANTS}/plain`, annotated('note', 'x'))) ?? {};
-  expect(text).not.toContain('installed-by');
 });

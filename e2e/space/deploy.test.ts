@@ -155,6 +155,11 @@ describe('a stored input', () => {
 
 describe('out of a Capsule', () => {
   const neighbour = `${ASSISTANTS}/neighbour`;
+  let operator: Caller;
+  beforeAll(async () => {
+    operator = await asOperator(judged);
+    await holdLease(judged, 'operator');
+  });
 
   it('whoever deploys into it deletes, be the Capsule there or not', async () => {
     expect(await deployer('DELETE', `${ASSISTANTS}/ledger`)).toEqual(taken(200));
@@ -180,8 +185,6 @@ describe('out of a Capsule', () => {
   });
 
   it('not even the operator changes what runs', async () => {
-    const operator = await asOperator(judged);
-    await holdLease(judged, 'operator');
     const evil = { spec: { image: 'registry.test/evil:1' } };
     await eventually(
       async () => (await operator('PATCH', neighbour, { metadata: { labels: { a: 'b' } } })).status === 200,
@@ -193,8 +196,6 @@ describe('out of a Capsule', () => {
   });
 
   it('the operator and the cluster’s collector of garbage delete', async () => {
-    const operator = await asOperator(judged, 'another');
-    await holdLease(judged, 'another');
     const collector = await judged.controller('generic-garbage-collector');
     for (const ask of [operator, collector])
       await eventually(async () => (await ask('DELETE', neighbour)).status === 200, {

@@ -1,6 +1,7 @@
 /** What the operator's own ServiceAccount may read and write, asked of a real API server with the chart's roles and fence. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../../operator/testing/manifest.ts';
 import { eventually } from '../../testing/eventually.ts';
 import {
   ATTESTER,
@@ -487,6 +488,82 @@ it('an operator that does not hold the Lease writes nothing at all', async () =>
   );
 });
 
+describe('an operator that does not hold the Lease does not', () => {
+  const template = {
+    metadata: { labels: { app: 'x' } },
+    spec: { containers: [{ name: 'x', image: 'registry.test/x:1' }] },
+  };
+  const ours = `/apis/platform.space/v1/namespaces/home`;
+  const noted = { metadata: { annotations: { note: 'x' } } };
+  let idle: Caller;
+  beforeAll(async () => {
+    idle = await asOperator(judged, 'idle');
+    const made = { apiVersion: 'platform.space/v1', metadata: { name: 'kept' } };
+    const spec = { capsule: 'kept', image: 'registry.test/x:1', manifest: manifest('ledger') };
+    await judged.create(`${ours}/capsules`, { ...made, kind: 'Capsule', spec: {} });
+    await judged.create(`${ours}/assistants`, { ...made, kind: 'Assistant', spec });
+  });
+
+  it.each<[string, string, string, object?]>([
+    [
+      'make a namespace',
+      'POST',
+      '/api/v1/namespaces',
+      named('home-household-89abcdef', { ...ofCapsule('home'), ...guarded }, mark),
+    ],
+    ['make a Service', 'POST', core(CAPSULE, 'services'), { ...named('s'), spec: { ports: [{ port: 80 }] } }],
+    ['make a ConfigMap', 'POST', core(CAPSULE, 'configmaps'), configMap],
+    [
+      'make a quota',
+      'POST',
+      core(CAPSULE, 'resourcequotas'),
+      { ...named('q'), spec: { hard: { pods: '1' } } },
+    ],
+    [
+      'make a LimitRange',
+      'POST',
+      core(CAPSULE, 'limitranges'),
+      { ...named('l'), spec: { limits: [{ type: 'Pod', max: { cpu: '1' } }] } },
+    ],
+    ['make a Secret', 'POST', core(CAPSULE, 'secrets'), secret],
+    ['take a pod away', 'DELETE', core(CAPSULE, 'pods/ledger')],
+    [
+      'make a Deployment',
+      'POST',
+      `/apis/apps/v1/namespaces/${CAPSULE}/deployments`,
+      { ...named('d'), spec: { selector: { matchLabels: { app: 'x' } }, template } },
+    ],
+    [
+      'make a wall',
+      'POST',
+      `/apis/networking.k8s.io/v1/namespaces/${CAPSULE}/networkpolicies`,
+      { ...named('w'), spec: { podSelector: {} } },
+    ],
+    ['bind its role', 'POST', bindings(CAPSULE), { ...bindSecrets, ...named('again') }],
+    ['keep a principal', 'POST', core('home-system', 'secrets'), secret],
+    ['probe', 'POST', core('home-system', 'pods'), probe()],
+    ['name a principal to the console', 'PATCH', CONSOLE_ROLE, { rules: [] }],
+    ['change a Capsule', 'PATCH', `${ours}/capsules/kept`, noted],
+    ['take an Assistant away', 'DELETE', `${ours}/assistants/kept`],
+    ['tell of a Capsule', 'PATCH', `${ours}/capsules/kept/status`, { status: {} }],
+    ['tell of an Assistant', 'PATCH', `${ours}/assistants/kept/status`, { status: {} }],
+  ])('%s', async (_, method, path, body) => {
+    expect(await idle(method, path, body)).toEqual({
+      status: 403,
+      text: expect.stringContaining('does not hold the Lease'),
+    });
+  });
+});
+
+it('whoever is not the operator is no matter of its fence', async () => {
+  const administrator = await judged.administrator();
+  for (const place of ['default', CAPSULE, 'home-system']) {
+    const made = async () =>
+      (await administrator('POST', core(place, 'configmaps'), configMap)).status === 201;
+    await eventually(made, { what: `an administrator writes in ${place}` });
+  }
+});
+
 describe('the operator has no role to', () => {
   const all = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };
   it.each([
@@ -547,4 +624,25 @@ describe('the operator has no role to', () => {
     const verdict = await operator(method, path, body);
     expect([verdict.status, fenced(verdict)]).toEqual([403, false]);
   });
+});
+
+it('without a Lease nobody is kept from writing by it', async () => {
+  const path = '/apis/coordination.k8s.io/v1/namespaces/home-system/leases/home-operator';
+  const early = await asOperator(judged, 'early');
+  await judged.server.client.call({ method: 'DELETE', path });
+  const asked: readonly [string, object][] = [
+    [core(CAPSULE, 'configmaps'), configMap],
+    [core('home-system', 'secrets'), secret],
+  ];
+  for (const [at, body] of asked)
+    await eventually(async () => (await early('POST', at, body)).status === 201, { what: `it writes ${at}` });
+  const marked = { metadata: { annotations: { note: 'x' } } };
+  const capsules = '/apis/platform.space/v1/namespaces/home/capsules';
+  await judged.create(capsules, {
+    apiVersion: 'platform.space/v1',
+    kind: 'Capsule',
+    metadata: { name: 'early' },
+    spec: {},
+  });
+  expect((await early('PATCH', `${capsules}/early`, marked)).status).toBe(200);
 });

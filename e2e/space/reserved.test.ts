@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../testing/eventually.ts';
+import { DEFINITIONS, definition, FOREIGN_WALLS, ROUTES } from './testing/foreign.ts';
 import { asOperator, type Caller, holdLease, type Judged, named, startJudged } from './testing/judged.ts';
 
 const SYSTEM = 'home-system';
@@ -68,7 +69,12 @@ beforeAll(async () => {
   administrator = await judged.administrator();
   operator = await asOperator(judged);
   await holdLease(judged, 'operator');
-  const groups = ['', 'apps', 'batch', 'coordination.k8s.io', 'networking.k8s.io'];
+  const foreign = [...FOREIGN_WALLS, ...ROUTES];
+  for (const [group, plural, kind] of foreign)
+    await judged.create(DEFINITIONS, definition(group, plural, kind));
+  const groups = ['', 'apps', 'batch', 'coordination.k8s.io', 'networking.k8s.io'].concat(
+    foreign.map(([group]) => group),
+  );
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
   const everything = [{ apiGroups: groups, resources: ['*'], verbs }];
   editor = await judged.caller('editor', everything, ['home', SYSTEM, SERVICES]);
@@ -143,6 +149,17 @@ describe.each([SYSTEM, SERVICES])('in %s', (place) => {
     expect(await editor('POST', policies('home'), open)).toEqual(done);
   });
 
+  it.each(FOREIGN_WALLS)('nobody adds a wall of %s, %s', async (group, plural, kind) => {
+    const wall = (namespace: string) =>
+      editor('POST', `/apis/${group}/v1/namespaces/${namespace}/${plural}`, {
+        apiVersion: `${group}/v1`,
+        kind,
+        ...named('hole'),
+      });
+    await eventually(async () => (await wall('home')).status === 201, { what: 'the kind is served' });
+    expect(await wall(place)).toEqual(refused('the walls of this namespace'));
+  });
+
   it('the cluster’s controllers make the pods that a Deployment asks for', async () => {
     const controller = await judged.controller(`replicaset-controller`).catch(() => undefined);
     const ask = controller ?? (await judged.controller('job-controller'));
@@ -167,6 +184,17 @@ describe('the services are reached inside the cluster alone', () => {
       expect(await ask('POST', services, service(spec))).toEqual(refused(says));
     expect(await administrator('PATCH', `${services}/inside`, { spec })).toEqual(refused(says));
     expect(await administrator('POST', services, service({}))).toEqual(done);
+  });
+
+  it.each(ROUTES)('by no route of %s, %s', async (group, plural, kind) => {
+    const route = (namespace: string) =>
+      editor('POST', `/apis/${group}/v1/namespaces/${namespace}/${plural}`, {
+        apiVersion: `${group}/v1`,
+        kind,
+        ...named('way'),
+      });
+    await eventually(async () => (await route('home')).status === 201, { what: 'the kind is served' });
+    expect(await route(SERVICES)).toEqual(refused(says));
   });
 
   it('by no Ingress', async () => {
@@ -244,8 +272,50 @@ describe('in the operator’s namespace', () => {
     }
   });
 
+  it('the cluster’s own controllers write what they keep in every namespace', async () => {
+    const publisher = await judged.controller('root-ca-cert-publisher');
+    const root = { ...named('kube-root-ca.crt.2'), data: {} };
+    const made = async () => (await publisher('POST', core(SYSTEM, 'configmaps'), root)).status === 201;
+    await eventually(made, { what: 'a controller with an account of its own writes' });
+    // Where controllers have none, they are this user.
+    const manager = judged.user('system:kube-controller-manager');
+    expect(await manager('POST', SECRETS, named('x'))).toEqual(done);
+    expect(await manager('POST', tokenOf(SYSTEM, 'program'), tokenRequest)).toEqual(done);
+  });
+
+  it('who installs the release writes there, and need not open anything', async () => {
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    const releaser = await judged.caller('releaser');
+    const resourceNames = ['home-operator'];
+    const rules = [
+      {
+        apiGroups: ['rbac.authorization.k8s.io'],
+        resources: ['clusterroles'],
+        resourceNames,
+        verbs: ['patch'],
+      },
+    ];
+    await judged.create(`${rbac}/clusterroles`, { ...named('releaser'), rules });
+    const subjects = [{ kind: 'ServiceAccount', name: 'releaser', namespace: 'home' }];
+    const roleRef = (kind: string, name: string) => ({
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name },
+    });
+    await judged.create(`${rbac}/clusterrolebindings`, {
+      ...{ ...named('releaser'), subjects },
+      ...roleRef('ClusterRole', 'releaser'),
+    });
+    await judged.create(`${rbac}/namespaces/${SYSTEM}/rolebindings`, {
+      ...{ ...named('releaser'), subjects },
+      ...roleRef('Role', 'editor'),
+    });
+    const made = async () => (await releaser('POST', SECRETS, named('x'))).status === 201;
+    await eventually(made, { what: 'its rights are known' });
+  });
+
   it('the Lease is written by the operator and by who installs the release', async () => {
     const path = `${LEASE}/home-operator`;
+    const { text } = await operator('GET', path);
+    expect(await operator('PUT', path, JSON.parse(text) as object)).toEqual(done);
     const change = { spec: { holderIdentity: 'somebody' } };
     expect(await editor('PATCH', path, change)).toEqual(
       refused('says which operator of the Space home works'),
@@ -253,6 +323,9 @@ describe('in the operator’s namespace', () => {
     expect(await opener('PATCH', path, change)).toEqual(refused('says which operator'));
     expect(await administrator('PATCH', path, change)).toEqual(done);
     expect(await editor('POST', LEASE, named('mine'))).toEqual(done);
+    // One of this name elsewhere is nobody's.
+    const elsewhere = LEASE.replace(SYSTEM, 'home');
+    expect(await editor('POST', elsewhere, named('home-operator'))).toEqual(done);
   });
 });
 
@@ -261,4 +334,31 @@ it('where people keep their Capsules, a pod with the operator’s name and label
   expect(await editor('POST', core('home', 'pods'), pod({}, labels))).toEqual(done);
   const secret = named('capsule-x-database', { 'platform.space/retained': 'true' });
   expect(await editor('POST', core('home', 'secrets'), secret)).toEqual(done);
+});
+
+/** The services' namespace, as somebody with every right changes it. */
+const becomes = (annotation: string | null) =>
+  judged.server.client.call({
+    method: 'PATCH',
+    path: `/api/v1/namespaces/${SERVICES}`,
+    contentType: 'application/merge-patch+json',
+    body: { metadata: { annotations: { 'platform.space/open': annotation } } },
+  });
+
+it('an administrator opens the services to the outside, which anybody sees', async () => {
+  await becomes('true');
+  const service = { ...named('y'), spec: { type: 'NodePort', ports: [{ port: 80 }] } };
+  const made = async () => (await editor('POST', core(SERVICES, 'services'), service)).status === 201;
+  await eventually(made, { what: 'it is open' });
+});
+
+it('the services’ namespace takes its walls with it when it goes', async () => {
+  await becomes('true');
+  const path = `/api/v1/namespaces/${SERVICES}`;
+  await eventually(() => judged.server.client.call({ method: 'DELETE', path }).then(() => true), {
+    what: 'it is open',
+  });
+  await becomes(null);
+  const gone = async () => (await editor('DELETE', `${policies(SERVICES)}/default-deny`)).status === 200;
+  await eventually(gone, { what: 'its walls go' });
 });

@@ -47,6 +47,8 @@ export interface Judged {
   administrator(): Promise<Caller>;
   /** A controller of the cluster's own, which has a ServiceAccount and the rights that every cluster gives it. */
   controller(name: string): Promise<Caller>;
+  /** Somebody whom the cluster knows by this name. */
+  user(name: string): Caller;
   stop(): Promise<void>;
 }
 
@@ -125,6 +127,12 @@ export async function startJudged(
       await create('/api/v1/namespaces/kube-system/serviceaccounts', named(name));
       return asAccount(server, name, { namespace: 'kube-system' });
     },
+    user(name) {
+      const { users } = JSON.parse(server.kubeconfig) as { users: readonly { user: { token: string } }[] };
+      const token = users[0]?.user.token ?? '';
+      return (method, path, body) =>
+        answerTo(server, token, method, path, body, { 'impersonate-user': name });
+    },
     stop,
   };
 }
@@ -185,12 +193,14 @@ interface Bearer {
 
 async function asAccount(server: ApiServer, name: string, bearer: Bearer = {}): Promise<Caller> {
   const token = await tokenOf(server, name, bearer);
-  return async (method, path, body) => {
-    const response = await ask(server, token, method, path, body);
-    let text = '';
-    for await (const chunk of response.setEncoding('utf8')) text += chunk;
-    return { status: response.statusCode ?? 0, text };
-  };
+  return (method, path, body) => answerTo(server, token, method, path, body);
+}
+
+async function answerTo(...asked: Parameters<typeof ask>): Promise<Verdict> {
+  const response = await ask(...asked);
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += chunk;
+  return { status: response.statusCode ?? 0, text };
 }
 
 async function tokenOf(
@@ -206,13 +216,21 @@ async function tokenOf(
   return asked.status.token;
 }
 
-async function ask(server: ApiServer, token: string, method: string, path: string, body?: object) {
+async function ask(
+  server: ApiServer,
+  token: string,
+  method: string,
+  path: string,
+  body?: object,
+  headers: Readonly<Record<string, string>> = {},
+) {
   // What connects to a pod cannot be tried; no kubelet is there to be reached.
   const connects = /\/(exec|attach)\b/.test(path);
   const dryRun = connects ? '' : `${path.includes('?') ? '&' : '?'}dryRun=All`;
   const asked = request(`${server.url}${path}${dryRun}`, {
     method,
     headers: {
+      ...headers,
       authorization: `Bearer ${token}`,
       'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
     },

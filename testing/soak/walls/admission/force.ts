@@ -6,7 +6,8 @@ import { eventually } from '../../../eventually.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const MARK = 'walls-are-in-force';
-const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
+/** Of a kind that no policy of the chart looks at, be it changed as it may. */
+const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
 /** Policies that change objects are read by another part of the API server, which tells of nothing. */
 const MUTATING_MS = 3_000;
 
@@ -60,7 +61,7 @@ export function forceOf(client: ApiClient): Force {
     const text = `round ${round}`;
     for (const object of markOf(round, text)) await write(object);
     const body = { metadata: { generateName: MARK, labels: { round: String(round) } } };
-    const asks = () => client.call({ method: 'POST', path: CONFIG_MAPS, body, query: { dryRun: 'All' } });
+    const asks = () => client.call({ method: 'POST', path: ACCOUNTS, body, query: { dryRun: 'All' } });
     const says = () =>
       asks().then(
         () => false,
@@ -104,13 +105,13 @@ function absent(error: unknown): undefined {
   throw error;
 }
 
-/** Refuses a ConfigMap of this round, and by its message tells which. */
+/** Refuses an account of this round, and by its message tells which. */
 function markOf(round: number, text: string): readonly KubeObject[] {
   const base = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name: MARK } };
-  const configMaps = {
+  const accounts = {
     apiGroups: [''],
     apiVersions: ['*'],
-    resources: ['configmaps'],
+    resources: ['serviceaccounts'],
     operations: ['CREATE'],
   };
   return [
@@ -118,7 +119,7 @@ function markOf(round: number, text: string): readonly KubeObject[] {
       ...{ ...base, kind: 'ValidatingAdmissionPolicy' },
       spec: {
         failurePolicy: 'Fail',
-        matchConstraints: { resourceRules: [configMaps] },
+        matchConstraints: { resourceRules: [accounts] },
         validations: [{ expression: 'false', message: text }],
       },
     },

@@ -45,7 +45,7 @@ interface Kubeconfig {
   }[];
 }
 
-const KEPT = ['authorization', 'content-type', 'accept'] as const;
+const KEPT = ['authorization', 'content-type', 'accept', 'impersonate-user'] as const;
 
 /** Runs a file of tests against this API server. `but` names tests that leave no state in which the others can be asked again. */
 export async function record(
@@ -127,7 +127,9 @@ async function forward(url: string, asked: IncomingMessage, answer: ServerRespon
     method: asked.method ?? 'GET',
     path: asked.url ?? '/',
     headers: Object.fromEntries(
-      KEPT.flatMap((name) => (asked.headers[name] === undefined ? [] : [[name, asked.headers[name]]])),
+      KEPT.flatMap((name) =>
+        asked.headers[name] === undefined ? [] : [[name, String(asked.headers[name])]],
+      ),
     ),
     body: Buffer.concat(body).toString(),
   };

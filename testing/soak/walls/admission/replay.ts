@@ -97,8 +97,11 @@ const sameAs = (one: Refusal | undefined, other: Refusal | undefined) =>
 
 function dryRun(asked: Asked): Asked {
   // What connects to a pod cannot be tried; no kubelet is there to be reached.
-  if (asked.path.includes('dryRun=') || /\/(exec|attach)\b/.test(asked.path)) return asked;
-  return { ...asked, path: `${asked.path}${asked.path.includes('?') ? '&' : '?'}dryRun=All` };
+  if (/\/(exec|attach)\b/.test(asked.path)) return asked;
+  // Of a deletion what the body says would count, and the address not.
+  const body = asked.method === 'DELETE' ? '' : asked.body;
+  const query = asked.path.includes('dryRun=') ? '' : `${asked.path.includes('?') ? '&' : '?'}dryRun=All`;
+  return { ...asked, body, path: `${asked.path}${query}` };
 }
 
 async function forEach<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
