@@ -34,6 +34,7 @@ async function becomeManaged({ superuserUrl }: EmbeddedServer, major: PostgresMa
   await sql(`CREATE ROLE master LOGIN CREATEROLE CREATEDB PASSWORD '${PASSWORD}'`);
   await sql('GRANT provider_superuser TO master');
   await sql('ALTER DATABASE postgres OWNER TO master');
+  await sql('GRANT CONNECT, TEMPORARY ON DATABASE postgres TO PUBLIC');
   await sql('GRANT CONNECT ON DATABASE template1 TO PUBLIC');
   const master = as(superuserUrl, 'master', 'postgres');
   for (const statement of MANAGED.split(/\n\s*\n/)) await query(master, statement);
