@@ -1,8 +1,8 @@
 /** `npm run restore`: makes a Space again from its backup, in a cluster where it is not; or one Capsule, in a Space that runs. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { parseAllDocuments } from 'yaml';
+import { commandLine } from '../../scripts/command-line.ts';
 import { DEFAULT_CLUSTER, openCluster } from '../cluster/index.ts';
 import { createSteps } from '../progress/index.ts';
 import { CHART } from '../space/chart.ts';
@@ -17,7 +17,8 @@ const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FIL
   --capsule NAME         puts one Capsule back into the Space that runs, where nothing else is changed
   --as OTHER             gives it another name
   --values FILE          of the release that is lost, as Helm takes them; again for each further file
-  --identity FILE        of the recipient in backup.recipient (AGE-SECRET-KEY-1…), as age-keygen writes it
+  --identity FILE        of the recipient in backup.recipient (AGE-SECRET-KEY-1…), as age-keygen writes it; a line for each where there
+                         was another recipient before
   --key FILE             of the bucket that the backup is in: a line access-key=… and a line secret-key=…
   --at TIME              the moment to go back to, such as 2026-11-21T10:30:00Z (default: the end of the backup)
   --space NAME           the Helm release (home)
@@ -34,9 +35,12 @@ async function programs(kubeconfig: string | undefined) {
   return { kubectl, helm, kubeconfig: running.kubeconfig };
 }
 
-/** The identity among the comments of age-keygen's file. */
-const identityIn = (text: string) =>
-  text.split('\n').find((line) => line.startsWith('AGE-SECRET-KEY-')) ?? '';
+/** The identities among the comments of age-keygen's file: more than one where the recipient was exchanged. */
+const identitiesIn = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line.startsWith('AGE-SECRET-KEY-'));
 
 function keyIn(text: string) {
   const [, access] = /^access-key=(\S+)\s*$/m.exec(text) ?? [];
@@ -54,31 +58,24 @@ function momentOf(text: string | undefined): string | undefined {
   return moment.toISOString();
 }
 
-function parsed() {
-  try {
-    return parseArgs({
-      options: {
-        values: { type: 'string', multiple: true, default: [] },
-        identity: { type: 'string' },
-        key: { type: 'string' },
-        at: { type: 'string' },
-        capsule: { type: 'string' },
-        as: { type: 'string' },
-        space: { type: 'string', default: 'home' },
-        namespace: { type: 'string' },
-        kubeconfig: { type: 'string' },
-      },
-    }).values;
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : error);
-    return undefined;
-  }
-}
+const { values: options } = commandLine(USAGE, {
+  options: {
+    values: { type: 'string', multiple: true, default: [] },
+    identity: { type: 'string' },
+    key: { type: 'string' },
+    at: { type: 'string' },
+    capsule: { type: 'string' },
+    as: { type: 'string' },
+    space: { type: 'string', default: 'home' },
+    namespace: { type: 'string' },
+    kubeconfig: { type: 'string' },
+  },
+});
 
-type Options = NonNullable<ReturnType<typeof parsed>>;
+type Options = typeof options;
 
 /** What a run needs wherever it restores to. */
-interface Begun extends Pick<Restore, 'space' | 'namespace' | 'at' | 'identity' | 'steps' | 'signal'> {
+interface Begun extends Pick<Restore, 'space' | 'namespace' | 'at' | 'identities' | 'steps' | 'signal'> {
   readonly kubectl: string;
   readonly helm: string;
   readonly kubeconfig: string;
@@ -129,8 +126,8 @@ async function main(options: Options): Promise<void> {
   const tools = await programs(options.kubeconfig);
   const steps = createSteps();
   try {
-    const identityText = identityIn(await readFile(identity, 'utf8'));
-    const begun = { ...tools, space, namespace, at, identity: identityText, steps, signal: stop.signal };
+    const identities = identitiesIn(await readFile(identity, 'utf8'));
+    const begun = { ...tools, space, namespace, at, identities, steps, signal: stop.signal };
     const restored =
       capsule === undefined
         ? await wholeSpace(begun, options)
@@ -141,9 +138,8 @@ async function main(options: Options): Promise<void> {
   }
 }
 
-const options = parsed();
-const isWhole = options?.key !== undefined && options.values.length > 0 && options.as === undefined;
-if (options?.identity === undefined || (options.capsule === undefined && !isWhole)) {
+const isWhole = options.key !== undefined && options.values.length > 0 && options.as === undefined;
+if (options.identity === undefined || (options.capsule === undefined && !isWhole)) {
   console.error(USAGE);
   process.exitCode = 2;
 } else

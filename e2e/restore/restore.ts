@@ -31,7 +31,7 @@ export interface Restore {
   /** The moment that is restored; the end of the backup without it. */
   readonly at: string | undefined;
   /** Of the recipient that the state was sealed for. */
-  readonly identity: string;
+  readonly identities: readonly string[];
   /** Key of the bucket that the backup is in. */
   readonly key: { readonly access: string; readonly secret: string };
   readonly parse: (yaml: string) => Rendered;
@@ -177,7 +177,7 @@ interface States {
  * there before the state is open.
  */
 async function fetchState(about: Restore, objects: Rendered): Promise<States> {
-  const { kube, identity, space, namespace, at } = about;
+  const { kube, identities, space, namespace, at } = about;
   const place = `${space}-restore-${randomBytes(3).toString('hex')}`;
   const here = (object: KubeObject): KubeObject => ({
     ...object,
@@ -198,7 +198,7 @@ async function fetchState(about: Restore, objects: Rendered): Promise<States> {
       const program = ['node', '/app/backup.mjs', 'state', ...moment];
       const { code, stdout, stderr } = await kube.exec(place, pod.metadata.name, program);
       if (code !== 0) throw new RestoreProblem(`the state cannot be fetched: ${stderr.trim()}`);
-      return openState(Buffer.from(stdout, 'base64'), identity);
+      return openState(Buffer.from(stdout, 'base64'), identities);
     };
     const newest = await fetched();
     const then = at === undefined ? newest : await fetched('--at', at);

@@ -39,18 +39,20 @@ describe('a Space’s state', () => {
     for (const text of ['db-admin', 'household', Buffer.from('a-password').toString('base64')])
       expect(Buffer.from(sealed).includes(text)).toBe(false);
     const { format, objects: _, ...header } = HEADER;
-    expect(await openState(sealed, `${identity}\n`)).toEqual({ ...header, objects });
+    expect(await openState(sealed, [identity])).toEqual({ ...header, objects });
     const another = await generateIdentity();
-    await expect(openState(sealed, another)).rejects.toThrow(/another recipient/);
-    await expect(openState(sealed, 'a password')).rejects.toThrow(/no AGE-SECRET-KEY-1/);
+    await expect(openState(sealed, [another])).rejects.toThrow(/another recipient/);
+    expect(await openState(sealed, [another, identity])).toEqual({ ...header, objects });
+    for (const none of [[], ['a password']])
+      await expect(openState(sealed, none)).rejects.toThrow(/no AGE-SECRET-KEY-1/);
   });
 
   it('is refused when one byte is another, or it was cut short anywhere', async () => {
     const sealed = await seal(HEADER, objects, recipient);
     for (let at = 0; at < sealed.length; at += 37) {
       const changed = Uint8Array.from(sealed, (byte, index) => (index === at ? byte ^ 1 : byte));
-      await expect(openState(changed, identity)).rejects.toThrow(/cut short or changed/);
-      await expect(openState(sealed.slice(0, at), identity)).rejects.toThrow(/cut short or changed/);
+      await expect(openState(changed, [identity])).rejects.toThrow(/cut short or changed/);
+      await expect(openState(sealed.slice(0, at), [identity])).rejects.toThrow(/cut short or changed/);
     }
   });
 
@@ -61,9 +63,9 @@ describe('a Space’s state', () => {
       return encrypter.encrypt(text);
     };
     await expect(
-      openState(await sealedText(`${JSON.stringify({ ...HEADER, format: 2 })}\n`), identity),
+      openState(await sealedText(`${JSON.stringify({ ...HEADER, format: 2 })}\n`), [identity]),
     ).rejects.toThrow(/format 2, which a newer version wrote/);
-    await expect(openState(await seal(HEADER, [capsule('one')], recipient), identity)).rejects.toThrow(
+    await expect(openState(await seal(HEADER, [capsule('one')], recipient), [identity])).rejects.toThrow(
       /has 1 objects, and its head says 2/,
     );
   });

@@ -10,22 +10,26 @@ export interface State {
   readonly objects: readonly KubeObject[];
 }
 
-/** @throws RestoreProblem for another identity, and for what is no state of a Space or was cut short */
-export async function openState(sealed: Uint8Array, identity: string): Promise<State> {
+/** @throws RestoreProblem for other identities, and for what is no state of a Space or was cut short */
+export async function openState(sealed: Uint8Array, identities: readonly string[]): Promise<State> {
   const decrypter = new Decrypter();
   try {
-    decrypter.addIdentity(identity.trim());
+    if (identities.length === 0) throw new Error('none is there');
+    for (const identity of identities) decrypter.addIdentity(identity);
   } catch (cause) {
-    throw new RestoreProblem('the identity is no AGE-SECRET-KEY-1…: give the file that age-keygen wrote', {
-      cause,
-    });
+    throw new RestoreProblem(
+      '--identity: the file has no AGE-SECRET-KEY-1…: give the one that age-keygen wrote',
+      {
+        cause,
+      },
+    );
   }
   let text: string;
   try {
     text = await decrypter.decrypt(sealed, 'text');
   } catch (cause) {
     throw new RestoreProblem(
-      'the state cannot be opened: it was sealed for another recipient than that of this identity, or it was cut short or changed',
+      'the state cannot be opened: it was sealed for another recipient than that of the identity in this file, or it was cut short or changed',
       { cause },
     );
   }

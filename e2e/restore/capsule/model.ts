@@ -16,7 +16,7 @@ export interface CapsuleRestore {
   readonly as: string;
   /** The moment that is restored; the end of the backup without it. */
   readonly at: string | undefined;
-  readonly identity: string;
+  readonly identities: readonly string[];
   readonly steps: Steps;
   readonly signal: AbortSignal;
   /** Milliseconds since 1970. */

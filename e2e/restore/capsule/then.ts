@@ -30,12 +30,12 @@ export async function reachThen(about: CapsuleRestore, places: Places, isBegun: 
 }
 
 async function fetchState(
-  { space, namespace, identity, at }: CapsuleRestore,
+  { space, namespace, identities, at }: CapsuleRestore,
   objects: Place,
 ): Promise<State> {
   const moment = at === undefined ? [] : ['--at', at];
   const sealed = await told(objects, ['node', '/app/backup.mjs', 'state', ...moment]);
-  const state = await openState(Buffer.from(sealed, 'base64'), identity);
+  const state = await openState(Buffer.from(sealed, 'base64'), identities);
   if (state.space !== space || state.namespaces.release !== namespace)
     throw new RestoreProblem(
       `the backup is of the Space ${state.space} in the namespace ${state.namespaces.release}: name it with --space and --namespace`,
