@@ -1,8 +1,10 @@
-/** The operator's work on an Assistant, in the order of assistant/controller.ts, claim.ts and finalize.ts. */
+/** The operator's work on an Assistant that lives, in the order of assistant/controller.ts and claim.ts. */
 import type { Step } from '../../../testing/explore.ts';
+import { assistantGoes, left, type Own, takeAway } from './assistant-ends.ts';
 import { type Answer, jobOf } from './broker.ts';
-import { dropIsOrdered, IDLE, keeps, LATE, opens, put, type Rules, step } from './rules.ts';
-import type { Running, State, Thing, Url, Worker } from './state.ts';
+import type { End, Go } from './capsule-ends.ts';
+import { IDLE, LATE, put, type Rules, step } from './rules.ts';
+import type { State, Url, Worker } from './state.ts';
 
 export function beginAssistant(rules: Rules, state: State): Worker | undefined {
   const { capsule, assistant, deployment, pod } = state;
@@ -14,15 +16,6 @@ export function beginAssistant(rules: Rules, state: State): Worker | undefined {
   return assistant.finalizer && assistant.ready && stands ? undefined : { ...worker, at: 'read facts' };
 }
 
-/** Its Deployment goes first, and while anything of it runs nothing else does. */
-export function takeAway({ is }: Rules, worker: Worker & { assistant: Thing }): Worker | undefined {
-  const { assistant, deployment, pod } = worker;
-  const mine = (one: Running | undefined) => one?.owner === assistant.uid && !one.stripped;
-  if (mine(deployment)) return { ...worker, at: 'delete deployment' };
-  if (mine(pod) && !is('drops before its pods are gone')) return undefined;
-  return { ...worker, deployment: undefined, pod: undefined, at: 'read claim' };
-}
-
 export function assistantStep(rules: Rules, state: State, slot: number, worker: Worker): Step<State> {
   const { assistant } = worker;
   const who = worker.of === 'orphan' ? 'orphan' : 'assistant';
@@ -31,14 +24,10 @@ export function assistantStep(rules: Rules, state: State, slot: number, worker: 
   const end = (why: string) => step(`${name}: ${why}`, put(state, slot, undefined));
   if (!assistant) return end('nothing to do');
   const own = { ...worker, assistant };
-  const taken = lives(rules, state, slot, own, go, end) ?? goes(rules, state, slot, own, go, end);
+  const taken = lives(rules, state, slot, own, go, end) ?? assistantGoes(rules, state, slot, own, go, end);
   if (taken === undefined) throw new Error(`no such step: ${worker.at}`);
   return taken;
 }
-
-type Go = (to: State, next: Worker | undefined, wrong?: string) => Step<State>;
-type End = (why: string) => Step<State>;
-type Own = Worker & { readonly assistant: Thing };
 
 function lives(rules: Rules, state: State, slot: number, worker: Own, go: Go, end: End) {
   const { is, operator } = rules;
@@ -133,113 +122,6 @@ function givenTwice(state: State, { url, owner }: { url: Url; owner: number }) {
   return had > issued.findIndex((known) => known.url === url)
     ? 'an older URL goes over a newer one'
     : undefined;
-}
-
-function goes(rules: Rules, state: State, slot: number, worker: Own, go: Go, end: End) {
-  const { is, operator } = rules;
-  const { assistant, capsule } = worker;
-  switch (worker.at) {
-    case 'delete deployment': {
-      const there = state.deployment?.owner === assistant.uid;
-      // The store still has what was deleted a moment ago.
-      const next = is('drops before its pods are gone') ? ('read claim' as const) : undefined;
-      return go(
-        { ...state, deployment: there ? undefined : state.deployment },
-        next && { ...worker, deployment: undefined, pod: undefined, at: next },
-      );
-    }
-    case 'read claim': {
-      const claim = state.namespace && state.claim;
-      const known = { ...worker, claim };
-      const rivals = worker.of === 'orphan' ? [] : [assistant];
-      if (!operator.owns({ assistant, capsule, claim, rivals }) || operator.stays(assistant, capsule))
-        return go(state, left(known));
-      const blind = is('believes its store that no pod is left') || is('drops before its pods are gone');
-      return go(state, { ...known, at: blind ? 'ask of assistant' : 'find pods' });
-    }
-    case 'find pods':
-      return state.pod ? end('pods remain') : go(state, { ...worker, at: 'ask of assistant' });
-    case 'ask of assistant':
-      return asked(rules, state, worker, go);
-    case 'close claim': {
-      if (!worker.claim || state.claim !== worker.claim) return end('conflict');
-      return go({ ...state, claim: { ...worker.claim, url: 0 } }, undefined);
-    }
-    case 'send drop app': {
-      const { principal } = state;
-      if (!principal) return capsule ? end('there is no principal') : go(state, left(worker));
-      const early = is('takes its finalizer off before the drop is answered');
-      const job = jobOf('drop app', principal.token, early ? -1 : slot, { for: assistant.uid });
-      const next = early ? left(worker) : { ...worker, at: 'wait drop app' };
-      return go({ ...state, jobs: [...state.jobs, job] }, next);
-    }
-    case 'remove claim': {
-      const same = state.claim?.owner === worker.claim?.owner;
-      return go({ ...state, claim: same ? undefined : state.claim }, last(worker));
-    }
-    case 'retain claim': {
-      if (!worker.claim || state.claim !== worker.claim) return end('conflict');
-      const { row } = state;
-      const issued = state.issued.map((one) => (one.to === assistant.uid ? { ...one, to: 0 } : one));
-      const kept = row?.state === 'ready' && !dropIsOrdered(state) ? row.life : state.kept;
-      return go({ ...state, claim: { ...worker.claim, retained: true, url: 0 }, issued, kept }, last(worker));
-    }
-    case 'remove documents': {
-      const documents = state.documents === assistant.uid ? 0 : state.documents;
-      const next = { ...worker, at: 'remove assistant finalizer' };
-      return go({ ...state, documents }, worker.of === 'orphan' ? undefined : next);
-    }
-    case 'remove assistant finalizer':
-      return gone(rules, state, worker, go, end);
-    default:
-      return undefined;
-  }
-}
-
-function asked({ is, operator }: Rules, state: State, worker: Own, go: Go): Step<State> {
-  const { assistant } = worker;
-  const live = is('goes by the policy in its store') ? assistant : state.assistant;
-  const capsule = is('goes by the policy in its store') ? worker.capsule : state.capsule;
-  const orphaned = worker.of === 'orphan';
-  const fate =
-    orphaned && is('takes an absence for an order to drop')
-      ? 'drop'
-      : operator.fate(state.now, state.grace, assistant, live, capsule);
-  const next = { ...worker, fate, capsule: worker.capsule };
-  if (fate === 'grace') return go(state, worker.claim?.url ? { ...next, at: 'close claim' } : undefined);
-  if (fate === 'retain') return go(state, left(next));
-  const others = state.claim && state.claim.owner !== assistant.uid;
-  const wrong = () => {
-    if (keeps(state, assistant, state.assistant)) return 'data is to be dropped that is kept';
-    return others ? 'data of another Assistant is to be dropped' : undefined;
-  };
-  return go({ ...state, kept: 0 }, { ...next, at: 'send drop app' }, wrong());
-}
-
-function left(worker: Own): Worker | undefined {
-  const { claim, assistant, fate } = worker;
-  if (claim?.owner === assistant.uid) {
-    if (fate !== 'retain') return { ...worker, at: 'remove claim' };
-    if (!claim.retained) return { ...worker, at: 'retain claim' };
-  }
-  return last(worker);
-}
-
-function last(worker: Own): Worker | undefined {
-  return { ...worker, claim: undefined, at: 'remove documents' };
-}
-
-function gone({ is, operator }: Rules, state: State, worker: Own, go: Go, end: End): Step<State> {
-  const { assistant } = worker;
-  const { assistant: live } = state;
-  const seen = is('takes the finalizer off whatever is there') ? live !== undefined : live === assistant;
-  if (!seen || !live) return end('conflict');
-  if (live.deleted === 0) return go({ ...state, assistant: { ...live, finalizer: false } }, undefined);
-  const stays = worker.fate === 'retain' || operator.stays(assistant, worker.capsule);
-  const open = state.issued.some(({ to, url }) => to === live.uid && opens(state, url));
-  const issued = state.issued.map((one) => (one.to === live.uid ? { ...one, to: 0 } : one));
-  const wrong = open && !stays ? 'a deletion ends, and its data is open' : undefined;
-  return go({ ...state, assistant: undefined, issued }, undefined, wrong);
 }
 
 /** What an Assistant's work does with an answer of the broker. */

@@ -73,9 +73,7 @@ export function brokerSteps(rules: Rules, hear: Hear, state: State): Step<State>
   }
 
   function authorised({ kind, token }: Job): Register | undefined {
-    const { register } = state;
-    if (!register || register.token !== token || token === 0) return undefined;
-    return broker.mayAct(register, kind === 'drop' ? 'drop' : 'apps') ? register : undefined;
+    return authority(rules, state, token, kind === 'drop' ? 'drop' : 'apps');
   }
 
   function provision({ token, by }: Job, answer: (to: State, what: Answer) => Step<State>): Step<State> {
@@ -229,6 +227,17 @@ export function brokerSteps(rules: Rules, hear: Hear, state: State): Step<State>
     if (is('leaves no tombstone')) return { ...state, server, row: undefined };
     return { ...state, server, row: { ...row, state: 'dropped', due: false } };
   }
+}
+
+/** The Capsule for which a principal may do this. */
+export function authority(
+  { broker }: Rules,
+  { register }: State,
+  token: number,
+  operation: 'apps' | 'drop',
+): Register | undefined {
+  if (!register || register.token !== token || token === 0) return undefined;
+  return broker.mayAct(register, operation) ? register : undefined;
 }
 
 export function jobOf(kind: Job['kind'], token: number, by: number, more: Partial<Job> = {}): Job {

@@ -23,7 +23,7 @@ import { describeWorkload } from '../../assistant/identity.ts';
 import { planAssistant } from '../../assistant/plan.ts';
 import { deletionPolicyOf } from '../../assistant/retain.ts';
 import { decideNamespace, decidePrincipal, ownsNamespace } from '../../capsule/decide.ts';
-import { decideFate as decideCapsuleFate, mustRelease, ownPrincipal } from '../../capsule/fate.ts';
+import { decideFate as decideCapsuleFate, mustRelease, ownPrincipal, releaseOf } from '../../capsule/fate.ts';
 import { yes } from '../../conditions.ts';
 import { names } from '../names.ts';
 import type { Defect } from './bounds.ts';
@@ -162,6 +162,7 @@ export function operatorDecisions(defect: Defect | undefined) {
       ownPrincipal(objects.capsule(capsule), secret && objects.principal(secret)) !== undefined,
     mustRelease: (capsule: Thing, secret: Principal | undefined) =>
       mustRelease(objects.capsule(capsule), 'DatabaseReady', secret && objects.principal(secret)),
+    releaseOf: (secret: Principal) => releaseOf(objects.principal(secret)),
     isRetained: (claim: Claim) => isRetained(objects.claim(claim)),
     policy: (assistant: Thing, capsule: Thing | undefined): Word =>
       deletionPolicyOf(objects.assistant(assistant), capsule && objects.capsule(capsule)) === 'Retain'

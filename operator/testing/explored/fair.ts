@@ -1,7 +1,11 @@
-/** Whether every deletion that was asked for ends once nothing fails any more and nobody asks for anything else. */
+/**
+ * Whether every deletion that was asked for ends, and every Capsule becomes ready, once nothing fails any more and nobody asks
+ * for anything else.
+ */
 
 import type { Step } from '../../../testing/explore.ts';
 import { Seen } from '../../../testing/explore.ts';
+import type { Bounds } from './bounds.ts';
 import { LATE } from './rules.ts';
 import { keyOf, type State } from './state.ts';
 
@@ -14,38 +18,50 @@ export interface Machine {
   cluster(state: State): readonly Step<State>[];
 }
 
-export type Ends = (state: State) => boolean;
+/** What never ends. */
+export type Ends = (state: State) => string | undefined;
 
 /** More steps than any deletion takes. */
 const LONGEST = 600;
 
-const goes = ({ capsule, assistant }: State) => [capsule, assistant].some((one) => one && one.deleted > 0);
+function unfinished(
+  { capsule, assistant, namespace, principal, left }: State,
+  { forced }: Bounds,
+): string | undefined {
+  if ([capsule, assistant].some((one) => one && one.deleted > 0)) return 'a deletion never ends';
+  if (!capsule || capsule.ready) return undefined;
+  // What somebody's force left, or what came late of an earlier one, is told, and stands in its way until somebody removes it.
+  const isOthers = [namespace, principal?.retained ? undefined : principal].some(
+    (one) => one && one.owner !== capsule.uid,
+  );
+  return left.forced === forced && !isOthers ? 'a Capsule never becomes ready' : undefined;
+}
 
 /**
  * A scheduler that gives each its turn, and is the same for the same state and turn: a run that meets what another has
  * passed ends as that did.
  */
-export function endsOf(machine: Machine, hours: number): Ends {
+export function endsOf(machine: Machine, bounds: Bounds): Ends {
   const ended = new Seen();
   return (from) => {
     let [state, turn] = [from, 0];
     const passed: string[] = [];
     for (let steps = 0; steps < LONGEST; steps += 1) {
       const key = `${turn}${keyOf(state)}`;
-      if (!goes(state) || ended.has(key)) {
+      if (unfinished(state, bounds) === undefined || ended.has(key)) {
         for (const one of passed) ended.add(one);
-        return true;
+        return undefined;
       }
       passed.push(key);
       const next = busy(machine, state);
       if (next) state = next.to;
       else {
-        const given = idle(machine, state, turn, hours);
+        const given = idle(machine, state, turn, bounds.hours);
         state = given ?? state;
         turn = (turn + 1) % 3;
       }
     }
-    return false;
+    return unfinished(state, bounds);
   };
 }
 

@@ -16,7 +16,7 @@ import { administrators, clock, cluster } from './world.ts';
 export function deletionSpace(bounds: Bounds, defect?: Defect): Space<State> {
   const rules = rulesOf(bounds, defect);
   const machine = machineOf(rules);
-  const ends = endsOf(machine, bounds.hours);
+  const ends = endsOf(machine, bounds);
   return {
     initial: machine.initial,
     key: keyOf,
@@ -36,7 +36,7 @@ export function deletionSpace(bounds: Bounds, defect?: Defect): Space<State> {
 function stuck(ends: Ends, state: State): string | undefined {
   // What is at work comes to an end, and so to a state that is judged.
   if (state.late || state.jobs.length > 0 || state.workers.some((worker) => worker)) return undefined;
-  return ends(state) ? undefined : 'a deletion never ends';
+  return ends(state);
 }
 
 function machineOf(rules: Rules): Machine {
@@ -107,7 +107,7 @@ function heard(rules: Rules, worker: Worker, answer: Answer, url: number): Worke
 /** Writes and requests that may have been sent, and land when their operator leads no more. */
 const READS = new Set([
   ...['read principal', 'look for orphan', 'ask of capsule', 'read holdings', 'read facts', 'read claim'],
-  ...['find pods', 'ask of assistant'],
+  ...['find pods', 'ask of assistant', 'ask of database', 'ask of broker'],
 ]);
 
 function fails(rules: Rules, state: State): Step<State>[] {

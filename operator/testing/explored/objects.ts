@@ -86,12 +86,12 @@ export const namespace = once(
 );
 
 export const principal = once(
-  ({ owner, token, url, finalized, retained }: Principal): SecretObject => ({
+  ({ owner, token, url, released, retained }: Principal): SecretObject => ({
     metadata: {
       name: 'principal',
       annotations: {
         [ANNOTATION.owner]: `capsule-${owner}`,
-        ...(finalized ? { [ANNOTATION.finalized]: 'true' } : {}),
+        ...(released === 0 ? {} : { [ANNOTATION.finalized]: released === 1 ? 'begun' : 'true' }),
       },
       labels: { [LABEL.capsule]: CAPSULE, ...(retained ? { [LABEL.retained]: 'true' } : {}) },
     },

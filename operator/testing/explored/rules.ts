@@ -39,6 +39,9 @@ function broken(state: State): string | undefined {
   const own = server.find(({ life }) => life === row?.life);
   if (row?.state === 'dropped' && own && enters(own)) return 'what has a tombstone is open';
   if (row?.state === 'ready' && own && !own.there) return 'data was dropped that is in use';
+  const { capsule, principal } = state;
+  if (capsule?.deleted === 0 && principal?.retained && principal.owner === capsule.uid)
+    return 'what a Capsule has is free for the next one';
   return undefined;
 }
 
@@ -72,10 +75,23 @@ export const workerAt = (state: State, slot: number): Worker | undefined =>
 export const put = (state: State, slot: number, worker: Worker | undefined): State =>
   slot === LATE ? { ...state, late: worker } : { ...state, workers: state.workers.with(slot, worker) };
 
+/** From the last word on, until a drop is answered. */
+const DROPS = ['read holdings', 'mark begun', 'send drop', 'wait drop'];
+const APP_DROPS = ['send drop app', 'wait drop app'];
+
 /** Somebody has read the last word, and it was to drop: what comes now comes too late. */
-export const dropIsOrdered = ({ workers, late, jobs }: State): boolean =>
-  [...workers, late].some((worker) => worker?.fate === 'drop') ||
-  jobs.some(({ kind }) => kind === 'drop' || kind === 'drop app' || kind === 'upkeep');
+export const dropIsOrdered = (state: State): boolean =>
+  appDropIsOrdered(state) || orders(state, DROPS) || state.jobs.some(({ kind }) => kind === 'drop');
+
+/** The same of an Assistant's alone, which goes on though its Capsule is told otherwise. */
+export const appDropIsOrdered = (state: State): boolean =>
+  orders(state, APP_DROPS) || state.jobs.some(({ kind }) => kind === 'drop app' || kind === 'upkeep');
+
+const orders = ({ workers, late }: State, steps: readonly string[]) =>
+  [...workers, late].some((worker) => worker?.fate === 'drop' && steps.includes(worker.at));
+
+/** What is there to be found again at the end of a deletion that keeps. */
+export const keptLife = ({ row, kept }: State): number => (row?.state === 'ready' ? row.life : kept);
 
 /** What an administrator's words mean, said once more, so that the operator's decision is held against it. */
 export function keeps({ now, grace, capsule }: State, known: Thing, asked: Thing | undefined): boolean {

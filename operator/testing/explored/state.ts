@@ -27,7 +27,8 @@ export interface Principal {
   readonly owner: number;
   readonly token: number;
   readonly url: boolean;
-  readonly finalized: boolean;
+  /** 0, 1 once its broker is to be told to drop, 2 once it has. */
+  readonly released: 0 | 1 | 2;
   readonly retained: boolean;
 }
 
@@ -160,7 +161,7 @@ const thing = (one: Thing | undefined) =>
   one ? `${one.uid}${bit(one.finalizer)}${one.deleted}${one.word}${bit(one.ready)}${one.told}` : '-';
 const namespace = (one: Namespace | undefined) => (one ? `${one.owner}${bit(one.going)}` : '-');
 const principal = (one: Principal | undefined) =>
-  one ? `${one.owner}${one.token}${bit(one.url)}${bit(one.finalized)}${bit(one.retained)}` : '-';
+  one ? `${one.owner}${one.token}${bit(one.url)}${one.released}${bit(one.retained)}` : '-';
 const claim = (one: Claim | undefined) => (one ? `${one.owner}${bit(one.retained)}${one.url}` : '-');
 const running = (one: Running | undefined) =>
   one ? `${one.owner}${bit(one.stripped)}${bit(one.stray)}${one.url}` : '-';
