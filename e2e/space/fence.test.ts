@@ -120,6 +120,17 @@ beforeAll(async () => {
   await create(core(OTHER_CAPSULE, 'secrets'), named('ledger-database'));
   await create(core(CAPSULE, 'pods'), ledger);
   await create(bindings(CAPSULE), bindSecrets);
+  // As Helm makes it, the release's namespace has no label of ours.
+  for (const metadata of [
+    { annotations: { 'platform.space/open': 'true' } },
+    { labels: { 'platform.space/space': null }, annotations: { 'platform.space/open': null } },
+  ])
+    await judged.server.client.call({
+      method: 'PATCH',
+      path: '/api/v1/namespaces/home',
+      contentType: 'application/merge-patch+json',
+      body: { metadata },
+    });
   operator = await asOperator(judged);
   await holdLease(judged, 'operator');
   // A policy holds a moment after it was made.

@@ -125,7 +125,8 @@ beforeAll(async () => {
     await post('/api/v1/namespaces', { metadata: { name, labels } });
   for (const [space, clusterIP] of Object.entries(CANARIES)) {
     const services = `${space}-services`;
-    await post('/api/v1/namespaces', { metadata: { name: services } });
+    const labels = { 'platform.space/space': space };
+    await post('/api/v1/namespaces', { metadata: { name: services, labels } });
     const service = { metadata: { name: 'canary' }, spec: { clusterIP, ports: [{ port: 7001 }] } };
     await post(`/api/v1/namespaces/${services}/services`, service);
   }
@@ -193,6 +194,16 @@ describe('a Capsule takes', () => {
   it('one whose attester says what a resize does to it', async () => {
     const resizePolicy = [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }];
     expect(await verdict(but((_, __, attester) => Object.assign(attester, { resizePolicy })))).toBe('');
+  });
+
+  it('its own pods alone in the sandbox: beside the services others run', async () => {
+    const bare = but((_, spec) => {
+      delete spec.runtimeClassName;
+      delete spec.initContainers;
+    });
+    expect(await verdict(bare, 'home-services')).toBe('');
+    // Nor does the operator's pod, of which the attester is told of a canary that there is not.
+    expect(await verdict(madeByOperator('cabin'), 'home-services')).toBe('');
   });
 
   it('the pods of its own Space’s sandbox only, as those of another Space are judged by that Space', async () => {

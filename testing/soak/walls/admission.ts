@@ -44,6 +44,8 @@ const SOURCES: readonly Source[] = [
   { ...space('reserved', 'reserved-services'), pattern: OPENED },
   { ...space('reserved', 'reserved-walls'), pattern: ENDED },
   { ...space('sandbox-policy', 'sandbox'), quick: true },
+  { ...space('sandbox-policy', 'sandbox'), pattern: 'the class.*is gone' },
+  { ...space('sandbox-policy', 'sandbox'), pattern: 'the class.*(is gone|with the handler)' },
   space('neighbours', 'operator', 'protected', 'reserved', 'deploy', 'approve'),
   {
     file: 'manifests/api-server.test.ts',

@@ -19,8 +19,18 @@ const REASONS: readonly (readonly [name: string, change: string, reason: string]
     'nothing else that it may write has rules',
   ],
   ['operator-lead-capsules', 'holds also without platform.space/space=home', FENCED],
+  [
+    'operator-lead-system',
+    'taken away',
+    'its namespace has the label of the Space, by which another binding holds there',
+  ],
   ['operator-lead-space', 'holds also without kubernetes.io/metadata.name=home', FENCED],
   ['operator-lead-system', 'holds also without kubernetes.io/metadata.name=home-system', FENCED],
+  [
+    'sandbox-canary',
+    'validations 0 without || object.spec.?initContainers[?0].?name',
+    'a pod without the attester is refused by the policy before; this only leaves the word to that one',
+  ],
   ['reserved-services', 'does not see ingresses by extensions', 'Kubernetes has no such group since 1.22'],
   ['reserved-workloads', 'matchConditions 1 without || request.resource.resource != "pods"', FENCED],
   ['protected-namespaces', 'validations 1 without || request.operation == "DELETE"', REFUSED_ANYWAY],
