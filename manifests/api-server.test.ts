@@ -1,6 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../testing/eventually.ts';
 import { manifestSchema } from './derive/schemas.ts';
 import { checkAssistantSpec, checkCapsuleSpec, checkManifest } from './index.ts';
 import { assistantSpec } from './rules/assistant.ts';
@@ -131,6 +132,51 @@ describe('the API server', () => {
     await patch({ metadata: { finalizers: ['platform.space/assistant'] } });
     await patch({ metadata: { finalizers: null } });
   });
+
+  it.each<[string, unknown]>([
+    ['null', { bank: null }],
+    ['without a closed schema', { bank: { secretKeyRef: { name: 'x', key: 'y' }, extra: 1 } }],
+    ['with a key that has more', { bank: { secretKeyRef: { name: 'x', key: 'y', extra: 1 } } }],
+  ])('refuses a value of a stored input that is %s', async (_, storedInputs) => {
+    const { spec } = holding(sampleManifest());
+    expect(await judge.refusal(assistant({ ...(spec as object), storedInputs }))).toContain(
+      'spec.storedInputs',
+    );
+  });
+
+  it.each(['capsules', 'assistants'])(
+    'of what older rules let in, %s, judges changes of the spec alone',
+    async (plural) => {
+      const { client } = judge.server;
+      const bindings = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings';
+      const binding = `${bindings}/space-${plural}`;
+      const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/${plural}`;
+      const { spec } = await client.call<{ spec: object }>({ method: 'GET', path: binding });
+      await client.call({ method: 'DELETE', path: binding });
+      const made = plural === 'capsules' ? capsule({}) : holding(sampleManifest());
+      const older = { ...made, metadata: { name: 'older' }, spec: { ...(made.spec as object), unknown: 1 } };
+      const stored = () =>
+        client.call({ method: 'POST', path, body: older, query: { fieldValidation: 'Ignore' } });
+      await eventually(() => stored().then(() => true), { what: 'older rules' });
+      await client.call({
+        method: 'POST',
+        path: bindings,
+        body: { metadata: { name: `space-${plural}` }, spec },
+      });
+      const refused = async () =>
+        (await judge.refusal({ ...older, metadata: { name: 'newer' } }))?.includes('unknown') ?? false;
+      await eventually(refused, { what: 'the rules of today' });
+      const body = { metadata: { labels: { looked: 'after' } } };
+      const contentType = 'application/merge-patch+json';
+      await client.call({
+        method: 'PATCH',
+        path: `${path}/older`,
+        body,
+        contentType,
+        query: { dryRun: 'All' },
+      });
+    },
+  );
 
   it('judges a server-side apply in the same way, and makes no union of what two people applied', async () => {
     const path = `/apis/platform.space/v1/namespaces/${NAMESPACE}/assistants/applied`;

@@ -22,6 +22,8 @@ interface Pod {
 
 const ATTESTER = someImage('attester');
 const CAPSULE = 'home-household-0123abcd';
+/** By one label alone no Capsule's of any Space. */
+const FOREIGN = 'foreign';
 const OLDER = 'home-older-89abcdef';
 const OTHER_CAPSULE = 'cabin-household-4567cdef';
 /** Where the canary of each Space is, in the range of the test's API server. */
@@ -120,6 +122,7 @@ beforeAll(async () => {
   for (const [name, labels] of Object.entries({
     [CAPSULE]: ofCapsule('home'),
     [OLDER]: {},
+    [FOREIGN]: { 'platform.space/capsule': 'household' },
     [OTHER_CAPSULE]: ofCapsule('cabin'),
   }))
     await post('/api/v1/namespaces', { metadata: { name, labels } });
@@ -384,8 +387,12 @@ describe('a pod that was let in', () => {
     // One from before there was a policy: it has no attester.
     await post(
       pods(OLDER),
-      but((_, spec) => delete spec.initContainers),
+      but((pod, spec) => {
+        delete spec.initContainers;
+        Object.assign(pod.metadata, { annotations: { 'example.org/older': 'x' } });
+      }),
     );
+    for (const namespace of ['home-services', FOREIGN]) await post(pods(namespace), madeByOperator());
     await patch(`/api/v1/namespaces/${OLDER}`, { metadata: { labels: ofCapsule('home') } });
   });
   const attesterImage = { spec: { initContainers: [{ name: 'attest', image: 'registry.test/x:1' }] } };
@@ -406,6 +413,31 @@ describe('a pod that was let in', () => {
   ])('never gets %s', async (_, namespace, change, reason, subresource) => {
     expect(await said(() => patch(`${pods(namespace, 'ledger')}${subresource}`, change))).toContain(reason);
   });
+
+  const wouldBe = (namespace: string, change: object, subresource = '') =>
+    said(() =>
+      server.client.call({
+        method: 'PATCH',
+        path: `${pods(namespace, 'ledger')}${subresource}`,
+        body: change,
+        query: { dryRun: 'All' },
+        contentType: 'application/strategic-merge-patch+json',
+      }),
+    );
+
+  it('takes annotations that nobody reads but us, and keeps those that it has', async () => {
+    const annotated = (key: string) => ({ metadata: { annotations: { [key]: 'x' } } });
+    expect(await wouldBe(CAPSULE, annotated('platform.space/new'))).toBe('');
+    expect(await wouldBe(CAPSULE, annotated('kubernetes.io/limit-ranger'))).toBe('');
+    expect(await wouldBe(OLDER, { metadata: { labels: { seen: 'again' } } })).toBe('');
+  });
+
+  it.each(['home-services', FOREIGN])(
+    'in another place is looked into as its own rules say (%s)',
+    async (at) => {
+      expect(await wouldBe(at, ephemeral, '/ephemeralcontainers')).toBe('');
+    },
+  );
 
   it.each([CAPSULE, OLDER])('can be looked after (%s)', async (namespace) => {
     const changes = {
@@ -441,4 +473,10 @@ describe('the class', () => {
     await post(CLASSES, runtimeClass('gvisor', 'runsc'));
     await becomes('a pod is let in again', (text) => text === '');
   });
+});
+
+it('a canary that is gone lets nothing in', async () => {
+  const path = '/api/v1/namespaces/home-services/services/canary';
+  await server.client.call({ method: 'DELETE', path });
+  await eventually(async () => (await verdict(madeByOperator())) !== '', { what: 'a pod is refused' });
 });

@@ -315,6 +315,7 @@ for (const name of ['kind', 'label', 'description', 'help_url', 'host', 'routes'
   breaks(`${name} is required`, 'required', `${INPUT}/${name}`, [`${INPUT}/${name}`, ABSENT]);
 }
 breaks('a stored input is closed', 'unknown-property', `${INPUT}/value`, [`${INPUT}/value`, 'x']);
+breaks('a stored input is an object', 'type', INPUT, [INPUT, null]);
 none('kind is exactly password', 'choice', `${INPUT}/kind`, ['Password', 'text', '', null, 1]);
 lengths(`${INPUT}/label`, 1, 80, { wide: true });
 lengths(`${INPUT}/description`, 1, 400, { wide: true });

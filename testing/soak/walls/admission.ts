@@ -26,6 +26,8 @@ const RELEASES = ['home-', 'space-'];
 const FINE = 'fine';
 const CLAIMED = 'where the API server does not write who made it';
 const GENERATED = 'agrees with zod and ajv on';
+const LET_IN = 'a pod that was let in';
+const NO_CANARY = 'a canary that is gone';
 const OPENED = 'an administrator opens the services';
 const ENDED = 'the services’ namespace takes its walls';
 const NO_LEASE = 'without a Lease';
@@ -43,9 +45,10 @@ const SOURCES: readonly Source[] = [
   { ...space('reserved', 'reserved'), pattern: `^(?!${OPENED}|${ENDED})` },
   { ...space('reserved', 'reserved-services'), pattern: OPENED },
   { ...space('reserved', 'reserved-walls'), pattern: ENDED },
-  { ...space('sandbox-policy', 'sandbox'), quick: true },
-  { ...space('sandbox-policy', 'sandbox'), pattern: 'the class.*is gone' },
-  { ...space('sandbox-policy', 'sandbox'), pattern: 'the class.*(is gone|with the handler)' },
+  { ...space('sandbox-policy', 'sandbox'), pattern: `^(?!${NO_CANARY})`, quick: true },
+  { ...space('sandbox-policy', 'sandbox'), pattern: NO_CANARY },
+  { ...space('sandbox-policy', 'sandbox'), pattern: `${LET_IN}|the class.*is gone` },
+  { ...space('sandbox-policy', 'sandbox'), pattern: `${LET_IN}|the class.*(is gone|with the handler)` },
   space('neighbours', 'operator', 'protected', 'reserved', 'deploy', 'approve'),
   {
     file: 'manifests/api-server.test.ts',
