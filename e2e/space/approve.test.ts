@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decideApproval } from '../../operator/assistant/decide.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { eventually } from '../../testing/eventually.ts';
+import type { KubeObject } from './kube-object.ts';
 import { type Caller, type Judged, startJudged } from './testing/judged.ts';
 
 const GROUP = 'platform.space';
@@ -40,6 +41,13 @@ const refused = (says: string) => ({ status: 403, text: expect.stringContaining(
 const taken = (status: number) => ({ status, text: expect.any(String) });
 const asked = (who: string, ...what: Parameters<Caller>) => callers[who]?.(...what);
 
+/** Whether the API server would write on it who made it. */
+async function isMarked(path: string, body: object): Promise<boolean> {
+  const { client } = judged.server;
+  const made = await client.call<KubeObject>({ method: 'POST', path, query: { dryRun: 'All' }, body });
+  return made.metadata.annotations?.[`${GROUP}/installed-by`] !== undefined;
+}
+
 beforeAll(async () => {
   judged = await startJudged(['home'], ['admissionregistration.k8s.io/v1/MutatingAdmissionPolicy']);
   const household = {
@@ -48,8 +56,13 @@ beforeAll(async () => {
     metadata: { name: 'household' },
     spec: {},
   };
-  // A policy that changes objects of a new kind knows that kind some seconds later.
-  await eventually(() => judged.create(CAPSULES, household), { what: 'the kinds are known' });
+  // A policy that changes objects of a new kind knows that kind some seconds later, and is there itself a moment after it was made.
+  for (const [path, body] of [
+    [CAPSULES, household],
+    [ASSISTANTS, assistant('ledger', 'household')],
+  ] as const)
+    await eventually(() => isMarked(path, body), { what: 'the kinds are known' });
+  await judged.create(CAPSULES, household);
   await judged.create(ASSISTANTS, assistant('ledger', 'household'));
   await judged.create(ASSISTANTS, assistant('neighbour', 'cabin'));
   const all = { apiGroups: [GROUP], resources: ['assistants', 'capsules'], verbs: ['create', 'patch'] };
