@@ -144,6 +144,17 @@ describe('the API server', () => {
     );
   });
 
+  it.each(['capsules', 'assistants'])('judges %s of its own Space’s namespace alone', async (plural) => {
+    const made = plural === 'capsules' ? capsule({}) : holding(sampleManifest());
+    const body = { ...made, metadata: { name: 'x' }, spec: { ...(made.spec as object), unknown: 1 } };
+    await judge.server.client.call({
+      method: 'POST',
+      path: `/apis/platform.space/v1/namespaces/kube-public/${plural}`,
+      body,
+      query: { dryRun: 'All', fieldValidation: 'Ignore' },
+    });
+  });
+
   it.each(['capsules', 'assistants'])(
     'of what older rules let in, %s, judges changes of the spec alone',
     async (plural) => {

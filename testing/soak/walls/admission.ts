@@ -40,7 +40,7 @@ const SOURCES: readonly Source[] = [
   { ...space('deploy', 'deploy'), pattern: GOES },
   space('protected-marks', 'protected-finalizers', 'protected-workloads'),
   space('protections', 'protected'),
-  { ...space('fence', 'operator', 'reserved-workloads'), pattern: `^(?!${NO_LEASE})` },
+  { ...space('fence', 'operator', 'reserved-workloads', 'protected-marks'), pattern: `^(?!${NO_LEASE})` },
   { ...space('fence', 'operator-lead'), pattern: NO_LEASE },
   { ...space('reserved', 'reserved'), pattern: `^(?!${OPENED}|${ENDED})` },
   { ...space('reserved', 'reserved-services'), pattern: OPENED },
