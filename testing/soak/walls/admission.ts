@@ -68,7 +68,7 @@ export const admission: Part = {
   async tryAll({ quick, only: words }) {
     const only = words.filter((word) => word !== FINE);
     const verdicts: Verdicts = new Map();
-    const isWanted = (name: string) => only.length === 0 || only.some((word) => name.includes(word));
+    const isWanted = (name: string) => only.length === 0 || only.some((word) => name.startsWith(word));
     for (const source of SOURCES) {
       const mayBeWanted = source.policies.some((one) =>
         only.some((word) => word.startsWith(one) || one.startsWith(word)),

@@ -13,7 +13,7 @@ export interface Tried {
 /** Walls of one kind. */
 export interface Part {
   readonly name: string;
-  /** `only` are words of which a wall's name has one; none is every wall. */
+  /** `only` are words of which a wall's name has one, or begins with it; none is every wall. */
   tryAll(options: { readonly quick: boolean; readonly only: readonly string[] }): Promise<readonly Tried[]>;
 }
 

@@ -7,7 +7,7 @@ import { rbac } from './rbac.ts';
 /** Walls that are no NetworkPolicies: they need servers of their own, and no cluster. */
 const PARTS: readonly Part[] = [rbac, admission, grants];
 
-/** The parts among the words, which are tried one after the other. Other words narrow them, each a part of a wall's name. */
+/** The parts among the words, which are tried one after the other. Other words narrow them, each of a wall's name. */
 export const partsIn = (words: readonly string[]): readonly Part[] =>
   PARTS.filter(({ name }) => words.includes(name));
 
