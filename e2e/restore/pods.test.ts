@@ -83,6 +83,18 @@ describe('what fills the volumes of a Space', () => {
     expect(missing(pod)).toEqual([]);
   });
 
+  it('takes the processor that it can get, which a backup does not', async () => {
+    const objects = await render(BACKUP);
+    const cron = objects.find(({ kind, metadata }) => kind === 'CronJob' && metadata.name === 'backup');
+    const [container] = cron?.['spec'].jobTemplate.spec.template.spec.containers ?? [];
+    expect(container.resources.limits).toMatchObject({ cpu: '75m', memory: '384Mi' });
+    const [restoring] = objectsPod(objects, undefined)['spec'].containers;
+    expect(restoring.resources).toEqual({
+      ...container.resources,
+      limits: { memory: container.resources.limits.memory },
+    });
+  });
+
   it('is refused for values without a backup', async () => {
     const objects = await render({});
     expect(() => destinationSecret(objects)).toThrow(/these values have no backup/);

@@ -32,10 +32,11 @@ export function podOf(name: string, like: KubeObject, spec: object): KubeObject 
   };
 }
 
-/** Of a container that does something else than it is for: nobody probes it. */
+/** Of a container that does something else than it is for: nobody probes it, and it need not be slow for the sake of others. */
 export function doing(container: Container, change: object): Container {
-  const { startupProbe, readinessProbe, livenessProbe, lifecycle, ports, ...rest } = container;
-  return { ...rest, ...change };
+  const { startupProbe, readinessProbe, livenessProbe, lifecycle, ports, resources, ...rest } = container;
+  const { cpu, ...limits } = resources?.limits ?? {};
+  return { ...rest, ...(resources === undefined ? {} : { resources: { ...resources, limits } }), ...change };
 }
 
 function bucketContainer(objects: Rendered): Container {

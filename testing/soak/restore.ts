@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { mountFiles, startTestBroker } from '../../brokers/db/testing/broker.ts';
 import { type Buckets, openBuckets } from './restore/buckets.ts';
 import { makeError, newestTick } from './restore/error.ts';
+import { limitTo } from './restore/limit.ts';
 import { openOf, retire } from './restore/retired.ts';
-import { BACKUP_NICE, type BackedUpServer, openServer } from './restore/server.ts';
+import { type BackedUpServer, openServer } from './restore/server.ts';
 import {
   differences,
   digestOfObjects,
@@ -19,6 +20,8 @@ import {
 import { costOf } from './restore/traffic.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
+/** Of each container, as the chart has it (`backup.resources.limits.cpu`). */
+const BACKUP_MILLICORES = 75;
 const MIB = 1024 ** 2;
 const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };
 const QUICK: Size = { capsules: 5, assistants: 10, rowBytes: 32 * MIB, objectBytes: 32 * MIB };
@@ -39,9 +42,13 @@ export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const directory = await mkdtemp(join(tmpdir(), 'space-soak-restore-'));
   const undo: (() => Promise<void>)[] = [() => rm(directory, { recursive: true, force: true })];
   try {
-    const buckets = await openBuckets(join(directory, 'keys'));
+    const beside = await limitTo('postgres', BACKUP_MILLICORES);
+    undo.unshift(beside.remove);
+    const carrying = await limitTo('bucket', BACKUP_MILLICORES);
+    undo.unshift(carrying.remove);
+    const buckets = await openBuckets(join(directory, 'keys'), carrying);
     undo.unshift(buckets.remove);
-    const server = await openServer(join(directory, 'server'), buckets.vault, buckets.ca);
+    const server = await openServer(join(directory, 'server'), buckets.vault, buckets.ca, beside);
     undo.unshift(server.remove);
     await server.start();
     const mounts = mountFiles(server, 'home');
@@ -66,10 +73,7 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
   await writeObjects(buckets.client, tenants, size.objectBytes);
   say('a backup, beside traffic');
   const cost = await costOf(tenants, buckets.client, () =>
-    Promise.all([
-      server.inside('nice', '-n', BACKUP_NICE, '/bin/sh', '/usr/share/space/backup.sh', 'now'),
-      buckets.backup('copy'),
-    ]),
+    Promise.all([server.backUp(), buckets.backup('copy')]),
   );
   await buckets.backup('copy');
   const before = await contentsOf(space, tenants);

@@ -114,7 +114,7 @@ async function open(about: CapsuleRestore, { policies, ...pods }: Room): Promise
   const [loaderPlace, objectsPlace, scratchPlace] = [loader, objects, scratch].map((pod) =>
     placeOf(kube, pod),
   ) as [Place, Place, Place];
-  const server = { kube, namespace: scratchPlace.namespace, pod: 'postgres-0', container: 'backup' };
+  const server = { kube, namespace: scratchPlace.namespace, pod: 'postgres-0', container: 'postgres' };
   return { server, scratch: scratchPlace, loader: loaderPlace, objects: objectsPlace };
 }
 

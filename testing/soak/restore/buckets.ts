@@ -1,6 +1,5 @@
 /** The Space's bucket, the vault that backups go to, and the program of the image that carries objects between them. */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Secret } from '@space/broker-kit';
 import { generateX25519Identity } from 'age-encryption';
@@ -10,6 +9,7 @@ import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 import { run } from '../../../e2e/cluster/run.ts';
 import { makeAuthority } from '../../certificates.ts';
 import { type S3Server, startS3Server } from '../../s3.ts';
+import type { Limit } from './limit.ts';
 import { BACKUP_NICE, VAULT_BUCKET, VAULT_PREFIX } from './server.ts';
 
 const BACKUP = resolve(import.meta.dirname, '../../../brokers/objectstore/backup.ts');
@@ -27,16 +27,14 @@ export interface Buckets {
   remove(): Promise<void>;
 }
 
-export async function openBuckets(directory: string): Promise<Buckets> {
+export async function openBuckets(directory: string, limit: Limit): Promise<Buckets> {
   await mkdir(directory, { recursive: true });
   const authority = makeAuthority(directory, 'authority');
   const [own, vault] = await Promise.all([
     startS3Server(),
-    startS3Server({ tls: authority.sign('vault', ['DNS:localhost']) }),
+    startS3Server({ tls: authority.sign('vault', ['DNS:localhost']), elsewhere: true }),
   ]);
   vault.makeBucket(VAULT_BUCKET);
-  // It stands for another machine.
-  setPriority(vault.pid, 19);
   const files = {
     'own-access': own.accessKeyId,
     'own-secret': own.secretAccessKey,
@@ -89,8 +87,11 @@ export async function openBuckets(directory: string): Promise<Buckets> {
       current = open();
     },
     backup: async (...args) => {
-      const nice = args[0] === 'copy' ? BACKUP_NICE : '0';
-      const said = await run(['nice', '-n', nice, process.execPath, BACKUP, ...args], { env: environment() });
+      const program: [string, ...string[]] = [process.execPath, BACKUP, ...args];
+      const copies = args[0] === 'copy';
+      const said = await run(copies ? limit.around(['nice', '-n', BACKUP_NICE, ...program]) : program, {
+        env: environment(),
+      });
       return JSON.parse(said.trim().split('\n').at(-1) ?? '{}');
     },
     remove: async () => {

@@ -10,6 +10,7 @@ import { IMAGES } from '../../../e2e/space/images.ts';
 import { eventually } from '../../eventually.ts';
 import { freePort } from '../../ports.ts';
 import type { S3Server } from '../../s3.ts';
+import type { Limit } from './limit.ts';
 import { unpackImage } from './rootfs.ts';
 
 export const VAULT_BUCKET = 'vault';
@@ -27,13 +28,20 @@ export interface BackedUpServer {
   start(): Promise<void>;
   /** Ends it and takes its volume away. */
   lose(): Promise<void>;
+  /** As its container `backup` does. */
+  backUp(): Promise<void>;
   /** Runs a program of its container to its end; answers what it printed. */
   inside(...program: readonly [string, ...string[]]): Promise<string>;
   remove(): Promise<void>;
 }
 
 /** The vault serves TLS, by the certificate of an authority whose PEM is at `ca`. Needs root, as mounts do. */
-export async function openServer(directory: string, vault: S3Server, ca: string): Promise<BackedUpServer> {
+export async function openServer(
+  directory: string,
+  vault: S3Server,
+  ca: string,
+  limit: Limit,
+): Promise<BackedUpServer> {
   const root = join(directory, 'root');
   await mkdir(directory, { recursive: true });
   await unpackImage(IMAGES['postgres.image'], root);
@@ -89,6 +97,17 @@ export async function openServer(directory: string, vault: S3Server, ca: string)
       await makeDirectory(join(root, VOLUME));
     },
     inside,
+    backUp: async () => {
+      const [command, args] = begin([
+        'nice',
+        '-n',
+        BACKUP_NICE,
+        '/bin/sh',
+        '/usr/share/space/backup.sh',
+        'now',
+      ]);
+      await run(limit.around([command, ...args]), { env });
+    },
     remove: async () => {
       await end();
       await rm(directory, { recursive: true, force: true });
