@@ -17,19 +17,20 @@ export async function query<Row extends pg.QueryResultRow>(
 }
 
 export async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000 });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 60_000 });
   client.on('error', () => undefined);
   await client.connect();
   return client;
 }
 
-/** The SQLSTATE with which connecting, or the statement, is refused; 'ok' when it is not. */
+/** The SQLSTATE with which connecting, or the statement, is refused; the error's message where it has none, and 'ok' without an error. */
 export async function sqlstate(url: string, text = 'SELECT 1'): Promise<string> {
   try {
     await query(url, text);
     return 'ok';
   } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    if (!(error instanceof Error)) return String(error);
+    return 'code' in error ? String(error.code) : error.message;
   }
 }
 
