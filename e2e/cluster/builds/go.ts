@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { namesOf, OWN, type Platform } from '../platform.ts';
-import { run } from '../run.ts';
+import { ClusterProblem } from '../problem.ts';
+import { ProgramFailed, run } from '../run.ts';
 import { cacheRoot, ensureEntry, findEntry, withScratch } from './cache.ts';
 import type { Build, Patch } from './pins.ts';
 
@@ -38,13 +39,11 @@ export async function ensureBuilt(
   return ensureEntry(binaries(), name, (draft) =>
     withScratch(build.component, async (work) => {
       await cp(moduleOf(build), work, { recursive: true });
+      const env = goEnvironment(build, platform);
       const go = (...args: readonly string[]) =>
-        run(['go', ...args], {
-          cwd: work,
-          log,
-          env: goEnvironment(build, platform),
-          ...(signal && { signal }),
-        });
+        run(['go', ...args], { cwd: work, log, env, ...(signal && { signal }) }).catch((error: unknown) =>
+          explain(error, build, work, env),
+        );
       const vendored = (build.patches ?? []).length > 0;
       if (vendored) await go('mod', 'vendor');
       for (const patch of build.patches ?? []) await applyPatch(work, patch);
@@ -58,6 +57,24 @@ export async function ensureBuilt(
       );
       await collect(build, work, draft);
     }),
+  );
+}
+
+/** Why Go failed: a module that cannot be had is no fault of what is compiled, and has another remedy. */
+async function explain(failed: unknown, build: Build, work: string, env: NodeJS.ProcessEnv): Promise<never> {
+  // With a cause, Go did not run, or was told to end.
+  if (!(failed instanceof ProgramFailed) || failed.cause !== undefined) throw failed;
+  const list = ['go', 'list', '-mod=readonly', '-deps', '-f', '', ...Object.keys(build.programs)] as const;
+  const cause = await run(list, { cwd: work, env }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (cause === undefined) throw failed;
+  const proxy = (await run(['go', 'env', 'GOPROXY'], { env }).catch(() => '')).trim();
+  throw new ClusterProblem(
+    `${build.component} cannot be built: Go cannot get a module of it.`,
+    `Let Go reach the modules by way of GOPROXY (now ${proxy}), and run the command again.`,
+    { cause },
   );
 }
 

@@ -10,8 +10,9 @@ import { built } from '../tools.ts';
 import { calicoImage, calicoObjects } from './calico.ts';
 import { KIND_RUNSC, kindConfiguration, NODE } from './configuration.ts';
 import { imageProblem, nodeImage, refuse } from './engine.ts';
-import { inNode, networkEnvironment, nodeOf } from './node.ts';
+import { createNetwork, inNode, networkEnvironment, nodeOf } from './node.ts';
 import { patiently } from './patience.ts';
+import { versionOf } from './remains.ts';
 
 export interface Create {
   readonly name: string;
@@ -41,15 +42,17 @@ const recordOf = (name: string): ClusterRecord => ({ provider: 'kind', kubeconfi
 
 async function createNode({ name, kind, apiPort, log }: Create): Promise<void> {
   const image = nodeImage();
-  const show = ['run', '--rm', '--entrypoint', 'cat', image, '/kind/version'];
+  // By its name a container that a killed `up` leaves behind is found again.
+  const show = ['run', '--rm', '--name', versionOf(name), '--entrypoint', 'cat', image, '/kind/version'];
   const version = await run(['docker', ...show]).catch((cause: ProgramFailed) => {
     const mend = 'Set SPACE_NODE_IMAGE to a node image that the engine has, or let it ask where that one is.';
     throw new ClusterProblem(`The node image cannot be had: ${cause.message}`, mend, { cause });
   });
   const problem = imageProblem(image, version, KUBERNETES_VERSION);
   if (problem !== undefined) refuse(problem);
-  // First: what is interrupted from here on is found by `down`.
+  // First: the next `up` takes what is interrupted from here on for its own, and makes it anew.
   await writeRecord(name, recordOf(name));
+  await createNetwork(name);
   const audit = join(clusterDirectory(name), 'audit.json');
   await writeFile(audit, JSON.stringify(AUDIT));
   await run([kind, 'create', 'cluster', '--config=-'], {

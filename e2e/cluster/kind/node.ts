@@ -6,6 +6,19 @@ export const nodeOf = (name: string): string => `${name}-control-plane`;
 /** Of the cluster alone: with the one that all kind clusters share, nobody could tell when it is no longer needed. */
 export const networkOf = (name: string): string => `space-kind-${name}`;
 
+/**
+ * Made here, since kind would ask for IPv6, too: the engine then lets the whole machine forward IPv6 from one interface to
+ * another, and nobody puts that setting back. kind takes a network that is there already.
+ */
+export async function createNetwork(name: string): Promise<void> {
+  const mtuOption = 'com.docker.network.driver.mtu';
+  const format = `{{with index .Options "${mtuOption}"}}{{.}}{{end}}`;
+  const asked = run(['docker', 'network', 'inspect', '--format', format, 'bridge']);
+  const mtu = (await asked.catch(() => '')).trim(); // an engine may have no default network
+  const options = mtu === '' ? [] : ['--opt', `${mtuOption}=${mtu}`];
+  await run(['docker', 'network', 'create', '--driver', 'bridge', ...options, networkOf(name)]);
+}
+
 /** kind takes the name of another network from nowhere else. */
 export const networkEnvironment = (name: string): NodeJS.ProcessEnv => ({
   ...process.env,

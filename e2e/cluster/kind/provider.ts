@@ -1,7 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Step } from '../../progress/index.ts';
+import { cacheRoot } from '../builds/cache.ts';
 import { dockerAlias, dockerBuild } from '../docker.ts';
+import { locked } from '../lock.ts';
 import type { BringUp, Cluster, TakeDown } from '../model.ts';
 import { goProblem, goVersion, type Problem } from '../native/preflight.ts';
 import { ClusterProblem } from '../problem.ts';
@@ -12,35 +14,39 @@ import { NODE } from './configuration.ts';
 import { type Create, create } from './create.ts';
 import { gatherFacts, nodeImage, problemsOf, refuse } from './engine.ts';
 import { imagesOf, inNode, isRunning, networkOf, nodeOf } from './node.ts';
-import { createOutside, outsideOf } from './outside.ts';
+import { createOutside } from './outside.ts';
 import { patiently } from './patience.ts';
+import { foreign, ownerOf, remains, removeRemains } from './remains.ts';
 
 /** True when a cluster can be had of the engine that `docker` means. */
 export const engineServes = async (): Promise<boolean> =>
   problemsOf(await gatherFacts(nodeImage())).length === 0;
 
 /** Calico enforces NetworkPolicies, as on the native node; kind's default StorageClass provisions volumes. */
-export async function bringUp({ name, apiPort, images = [], steps }: BringUp): Promise<Cluster> {
-  return steps.run('kind cluster', async (step) => {
+export const bringUp = (options: BringUp): Promise<Cluster> =>
+  options.steps.run('kind cluster', async (step) => {
     refuse(...problemsOf(await gatherFacts(nodeImage())), ...(await goProblems()));
-    const directory = clusterDirectory(name);
-    await mkdir(directory, { recursive: true });
-    const log = join(directory, 'kind.log');
-    step.explain(log);
-    const kind = await program(log);
-    const kubectl = await pinnedTool('kubectl', directory);
-    // Both to their end: what goes on when a command has failed surprises the next.
-    const [nodeUp, imagesBuilt] = await Promise.allSettled([
-      bringUpNode({ name, kind, kubectl, apiPort, log }, step),
-      step.run('images', async (inner) => {
-        inner.explain(imagesLog(name));
-        for (const image of images) await inner.run(image.name, () => dockerBuild(image, imagesLog(name)));
-      }),
-    ]);
-    if (nodeUp.status === 'rejected') throw nodeUp.reason;
-    if (imagesBuilt.status === 'rejected') throw imagesBuilt.reason;
-    return cluster(name, kind);
+    return alone(options.name, step, () => bringUpAlone(options, step));
   });
+
+async function bringUpAlone({ name, apiPort, images = [] }: BringUp, step: Step): Promise<Cluster> {
+  const directory = clusterDirectory(name);
+  await mkdir(directory, { recursive: true });
+  const log = join(directory, 'kind.log');
+  step.explain(log);
+  const kind = await program(log);
+  const kubectl = await pinnedTool('kubectl', directory);
+  // Both to their end: what goes on when a command has failed surprises the next.
+  const [nodeUp, imagesBuilt] = await Promise.allSettled([
+    bringUpNode({ name, kind, kubectl, apiPort, log }, step),
+    step.run('images', async (inner) => {
+      inner.explain(imagesLog(name));
+      for (const image of images) await inner.run(image.name, () => dockerBuild(image, imagesLog(name)));
+    }),
+  ]);
+  if (nodeUp.status === 'rejected') throw nodeUp.reason;
+  if (imagesBuilt.status === 'rejected') throw imagesBuilt.reason;
+  return cluster(name);
 }
 
 /** What is compiled for a cluster: the machine must be able to, unless it has been done. */
@@ -54,7 +60,7 @@ async function goProblems(): Promise<readonly Problem[]> {
 async function bringUpNode(wanted: Create, step: Step): Promise<void> {
   const { name, kind, kubectl, log } = wanted;
   if (!(await resumed(name, step))) {
-    await remove(name, kind);
+    await removeRemains(name);
     await create(wanted, step);
   }
   const kubeconfig = kubeconfigPath(name);
@@ -74,14 +80,19 @@ async function bringUpNode(wanted: Create, step: Step): Promise<void> {
 
 /** A cluster that stands still goes on; one that this checkout did not make is not touched, nor is half a one any use. */
 async function resumed(name: string, step: Step): Promise<boolean> {
-  if (!(await exists(name))) return false;
+  const owner = await ownerOf(name);
+  if (owner === 'nobody') return false;
+  if (owner === 'another') refuse(foreign(name));
   const record = await readRecord(name);
   if (record?.provider !== 'kind')
     refuse({
       wrong: `There is a kind cluster ${name} already, which this checkout did not make.`,
       mend: 'Remove it with npm run down, or choose another name with --cluster.',
     });
-  if (record?.whole !== true) return false;
+  if (record?.whole !== true) {
+    step.note('an earlier up was interrupted: what it left is removed, and the cluster is made anew');
+    return false;
+  }
   const running = await isRunning(name);
   step.note(running ? 'runs already' : 'started again');
   if (!running) await run(['docker', 'start', nodeOf(name)]);
@@ -91,44 +102,39 @@ async function resumed(name: string, step: Step): Promise<boolean> {
 export async function open(name: string): Promise<Cluster | undefined> {
   const record = await readRecord(name);
   if (record?.provider !== 'kind' || !(await isRunning(name).catch(() => false))) return undefined;
-  return cluster(name, await program(join(clusterDirectory(name), 'kind.log')));
+  return cluster(name);
 }
 
-/** True when the engine has a cluster of that name, whoever made it. */
-export async function exists(name: string): Promise<boolean> {
-  const node = run(['docker', 'container', 'inspect', nodeOf(name)]);
-  return node.then(
-    () => true,
-    () => false,
+/** True when an engine answers that has anything of a cluster of that name, whoever made it. */
+export const exists = (name: string): Promise<boolean> => remains(name).catch(() => false);
+
+/** It needs the engine alone: a cluster can be removed also where kind cannot be built any more. */
+export async function takeDown(name: string, { keep = false, steps }: TakeDown): Promise<void> {
+  await steps.run('kind cluster', (step) =>
+    alone(name, step, async () => {
+      refuse(...problemsOf(await gatherFacts('any')));
+      const owner = await ownerOf(name);
+      if (owner === 'another') refuse(foreign(name));
+      if (!(await remains(name))) step.note('it is not up');
+      if (keep) {
+        if (owner === 'space') await run(['docker', 'stop', nodeOf(name)]);
+        return;
+      }
+      await removeRemains(name);
+      await removeRecord(name);
+    }),
   );
 }
 
-export async function takeDown(name: string, { keep = false, steps }: TakeDown): Promise<void> {
-  await steps.run('kind cluster', async () => {
-    refuse(...problemsOf(await gatherFacts('any')));
-    if (keep) {
-      await run(['docker', 'stop', nodeOf(name)]);
-      return;
-    }
-    const directory = clusterDirectory(name);
-    await mkdir(directory, { recursive: true });
-    await remove(name, await program(join(directory, 'kind.log')));
-    await removeRecord(name);
-  });
-}
+/** One command at a time brings this cluster up or takes it down: else one would remove what another is making. */
+const alone = <T>(name: string, step: Step, work: () => Promise<T>): Promise<T> =>
+  locked(
+    join(cacheRoot(), 'kind', `${name}.lock`),
+    () => step.note('another command is at work on it'),
+    work,
+  );
 
-/** All that the engine has of a cluster, what a killed test left beside it and half a one included. */
-async function remove(name: string, kind: string): Promise<void> {
-  const remains = ['container', 'ls', '--all', '--quiet', '--filter', `name=^/?${outsideOf(nodeOf(name))}$`];
-  for (const id of lines(await run(['docker', ...remains]))) await run(['docker', 'rm', '--force', id]);
-  await run([kind, 'delete', 'cluster', '--name', name, '--kubeconfig', kubeconfigPath(name)]);
-  const networks = ['network', 'ls', '--quiet', '--filter', `name=^${networkOf(name)}$`];
-  for (const id of lines(await run(['docker', ...networks]))) await run(['docker', 'network', 'rm', id]);
-}
-
-const lines = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
-
-function cluster(name: string, kind: string): Cluster {
+function cluster(name: string): Cluster {
   const directory = clusterDirectory(name);
   const node = { name: nodeOf(name), command: (argv: readonly string[]) => inNode(name, ...argv) };
   return {
@@ -158,7 +164,7 @@ function cluster(name: string, kind: string): Cluster {
           missing.push(...names.filter((one) => digest === undefined || known.get(one) !== digest));
         }
         if (missing.length > 0)
-          await run([kind, 'load', 'docker-image', '--name', name, ...missing], { log });
+          await run([await program(log), 'load', 'docker-image', '--name', name, ...missing], { log });
         step.note(missing.length === 0 ? 'all there' : `${missing.length} brought in`);
         return references;
       });
