@@ -119,12 +119,20 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
 }
 
 /** The command that runs `argv` where the ports of the engine's containers are. */
-export async function inNetwork(argv: readonly string[]): Promise<readonly [string, ...string[]]> {
+export const inNetwork = (argv: readonly string[]): Promise<Command> => within(['--net'], argv);
+
+/** The command that runs `argv` with the mounts and the network of the engine, as its first process has them. */
+export const inNamespaces = (argv: readonly string[]): Promise<Command> =>
+  within(['--mount', '--net', '--pid'], argv); // its /proc is that of its processes
+
+type Command = readonly [string, ...string[]];
+
+async function within(namespaces: readonly string[], argv: readonly string[]): Promise<Command> {
   const engine = await alive('engine');
   const pid = engine === undefined ? undefined : inside(engine);
   if (pid === undefined)
     throw new ClusterProblem('The lab’s engine is not running.', 'Start it with npm run kind-lab -- up.');
-  return ['nsenter', `--target=${pid}`, '--net', '--', ...argv];
+  return ['nsenter', `--target=${pid}`, ...namespaces, '--', ...argv];
 }
 
 /** Ends the engine and all containers with it: with the first process of its namespaces everything in them ends. */

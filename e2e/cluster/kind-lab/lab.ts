@@ -11,8 +11,9 @@ import { installPackages } from '../native/packages.ts';
 import { missingPackages } from '../native/preflight.ts';
 import { run } from '../run.ts';
 import { built } from '../tools.ts';
-import { environment, inNetwork, LAB, log, removeAll, start, stop, unpack } from './engine.ts';
+import { environment, inNamespaces, inNetwork, LAB, log, removeAll, start, stop, unpack } from './engine.ts';
 import { labImages } from './node-image.ts';
+import type { Traces } from './traces.ts';
 
 const NODE_IMAGE = join(LAB, 'node-image');
 
@@ -64,6 +65,13 @@ export const down = (steps: Steps): Promise<void> =>
 export async function runThere(argv: readonly string[]): Promise<number> {
   const SPACE_NODE_IMAGE = await readFile(NODE_IMAGE, 'utf8');
   return runHere(await inNetwork(argv), { ...environment(), SPACE_NODE_IMAGE, SPACE_PROVIDER: 'kind' });
+}
+
+/** What is in the lab's own namespaces: it ends with them, so only from inside can be seen what a cluster leaves there. */
+export async function tracesInside(): Promise<Traces> {
+  const look = await inNamespaces([process.execPath, join(import.meta.dirname, 'here.ts')]);
+  const found = JSON.parse(await run(look)) as readonly string[];
+  return new Set(found.map((trace) => `in the lab, ${trace}`));
 }
 
 export async function runHere(

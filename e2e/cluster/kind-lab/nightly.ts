@@ -1,13 +1,14 @@
 /**
  * `npm run nightly [-- FILTER…]`: the suites on kind, from nothing to nothing: in the machine's own engine, or in the lab
- * where it has none that can. It fails, too, when the machine or the engine is not as it was. Without a filter the images for
- * both platforms go first, where this is root.
+ * where it has none that can. It fails, too, when the machine, the engine or the lab's namespaces are not as they were. Without a
+ * filter the images for both platforms go first, where this is root; where it is not, the last lines say so.
  */
 import { createSteps } from '../../progress/index.ts';
 import { engineServes } from '../kind/provider.ts';
 import { environment } from './engine.ts';
-import { down, isUp, runHere, runThere, up } from './lab.ts';
-import { changes, engineTraces, machineTraces } from './traces.ts';
+import { down, isUp, runHere, runThere, tracesInside, up } from './lab.ts';
+import { report } from './report.ts';
+import { changes, engineTraces, machineTraces, type Traces } from './traces.ts';
 
 const SUITES = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'e2e'];
 const DOWN = ['e2e/suites/cluster.ts', 'down'];
@@ -23,7 +24,11 @@ async function platforms(): Promise<readonly string[]> {
 /** Answers what is wrong in the end. */
 async function suites(inLab: boolean, filters: readonly string[]): Promise<readonly string[]> {
   const env = inLab ? environment() : process.env;
-  const before = await engineTraces(env);
+  const look = async (): Promise<Traces> => {
+    const engine = await engineTraces(env);
+    return inLab ? engine.union(await tracesInside()) : engine;
+  };
+  const before = await look();
   const node = (argv: readonly string[]) => {
     const command = [process.execPath, ...argv];
     return inLab ? runThere(command) : runHere(command, { ...env, SPACE_PROVIDER: 'kind' });
@@ -33,7 +38,7 @@ async function suites(inLab: boolean, filters: readonly string[]): Promise<reado
   return [
     ...(code === 0 ? [] : [`the suites failed (${code})`]),
     ...(ended === 0 ? [] : [`their cluster was not taken down (${ended})`]),
-    ...changes(before, await engineTraces(env)),
+    ...changes(before, await look()),
   ];
 }
 
@@ -41,13 +46,19 @@ process.on('SIGINT', () => undefined); // the suites get it, too, and what they 
 const started = performance.now();
 const steps = createSteps();
 const wrong: string[] = [];
+const leftOut: string[] = [];
 try {
   const before = machineTraces();
   const inLab = !(await engineServes());
   const wasUp = isUp();
   const filters = process.argv.slice(2);
   try {
-    if (filters.length === 0 && process.getuid?.() === 0) wrong.push(...(await platforms()));
+    if (filters.length > 0) leftOut.push('the images for both platforms, since a filter names other tests');
+    else if (process.getuid?.() !== 0)
+      leftOut.push(
+        'the images for both platforms, since they are built as root, and this is not run as root',
+      );
+    else wrong.push(...(await platforms()));
     if (inLab) await up(steps);
     wrong.push(...(await suites(inLab, filters)));
   } finally {
@@ -59,8 +70,6 @@ try {
 } finally {
   steps.close();
 }
-const minutes = ((performance.now() - started) / 60_000).toFixed(1);
-console.log(
-  [...wrong, `${minutes} minutes, ${wrong.length === 0 ? 'nothing left behind' : 'failed'}`].join('\n'),
-);
+const minutes = (performance.now() - started) / 60_000;
+console.log(report({ wrong, leftOut, minutes }, process.env['GITHUB_ACTIONS'] === 'true'));
 process.exitCode = wrong.length === 0 ? 0 : 1;

@@ -1,4 +1,6 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { run } from '../run.ts';
 import { changes, machineTraces } from './traces.ts';
 
 test('what came and what went is told, and nothing of what stayed', () => {
@@ -22,4 +24,11 @@ test('a machine is known by the settings that a kubelet changes, its mounts and 
 test('what the kernel counts is no trace', () => {
   const counted = /sysctl (kernel\/random\/|fs\/file-nr|net\/netfilter\/nf_conntrack_count)/;
   expect([...machineTraces()].filter((trace) => counted.test(trace))).toEqual([]);
+});
+
+test('another process can be asked for the traces of its own namespaces', async () => {
+  const said = await run([process.execPath, join(import.meta.dirname, 'here.ts')]);
+  const own = (traces: Iterable<string>) =>
+    [...traces].filter((trace) => /^(interface|sysctl kernel\/panic)/.test(trace));
+  expect(own(JSON.parse(said) as string[])).toEqual(own(machineTraces()));
 });

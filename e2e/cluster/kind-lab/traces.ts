@@ -3,13 +3,13 @@ import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { run } from '../run.ts';
 
-type Traces = ReadonlySet<string>;
+export type Traces = ReadonlySet<string>;
 
 /** Counters and what the kernel itself writes there: nobody set them. */
 const COUNTED =
   /^(kernel\/(random\/|ns_last_pid|pty\/nr|perf_event_max_sample_rate|sched_)|fs\/(dentry-state|inode-(nr|state)|file-nr|aio-nr|quota\/|binfmt_misc\/)|net\/netfilter\/nf_conntrack_count)/;
 
-/** Mounts, settings, network interfaces and groups of processes. */
+/** Mounts, settings, network interfaces and groups of processes, as they are in the namespaces of this process. */
 export function machineTraces(): Traces {
   const mounts = textOf('/proc/self/mounts')
     .split('\n')
@@ -17,9 +17,15 @@ export function machineTraces(): Traces {
   return new Set([
     ...mounts.map((line) => `mount ${line}`),
     ...settings('/proc/sys').map((line) => `sysctl ${line}`),
-    ...readdirSync('/sys/class/net').map((name) => `interface ${name}`),
+    ...interfaces().map((name) => `interface ${name}`),
     ...groups('/sys/fs/cgroup').map((path) => `cgroup ${path}`),
   ]);
+}
+
+/** Not from /sys, which tells of the network namespace in which it was mounted. */
+function interfaces(): readonly string[] {
+  const [, , ...rows] = textOf('/proc/self/net/dev').split('\n');
+  return rows.map((row) => row.split(':')[0]?.trim() ?? '');
 }
 
 /** Of some files nobody may read the text. */
