@@ -13,6 +13,7 @@ import {
   type Connections,
   closeRegistry,
   openConnections,
+  requireNoPool,
   serverParser,
   untilReachable,
 } from '@space/broker-kit/postgres';
@@ -37,10 +38,13 @@ import { createRecount } from './quota/recount.ts';
 import { createShares } from './quota/shares.ts';
 import { migrate } from './registry/migrations.ts';
 import { type ManagedStore, openManagedStore } from './upstream/managed.ts';
+import { claimBucket, ownerOf } from './upstream/owner.ts';
 
 const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4 };
 /** To the S3 server, for what is the broker's own. */
 const OWN_UPSTREAM = { custody: 8, upkeep: 16 };
+/** How long the bucket's server, which has just answered, may take to say whose the bucket is. */
+const CLAIM_MS = 30_000;
 
 /** What operations need, whether a request or an administrator's command asks for them. */
 export async function openContext(
@@ -54,6 +58,13 @@ export async function openContext(
   // A request in progress holds one connection; one that was given up may hold its for a moment longer.
   const upstream = { ...OWN_UPSTREAM, objects: config.OBJECT_CONNECTIONS };
   const managed = hold(held, await openManagedStore(config, log, upstream));
+  // A server that is the Space's own has no bucket of anybody else.
+  if (!config.S3_CREATE_BUCKET)
+    await claimBucket(
+      managed.upkeep,
+      { bucket: config.S3_BUCKET, owner: ownerOf(nameKey, config.SPACE_NAME) },
+      AbortSignal.timeout(CLAIM_MS),
+    );
   const registry = createMetrics();
   const metrics = createBrokerMetrics(registry.registry, connections.count);
   const { custody, reseal } = await openCustody(
@@ -112,6 +123,7 @@ async function openRegistry(config: Config, log: Logger, held: Held): Promise<Co
   const connections = openConnections(address, log, CONNECTIONS);
   held.closers.push(() => connections.close());
   await untilReachable(connections, log);
+  await requireNoPool(connections);
   await closeRegistry(connections);
   await migrate(connections, config.SPACE_NAME);
   return connections;

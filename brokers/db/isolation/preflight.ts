@@ -1,5 +1,5 @@
 import { ConfigError } from '@space/broker-kit';
-import type { Connections } from '@space/broker-kit/postgres';
+import { type Connections, POOLED } from '@space/broker-kit/postgres';
 import { judgeSettings, REQUIREMENTS } from './settings.ts';
 
 /** What the server's owner must have set up, read in one go. */
@@ -82,10 +82,7 @@ function refusalsOf(facts: ServerFacts, { acceptedOpen, connections }: Wanted): 
       facts.readOnly && !facts.standby,
       `it takes no writes: make room on its disk, or undo default_transaction_read_only (ALTER ROLE ${role} RESET default_transaction_read_only; ALTER SYSTEM RESET default_transaction_read_only)`,
     ],
-    [
-      facts.pooled,
-      'a pool of connections answers in the place of the server: it would mix up sessions that hold locks, limits and proofs: name the server itself',
-    ],
+    [facts.pooled, POOLED],
     [
       max - kept < connections,
       `max_connections is ${max}, of which ${kept} are not for Assistants, and one of them may have ${connections}: ALTER SYSTEM SET max_connections = 200, and restart it`,

@@ -2,10 +2,11 @@ import { newToken } from '@space/broker-kit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import { type Line, openLine } from '../../../testing/line.ts';
-import type { TestBroker } from '../testing/broker.ts';
+import type { Reply, TestBroker } from '../testing/broker.ts';
 import { census } from '../testing/census.ts';
 import { type Fixture, MANY_DATABASES, openFixture, sqlstate } from '../testing/postgres.ts';
 import { startStandby } from '../testing/standby.ts';
+import { writeRows } from '../testing/writer.ts';
 
 /** A broker whose line to the server, or whose server, goes away in the middle. */
 
@@ -88,53 +89,70 @@ describe('a standby', () => {
   beforeEach(open);
   afterEach(close);
 
-  it('that takes the place of its primary in the middle of work has all that was answered', async () => {
-    const standby = await startStandby(fixture.server);
-    try {
-      const principal = newToken('dbp').reveal();
-      expect((await insist(() => broker.provisioner.provision('moving', principal))).status).toBe(200);
-      const capsule = broker.as(principal);
-      const urls = new Map<string, string>();
-      let moved = false;
-      let unanswered = 0;
-      const working = Array.from({ length: 4 }, async (_, worker) => {
-        for (let i = 0; !moved || i < 4; i += 1) {
-          const app = `w${worker}-x${i}`;
-          const reply = await capsule.create('moving', app);
-          if (reply.status === 200) urls.set(app, reply.json.database_url);
-          else {
-            unanswered += 1;
-            // As a caller does that is told to come again: else its own share of requests is used up.
-            await new Promise((resolve) => setTimeout(resolve, 50));
+  it.each([
+    ['is killed', () => fixture.server.kill()],
+    ['is shut down for a switchover', () => fixture.server.stop()],
+  ])(
+    'that takes the place of a primary that %s in the middle of work has all that was answered',
+    async (_, end) => {
+      const standby = await startStandby(fixture.server);
+      try {
+        const principal = newToken('dbp').reveal();
+        const provisioned = await insist(() => broker.provisioner.provision('moving', principal));
+        expect(provisioned.status).toBe(200);
+        const rows = await writeRows(provisioned.json.database_url);
+        const capsule = broker.as(principal);
+        const urls = new Map<string, string>();
+        let moved = false;
+        const refusals: Reply[] = [];
+        const working = Array.from({ length: 4 }, async (_, worker) => {
+          for (let i = 0; !moved || i < 4; i += 1) {
+            const app = `w${worker}-x${i}`;
+            const reply = await capsule.create('moving', app);
+            if (reply.status === 200) urls.set(app, reply.json.database_url);
+            else {
+              refusals.push(reply);
+              // As a caller does that is told to come again: else its own share of requests is used up.
+              await new Promise((resolve) => setTimeout(resolve, 50));
+            }
+            if (reply.status === 200 && i % 3 === 2) {
+              if ((await insist(() => capsule.drop('moving', app))).status === 200) urls.delete(app);
+            }
           }
-          if (reply.status === 200 && i % 3 === 2) {
-            if ((await insist(() => capsule.drop('moving', app))).status === 200) urls.delete(app);
-          }
-        }
-      });
-      await eventually(() => urls.size >= 6, { what: 'work to be under way' });
-      expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
-      await fixture.server.kill();
-      await standby.promote();
-      line.lead(standby.port);
-      await insist(() => capsule.create('moving', 'after'));
-      moved = true;
-      await Promise.all(working);
-      expect(unanswered).toBeGreaterThan(0);
-      expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
+        });
+        await eventually(() => urls.size >= 6 && rows.acknowledged() > 0, { what: 'work to be under way' });
+        expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
+        await end();
+        await eventually(() => refusals.length > 0, { what: 'a refusal' });
+        const before = rows.acknowledged();
+        await standby.promote();
+        line.lead(standby.port);
+        await insist(() => capsule.create('moving', 'after'));
+        moved = true;
+        await Promise.all(working);
+        for (const { status, headers, json } of refusals)
+          expect([status, json.error.code, Number(headers.get('retry-after'))]).toEqual([
+            503,
+            'unavailable',
+            2,
+          ]);
+        expect((await fetch(`${broker.url}/healthz`)).status).toBe(200);
 
-      for (const [app, url] of urls) {
-        const again = await insist(() => capsule.create('moving', app));
-        expect(again.json).toMatchObject({ created: false, database_url: url });
-        expect(await sqlstate(url)).toBe('ok');
+        await eventually(() => rows.acknowledged() > before, { what: 'a row after the move' });
+        expect(await rows.lost()).toEqual([]);
+        for (const [app, url] of urls) {
+          const again = await insist(() => capsule.create('moving', app));
+          expect(again.json).toMatchObject({ created: false, database_url: url });
+          expect(await sqlstate(url)).toBe('ok');
+        }
+        expect(await census(standby.superuserUrl)).toEqual([]);
+        expect((await insist(() => capsule.dropAll('moving'))).status).toBe(200);
+        expect(await census(standby.superuserUrl)).toEqual([]);
+      } finally {
+        await standby.remove();
       }
-      expect(await census(standby.superuserUrl)).toEqual([]);
-      expect((await insist(() => capsule.dropAll('moving'))).status).toBe(200);
-      expect(await census(standby.superuserUrl)).toEqual([]);
-    } finally {
-      await standby.remove();
-    }
-  });
+    },
+  );
 
   it('that is one still is not served from', async () => {
     const standby = await startStandby(fixture.server);

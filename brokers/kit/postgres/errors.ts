@@ -26,6 +26,8 @@ function codeOf(error: unknown): string | undefined {
 }
 
 export const SQLSTATE = {
+  /** Of a pool of connections, too, for settings of a session that it does not pass on. */
+  protocolViolation: '08P01',
   uniqueViolation: '23505',
   /** The server's table of locks is full, or its memory. */
   outOfMemory: '53200',

@@ -1,7 +1,7 @@
 import { ConfigError } from '../config.ts';
 import type { Logger } from '../log.ts';
 import type { Connections } from './connections.ts';
-import { StepError } from './errors.ts';
+import { SQLSTATE, StepError } from './errors.ts';
 import { whyUnreachable } from './unreachable.ts';
 
 /** Waits for the server, which may start beside the service and finish its bootstrap after it. */
@@ -14,11 +14,21 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
     } catch (error) {
       if (!(error instanceof StepError)) throw error;
       const why = whyUnreachable(error);
-      if (Date.now() > deadline) throw new ConfigError(why, { cause: error });
+      // A server that starts never answers so.
+      if (error.code === SQLSTATE.protocolViolation || Date.now() > deadline)
+        throw new ConfigError(why, { cause: error });
       log.warn({ err: error }, `waiting: ${why}`);
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
+}
+
+export const POOLED =
+  'a pool of connections answers in the place of the server: it would mix up sessions that hold locks, limits and proofs: name the server itself';
+
+/** Fails closed behind a pool of connections, which lends one session of the server to several of its clients. */
+export async function requireNoPool(connections: Connections): Promise<void> {
+  if (await connections.isPooled()) throw new ConfigError(`the registry's server is not ready: ${POOLED}`);
 }
 
 /** Takes the right to connect to the registry's database from PUBLIC, where the server takes writes at all. */

@@ -23,9 +23,18 @@ afterAll(() => fixture?.close());
 
 const listed = (base: string) => sendSigned(base, keys, { method: 'GET', path: '/data' });
 
-test('a broker with another one lets nobody in, alarms, and with the first one all is as it was', async () => {
+test('a broker with another one does not start on the bucket of the first', async () => {
+  const NAME_KEY_FILE = fixture.mounts.write('new-names', randomBytes(32).toString('base64url'));
+  await expect(fixture.replica({ environment: { NAME_KEY_FILE } })).rejects.toThrow(
+    /another Space of the name "test", with other keys, has it/,
+  );
+  expect((await mine.get('kept')).text).toBe('as it was');
+});
+
+test('on a bucket of its own it lets nobody in, alarms, and with the first one all is as it was', async () => {
   const NAME_KEY_FILE = fixture.mounts.write('other-names', randomBytes(32).toString('base64url'));
-  const other = await fixture.replica({ environment: { NAME_KEY_FILE } });
+  fixture.s3.makeBucket('others');
+  const other = await fixture.replica({ environment: { NAME_KEY_FILE, S3_BUCKET: 'others' } });
   const through = assistant(other.dataUrl, mine.token);
   expect((await through.get('kept')).status).toBe(403);
   expect((await through.put('kept', 'changed')).status).toBe(403);

@@ -28,7 +28,7 @@ export async function requireFit(
   { bucket, key }: { readonly bucket: string; readonly key: string },
   signal: AbortSignal,
 ): Promise<void> {
-  const unfit = (why: string, cause?: unknown) => new UnfitBucketError(bucket, why, { cause });
+  const unfit = (why: string) => new UnfitBucketError(bucket, why);
   try {
     await s3.list({ prefix: key, limit: 1 }, { signal });
     if (await s3.isVersioned({ signal }))
@@ -49,10 +49,16 @@ export async function requireFit(
     // What refuses says so by one of these; any other failure is no finding about conditions.
     if (!(again instanceof S3Error && (again.status === 412 || again.status === 409))) throw again;
   } catch (error) {
-    if (!(error instanceof S3Error)) throw error;
-    if (error.kind === 'tls')
-      throw unfit('its certificate is not from an authority that S3_CA_FILE, or the system, has', error);
-    if (error.kind !== 'answered') throw error;
-    throw unfit(WHY[error.code] ?? `its server answers ${error.status} ${error.code}`, error);
+    throw refusedBy(error, bucket);
   }
+}
+
+/** The sentence for an answer of the bucket's server that no later try will change; any other error as it is. */
+export function refusedBy(error: unknown, bucket: string): unknown {
+  if (!(error instanceof S3Error)) return error;
+  const unfit = (why: string) => new UnfitBucketError(bucket, why, { cause: error });
+  if (error.kind === 'tls')
+    return unfit('its certificate is not from an authority that S3_CA_FILE, or the system, has');
+  if (error.kind !== 'answered') return error;
+  return unfit(WHY[error.code] ?? `its server answers ${error.status} ${error.code}`);
 }

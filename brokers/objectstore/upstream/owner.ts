@@ -1,0 +1,124 @@
+import { hkdfSync } from 'node:crypto';
+import { lengthPrefixed, type Secret } from '@space/broker-kit';
+import { z } from 'zod';
+import { S3Error } from './errors.ts';
+import { refusedBy, UnfitBucketError } from './fit.ts';
+import type { S3Client } from './types.ts';
+
+/** The object that says whose the bucket is. No object of a Capsule has such a key. */
+export const OWNER_KEY = 'space-owner';
+/** What every broker of an older version keeps in the bucket, followed by the name of its Space. */
+const EPOCHS = 'custody/v1/epoch-';
+const LIMIT = 4 * 1024;
+const ATTEMPTS = 3;
+
+/** A Space as buckets know it. */
+export interface Owner {
+  readonly space: string;
+  /** 64 hex digits, which tell two Spaces of one name apart. */
+  readonly id: string;
+}
+
+const schema = z.strictObject({ v: z.literal(1), space: z.string().min(1), id: z.string().min(1) });
+
+/**
+ * A Space is whoever has the key that its objects' places are named by: a restore puts that key back, a Space that is
+ * installed anew over kept namespaces finds it there, it is never exchanged, and without it nothing in the bucket is found.
+ */
+export function ownerOf(nameKey: Secret<Buffer>, space: string): Owner {
+  const info = lengthPrefixed(['space-bucket-owner/v1', space]);
+  return { space, id: Buffer.from(hkdfSync('sha256', nameKey.reveal(), '', info, 32)).toString('hex') };
+}
+
+/**
+ * Takes the bucket for this Space, where it is nobody's yet. Of several Spaces at one time the server lets one write its
+ * name. Rejects with UnfitBucketError where the bucket is another Space's, with S3Error where its server does not answer.
+ */
+export async function claimBucket(
+  s3: Pick<S3Client, 'read' | 'put' | 'list'>,
+  { bucket, owner }: { readonly bucket: string; readonly owner: Owner },
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      const found = await readOwner(s3, signal);
+      if (found !== undefined) return requireSame(found, bucket, owner);
+      await requireUnused(s3, bucket, owner, signal);
+      if (await writeOwner(s3, owner, signal)) return;
+    }
+  } catch (error) {
+    throw refusedBy(error, bucket);
+  }
+  throw new UnfitBucketError(
+    bucket,
+    `its object ${OWNER_KEY} changes at this moment; start the broker again`,
+  );
+}
+
+async function readOwner(
+  s3: Pick<S3Client, 'read'>,
+  signal: AbortSignal,
+): Promise<Owner | 'unreadable' | undefined> {
+  try {
+    const { body } = await s3.read(OWNER_KEY, LIMIT, { signal });
+    return parse(body.toString('utf8'));
+  } catch (error) {
+    if (error instanceof S3Error && (error.code === 'NoSuchKey' || error.status === 404)) return undefined;
+    throw error;
+  }
+}
+
+function parse(text: string): Owner | 'unreadable' {
+  try {
+    const read = schema.safeParse(JSON.parse(text));
+    return read.success ? read.data : 'unreadable';
+  } catch {
+    return 'unreadable';
+  }
+}
+
+function requireSame(found: Owner | 'unreadable', bucket: string, owner: Owner): void {
+  if (found === 'unreadable')
+    throw new UnfitBucketError(
+      bucket,
+      `its object ${OWNER_KEY}, which says whose it is, cannot be read; where it is this Space's, delete that object and start the broker again`,
+    );
+  if (found.space !== owner.space) throw ofAnother(bucket, found.space);
+  if (found.id !== owner.id)
+    throw new UnfitBucketError(
+      bucket,
+      `another Space of the name "${found.space}", with other keys, has it; name a bucket of this Space's own, or put back the Secret objectstore-keys that it was filled with. Where the other is gone for good, empty the bucket`,
+    );
+}
+
+/** Buckets of older versions do not say whose they are, but have an object with the Space's name. */
+async function requireUnused(
+  s3: Pick<S3Client, 'list'>,
+  bucket: string,
+  { space }: Owner,
+  signal: AbortSignal,
+): Promise<void> {
+  const { objects } = await s3.list({ prefix: EPOCHS, limit: 1_000 }, { signal });
+  const spaces = objects.map(({ key }) => key.slice(EPOCHS.length));
+  const [other] = spaces;
+  if (other !== undefined && !spaces.includes(space)) throw ofAnother(bucket, other);
+}
+
+function ofAnother(bucket: string, space: string): UnfitBucketError {
+  return new UnfitBucketError(
+    bucket,
+    `the Space "${space}" has it; name a bucket of this Space's own. Where "${space}" is gone for good, empty the bucket`,
+  );
+}
+
+/** False when somebody else was faster. */
+async function writeOwner(s3: Pick<S3Client, 'put'>, owner: Owner, signal: AbortSignal): Promise<boolean> {
+  const headers = { 'content-type': 'application/json', 'if-none-match': '*' };
+  try {
+    await s3.put(OWNER_KEY, Buffer.from(`${JSON.stringify({ v: 1, ...owner })}\n`), { headers, signal });
+    return true;
+  } catch (error) {
+    if (error instanceof S3Error && (error.status === 412 || error.status === 409)) return false;
+    throw error;
+  }
+}
