@@ -9,10 +9,11 @@ import { randomBytes } from 'node:crypto';
 import { DEFAULT_CLUSTER, openCluster } from '../../e2e/cluster/index.ts';
 import { createKube, type Kube } from '../../e2e/space/kube.ts';
 import { lookAt } from '../../e2e/verify/ask.ts';
-import { type Around, lookAround, targetsOf } from '../../e2e/verify/discover.ts';
+import { type Around, lookAround } from '../../e2e/verify/discover.ts';
 import type { Cell } from '../../e2e/verify/matrix.ts';
 import { measure } from '../../e2e/verify/measure.ts';
 import { leave, type Scene, setScene, wait } from '../../e2e/verify/scene.ts';
+import { targetsOf } from '../../e2e/verify/verify.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 import { asWritten, type Mutant, mutantsOf, nameOf, type Policy } from './walls/mutants.ts';
 import { partsIn, runParts } from './walls/parts.ts';
@@ -63,7 +64,7 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
     const around = await lookAround(kube, SPACE);
     const targets = targetsOf(around, []);
     const prober = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
-    const scene = await setScene(kube, place, around, lookAt(prober, targets), PATIENCE);
+    const scene = await setScene(kube, place, around, lookAt(around.picture, prober, targets), PATIENCE);
     const look: Look = async (whom) => {
       const { cells } = await measure(kube, around, scene, targets, undefined, whom);
       return cells.filter(({ agrees }) => !agrees);
