@@ -37,9 +37,17 @@ const part = (namespace: { name: string; labels: Record<string, string> }, compo
 /** Each party, and two that have no part: what stands in a namespace of the Space or a Capsule under no name. */
 const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; readonly end: End }>> = {
   ...Object.fromEntries(
-    (['operator', 'console', 'keys', 'uninstall-guard', 'network-probe', 'sandbox-probe'] as const).map(
-      (party) => [party, { party, end: part(system, party) }],
-    ),
+    (
+      [
+        'operator',
+        'console',
+        'keys',
+        'uninstall-guard',
+        'release-test',
+        'network-probe',
+        'sandbox-probe',
+      ] as const
+    ).map((party) => [party, { party, end: part(system, party) }]),
   ),
   ...Object.fromEntries(
     (['db-broker', 'objectstore-broker', 'egress', 'postgres', 's3', 'canary', 'backup'] as const).map(
@@ -203,6 +211,7 @@ describe('the NetworkPolicies of a Space', () => {
       'console',
       'keys',
       'uninstall-guard',
+      'release-test',
       'objectstore-broker',
       'egress',
     ]);

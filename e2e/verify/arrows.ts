@@ -9,6 +9,7 @@ export type Party =
   | 'console'
   | 'keys'
   | 'uninstall-guard'
+  | 'release-test'
   | 'network-probe'
   | 'sandbox-probe'
   | 'db-broker'
@@ -64,7 +65,7 @@ const ARROWS: readonly Arrow[] = [
   },
   // The API server; of the gateway what is outside; of the broker S3 servers that are not the Space's own.
   {
-    from: ['operator', 'console', 'keys', 'uninstall-guard', 'objectstore-broker', 'egress'],
+    from: ['operator', 'console', 'keys', 'uninstall-guard', 'release-test', 'objectstore-broker', 'egress'],
     to: 'addresses',
     ports: 'any',
   },

@@ -54,6 +54,7 @@ export function bystandersOf(place: Place, picture: Picture, image: string): Bys
     ...(picture.backup ? [at('backup', 'backup', services, { [SPACE]: space, [COMPONENT]: 'backup' })] : []),
     at('keys', 'keys', system, { [SPACE]: space, [COMPONENT]: 'keys' }),
     at('uninstall-guard', 'uninstall-guard', system, { [SPACE]: space, [COMPONENT]: 'uninstall-guard' }),
+    at('release-test', 'release-test', system, { [SPACE]: space, [COMPONENT]: 'release-test' }),
   ];
 }
 
