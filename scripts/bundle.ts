@@ -27,6 +27,7 @@ const CONTEXTS = {
       'main.mjs': 'operator/main.ts',
       'keys.mjs': 'operator/keys/main.ts',
       'backup.mjs': 'operator/backup/main.ts',
+      'test.mjs': 'operator/selftest/main.ts',
     },
     documents: { driver: 'manifests/driver' },
   },

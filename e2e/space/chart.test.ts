@@ -106,6 +106,7 @@ describe('the chart', () => {
       'home-keys',
       'home-keys-HASH',
       'home-operator',
+      'home-test',
       'home-uninstall-guard',
       'objectstore-broker',
       'platform-assistant-egress',
@@ -135,27 +136,36 @@ describe('the chart', () => {
       });
   });
 
-  it('gives a service account token to nobody but operator, console, keys and the guard of its uninstallation', () => {
+  it('gives a service account token to nobody but operator, console, keys, its test and the guard of its uninstallation', () => {
     const withToken = ofKind('Deployment', 'StatefulSet', 'Job', 'CronJob').filter(
       ({ spec }) => (spec.jobTemplate?.spec ?? spec).template.spec.automountServiceAccountToken !== false,
     );
     const names = withToken.map(({ metadata }) => metadata.name.replace(/-[0-9a-f]{8}$/, '-HASH'));
     expect(new Set(names)).toEqual(
-      new Set(['home-operator', 'home-console', 'home-keys', 'home-keys-HASH', 'home-uninstall-guard']),
+      new Set([
+        'home-operator',
+        'home-console',
+        'home-keys',
+        'home-keys-HASH',
+        'home-test',
+        'home-uninstall-guard',
+      ]),
     );
   });
 
-  it('gives nobody but the keys a role in the services namespace, and no role over every Secret or with a wildcard', () => {
+  it('gives nobody but the keys and the test a role in the services namespace, and no role over every Secret or with a wildcard', () => {
     const inServices = ofKind('Role', 'RoleBinding').filter(
       ({ metadata }) => metadata.namespace === 'home-services',
     );
     expect(new Set(inServices.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`))).toEqual(
-      new Set(['home-services/home-keys']),
+      new Set(['home-services/home-keys', 'home-services/home-test']),
     );
-    for (const { rules } of inServices.filter(({ kind }) => kind === 'Role'))
-      for (const rule of rules) expect(rule.resourceNames.length).toBeGreaterThan(0);
+    for (const { metadata, rules } of inServices.filter(({ kind }) => kind === 'Role'))
+      for (const rule of rules)
+        if (metadata.name === 'home-test') expect(rule.verbs).toEqual(['list']);
+        else expect(rule.resourceNames.length).toBeGreaterThan(0);
     const bound = new Set(ofKind('ClusterRoleBinding').map(({ roleRef }) => roleRef.name));
-    expect([...bound].toSorted()).toEqual(['home-console', 'home-operator']);
+    expect([...bound].toSorted()).toEqual(['home-console', 'home-operator', 'home-test']);
     for (const { kind, metadata, rules } of ofKind('ClusterRole', 'Role')) {
       for (const rule of rules ?? []) {
         expect([...rule.apiGroups, ...rule.resources, ...rule.verbs]).not.toContain('*');
@@ -236,9 +246,11 @@ describe('the chart', () => {
     expect(placed.sort()).toEqual([
       'Role home-backup',
       'Role home-operator',
+      'Role home-test',
       'Role home-uninstall-guard',
       'RoleBinding home-backup',
       'RoleBinding home-operator',
+      'RoleBinding home-test',
       'RoleBinding home-uninstall-guard',
     ]);
   });

@@ -39,6 +39,7 @@ describe('the user of the Space’s own pods', () => {
       'home-keys': group,
       'home-keys-HASH': group,
       'home-operator': own,
+      'home-test': group,
       'home-uninstall-guard': group,
       'objectstore-broker': own,
       'platform-assistant-egress': own,

@@ -8,10 +8,10 @@ import { assistantsPolicyObject, defaultDenyObject } from '../../operator/capsul
 import type { Capsule } from '../../operator/kinds.ts';
 import type { SpaceNames } from '../../operator/names.ts';
 import { findTool } from '../cluster/tools.ts';
-import { CHART, SOME_IMAGES } from '../space/chart.ts';
+import { CHART, SOME_BACKUP, SOME_IMAGES } from '../space/chart.ts';
 import { finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
-import { leads, type Party } from './arrows.ts';
+import { leads, type Party, type Picture } from './arrows.ts';
 import { type End, lets, type Policy } from './testing/judge.ts';
 
 const names = {
@@ -37,15 +37,22 @@ const part = (namespace: { name: string; labels: Record<string, string> }, compo
 /** Each party, and two that have no part: what stands in a namespace of the Space or a Capsule under no name. */
 const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; readonly end: End }>> = {
   ...Object.fromEntries(
-    (['operator', 'console', 'keys', 'uninstall-guard', 'network-probe', 'sandbox-probe'] as const).map(
-      (party) => [party, { party, end: part(system, party) }],
-    ),
+    (
+      [
+        'operator',
+        'console',
+        'keys',
+        'uninstall-guard',
+        'release-test',
+        'network-probe',
+        'sandbox-probe',
+      ] as const
+    ).map((party) => [party, { party, end: part(system, party) }]),
   ),
   ...Object.fromEntries(
-    (['db-broker', 'objectstore-broker', 'egress', 'postgres', 's3', 'canary'] as const).map((party) => [
-      party,
-      { party, end: part(services, party) },
-    ]),
+    (['db-broker', 'objectstore-broker', 'egress', 'postgres', 's3', 'canary', 'backup'] as const).map(
+      (party) => [party, { party, end: part(services, party) }],
+    ),
   ),
   ...Object.fromEntries(
     capsules.map(({ metadata: { name } }) => [
@@ -107,21 +114,21 @@ function ways(
   return found;
 }
 
-const drawn = () =>
+const drawn = (picture: Picture = { backup: false }) =>
   ways(
     ({ party: from }, { party: to }, protocol, port) =>
       from !== 'nobody' &&
       to !== 'nobody' &&
       from !== 'dns' &&
-      leads(from, to, protocol === 'TCP' ? 'tcp' : 'udp', port),
+      leads(picture, from, to, protocol === 'TCP' ? 'tcp' : 'udp', port),
   );
 
 let directory: string;
 let policies: readonly Policy[];
+/** Of a Space that is copied to a bucket elsewhere. */
+let backedUp: readonly Policy[];
 
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'space-arrows-'));
-  const helm = await findTool('helm', directory);
+async function policiesWith(helm: string, flags: readonly string[]): Promise<Policy[]> {
   const { code, stdout, stderr } = await finish(helm, [
     'template',
     'home',
@@ -131,6 +138,7 @@ beforeAll(async () => {
     ...SOME_IMAGES,
     '--set',
     'console.enabled=true',
+    ...flags,
   ]);
   if (code !== 0) throw new Error(stderr);
   const objects = parseAllDocuments(stdout).flatMap((document): KubeObject[] => document.toJS() ?? []);
@@ -144,7 +152,13 @@ beforeAll(async () => {
   const charted = objects
     .filter(({ kind }) => kind === 'NetworkPolicy')
     .map(({ metadata, spec }) => ({ name: metadata.name, namespace: metadata.namespace ?? '', spec }));
-  policies = [...charted, ...made];
+  return [...charted, ...made];
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-arrows-'));
+  const helm = await findTool('helm', directory);
+  [policies, backedUp] = await Promise.all([policiesWith(helm, []), policiesWith(helm, SOME_BACKUP)]);
 }, 600_000);
 
 afterAll(() => rm(directory, { recursive: true, force: true }));
@@ -152,6 +166,18 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 describe('the NetworkPolicies of a Space', () => {
   it('let through every arrow of the picture, and nothing else', () => {
     expect(open(policies)).toEqual(drawn());
+  });
+
+  it('let through what a backup needs where there is one, and nothing else', () => {
+    expect(open(backedUp)).toEqual(drawn({ backup: true }));
+    const more = byAddress(backedUp, '203.0.113.7', 443).filter(
+      (name) => !byAddress(policies, '203.0.113.7', 443).includes(name),
+    );
+    expect(more).toEqual(['postgres', 'backup']);
+    // The bucket alone.
+    expect(byAddress(backedUp, '203.0.113.9', 443)).not.toContain('postgres');
+    const own = backedUp.find(({ name }) => name === 'backup');
+    expect(open(backedUp.filter((policy) => policy !== own))).not.toEqual(drawn({ backup: true }));
   });
 
   it('open on one side alone only what the picture has both sides of, and a few ways that are closed on the other', () => {
@@ -185,6 +211,7 @@ describe('the NetworkPolicies of a Space', () => {
       'console',
       'keys',
       'uninstall-guard',
+      'release-test',
       'objectstore-broker',
       'egress',
     ]);

@@ -9,6 +9,7 @@ export type Party =
   | 'console'
   | 'keys'
   | 'uninstall-guard'
+  | 'release-test'
   | 'network-probe'
   | 'sandbox-probe'
   | 'db-broker'
@@ -17,6 +18,7 @@ export type Party =
   | 'postgres'
   | 's3'
   | 'canary'
+  | 'backup'
   | 'assistant'
   | 'client'
   | 'neighbour'
@@ -26,11 +28,19 @@ export type Party =
 /** What is no pod of the Space: the cluster's DNS, and addresses that a part's own policy names, as the values say. */
 export type Beyond = 'dns' | 'addresses';
 
+/** What the values of a release decide of its arrows. */
+export interface Picture {
+  /** Whether the Space is copied to a bucket of somebody else's (`backup.enabled`). */
+  readonly backup: boolean;
+}
+
 interface Arrow {
   readonly from: readonly Party[];
   readonly to: Party | Beyond;
   /** TCP; of `any` also what is not TCP. */
   readonly ports: readonly number[] | 'any';
+  /** Drawn only in a Space that has this. */
+  readonly where?: keyof Picture;
 }
 
 /** Pods that no policy of the Space holds back: marked as a client, beside the Capsules, and in a namespace of others. */
@@ -55,17 +65,28 @@ const ARROWS: readonly Arrow[] = [
   },
   // The API server; of the gateway what is outside; of the broker S3 servers that are not the Space's own.
   {
-    from: ['operator', 'console', 'keys', 'uninstall-guard', 'objectstore-broker', 'egress'],
+    from: ['operator', 'console', 'keys', 'uninstall-guard', 'release-test', 'objectstore-broker', 'egress'],
     to: 'addresses',
     ports: 'any',
   },
+  // The CronJob's pods read the Space's bucket and the API server; they and PostgreSQL write to the bucket for backups.
+  { from: ['backup'], to: 's3', ports: [7070], where: 'backup' },
+  { from: ['backup', 'postgres'], to: 'dns', ports: [53], where: 'backup' },
+  { from: ['backup', 'postgres'], to: 'addresses', ports: 'any', where: 'backup' },
 ];
 
 export type Protocol = 'tcp' | 'udp' | 'icmp';
 
 /** Whether an arrow leads there. DNS is asked over both protocols, everything else over TCP. */
-export function leads(from: Party, to: Party | Beyond, protocol: Protocol, port: number): boolean {
+export function leads(
+  picture: Picture,
+  from: Party,
+  to: Party | Beyond,
+  protocol: Protocol,
+  port: number,
+): boolean {
   return ARROWS.some((arrow) => {
+    if (arrow.where !== undefined && !picture[arrow.where]) return false;
     if (arrow.to !== to || !arrow.from.includes(from)) return false;
     if (arrow.ports === 'any') return true;
     return arrow.ports.includes(port) && (protocol === 'tcp' || (protocol === 'udp' && to === 'dns'));

@@ -1,8 +1,9 @@
 /** Has pods look: as a command in a container, with the program that its image has for it. */
 import type { Kube } from '../space/kube.ts';
+import type { Picture } from './arrows.ts';
 import type { Looking } from './discover.ts';
 import { LOOK, type Sighting, sightingsIn } from './look.ts';
-import { expectedOf, type Seen, type Source, type Target, targetKey } from './matrix.ts';
+import { expectedOf, isOwn, type Seen, type Source, type Target, targetKey } from './matrix.ts';
 
 /** Of what is closed; what is drawn has longer. */
 const LEAST_SECONDS = 3;
@@ -17,34 +18,31 @@ export interface Answer {
 }
 
 /** The program's arguments: what is drawn is waited for. */
-export const lookAt = (source: Source, targets: readonly Target[]): string[] =>
+export const lookAt = (picture: Picture, source: Source, targets: readonly Target[]): string[] =>
   targets.flatMap((target) => {
-    const expected = expectedOf(source, target);
-    if (expected === undefined) return [];
+    const expected = expectedOf(picture, source, target);
+    if (expected === undefined && !isOwn(source, target)) return [];
     return [`${expected === 'open' ? '+' : ''}${targetKey(target)}`];
   });
 
-export async function ask(kube: Kube, source: Looking, targets: readonly Target[]): Promise<Answer> {
+export async function ask(
+  kube: Kube,
+  picture: Picture,
+  source: Looking,
+  targets: readonly Target[],
+): Promise<Answer> {
   const { metadata, spec } = source.pod;
-  const asked = lookAt(source, targets);
   const container = spec.containers[0].name;
   const run = (argv: readonly string[]) =>
     kube.run(['exec', '-n', metadata.namespace ?? '', metadata.name, '-c', container, '--', ...argv]);
-  const { stdout, stderr } = await run([
-    'env',
-    '-u',
-    'LISTEN',
-    'perl',
-    '-e',
-    LOOK,
-    `${LEAST_SECONDS}`,
-    `${MOST_SECONDS}`,
-    ...asked,
-  ]);
+  if (source.speaks !== undefined) return askAttester(run, picture, source, targets);
+  const asked = lookAt(picture, source, targets);
+  const seconds = [`${LEAST_SECONDS}`, `${MOST_SECONDS}`];
+  const { stdout, stderr } = await run(['env', '-u', 'LISTEN', 'perl', '-e', LOOK, ...seconds, ...asked]);
   const found = sightingsIn(stdout);
-  if (found) return { seen: seenOf(found) };
-  if (source.party === 'canary') return askAttester(run, source, targets);
-  return { seen: new Map(), note: `${source.name}: ${firstLine(stderr)}` };
+  return found
+    ? { seen: seenOf(found) }
+    : { seen: new Map(), note: `${source.name}: ${firstLine(stderr) || 'its program said nothing'}` };
 }
 
 export const seenOf = (found: ReadonlyMap<string, Sighting>): ReadonlyMap<string, Seen> =>
@@ -53,10 +51,15 @@ export const seenOf = (found: ReadonlyMap<string, Sighting>): ReadonlyMap<string
 type Run = (argv: readonly string[]) => ReturnType<Kube['run']>;
 
 /** The canary is the attester's image, which has one program: it tells of TCP alone, and takes its time. */
-async function askAttester(run: Run, source: Looking, targets: readonly Target[]): Promise<Answer> {
+async function askAttester(
+  run: Run,
+  picture: Picture,
+  source: Looking,
+  targets: readonly Target[],
+): Promise<Answer> {
   const seen = new Map<string, Seen>();
   const asked = targets.filter(
-    (target) => target.protocol === 'tcp' && expectedOf(source, target) !== undefined,
+    (target) => expectedOf(picture, source, target) !== undefined || isOwn(source, target),
   );
   const chunks = Array.from({ length: Math.ceil(asked.length / ATTESTER_TARGETS) }, (_, i) =>
     asked.slice(i * ATTESTER_TARGETS, (i + 1) * ATTESTER_TARGETS),
@@ -68,7 +71,8 @@ async function askAttester(run: Run, source: Looking, targets: readonly Target[]
       const { stderr } = await run(['/attest', 'prove', ...words]);
       // It says what it reached, and of nothing at all that its walls are unproven: then it has no exit code of its own.
       const told = /^reached: (.*)$/m.exec(stderr)?.[1];
-      if (told === undefined && !/exit code 4/.test(stderr)) note = `${source.name}: ${firstLine(stderr)}`;
+      if (told === undefined && !/exit code 4/.test(stderr))
+        note = `${source.name}: ${firstLine(stderr) || 'its program said nothing'}`;
       else
         for (const [i, target] of chunk.entries())
           seen.set(targetKey(target), told?.includes(`t${i} (`) ? 'connected' : 'silence');

@@ -1,11 +1,13 @@
-/** Pods of a run that are no Assistants: they only wait to be asked. */
-import type { Party } from './arrows.ts';
+/** Pods of a run that are no Assistants: they wait to be asked, and answer at one port. */
+import type { Party, Picture } from './arrows.ts';
 import { COMPONENT } from './discover.ts';
+import { LOOK } from './look.ts';
 
 /** On all that a run makes, so that the next one finds what one that was killed has left. */
 export const MARK = 'platform.space/verify';
 const SPACE = 'platform.space/space';
 const LIFETIME = 600;
+export const PORT = 8080;
 
 export interface Place {
   readonly space: string;
@@ -26,12 +28,12 @@ interface Bystander {
   readonly pod: ReturnType<typeof podOf>;
 }
 
-export function bystandersOf(place: Place, image: string): Bystander[] {
+export function bystandersOf(place: Place, picture: Picture, image: string): Bystander[] {
   const { space, namespace, run } = place;
   const at = (name: string, party: Party, where: string, labels: object = {}): Bystander => ({
     name,
     party,
-    pod: podOf(place, `verify-${run}-${name.replaceAll(' ', '-')}`, where, image, labels),
+    pod: podOf(place, `verify-${run}-${name.replaceAll(/\W+/g, '-')}`, where, image, labels),
   });
   const [system, services] = [`${space}-system`, `${space}-services`];
   return [
@@ -47,9 +49,12 @@ export function bystandersOf(place: Place, image: string): Bystander[] {
     // Beside the parts, and none of them: what somebody starts there by hand has no way at all.
     at('unlabelled in system', 'unlabelled', system),
     at('unlabelled in services', 'unlabelled', services),
-    // They stand for programs that come and go, and that nobody could ask.
+    // They stand for programs that come and go, and for one that speaks TCP alone.
+    at('canary, stand-in', 'canary', services, { [SPACE]: space, [COMPONENT]: 'canary' }),
+    ...(picture.backup ? [at('backup', 'backup', services, { [SPACE]: space, [COMPONENT]: 'backup' })] : []),
     at('keys', 'keys', system, { [SPACE]: space, [COMPONENT]: 'keys' }),
     at('uninstall-guard', 'uninstall-guard', system, { [SPACE]: space, [COMPONENT]: 'uninstall-guard' }),
+    at('release-test', 'release-test', system, { [SPACE]: space, [COMPONENT]: 'release-test' }),
   ];
 }
 
@@ -64,13 +69,16 @@ function podOf(place: Place, name: string, namespace: string, image: string, lab
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 0,
+      // Nothing answers to it, so it is never ready: no Service sends anybody to one that has a part's labels.
+      readinessGates: [{ conditionType: MARK }],
       activeDeadlineSeconds: place.lifetime ?? LIFETIME,
       securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
       containers: [
         {
           name: 'bystander',
           image,
-          command: ['sleep', 'infinity'],
+          command: ['perl', '-e', LOOK, '0', '0'],
+          env: [{ name: 'LISTEN', value: `${PORT}` }],
           resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { cpu: '1', memory: '128Mi' } },
           securityContext: {
             allowPrivilegeEscalation: false,

@@ -1,9 +1,11 @@
 /** What is no way on the network: the sandbox, who is admitted, and what credentials open. Each with what must work beside it. */
 import type { Kube } from '../space/kube.ts';
 import type { Place } from './bystanders.ts';
+import { custodyCheck } from './custody.ts';
+import { PROBER } from './prober.ts';
 import type { Check } from './report.ts';
 import type { Scene } from './scene.ts';
-import { PROBER } from './scene.ts';
+
 import { CONNECT, DATABASE, OBJECT } from './within.ts';
 
 const check = (name: string, holds: boolean, found: string): Check => ({ name, holds, found });
@@ -42,6 +44,7 @@ export async function checksOf(kube: Kube, place: Place, { capsules }: Scene): P
     database(sides),
     ...(hasFiles ? [files(sides)] : []),
     egress(sides),
+    custodyCheck(sides),
   ]);
 }
 

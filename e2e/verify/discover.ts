@@ -1,12 +1,14 @@
 /** What a cluster has of a Space, and what is around it: whom to ask, and about what. */
 import type { Kube } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
-import type { Party, Protocol } from './arrows.ts';
+import type { Party, Picture, Protocol } from './arrows.ts';
 import type { Block } from './blocks.ts';
 import type { Source, Target } from './matrix.ts';
+import { pluginsOf } from './plugins.ts';
 
 export const COMPONENT = 'platform.space/component';
 
+/** Whose pods stay. Those of keys, uninstall-guard and backup come and go: a bystander with their labels is asked. */
 const PARTS: readonly string[] = [
   'operator',
   'console',
@@ -22,15 +24,19 @@ const isPart = (component: string | undefined): component is Party =>
 
 export interface Around {
   readonly space: string;
+  readonly picture: Picture;
   readonly pods: readonly KubeObject[];
   readonly services: readonly KubeObject[];
   readonly nodes: readonly KubeObject[];
   readonly policies: readonly KubeObject[];
-  readonly dns: readonly KubeObject[];
+  /** The cluster's DNS: its Services and their pods. */
+  readonly dns: { readonly services: readonly KubeObject[]; readonly pods: readonly KubeObject[] };
   readonly apiServer: KubeObject | undefined;
   /** Where the API server's Service ends. */
   readonly apiServerEnds: readonly { readonly address: string; readonly port: number }[];
   readonly kubernetes: string;
+  /** What gives pods their network, in which version. */
+  readonly plugins: readonly string[];
 }
 
 async function json(kube: Kube, args: readonly string[]) {
@@ -43,16 +49,21 @@ export async function lookAround(kube: Kube, space: string): Promise<Around> {
   const places = [`${space}-system`, `${space}-services`];
   const all = async (kind: string) =>
     (await Promise.all(places.map((place) => kube.list(kind, place)))).flat();
-  const [pods, services, policies, nodes, slices, version, dns, apiServer] = await Promise.all([
-    all('pods'),
-    all('services'),
-    all('networkpolicies'),
-    json(kube, ['get', 'nodes']),
-    json(kube, ['get', 'endpointslices', '-n', 'default', '-l', 'kubernetes.io/service-name=kubernetes']),
-    json(kube, ['version']),
-    kube.list('services', 'kube-system', 'k8s-app=kube-dns'),
-    kube.get('service', 'kubernetes', 'default'),
-  ]);
+  const ofDns = (kind: string) => kube.list(kind, 'kube-system', 'k8s-app=kube-dns');
+  const [pods, services, policies, nodes, slices, version, dns, dnsPods, apiServer, agents, backup] =
+    await Promise.all([
+      all('pods'),
+      all('services'),
+      all('networkpolicies'),
+      json(kube, ['get', 'nodes']),
+      json(kube, ['get', 'endpointslices', '-n', 'default', '-l', 'kubernetes.io/service-name=kubernetes']),
+      json(kube, ['version']),
+      ofDns('services'),
+      ofDns('pods'),
+      kube.get('service', 'kubernetes', 'default'),
+      json(kube, ['get', 'daemonsets', '--all-namespaces']),
+      kube.get('cronjob', 'backup', `${space}-services`),
+    ]);
   const running = pods.filter(
     ({ status, metadata }) =>
       status?.phase === 'Running' &&
@@ -65,7 +76,8 @@ export async function lookAround(kube: Kube, space: string): Promise<Around> {
     pods: running,
     services,
     policies,
-    dns,
+    picture: { backup: backup !== undefined },
+    dns: { services: dns, pods: dnsPods.filter(({ status }) => status?.phase === 'Running') },
     apiServer,
     nodes: nodes.items,
     apiServerEnds: slices.items.flatMap((slice: KubeObject) =>
@@ -74,7 +86,17 @@ export async function lookAround(kube: Kube, space: string): Promise<Around> {
       ),
     ),
     kubernetes: version.serverVersion.gitVersion,
+    plugins: pluginsOf(agents.items, await calico(kube)),
   };
+}
+
+/** Where Calico writes its own version, also when no pod runs it. */
+async function calico(kube: Kube): Promise<string | undefined> {
+  const { code, stdout } = await kube.run([
+    ...['get', 'clusterinformations.crd.projectcalico.org', 'default', '--ignore-not-found'],
+    ...['-o', 'jsonpath={.spec.calicoVersion}'],
+  ]);
+  return code === 0 && stdout !== '' ? stdout : undefined;
 }
 
 export const addressesOf = (pod: KubeObject): string[] =>
@@ -118,13 +140,18 @@ export const sourcesOf = ({ pods, policies }: Around): Looking[] =>
     party: partOf(pod),
     addresses: addressesOf(pod),
     blocks: blocksOf(partOf(pod), policies),
+    ...(partOf(pod) === 'canary' ? { speaks: ['tcp'] as const } : {}),
     pod,
   }));
 
-const portsOf = (pod: KubeObject): { name?: string; containerPort: number }[] =>
-  pod['spec'].containers.flatMap(({ ports = [] }: { ports?: [] }) => ports);
+/** Ports that its containers name; or those of one name. */
+export const portsOf = (pod: KubeObject, only?: string): number[] =>
+  pod['spec'].containers
+    .flatMap(({ ports = [] }: { ports?: { name?: string; containerPort: number }[] }) => ports)
+    .filter(({ name }: { name?: string }) => only === undefined || name === only)
+    .map(({ containerPort }: { containerPort: number }) => containerPort);
 
-const shown = (address: string) => (address.includes(':') ? 'IPv6 ' : '');
+export const shown = (address: string) => (address.includes(':') ? 'IPv6 ' : '');
 
 /** A pod over each protocol, at each port that it names. */
 export function targetsAtPod(name: string, to: Party, pod: KubeObject, ports: readonly number[]): Target[] {
@@ -136,12 +163,17 @@ export function targetsAtPod(name: string, to: Party, pod: KubeObject, ports: re
       address,
       port,
       ends: [{ address, port }],
-      listens: protocol === 'tcp',
     });
     const [first = 0] = ports;
     return [...ports.map((port) => at('tcp', port)), at('udp', first), at('icmp', 0)];
   });
 }
+
+/** Every pod and every Service of the Space. */
+export const targetsInside = (around: Around): Target[] => [
+  ...sourcesOf(around).flatMap(({ name, party, pod }) => targetsAtPod(name, party, pod, portsOf(pod))),
+  ...targetsAtServices(around),
+];
 
 /** Of Services with pods of the Space behind them. */
 function targetsAtServices({ services, pods }: Around): Target[] {
@@ -159,73 +191,14 @@ function targetsAtServices({ services, pods }: Around): Target[] {
       spec.ports.map(
         ({ port, targetPort = port }: { port: number; targetPort?: number | string }): Target => {
           const ends = behind.flatMap((pod) => {
-            const named = portsOf(pod).find(({ name }) => name === targetPort)?.containerPort;
-            const reached = typeof targetPort === 'number' ? targetPort : (named ?? port);
+            const reached =
+              typeof targetPort === 'number' ? targetPort : (portsOf(pod, targetPort)[0] ?? port);
             return addressesOf(pod).map((at) => ({ address: at, port: reached }));
           });
           const name = `Service ${metadata.name} ${shown(address)}tcp ${port}`;
-          return { name, to: partOf(first), protocol: 'tcp', address, port, ends, listens: true };
+          return { name, to: partOf(first), protocol: 'tcp', address, port, ends };
         },
       ),
     );
   });
-}
-
-const METADATA = ['169.254.169.254', 'fd00:ec2::254'];
-
-/** `outside` is HOST:PORT of something that answers beyond the cluster. */
-export function targetsOf(around: Around, outside: readonly { address: string; port: number }[]): Target[] {
-  const { pods, nodes, dns, apiServer, apiServerEnds } = around;
-  const beyond = (
-    to: Target['to'],
-    name: string,
-    address: string,
-    port: number,
-    protocol: Protocol = 'tcp',
-    ends: Target['ends'] = [{ address, port }],
-  ): Target => ({
-    name: `${name} ${shown(address)}${protocol}${port === 0 ? '' : ` ${port}`}`,
-    to,
-    protocol,
-    address,
-    port,
-    ends,
-    listens: false,
-  });
-  const six = pods.some((pod) => addressesOf(pod).some((address) => address.includes(':')));
-  const clusterIPs = (service: KubeObject | undefined): string[] => service?.['spec'].clusterIPs ?? [];
-  const inNodes = nodes.flatMap(({ metadata, status }) =>
-    status.addresses
-      .filter(({ type }: { type: string }) => type === 'InternalIP')
-      .map(({ address }: { address: string }) => ({ name: `node ${metadata.name}`, address })),
-  );
-  return [
-    ...sourcesOf(around).flatMap(({ name, party, pod }) =>
-      targetsAtPod(
-        name,
-        party,
-        pod,
-        portsOf(pod).map(({ containerPort }) => containerPort),
-      ),
-    ),
-    ...targetsAtServices(around),
-    ...dns.flatMap((service) =>
-      clusterIPs(service).flatMap((address) =>
-        (['udp', 'tcp'] as const).map((protocol) => beyond('dns', 'DNS', address, 53, protocol)),
-      ),
-    ),
-    ...clusterIPs(apiServer).map((address) =>
-      beyond('API server', 'Service kubernetes', address, 443, 'tcp', apiServerEnds),
-    ),
-    ...apiServerEnds.map(({ address, port }) => beyond('API server', 'API server', address, port)),
-    ...inNodes.flatMap(({ name, address }) => [
-      beyond('node', name, address, 10250),
-      beyond('node', name, address, 22),
-      beyond('node', name, address, 0, 'icmp'),
-    ]),
-    ...METADATA.filter((address) => six || !address.includes(':')).map((address) =>
-      beyond('metadata', 'metadata', address, 80),
-    ),
-    ...outside.map(({ address, port }) => beyond('outside', 'outside', address, port)),
-  ];
 }

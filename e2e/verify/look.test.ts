@@ -1,9 +1,10 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { freePort } from '../../testing/ports.ts';
 import { LOOK, sightingsIn } from './look.ts';
 
 const run = promisify(execFile);
@@ -49,6 +50,21 @@ describe('the program that looks', () => {
       mute.close();
     }
   });
+
+  it.each(['127.0.0.1', '::1'])(
+    'listens at %s when it has looked, while others look at it',
+    async (address) => {
+      const port = await freePort();
+      const listening = spawn('perl', ['-e', LOOK, '0', '0'], { env: { ...process.env, LISTEN: `${port}` } });
+      try {
+        await once(listening.stdout, 'data');
+        const target = `tcp ${address} ${port}`;
+        expect((await look('1', '20', `+${target}`)).get(target)?.seen).toBe('connected');
+      } finally {
+        listening.kill();
+      }
+    },
+  );
 
   it('says nothing before it has looked, and of what it does not know nothing', () => {
     expect(sightingsIn('tcp 10.0.0.1 80\tconnected\t1\t0\n')).toBeUndefined();

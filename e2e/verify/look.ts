@@ -5,29 +5,33 @@ import type { Seen } from './matrix.ts';
  * (`+`) was met and four times as long is over, by which an open way to the others would have answered on this machine, too.
  * Says of each the most that was seen. In perl, which starts at once and is in every Debian. Arguments: seconds at least,
  * seconds at most, then targets, several with commas between: `tcp HOST PORT`, `udp HOST PORT`, `icmp HOST`; over UDP it asks
- * who kubernetes.default.svc.cluster.local is, which a DNS server answers. With LISTEN it takes connections at that port,
- * and goes on with that when it has looked.
+ * who kubernetes.default.svc.cluster.local is, which a DNS server answers. With LISTEN it takes connections at that port, of
+ * both address families, and goes on with that when it has looked. What the kernel gives it no socket for it is `unable` to ask.
  */
 export const LOOK = String.raw`
-use strict; use Socket qw(:DEFAULT :addrinfo inet_pton pack_sockaddr_in6 AF_INET6 SO_ERROR SOL_SOCKET); use Fcntl; use POSIX ();
+use strict; use Socket qw(:DEFAULT :addrinfo inet_pton pack_sockaddr_in6 AF_INET6); use Fcntl; use POSIX ();
 $| = 1;
 $SIG{TERM} = sub { exit };
 $SIG{PIPE} = 'IGNORE';
 sub now { (POSIX::times())[0] / 100 }
 my $door;
-if ($ENV{LISTEN}) {
-  socket($door, PF_INET, SOCK_STREAM, 6) or die "socket: $!";
-  setsockopt($door, SOL_SOCKET, SO_REUSEADDR, 1);
-  bind($door, pack_sockaddr_in($ENV{LISTEN}, INADDR_ANY)) or die "bind: $!";
+if (my $port = $ENV{LISTEN}) {
+  my $at = sub {
+    socket($door, $_[0], SOCK_STREAM, 6) or return;
+    setsockopt($door, SOL_SOCKET, SO_REUSEADDR, 1);
+    setsockopt($door, 41, 26, 0);
+    bind($door, $_[1]);
+  };
+  $at->(AF_INET6, pack_sockaddr_in6($port, "\0" x 16)) or $at->(PF_INET, pack_sockaddr_in($port, INADDR_ANY)) or die "bind: $!";
   listen($door, 128);
 }
 my ($least, $most) = splice @ARGV, 0, 2;
-my @rank = qw(unasked silence unreachable refused connected);
+my @rank = qw(unable silence unreachable refused connected);
 my %rank = map { $rank[$_] => $_ } 0 .. $#rank;
 my @targets = map {
   my $wanted = s/^\+//;
   my ($kind, $host, $port) = split / /;
-  { text => $_, wanted => $wanted, kind => $kind, host => $host, port => $port // 0, seen => 'unasked', tried => 0, next => 0 }
+  { text => $_, wanted => $wanted, kind => $kind, host => $host, port => $port // 0, seen => 'unable', tried => 0, next => 0 }
 } split /,/, join ',', @ARGV;
 sub saw { my ($t, $seen) = @_; $t->{seen} = $seen if $rank{$seen} > $rank{$t->{seen}}; $t->{at} //= now() if $seen eq 'connected' }
 sub ended { my $e = shift; $e == POSIX::ECONNREFUSED ? 'refused' : $e == POSIX::EINTR ? 'silence' : 'unreachable' }
@@ -36,10 +40,10 @@ sub call {
   my $six = $t->{host} =~ /:/;
   my $family = $six ? AF_INET6 : PF_INET;
   my $to = $six ? pack_sockaddr_in6($t->{port}, inet_pton(AF_INET6, $t->{host})) : pack_sockaddr_in($t->{port}, inet_aton($t->{host}));
-  my ($s, $raw);
+  my $s;
   if ($t->{kind} eq 'icmp') {
     my $number = $six ? 58 : 1;
-    socket($s, $family, SOCK_DGRAM, $number) or ($raw = 1) && socket($s, $family, SOCK_RAW, $number) or return;
+    socket($s, $family, SOCK_DGRAM, $number) or socket($s, $family, SOCK_RAW, $number) or return;
   } elsif ($t->{kind} eq 'tcp') { socket($s, $family, SOCK_STREAM, 6) or return }
   else { socket($s, $family, SOCK_DGRAM, 17) or return }
   fcntl($s, F_SETFL, O_NONBLOCK);
@@ -59,7 +63,7 @@ sub call {
     $sum = ($sum & 0xffff) + ($sum >> 16) for 1, 2;
     defined send($s, $ping->($six ? 0 : ~$sum & 0xffff), 0, $to) or do { saw($t, ended(0 + $!)); return };
   }
-  return { s => $s, t => $t, at => now(), raw => $raw };
+  return { s => $s, t => $t, at => now() };
 }
 sub hear {
   my $o = shift;
@@ -109,13 +113,7 @@ export interface Sighting {
   readonly tried: number;
 }
 
-const SEEN: readonly string[] = [
-  'connected',
-  'refused',
-  'unreachable',
-  'silence',
-  'unasked',
-] satisfies Seen[];
+const SEEN: readonly string[] = ['connected', 'refused', 'unreachable', 'silence', 'unable'] satisfies Seen[];
 const isSeen = (text: string | undefined): text is Seen => text !== undefined && SEEN.includes(text);
 
 /** What the program printed, by target; undefined while it looks. */

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Party } from './arrows.ts';
+import type { Party, Picture } from './arrows.ts';
+import { lookAt } from './ask.ts';
 import { compare, expectedOf, type Seen, type Source, type Target, targetKey } from './matrix.ts';
+
+const PLAIN: Picture = { backup: false };
 
 const source = (name: string, party: Party, address: string, more: Partial<Source> = {}): Source => ({
   name,
@@ -16,7 +19,6 @@ const target = (to: Target['to'], port: number, address: string, more: Partial<T
   address,
   port,
   ends: [{ address, port }],
-  listens: true,
   ...more,
 });
 
@@ -42,6 +44,27 @@ describe('what the arrows say', () => {
     ['but not over UDP', inOne, target('postgres', 5432, '10.0.1.1', { protocol: 'udp' }), 'closed'],
     ['nor another Assistant', inOne, target('assistant', 8080, '10.0.1.3'), 'closed'],
     ['nor any DNS', inOne, target('dns', 53, '10.96.0.10', { protocol: 'udp' }), 'closed'],
+    [
+      'nor the same server at another port',
+      inOne,
+      target('other ports of dns', 5353, '10.0.2.1', { protocol: 'udp' }),
+      'closed',
+    ],
+    ['which is closed to a broker, too', broker, target('other ports of dns', 9153, '10.0.2.1'), 'closed'],
+    [
+      'a broker asks a server of DNS where that listens',
+      broker,
+      target('dns', 5353, '10.0.2.1', { protocol: 'udp' }),
+      'open',
+    ],
+    ['nobody with walls reaches a pod that has none', broker, target('stranger', 53, '10.0.3.1'), 'closed'],
+    ['those without them are not the Space’s to judge', free, target('stranger', 53, '10.0.3.1'), 'theirs'],
+    [
+      'nobody is asked over what its program does not speak',
+      source('canary', 'canary', '10.0.0.6', { speaks: ['tcp'] }),
+      target('s3', 7070, '10.0.1.4', { protocol: 'udp' }),
+      undefined,
+    ],
     ['a broker asks DNS', broker, target('dns', 53, '10.96.0.10', { protocol: 'udp' }), 'open'],
     ['and no address', broker, target('API server', 6443, '192.0.2.1'), 'closed'],
     [
@@ -62,45 +85,106 @@ describe('what the arrows say', () => {
     ],
     ['a pod is not asked about itself', broker, target('db-broker', 8080, '10.0.0.2'), undefined],
   ] as const)('%s', (_, from, to, expected) => {
-    expect(expectedOf(from, to)).toBe(expected);
+    expect(expectedOf(PLAIN, from, to)).toBe(expected);
+  });
+});
+
+describe('a Space that is backed up', () => {
+  const postgres = source('postgres', 'postgres', '10.0.0.7', {
+    blocks: [{ cidr: '203.0.113.7/32', except: [], ports: [{ protocol: 'tcp', port: 443 }] }],
+  });
+  const bucket = target('outside', 443, '203.0.113.7');
+  const dns = target('dns', 53, '10.96.0.10', { protocol: 'udp' });
+  it.each([
+    [true, 'open'],
+    [false, 'closed'],
+  ] as const)('has its PostgreSQL reach DNS and the bucket: %s', (backup, expected) => {
+    for (const to of [bucket, dns]) expect(expectedOf({ backup }, postgres, to)).toBe(expected);
+  });
+});
+
+describe('what a pod is asked', () => {
+  it('is all that it may not reach, what it may with a mark, and itself, to show whether it listens', () => {
+    const asked = lookAt(PLAIN, inOne, [
+      target('postgres', 5432, '10.0.1.1'),
+      target('s3', 7070, '10.0.1.4'),
+      target('assistant', 8080, '10.0.0.1'),
+      target('assistant', 8080, '10.0.0.1', { protocol: 'udp' }),
+    ]);
+    expect(asked).toEqual(['+tcp 10.0.1.1 5432', 'tcp 10.0.1.4 7070', 'tcp 10.0.0.1 8080']);
   });
 });
 
 describe('a cell', () => {
-  const judge = (seen: Seen, to: Target, from = inOne) =>
-    compare([from], [to], new Map([[from.name, new Map([[targetKey(to), seen]])]]))[0]?.agrees;
+  const other = source('other', 's3', '10.0.9.9');
+  const judge = (seen: Seen, to: Target, met: readonly string[] = [], from = inOne) =>
+    compare(
+      PLAIN,
+      [from],
+      [to],
+      new Map([[from.name, seen === 'unasked' ? new Map() : new Map([[targetKey(to), seen]])]]),
+      new Map([[other.name, new Map(met.map((target) => [target, 'connected' as const]))]]),
+    )[0]?.agrees;
   const postgres = target('postgres', 5432, '10.0.1.1');
-  const kubelet = target('node', 10250, '192.0.2.1', { listens: false });
-  it.each<[string, Seen, Target, boolean]>([
-    ['agrees when what is drawn answers', 'connected', postgres, true],
-    ['disagrees when what is drawn is silent', 'silence', postgres, false],
-    ['disagrees when what is drawn refuses', 'refused', postgres, false],
-    ['agrees when what is closed is silent', 'silence', kubelet, true],
-    ['disagrees when what is closed answers', 'connected', kubelet, false],
-    ['disagrees when what is closed refuses by itself: it was reached', 'refused', kubelet, false],
-    ['agrees when a wall refuses what would answer', 'refused', target('s3', 7070, '10.0.1.4'), true],
-    ['is no failure when nobody could be asked', 'unasked', postgres, true],
-  ])('%s', (_, seen, to, agrees) => {
-    expect(judge(seen, to)).toBe(agrees);
+  const kubelet = target('node', 10250, '192.0.2.1');
+  const s3 = target('s3', 7070, '10.0.1.4');
+  const six = target('assistant', 8080, 'fd00::4');
+  const service = target('s3', 7070, '10.96.0.4', {
+    ends: [
+      { address: '10.0.1.4', port: 7070 },
+      { address: '10.0.1.5', port: 7070 },
+    ],
+  });
+  const ping = target('node', 0, '192.0.2.1', { protocol: 'icmp' });
+  it.each<[string, Seen, Target, readonly string[], boolean]>([
+    ['agrees when what is drawn answers', 'connected', postgres, [], true],
+    ['disagrees when what is drawn is silent', 'silence', postgres, [], false],
+    ['disagrees when what is drawn refuses', 'refused', postgres, ['tcp 10.0.1.1 5432'], false],
+    ['disagrees when what is drawn could not be asked', 'unable', postgres, [], false],
+    ['agrees when what is closed is silent', 'silence', kubelet, [], true],
+    ['agrees when what is closed has no route', 'unreachable', kubelet, [], true],
+    ['disagrees when what is closed answers', 'connected', kubelet, [], false],
+    ['disagrees when what is closed refuses by itself: it was reached', 'refused', kubelet, [], false],
+    ['agrees when a wall refuses what answers others, or itself', 'refused', s3, ['tcp 10.0.1.4 7070'], true],
+    [
+      'disagrees when what listens on IPv4 alone refuses through an open IPv6 wall',
+      'refused',
+      six,
+      ['tcp 10.0.0.4 8080'],
+      false,
+    ],
+    [
+      'agrees when a Service refuses of which every pod answers',
+      'refused',
+      service,
+      ['tcp 10.0.1.4 7070', 'tcp 10.0.1.5 7070'],
+      true,
+    ],
+    ['disagrees when one of them does not', 'refused', service, ['tcp 10.0.1.4 7070'], false],
+    ['disagrees when nobody could be asked', 'unasked', kubelet, [], false],
+    ['disagrees when nobody could be asked what is drawn', 'unasked', postgres, [], false],
+    ['agrees when the runtime gives no socket to ping with', 'unable', ping, [], true],
+    ['disagrees when it gives none for TCP', 'unable', kubelet, [], false],
+  ])('%s', (_, seen, to, met, agrees) => {
+    expect(judge(seen, to, met)).toBe(agrees);
   });
 
-  it('that is closed is witnessed when another pod met the same meanwhile', () => {
-    const open = target('canary', 7002, '10.0.1.5');
+  it('that is closed is witnessed when another pod, or the target itself, met it meanwhile', () => {
+    const met = target('canary', 7002, '10.0.1.5');
+    const own = target('assistant', 8080, '10.0.0.9');
+    const owner = source('Assistant of two', 'assistant', '10.0.0.9');
+    const saw = (...all: [Target, Seen][]) => new Map(all.map(([to, seen]) => [targetKey(to), seen]));
     const cells = compare(
-      [inOne, free],
-      [open, kubelet],
-      new Map<string, ReadonlyMap<string, Seen>>([
-        [
-          'Assistant of one',
-          new Map([
-            [targetKey(open), 'silence' as const],
-            [targetKey(kubelet), 'silence' as const],
-          ]),
-        ],
-        ['stranger', new Map([[targetKey(open), 'connected' as const]])],
+      PLAIN,
+      [inOne, free, owner],
+      [met, kubelet, own],
+      new Map([
+        ['Assistant of one', saw([met, 'silence'], [kubelet, 'silence'], [own, 'silence'])],
+        ['stranger', saw([met, 'connected'])],
+        ['Assistant of two', saw([own, 'connected'])],
       ]),
     );
     const of = (from: string) => cells.filter((cell) => cell.from === from).map(({ witnessed }) => witnessed);
-    expect(of('Assistant of one')).toEqual([true, false]);
+    expect(of('Assistant of one')).toEqual([true, false, true]);
   });
 });

@@ -1,7 +1,8 @@
 /** Has every pod of a Space and of the scene look at everything, and holds what they saw against the arrows. */
 import type { Kube } from '../space/kube.ts';
-import { FREE } from './arrows.ts';
+import type { Party } from './arrows.ts';
 import { ask } from './ask.ts';
+import { PORT } from './bystanders.ts';
 import { type Around, sourcesOf, targetsAtPod } from './discover.ts';
 import { type Cell, compare, type Seen, type Sightings, type Target } from './matrix.ts';
 import type { Scene } from './scene.ts';
@@ -11,7 +12,8 @@ const AT_ONCE = 8;
 
 interface Looked {
   readonly cells: readonly Cell[];
-  readonly notes: readonly string[];
+  /** Who was asked and did not say anything, and why. */
+  readonly unanswered: readonly string[];
   readonly seen: Sightings;
 }
 
@@ -28,27 +30,28 @@ export async function measure(
   const all = [...targets, ...targetsAtScene(scene)];
   say(sources.length, all.length);
   const seen = new Map<string, ReadonlyMap<string, Seen>>();
-  const notes: string[] = [];
+  const unanswered: string[] = [];
   // The canary's one program takes its time: it begins first.
   const waiting = sources.toSorted((a, b) => Number(b.party === 'canary') - Number(a.party === 'canary'));
   const turns = Array.from({ length: AT_ONCE }, async () => {
     for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
-      const answer = await ask(kube, source, all);
+      const answer = await ask(kube, around.picture, source, all);
       seen.set(source.name, answer.seen);
-      if (answer.note !== undefined) notes.push(answer.note);
+      if (answer.note !== undefined) unanswered.push(answer.note);
     }
   });
   await Promise.all(turns);
-  return { cells: compare(sources, all, seen), notes, seen };
+  return { cells: compare(around.picture, sources, all, seen), unanswered, seen };
 }
 
-/** Those who have walls: an Assistant listens, and who stands for others has nothing there that would answer. */
+/** Who has no wall that would keep anybody from it is no target, but for one: only walls of those who look hide it. */
+const OPEN: readonly Party[] = ['client', 'neighbour'];
+const ANY_DNS_PORT = 53;
+
+/** Each listens, so that nothing but a wall is silent. */
 const targetsAtScene = ({ sources }: Scene): Target[] =>
   sources
-    .filter(({ party }) => !FREE.includes(party))
+    .filter(({ party }) => !OPEN.includes(party))
     .flatMap(({ name, party, pod }) =>
-      targetsAtPod(name, party, pod, [8080]).map((target) => ({
-        ...target,
-        listens: target.listens && party === 'assistant',
-      })),
+      targetsAtPod(name, party, pod, party === 'stranger' ? [ANY_DNS_PORT, PORT] : [PORT]),
     );

@@ -23,11 +23,12 @@ const report = (more: Partial<Report> = {}): Report => ({
   cells: [
     cell('one', 'postgres', { expected: 'open', seen: 'connected' }),
     cell('one', 's3', { witnessed: true }),
-    cell('one', 'canary', { seen: 'unasked' }),
+    cell('one', 'canary', { seen: 'unable' }),
     cell('stranger', 's3', { expected: 'theirs', seen: 'connected' }),
   ],
   checks: [{ name: 'sandbox', holds: true, found: 'gVisor' }],
-  notes: ['canary: no program in its image'],
+  unanswered: [],
+  notes: ['what is outside the cluster'],
   ...more,
 });
 
@@ -41,8 +42,9 @@ describe('the report', () => {
       '',
       'ok      sandbox: gVisor',
       '',
-      'not asked: canary: no program in its image',
-      '2 cells measured, 2 as drawn; of 1 closed ones 1 lead to what another pod met meanwhile',
+      'not asked: what is outside the cluster',
+      '2 cells measured, 2 as drawn; of 1 closed ones 1 lead to what something met meanwhile',
+      '1 more could not be asked: the runtime gives no such socket',
       'every wall stands (42 s)',
     ]);
   });
@@ -58,6 +60,29 @@ describe('the report', () => {
     ]);
     expect(textOf(bad)).toContain('one   !');
     expect(textOf(bad)).not.toContain('every wall stands');
+  });
+
+  it('fails when pods that were asked said nothing, however well the others are walled', () => {
+    const silent = report({
+      cells: [
+        ...report().cells,
+        cell('two', 's3', { seen: 'unasked', agrees: false }),
+        cell('two', 'canary', { seen: 'unasked', agrees: false }),
+      ],
+      unanswered: ['two: container not found'],
+    });
+    expect(failures(silent)).toEqual([
+      'not answered: two: container not found',
+      'two: said nothing of 2 targets',
+    ]);
+    expect(textOf(silent)).not.toContain('every wall stands');
+  });
+
+  it.each([
+    ['of whom everybody said nothing', [cell('one', 's3', { expected: 'theirs', seen: 'unasked' })]],
+    ['without a cell', []],
+  ])('fails %s: that is no measurement', (_, cells) => {
+    expect(failures(report({ cells }))).toEqual(['nothing was measured']);
   });
 
   it('is signed with a key of its own, which shows that nothing was changed since', () => {

@@ -17,7 +17,9 @@ export interface Report {
   readonly images: Readonly<Record<string, string>>;
   readonly cells: readonly Cell[];
   readonly checks: readonly Check[];
-  /** What could not be asked, and why. */
+  /** Which pods were asked and did not say anything, and why: a run that has some proves nothing. */
+  readonly unanswered: readonly string[];
+  /** What nobody was asked. */
   readonly notes: readonly string[];
 }
 
@@ -56,20 +58,42 @@ export function isAsSigned({ report, signature }: Signed, by?: KeyObject): boole
   return verify(null, bytes(report), key, Buffer.from(signature.value, 'base64'));
 }
 
-export const failures = ({ cells, checks }: Pick<Report, 'cells' | 'checks'>): string[] => [
+const gone = ({ agrees, seen }: Cell) => !agrees && seen === 'unasked';
+
+/** Cells that nobody has answered are told together, by who was to answer. */
+function silent(cells: readonly Cell[]): string[] {
+  const sources = [...new Set(cells.filter(gone).map(({ from }) => from))];
+  return sources.map((source) => {
+    const missing = cells.filter((cell) => cell.from === source && gone(cell)).length;
+    return `${source}: said nothing of ${missing} targets`;
+  });
+}
+
+export const failures = ({
+  cells,
+  checks,
+  unanswered,
+}: Pick<Report, 'cells' | 'checks' | 'unanswered'>): string[] => [
+  ...(cells.some(({ expected, seen }) => expected !== 'theirs' && seen !== 'unasked')
+    ? []
+    : ['nothing was measured']),
+  ...unanswered.map((note) => `not answered: ${note}`),
+  ...silent(cells),
   ...cells
-    .filter(({ agrees }) => !agrees)
+    .filter((cell) => !cell.agrees && !gone(cell))
     .map(
       ({ from, target, expected, seen }) => `${from} -> ${target}: ${expected} is drawn, ${seen} was seen`,
     ),
   ...checks.filter(({ holds }) => !holds).map(({ name, found }) => `${name}: ${found}`),
 ];
 
+const wasAsked = ({ seen }: Cell) => seen !== 'unasked' && seen !== 'unable';
+
 /** Of many cells the one that says most. */
 function mark(cells: readonly Cell[]): string {
   if (cells.length === 0) return '';
   if (cells.some(({ agrees }) => !agrees)) return '!';
-  const asked = cells.filter(({ seen }) => seen !== 'unasked');
+  const asked = cells.filter(wasAsked);
   if (asked.length === 0) return '?';
   if (asked.some(({ expected }) => expected === 'open')) return 'o';
   return asked.every(({ expected }) => expected === 'theirs') ? '-' : '.';
@@ -89,7 +113,8 @@ export function textOf(report: Report): string {
     );
     return `${row.padEnd(width)}  ${marks.join('  ')}`.trimEnd();
   });
-  const asked = report.cells.filter(({ seen, expected }) => seen !== 'unasked' && expected !== 'theirs');
+  const asked = report.cells.filter((cell) => wasAsked(cell) && cell.expected !== 'theirs');
+  const unable = report.cells.filter(({ seen }) => seen === 'unable');
   const wrong = failures(report);
   const closed = asked.filter(({ expected }) => expected === 'closed');
   return [
@@ -100,7 +125,10 @@ export function textOf(report: Report): string {
     ...report.checks.map(({ name, holds, found }) => `${holds ? 'ok    ' : 'FAILED'}  ${name}: ${found}`),
     '',
     ...report.notes.map((note) => `not asked: ${note}`),
-    `${asked.length} cells measured, ${asked.filter(({ agrees }) => agrees).length} as drawn; of ${closed.length} closed ones ${closed.filter(({ witnessed }) => witnessed).length} lead to what another pod met meanwhile`,
+    `${asked.length} cells measured, ${asked.filter(({ agrees }) => agrees).length} as drawn; of ${closed.length} closed ones ${closed.filter(({ witnessed }) => witnessed).length} lead to what something met meanwhile`,
+    ...(unable.length === 0
+      ? []
+      : [`${unable.length} more could not be asked: the runtime gives no such socket`]),
     ...(wrong.length === 0
       ? [`every wall stands (${report.seconds} s)`]
       : ['not as drawn:', ...wrong.map((line) => `  ${line}`)]),

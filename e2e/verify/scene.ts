@@ -5,12 +5,7 @@ import type { KubeObject } from '../space/kube-object.ts';
 import type { Party } from './arrows.ts';
 import { bystandersOf, MARK, type Place, strangers } from './bystanders.ts';
 import { type Around, addressesOf, blocksOf, COMPONENT, type Looking } from './discover.ts';
-import { LOOK } from './look.ts';
-
-export const PROBER = 'prober';
-const PORT = 8080;
-/** The longest argument that a manifest takes. */
-const ARGUMENT = 4_000;
+import { PROBER, prober, storedInput } from './prober.ts';
 
 export interface Scene {
   readonly capsules: readonly {
@@ -45,51 +40,6 @@ export async function wait<T>(
 
 const capsuleNames = ({ run }: Place) => ['a', 'b'].map((which) => `verify-${run}-${which}`);
 
-function prober(place: Place, capsule: string, image: string, targets: readonly string[]) {
-  return {
-    apiVersion: 'platform.space/v1',
-    kind: 'Assistant',
-    metadata: { name: capsule, namespace: place.namespace, labels: { [MARK]: place.run } },
-    spec: {
-      capsule,
-      image,
-      command: ['perl', '-e', LOOK, '3', '20', ...packed(targets)],
-      env: [{ name: 'LISTEN', value: `${PORT}` }],
-      port: PORT,
-      resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { cpu: '1', memory: '256Mi' } },
-      manifest: {
-        platform: {
-          spec: 1,
-          id: PROBER,
-          version: '1.0.0',
-          name: 'Prober',
-          summary: 'Tries every wall of its Space from inside',
-          description:
-            'Looks for ways that are not drawn, from its first instruction on, and says what it met.',
-          creators: ['@space'],
-          github: 'https://github.com/space/verify',
-          genesis: 'Look around, and say what you have met.',
-        },
-        network: { allowed_hosts: [ALLOWED_HOST] },
-      },
-    },
-  };
-}
-
-/** So that it has a credential for the gateway. Nobody has this name. */
-const ALLOWED_HOST = 'verify.space-probe.org';
-
-function packed(targets: readonly string[]): string[] {
-  const words: string[] = [];
-  for (const target of targets) {
-    const last = words.at(-1);
-    if (last !== undefined && last.length + target.length < ARGUMENT)
-      words[words.length - 1] = `${last},${target}`;
-    else words.push(target);
-  }
-  return words;
-}
-
 export async function setScene(
   kube: Kube,
   place: Place,
@@ -101,7 +51,7 @@ export async function setScene(
     .containers[0].image;
   const labels = { [MARK]: place.run };
   const names = capsuleNames(place);
-  const bystanders = bystandersOf(place, image);
+  const bystanders = bystandersOf(place, around.picture, image);
   await kube.apply(
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: strangers(place), labels } },
     ...names.map((name) => ({
@@ -110,6 +60,7 @@ export async function setScene(
       metadata: { name, namespace: place.namespace, labels },
       spec: { deletionPolicy: 'Drop' },
     })),
+    ...names.map((name) => storedInput(place, name)),
     ...names.map((name) => prober(place, name, image, firstLook)),
     ...bystanders.map(({ pod }) => pod),
   );
@@ -161,7 +112,7 @@ export async function leave(
       throw new Error(`not everything is gone; delete what is labelled ${selector}: ${stderr.trim()}`);
   };
   await Promise.all([
-    remove('assistants.platform.space,capsules.platform.space', '-n', namespace),
+    remove('assistants.platform.space,capsules.platform.space,secrets', '-n', namespace),
     remove('pods', '--all-namespaces'),
     remove('namespaces'),
   ]);

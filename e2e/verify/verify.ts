@@ -1,9 +1,10 @@
 /** One run: looks around, sets the scene, has every pod look, compares, checks, and takes the scene away whatever happens. */
 import type { Kube } from '../space/kube.ts';
 import { lookAt, seenOf } from './ask.ts';
+import { targetsBeyond } from './beyond.ts';
 import type { Place } from './bystanders.ts';
 import { checksOf } from './checks.ts';
-import { type Around, lookAround, targetsOf } from './discover.ts';
+import { type Around, lookAround, targetsInside } from './discover.ts';
 import { sightingsIn } from './look.ts';
 import { compare, type Source } from './matrix.ts';
 import { measure } from './measure.ts';
@@ -24,6 +25,11 @@ interface Parts {
 
 const PROBER: Source = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] };
 
+export const targetsOf = (around: Around, outside: Wanted['outside']) => [
+  ...targetsInside(around),
+  ...targetsBeyond(around, outside),
+];
+
 export async function verify(wanted: Wanted, parts: Parts): Promise<Report> {
   const { kube, patience, say } = parts;
   await leave(kube, { namespace: wanted.namespace }, patience.seconds);
@@ -42,7 +48,7 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
   const around = await lookAround(kube, wanted.space);
   const targets = targetsOf(around, wanted.outside);
   say('two Capsules with a prober each');
-  const scene = await setScene(kube, wanted, around, lookAt(PROBER, targets), patience);
+  const scene = await setScene(kube, wanted, around, lookAt(around.picture, PROBER, targets), patience);
   const [looked, first] = await Promise.all([
     measure(kube, around, scene, targets, (sources, all) => say(`${sources} pods look at ${all} targets`)),
     firstLooks(kube, scene, patience),
@@ -57,12 +63,10 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
     seconds: Math.round((clock() - started) / 1000),
     versions: versionsOf(around, scene),
     images: imagesOf(around),
-    cells: [...compare(first.sources, targets, first.seen, looked.seen), ...looked.cells],
+    cells: [...compare(around.picture, first.sources, targets, first.seen, looked.seen), ...looked.cells],
     checks,
-    notes: [
-      ...looked.notes,
-      ...(nowhere ? ['what is outside the cluster: name something with --outside'] : []),
-    ],
+    unanswered: looked.unanswered,
+    notes: nowhere ? ['what is outside the cluster: name something with --outside'] : [],
   };
 }
 
@@ -84,10 +88,14 @@ async function firstLooks(kube: Kube, { sources }: Scene, patience: Patience) {
   };
 }
 
-function versionsOf({ kubernetes, nodes, policies }: Around, { capsules }: Scene): Record<string, string> {
+function versionsOf(
+  { kubernetes, nodes, policies, plugins }: Around,
+  { capsules }: Scene,
+): Record<string, string> {
   const classes = new Set(capsules.map(({ pod }) => pod['spec'].runtimeClassName));
   return {
     Kubernetes: kubernetes,
+    'network plugin': plugins.join('; ') || 'unknown: no DaemonSet of the cluster looks like one',
     'runtime class': [...classes].join(),
     'NetworkPolicies of the parts': `${policies.length}`,
     ...Object.fromEntries(

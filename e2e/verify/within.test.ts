@@ -5,7 +5,7 @@ import { newToken } from '@space/broker-kit';
 import { describe, expect, it } from 'vitest';
 import { openFixture } from '../../brokers/db/testing/postgres.ts';
 import { makeGateway } from '../../brokers/egress/testing/gateway.ts';
-import { CONNECT, DATABASE } from './within.ts';
+import { CONNECT, DATABASE, USE_INPUT } from './within.ts';
 
 const run = promisify(execFile);
 /** As in a container: with these variables alone. */
@@ -40,6 +40,12 @@ describe('the program for PostgreSQL', () => {
   });
 });
 
+/** As the host alias of a pod: whatever is looked up is here. */
+const AT_LOOPBACK = `
+import dns from 'node:dns';
+dns.lookup = (host, options, done) => done(null, options.all ? [{ address: '127.0.0.1', family: 4 }] : '127.0.0.1', 4);
+`;
+
 describe('the program for the gateway', () => {
   it('tells how a tunnel was refused: the host is not allowed, or there is no credential', async () => {
     const gateway = await makeGateway({});
@@ -49,6 +55,27 @@ describe('the program for the gateway', () => {
       expect(await within(CONNECT, env, 'example.com', 'own')).toBe('403');
       expect(await within(CONNECT, env, '169.254.169.254', 'own')).toBe('403');
       expect(await within(CONNECT, env, 'example.com', 'none')).toBe('407');
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('tells why a stored input was not used: nobody asks, somebody else does, or on another route', async () => {
+    const gateway = await makeGateway({});
+    try {
+      const routes = [{ method: 'GET', path: '/v1/nothing' }] as const;
+      await gateway.put({}, { probe: { host: 'vault.space-probe.org', routes, header: 'X-Api-Key' } });
+      const env = {
+        INPUT_PROBE_URL: `http://assistant-egress:${gateway.port}/i/probe`,
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(AT_LOOPBACK)}`,
+        EGRESS_TOKEN: gateway.principal,
+      };
+      const use = (path: string, whose: string) => within(USE_INPUT, env, 'probe', path, whose);
+      expect(await use('/v1/nothing', 'none')).toBe('forbidden');
+      expect(await use('/v1/nothing', newToken('egr').reveal())).toBe('forbidden');
+      expect(await use('/v1/other', 'own')).toBe('route_denied');
+      // On its own route it is the name that nobody has.
+      expect(await use('/v1/nothing', 'own')).toBe('name_unresolved');
     } finally {
       await gateway.close();
     }

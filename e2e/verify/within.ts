@@ -84,3 +84,12 @@ socket.on('error', (error) => say(error.code));
 socket.once('data', (answer) => say(/^HTTP\/1\.1 (\d+)/.exec(answer.toString())?.[1] ?? 'no status'));
 socket.on('close', () => say('closed'));
 `;
+
+/** Uses a stored input: key, path, and `own`, `none` or somebody's principal. Prints why the gateway refused, or the status. */
+export const USE_INPUT = `
+const [key, path, whose] = process.argv.slice(1);
+const token = whose === 'own' ? process.env.EGRESS_TOKEN : whose;
+const headers = whose === 'none' ? {} : { authorization: 'Bearer ' + token };
+fetch(process.env['INPUT_' + key.toUpperCase() + '_URL'] + path, { headers, signal: AbortSignal.timeout(20000) })
+  .then((answer) => console.log(answer.headers.get('platform-egress-error') ?? answer.status), (error) => console.log(String(error.cause?.code ?? error.name)));
+`;

@@ -2,20 +2,23 @@
  * `npm run soak -- walls --only rbac,admission,grants`: those walls, without a cluster (walls/parts.ts).
  * `npm run soak -- walls [--quick] [--only POLICY,…]`: each NetworkPolicy of the Space that is up taken away and opened,
  * alone; then a cell of `npm run verify` is not as drawn. The policies of a Capsule are the operator's, which puts them
- * back at once: it is away meanwhile. `--quick` tries every fourth. For a Space of tests: a run that is killed outright
- * leaves one policy as it has changed it, which `helm upgrade` does not see.
+ * back at once: it is away meanwhile. `--quick` tries every fourth. For a Space of tests: what a run that was killed
+ * outright has left so, the next one puts right when it starts.
  */
 import { randomBytes } from 'node:crypto';
 import { DEFAULT_CLUSTER, openCluster } from '../../e2e/cluster/index.ts';
 import { createKube, type Kube } from '../../e2e/space/kube.ts';
 import { lookAt } from '../../e2e/verify/ask.ts';
-import { type Around, lookAround, targetsOf } from '../../e2e/verify/discover.ts';
+import { type Around, lookAround } from '../../e2e/verify/discover.ts';
 import type { Cell } from '../../e2e/verify/matrix.ts';
 import { measure } from '../../e2e/verify/measure.ts';
 import { leave, type Scene, setScene, wait } from '../../e2e/verify/scene.ts';
+import { targetsOf } from '../../e2e/verify/verify.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
-import { asWritten, type Mutant, mutantsOf, nameOf, type Policy } from './walls/mutants.ts';
+import { changed } from './walls/change.ts';
+import { type Mutant, mutantsOf, nameOf, type Policy } from './walls/mutants.ts';
 import { partsIn, runParts } from './walls/parts.ts';
+import { must, putRight, undoably } from './walls/undo.ts';
 
 const SPACE = 'home';
 const OPERATOR = { name: `${SPACE}-operator`, namespace: `${SPACE}-system` };
@@ -58,12 +61,14 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
   // A wall that is open is closed again, also when somebody has seen enough.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => stop.abort(new Error(`ended by ${signal}`)));
+  const left = await putRight({ kube, namespace: SPACE });
+  if (left.length > 0) console.error(`… put right what an earlier run has left: ${left.join(', ')}`);
   await leave(kube, { namespace: SPACE }, SECONDS);
   try {
     const around = await lookAround(kube, SPACE);
     const targets = targetsOf(around, []);
     const prober = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
-    const scene = await setScene(kube, place, around, lookAt(prober, targets), PATIENCE);
+    const scene = await setScene(kube, place, around, lookAt(around.picture, prober, targets), PATIENCE);
     const look: Look = async (whom) => {
       const { cells } = await measure(kube, around, scene, targets, undefined, whom);
       return cells.filter(({ agrees }) => !agrees);
@@ -103,13 +108,16 @@ async function tryAll(kube: Kube, mutants: readonly Mutant[], scene: Scene, look
   if (others.length === 0) return ofParts;
   const { name, namespace } = OPERATOR;
   const replicas: number = (await kube.get('deployment', name, namespace))?.['spec'].replicas ?? 1;
-  await scaleOperator(kube, 0);
-  try {
-    // What the operator itself cannot be asked meanwhile is as it was.
-    return [...ofParts, ...(await inTurn(others, (one) => tryOne(kube, one, look)))];
-  } finally {
-    await scaleOperator(kube, replicas);
-  }
+  // The operator itself cannot be asked meanwhile.
+  const lookWithout: Look = async (whom) =>
+    (await look(whom)).filter(({ party, seen }) => party !== 'operator' || seen !== 'unasked');
+  const undo = { kind: 'replicas', name, namespace, replicas } as const;
+  const rest = await undoably({ kube, namespace: SPACE }, undo, async () => {
+    await scaleOperator(kube, 0);
+    return inTurn(others, (one) => tryOne(kube, one, lookWithout));
+  });
+  await operatorHas(kube, replicas);
+  return [...ofParts, ...rest];
 }
 
 async function inTurn<T, R>(all: readonly T[], act: (one: T) => Promise<R>): Promise<R[]> {
@@ -122,17 +130,13 @@ async function inTurn<T, R>(all: readonly T[], act: (one: T) => Promise<R>): Pro
 }
 
 async function tryOne(kube: Kube, mutant: Mutant, look: Look): Promise<Tried> {
-  const { name, namespace = '' } = mutant.policy.metadata;
-  const original = asWritten(mutant.policy as Policy & Record<string, unknown>);
-  let flipped: readonly Cell[] = [];
-  try {
-    if (mutant.instead === undefined) await must(kube, ['delete', 'networkpolicy', name, '-n', namespace]);
-    else
-      await must(kube, ['replace', '-f', '-'], asWritten(mutant.instead as Policy & Record<string, unknown>));
-    for (let looks = 0; looks < LOOKS && flipped.length === 0; looks++) flipped = await look();
-  } finally {
-    await must(kube, [mutant.instead === undefined ? 'create' : 'replace', '-f', '-'], original);
-  }
+  const flipped = await changed({ kube, namespace: SPACE }, mutant, PATIENCE, async () => {
+    for (let looks = 1; looks < LOOKS; looks++) {
+      const seen = await look();
+      if (seen.length > 0) return seen;
+    }
+    return look();
+  });
   console.error(`… ${nameOf(mutant)}: ${flipped.length} cells`);
   // The next one is alone only when this one is undone on every node.
   await wait(
@@ -146,16 +150,15 @@ async function tryOne(kube: Kube, mutant: Mutant, look: Look): Promise<Tried> {
 async function scaleOperator(kube: Kube, replicas: number): Promise<void> {
   const { name, namespace } = OPERATOR;
   await must(kube, ['scale', 'deployment', name, '-n', namespace, `--replicas=${replicas}`]);
-  await wait(`${replicas} operators`, PATIENCE, async () => {
+  await operatorHas(kube, replicas);
+}
+
+const operatorHas = (kube: Kube, replicas: number) =>
+  wait(`${replicas} operators`, PATIENCE, async () => {
+    const { name, namespace } = OPERATOR;
     const status = (await kube.get('deployment', name, namespace))?.['status'] ?? {};
     return (status.replicas ?? 0) === replicas && (status.readyReplicas ?? 0) === replicas ? true : undefined;
   });
-}
-
-async function must(kube: Kube, args: readonly string[], object?: object): Promise<void> {
-  const { code, stderr } = await kube.run(args, object && JSON.stringify(object));
-  if (code !== 0) throw new Error(`kubectl ${args.slice(0, 3).join(' ')}: ${stderr.trim()}`);
-}
 
 const told = (cells: readonly Cell[]) =>
   cells.map(({ from, target, seen }) => `${from} -> ${target}: ${seen}`).join('; ');

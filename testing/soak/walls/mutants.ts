@@ -32,9 +32,15 @@ export function mutantsOf(policy: Policy): Mutant[] {
 }
 
 /** What a person writes of an object that was read, so that it can be made again as it was. */
-export function asWritten({ apiVersion, kind, metadata, spec }: Record<string, unknown> & Policy): object {
-  const { name, namespace, labels, annotations, ownerReferences } = metadata as Record<string, unknown>;
-  return { apiVersion, kind, metadata: { name, namespace, labels, annotations, ownerReferences }, spec };
+export function asWritten({ apiVersion, kind, metadata, spec }: Record<string, unknown> & Policy) {
+  const { name, namespace } = metadata;
+  const { labels, annotations, ownerReferences } = metadata as Record<string, unknown>;
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, ...(namespace && { namespace }), labels, annotations, ownerReferences },
+    spec,
+  };
 }
 
 export const nameOf = ({ policy: { metadata }, change }: Mutant): string =>

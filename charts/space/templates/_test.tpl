@@ -1,0 +1,13 @@
+{{/* Of each object of `helm test`: (dict "name" "namespace" "component" "weight"). What it was is printed, and it goes. */}}
+{{- define "space.test.metadata" -}}
+name: {{ .name }}
+{{- with .namespace }}
+namespace: {{ . }}
+{{- end }}
+labels: {{- include "space.componentLabels" .component | nindent 2 }}
+annotations:
+  helm.sh/hook: test
+  helm.sh/hook-weight: {{ .weight | quote }}
+  helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
+  helm.sh/hook-output-log-policy: hook-succeeded,hook-failed
+{{- end }}

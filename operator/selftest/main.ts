@@ -1,0 +1,49 @@
+/** `node test.mjs`: what `helm test` runs. Says what holds of the Space that `SPACE_TEST` names, and ends with 1 when not all does. */
+import { setTimeout as pause } from 'node:timers/promises';
+import { KubeConfig } from '@kubernetes/client-node';
+import { apiClient } from '../runtime/client.ts';
+import { connect } from '../runtime/connection.ts';
+import { type Check, checksOf } from './checks.ts';
+import { selfTestOptions } from './options.ts';
+import { reaches } from './reaches.ts';
+
+const AGAIN_MS = 2_000;
+/** A way that is open answers in a moment; what is silent for so long is closed. */
+const SILENT_MS = 3_000;
+
+const options = selfTestOptions.parse(JSON.parse(process.env['SPACE_TEST'] ?? 'null'));
+const kubeConfig = new KubeConfig();
+kubeConfig.loadFromDefault();
+const connection = connect(kubeConfig);
+const client = apiClient(connection);
+
+/** Asked again until all holds, as after an installation it takes a minute. */
+async function look(): Promise<readonly Check[]> {
+  const end = performance.now() + options.seconds * 1_000;
+  for (;;) {
+    const signal = AbortSignal.timeout(60_000);
+    const checks = await checksOf({ client, options, reaches: reaches(SILENT_MS) }, signal);
+    if (checks.every(({ faults }) => faults.length === 0) || performance.now() > end) return checks;
+    await pause(AGAIN_MS);
+  }
+}
+
+try {
+  const checks = await look();
+  for (const { name, faults, found } of checks)
+    console.log(
+      faults.length === 0 ? `ok      ${name}: ${found}` : `FAILED  ${name}: ${faults.join('\n        ')}`,
+    );
+  const failed = checks.some(({ faults }) => faults.length > 0);
+  console.log(
+    failed
+      ? 'not all of it holds'
+      : 'all of it holds. Every wall, from inside every pod, is measured by `npm run verify` of the sources (docs/verify.md).',
+  );
+  process.exitCode = failed ? 1 : 0;
+} catch (error) {
+  console.log(`FAILED  the API server cannot be asked: ${error instanceof Error ? error.message : error}`);
+  process.exitCode = 1;
+} finally {
+  await connection.close();
+}

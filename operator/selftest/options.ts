@@ -1,0 +1,20 @@
+import { z } from 'zod';
+
+/** What the chart says of the release that is tested, as JSON in `SPACE_TEST`. */
+export const selfTestOptions = z.strictObject({
+  space: z.string().min(1),
+  /** Where people keep Capsules and Assistants. */
+  releaseNamespace: z.string().min(1),
+  systemNamespace: z.string().min(1),
+  servicesNamespace: z.string().min(1),
+  /** Parts that the values ask for, by their label; each is to be there. */
+  parts: z.array(z.string().min(1)).min(1),
+  /** What is around the Space, and not to be reached either. */
+  closed: z.array(
+    z.strictObject({ name: z.string(), address: z.string(), port: z.number().int().positive() }),
+  ),
+  /** For how long what does not hold yet is asked again. */
+  seconds: z.number().min(0),
+});
+
+export type SelfTestOptions = z.infer<typeof selfTestOptions>;

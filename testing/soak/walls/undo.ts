@@ -1,0 +1,76 @@
+/**
+ * Changes of a cluster that are taken back: at their end, and where that never came, at the start of the next run. How to
+ * take each back is written down in the cluster before it is made.
+ */
+import type { Kube } from '../../../e2e/space/kube.ts';
+
+/** What takes a change back; of each kind there is one at a time. */
+export type Undo =
+  | { readonly kind: 'policy'; readonly policy: Written }
+  | { readonly kind: 'open'; readonly namespace: string }
+  | {
+      readonly kind: 'replicas';
+      readonly name: string;
+      readonly namespace: string;
+      readonly replicas: number;
+    };
+
+type Written = { readonly metadata: { readonly name: string; readonly namespace?: string } };
+
+/** A policy can be put back only while its namespace is open, so these have an order. */
+const ORDER: readonly Undo['kind'][] = ['policy', 'open', 'replicas'];
+const JOURNAL = 'walls-soak';
+export const OPEN = 'platform.space/open';
+
+export interface Undoing {
+  readonly kube: Kube;
+  /** Where is written down what is to be taken back. */
+  readonly namespace: string;
+}
+
+export async function must(kube: Kube, args: readonly string[], object?: object): Promise<void> {
+  const { code, stderr } = await kube.run(args, object && JSON.stringify(object));
+  if (code !== 0) throw new Error(`kubectl ${args.slice(0, 3).join(' ')}: ${stderr.trim()}`);
+}
+
+/** Takes back what it made, whatever happens meanwhile. */
+export async function undoably<T>(undoing: Undoing, undo: Undo, act: () => Promise<T>): Promise<T> {
+  await write(undoing, undo.kind, JSON.stringify(undo));
+  try {
+    return await act();
+  } finally {
+    await takeBack(undoing.kube, undo);
+    await write(undoing, undo.kind, null);
+  }
+}
+
+/** Takes back what a run that was killed has left; says what that was. */
+export async function putRight({ kube, namespace }: Undoing): Promise<Undo['kind'][]> {
+  const data: Record<string, string> = (await kube.get('configmap', JOURNAL, namespace))?.['data'] ?? {};
+  const left = ORDER.filter((kind) => data[kind] !== undefined);
+  for (const kind of left) await takeBack(kube, JSON.parse(data[kind] ?? ''));
+  await kube.remove('configmap', JOURNAL, namespace);
+  return left;
+}
+
+async function write({ kube, namespace }: Undoing, key: string, value: string | null): Promise<void> {
+  const at = ['configmap', JOURNAL, '-n', namespace];
+  if ((await kube.get('configmap', JOURNAL, namespace)) === undefined) await must(kube, ['create', ...at]);
+  await must(kube, ['patch', ...at, '--type=merge', '-p', JSON.stringify({ data: { [key]: value } })]);
+}
+
+async function takeBack(kube: Kube, undo: Undo): Promise<void> {
+  if (undo.kind === 'policy') {
+    const { name, namespace = '' } = undo.policy.metadata;
+    // With its Capsule a namespace goes, and all that it had.
+    if ((await kube.get('namespace', namespace)) === undefined) return;
+    const there = (await kube.get('networkpolicy', name, namespace)) !== undefined;
+    await must(kube, [there ? 'replace' : 'create', '-f', '-'], undo.policy);
+  } else if (undo.kind === 'open') {
+    if ((await kube.get('namespace', undo.namespace)) === undefined) return;
+    await must(kube, ['annotate', 'namespace', undo.namespace, `${OPEN}-`]);
+  } else {
+    const { name, namespace, replicas } = undo;
+    await must(kube, ['scale', 'deployment', name, '-n', namespace, `--replicas=${replicas}`]);
+  }
+}
