@@ -1,5 +1,6 @@
 import { createMetrics, type Held, hold, type Logger, parseKeys, Secret, watched } from '@space/broker-kit';
 import { startShell } from '@space/broker-kit/service';
+import type { Express } from 'express';
 import { createApp } from './app.ts';
 import { type Authority, parseAuthority } from './authority.ts';
 import { type CredentialBroker, credentialBroker } from './broker/client.ts';
@@ -25,6 +26,8 @@ import type { SpaceNames } from './visit.ts';
 
 export interface Console {
   readonly port: number;
+  /** What it answers. */
+  readonly app: Express;
   stop(): Promise<boolean>;
 }
 
@@ -48,7 +51,7 @@ export async function startConsole({
   log,
   now = () => new Date(),
 }: ConsoleOptions): Promise<Console> {
-  const { ports, stop } = await startShell(config, log, async (held) => {
+  const { ports, parts, stop } = await startShell(config, log, async (held) => {
     const files = filesOf(held, log);
     const keys = await files.follow(config.SESSION_KEYS_FILE, (text) => parseKeys(text, 'SESSION_KEYS_FILE'));
     const account = await files.follow(config.KUBERNETES_TOKEN_FILE, (text) => new Secret(text.trim()));
@@ -100,10 +103,10 @@ export async function startConsole({
       },
       upkeep: [],
       requestsMs: REQUESTS_END_MS,
-      parts: undefined,
+      parts: { app },
     };
   });
-  return { port: ports.port, stop };
+  return { port: ports.port, app: parts.app, stop };
 }
 
 const namesIn = (config: Config, hasObjectStore: boolean): SpaceNames => ({

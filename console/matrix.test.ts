@@ -1,23 +1,22 @@
-/** Who sees and does what in the console: every route of it for each role of the chart, for nobody, and for two with a right of their own. */
+/** Who sees and does what in the console: every route that it has, for each role of the chart, for nobody and for strangers. */
 import { Secret } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { manifest } from '../operator/testing/manifest.ts';
 import { credentialBroker } from './broker/client.ts';
-import { credentialRoutes } from './pages/credentials.ts';
-import { ROUTES } from './routes.ts';
-import type { Browser } from './testing/browser.ts';
-import { ROLES } from './testing/environment.ts';
+import type { Browser, Shown } from './testing/browser.ts';
 import { forged } from './testing/forged.ts';
-import { condition, input, type Subjects, subjects } from './testing/subjects.ts';
-import { filled, startWithStore, type WithStore } from './testing/with-store.ts';
+import { OUTSIDE } from './testing/outside.ts';
+import {
+  CAPSULE_ADMINS,
+  DEPLOYERS,
+  type Gathering,
+  gather,
+  PEOPLE,
+  type Person,
+  READERS,
+  SIGNED_IN,
+} from './testing/people.ts';
+import { filled } from './testing/with-store.ts';
 
-/** `keeper` has the verb `credentials` on one Capsule and nothing else; `clerk` is an administrator who may write Secrets. */
-const PEOPLE = [...ROLES, 'keeper', 'clerk'] as const;
-type Person = (typeof PEOPLE)[number];
-
-const READERS: readonly Person[] = ['viewer', 'deployer', 'capsule-admin', 'admin', 'clerk'];
-const DEPLOYERS: readonly Person[] = ['deployer', 'capsule-admin', 'admin', 'clerk'];
-const CAPSULE_ADMINS: readonly Person[] = ['capsule-admin', 'admin', 'clerk'];
 const HOLDERS: readonly Person[] = [...CAPSULE_ADMINS, 'keeper'];
 
 const HOUSEHOLD = '/capsules/household';
@@ -29,7 +28,7 @@ interface Row {
   readonly at: string;
   /** Whom the API server lets. */
   readonly lets: readonly Person[];
-  /** The page whose link or form leads there; a link that is on every page has none. */
+  /** The page whose link or form leads there; what the sidebar leads to has none. */
   readonly on?: string;
   /** What a person would fill in. */
   readonly fields?: () => Readonly<Record<string, string>>;
@@ -38,17 +37,17 @@ interface Row {
 }
 
 const suspended = (plural: string, name: string, suspend: boolean) => () =>
-  made.patch(plural, name, { spec: { suspend } });
+  all.made.patch(plural, name, { spec: { suspend } });
 const approval = (digest: string | null) =>
-  made.patch('assistants', 'post', { metadata: { annotations: { 'platform.space/approved': digest } } });
+  all.made.patch('assistants', 'post', { metadata: { annotations: { 'platform.space/approved': digest } } });
 
 /** A rotation leaves the place as it is. */
 function keys(): Readonly<Record<string, string>> {
-  const { 'access-key-id': id, 'secret-access-key': secret } = whole.store.fields();
+  const { 'access-key-id': id, 'secret-access-key': secret } = all.whole.store.fields();
   return filled({ addressing: 'path', 'access-key-id': id, 'secret-access-key': secret });
 }
 
-/** A route that has no row here fails the test. */
+/** Pages, and acts on them. A route of the console that has no row here or below fails the test. */
 const TABLE: Readonly<Record<string, Row>> = {
   'GET /': { at: '/', lets: READERS },
   'GET /capsules': { at: '/capsules', lets: READERS },
@@ -90,13 +89,15 @@ const TABLE: Readonly<Record<string, Row>> = {
     lets: ['clerk'],
     fields: () => ({ value: 'S3cret-of-the-bank' }),
   },
-  'GET /sandbox': { at: '/sandbox', lets: PEOPLE },
+  'GET /sandbox': { at: '/sandbox', lets: SIGNED_IN },
+  'GET /diagnostics': { at: '/diagnostics', lets: SIGNED_IN },
+  'GET /diagnostics/archive': { at: '/diagnostics/archive', on: '/diagnostics', lets: SIGNED_IN },
   'GET /capsules/:capsule/credentials': { at: CREDENTIALS, on: HOUSEHOLD, lets: HOLDERS },
   'POST /capsules/:capsule/credentials/create': {
     at: `${CREDENTIALS}/create`,
     on: CREDENTIALS,
     lets: HOLDERS,
-    fields: () => ({ name: 'more', ...filled(whole.store.fields()) }),
+    fields: () => ({ name: 'more', ...filled(all.whole.store.fields()) }),
     before: () => sets(false),
   },
   'POST /capsules/:capsule/credentials/rotate': {
@@ -120,79 +121,54 @@ const TABLE: Readonly<Record<string, Row>> = {
   },
 };
 
-let whole: WithStore;
-let made: Subjects;
+let all: Gathering;
 let broker: ReturnType<typeof credentialBroker>;
-let principal: Secret<string>;
-const as = {} as Record<Person, Browser>;
 
 beforeAll(async () => {
-  whole = await startWithStore();
-  const { environment } = whole;
-  made = subjects(environment);
-  broker = credentialBroker({ url: whole.brokerUrl });
-  await made.capsule('household', { approval: 'manual' });
-  await made.capsule('workshop');
-  principal = new Secret(await whole.principal('household'));
-  await whole.principal('workshop');
-  const wide = manifest('post', {
-    network: { allowed_hosts: ['api.post.org'] },
-    stored_inputs: { bank: input() },
-  });
-  await made.assistant('post', { capsule: 'household', manifest: wide }, [
-    condition('Ready', 'False', 'ApprovalMissing'),
-  ]);
-  for (const role of ROLES) as[role] = await environment.signedIn(role);
-  const space = { apiGroups: ['platform.space'] };
-  const capsule = { ...space, resources: ['capsules'], resourceNames: ['household'] };
-  as.keeper = await environment.signedInWith(
-    await environment.person('keeper', [{ ...capsule, verbs: ['credentials'] }]),
-  );
-  as.clerk = await environment.signedInWith(
-    await environment.person('clerk', [
-      { ...space, resources: ['capsules', 'assistants'], verbs: ['*'] },
-      { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
-    ]),
-  );
+  all = await gather();
+  broker = credentialBroker({ url: all.whole.brokerUrl });
 });
 afterAll(async () => {
   await broker?.close();
-  await whole?.close();
+  await all?.close();
 });
 
-const list = () => broker.call('capsule.credential.list', principal, { capsule_id: 'household' });
+const principal = () => new Secret(all.principal);
+const list = () => broker.call('capsule.credential.list', principal(), { capsule_id: 'household' });
 
 /** Leaves one credential set that is not selected, or none. */
 async function sets(wanted: boolean): Promise<void> {
+  const { clerk } = all.as;
   const { inventory_generation: at, selected, sets } = await list();
   if (selected !== null) {
     const none = { capsule_id: 'household', set_id: null, expected_inventory_generation: at };
-    await broker.call('capsule.credential.select', principal, none);
+    await broker.call('capsule.credential.select', principal(), none);
   }
-  const page = () => as.clerk.get(CREDENTIALS);
+  const page = () => clerk.get(CREDENTIALS);
   if (wanted && sets.length === 0)
-    await as.clerk.send(await page(), `${CREDENTIALS}/create`, {
+    await clerk.send(await page(), `${CREDENTIALS}/create`, {
       name: 'archive',
-      ...filled(whole.store.fields()),
+      ...filled(all.whole.store.fields()),
     });
-  if (!wanted && sets.length > 0) await as.clerk.send(await page(), `${CREDENTIALS}/delete`);
+  if (!wanted && sets.length > 0) await clerk.send(await page(), `${CREDENTIALS}/delete`);
 }
 
 /** All that an act could change. */
 async function world(): Promise<string> {
   const kinds = ['capsules', 'assistants'].map((kind) => `/apis/platform.space/v1/namespaces/home/${kind}`);
   const lists = [...kinds, '/api/v1/namespaces/home/secrets'].map(
-    async (path) => (await made.get(path)).items,
+    async (path) => (await all.made.get(path)).items,
   );
   const { inventory_generation, selected, sets } = await list();
   return JSON.stringify([await Promise.all(lists), inventory_generation, selected, sets]);
 }
 
 const REFUSED = 'refused by the API server';
+const UNKNOWN = 'asked to sign in';
 
 /** Whether somebody is shown the way to a page, and what the page is. */
-async function looked(who: Browser, { at, on }: Row) {
-  const isShown = on === undefined || (await who.get(on)).links.includes(at);
+async function looked(who: Browser, { at, on = '/sandbox' }: Row) {
+  const isShown = (await who.get(on)).links.includes(at);
   return { shown: isShown, came: answered(await who.get(at), 'shown') };
 }
 
@@ -200,35 +176,35 @@ async function looked(who: Browser, { at, on }: Row) {
 async function tried(who: Browser, { at, on = '', fields = () => ({}), before = async () => {} }: Row) {
   await before();
   const isShown = (await who.get(on)).forms.some(({ action }) => action === at);
-  const model = (await as.clerk.get(on)).forms.find(({ action }) => action === at);
+  const model = (await all.as.clerk.get(on)).forms.find(({ action }) => action === at);
   if (model === undefined) throw new Error(`nobody is offered ${at}`);
   const was = await world();
-  const page = await forged(whole.environment, who, at, { ...model.fields, ...fields() });
+  const sent = { ...model.fields, ...fields() };
+  const page =
+    who === all.as.stranger ? await who.post(at, sent) : await forged(all.whole.environment, who, at, sent);
   const came = answered(page, 'taken');
   const isChanged = (await world()) !== was;
   return { shown: isShown, came: isChanged === (came === 'taken') ? came : `${came}, though changed` };
 }
 
-function answered(
-  { status, text }: { readonly status: number; readonly text: string },
-  well: string,
-): string {
+function answered({ status, text, path }: Pick<Shown, 'status' | 'text' | 'path'>, well: string): string {
+  if (path.startsWith('/sign-in?to=') || text.includes('Your session has ended')) return UNKNOWN;
   if (status === 200) return well;
   const isQuoted = /What the API server said .*(forbidden|denied)|It takes the verb credentials/.test(text);
   return status === 403 && text.includes('You may not do this') && isQuoted ? REFUSED : `${status} ${text}`;
 }
 
-/** Whether somebody may do it, and may see the page that leads there: the keeper knows the address alone. */
+/** Whether somebody may see the page that leads there, and may do it: the keeper knows the address alone. */
 const isLedTo = (person: Person, { lets, on }: Row): boolean =>
-  on === undefined ||
-  (lets.includes(person) && Object.values(TABLE).some(({ at, lets }) => at === on && lets.includes(person)));
-
-const routes = credentialRoutes({ broker: undefined as never, principalOf: undefined as never });
+  on === undefined
+    ? person !== 'stranger'
+    : lets.includes(person) &&
+      Object.values(TABLE).some(({ at, lets }) => at === on && lets.includes(person));
 
 describe('the console', () => {
-  it('has a row here for each of its pages and acts', () => {
-    const known = [...ROUTES, ...routes].map(({ method, path }) => `${method} ${path}`);
-    expect(Object.keys(TABLE).toSorted()).toEqual(known.toSorted());
+  it('has a row here for each route that it answers', () => {
+    const rows = [...Object.keys(TABLE), ...Object.keys(OUTSIDE)];
+    expect(rows.toSorted()).toEqual(all.routes.toSorted());
   });
 
   it.each(Object.entries(TABLE))(
@@ -241,16 +217,26 @@ describe('the console', () => {
       for (const person of PEOPLE.toSorted(
         (a, b) => Number(row.lets.includes(a)) - Number(row.lets.includes(b)),
       )) {
-        found[person] = await (well === 'shown' ? looked : tried)(as[person], row);
+        found[person] = await (well === 'shown' ? looked : tried)(all.as[person], row);
         const may = row.lets.includes(person);
-        wanted[person] = { shown: isLedTo(person, row), came: may ? well : REFUSED };
+        const came = may ? well : person === 'stranger' ? UNKNOWN : REFUSED;
+        wanted[person] = { shown: isLedTo(person, row), came };
       }
       expect(found).toEqual(wanted);
     },
   );
 
   it('gives whoever has the verb on one Capsule the credentials of no other', async () => {
-    const page = await as.keeper.get('/capsules/workshop/credentials');
+    const page = await all.as.keeper.get('/capsules/workshop/credentials');
     expect([page.status, page.text.includes('It takes the verb credentials')]).toEqual([403, true]);
   });
+
+  it.each(Object.entries(OUTSIDE))(
+    '%s is the same for everybody, but for what they may read',
+    async (_key, row) => {
+      const found: Partial<Record<Person, unknown>> = {};
+      for (const person of PEOPLE) found[person] = await row.ask(all, person);
+      expect(found).toEqual(Object.fromEntries(PEOPLE.map((person) => [person, row.wanted(person, all)])));
+    },
+  );
 });

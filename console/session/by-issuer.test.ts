@@ -3,57 +3,23 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../testing/ports.ts';
 import { Browser } from '../testing/browser.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
-import { startIssuer, type TestIssuer } from '../testing/issuer.ts';
+import type { TestIssuer } from '../testing/issuer.ts';
+import { bindGroup, startWithIssuer } from '../testing/with-issuer.ts';
 
 /** Signing in by the word of a real issuer, and what the API server then takes somebody for. */
 
 const SESSION = '__Host-space-session';
 const TRIP = '__Host-space-trip';
-const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 
 let environment: TestEnvironment;
 let issuer: TestIssuer;
 let origin: string;
-let settings: Record<string, string>;
+let settings: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
   environment = await startEnvironment();
-  const port = await freePort();
-  origin = `http://localhost:${port}`;
-  issuer = await startIssuer([`${origin}/sign-in/issuer/answer`]);
-  settings = {
-    LISTEN_PORT: String(port),
-    ORIGINS: origin,
-    OIDC_ISSUER: issuer.url,
-    OIDC_CLIENT_ID: 'space',
-    OIDC_CLIENT_SECRET_FILE: environment.write('client-secret', 'secret-of-the-console\n'),
-    OIDC_CA_FILE: issuer.caFile,
-    OIDC_GROUPS: 'stewards,cluster-owners',
-  };
-  await environment.start(settings);
-  const { create } = environment.judged;
-  // As the chart has them with console.oidc.
-  const rules = [
-    { apiGroups: [''], resources: ['users'], verbs: ['impersonate'] },
-    {
-      apiGroups: [''],
-      resources: ['groups'],
-      resourceNames: ['oidc:stewards', 'oidc:cluster-owners'],
-      verbs: ['impersonate'],
-    },
-  ];
-  const metadata = { name: 'home-console-impersonate' };
-  await create(`${RBAC}/clusterroles`, { metadata, rules });
-  await create(`${RBAC}/clusterrolebindings`, {
-    metadata,
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', ...metadata },
-    subjects: [{ kind: 'ServiceAccount', name: 'home-console', namespace: 'home-system' }],
-  });
-  await create(`${RBAC}/namespaces/home/rolebindings`, {
-    metadata: { name: 'stewards' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'home-space-viewer' },
-    subjects: [{ kind: 'Group', name: 'oidc:stewards', apiGroup: 'rbac.authorization.k8s.io' }],
-  });
+  ({ issuer, origin, settings } = await startWithIssuer(environment, ['stewards', 'cluster-owners']));
+  await bindGroup(environment, 'stewards', 'viewer');
 });
 afterAll(async () => {
   await environment?.close();

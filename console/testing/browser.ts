@@ -101,12 +101,14 @@ export class Browser {
   }
 }
 
-function* walk(node: Node): Generator<Element> {
+/** All elements of a page, in their order. */
+export function* walk(node: Node): Generator<Element> {
   if ('tagName' in node) yield node;
   if ('childNodes' in node) for (const child of node.childNodes) yield* walk(child);
 }
 
-const attribute = (element: Element, name: string) => element.attrs.find((one) => one.name === name)?.value;
+export const attribute = (element: Element, name: string) =>
+  element.attrs.find((one) => one.name === name)?.value;
 
 function formOf(form: Element): ShownForm {
   const inputs = [...walk(form)].filter(({ tagName }) => tagName === 'input' || tagName === 'select');
@@ -114,7 +116,7 @@ function formOf(form: Element): ShownForm {
   return { action: attribute(form, 'action') ?? '', fields: Object.fromEntries(fields) };
 }
 
-function textOf(node: Node): string {
+export function textOf(node: Node): string {
   if (node.nodeName === '#text' && 'value' in node) return node.value;
   return 'childNodes' in node ? node.childNodes.map(textOf).join(' ') : '';
 }

@@ -8,9 +8,18 @@ import { freePort } from '../../testing/ports.ts';
 import { readConfig } from '../config.ts';
 import { type Console, startConsole } from '../console.ts';
 import { Browser } from './browser.ts';
+import { routesOf } from './routes-of.ts';
 
 export const ROLES = ['nobody', 'viewer', 'deployer', 'capsule-admin', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
+
+/** A console that runs. */
+export interface Started {
+  readonly origin: string;
+  /** Each route that it answers, as `METHOD path`. */
+  readonly routes: readonly string[];
+  stop(): Promise<unknown>;
+}
 
 /** A real API server with the chart's roles and policies, accounts of each role, and a console in front of it. */
 export interface TestEnvironment {
@@ -25,10 +34,7 @@ export interface TestEnvironment {
   /** Somebody with these rights in the Space's namespace and no others: their token. */
   person(name: string, rules: readonly object[]): Promise<string>;
   /** A console of its own, with other settings or another clock. */
-  start(
-    settings?: Readonly<Record<string, string>>,
-    now?: () => Date,
-  ): Promise<{ origin: string; stop(): Promise<unknown> }>;
+  start(settings?: Readonly<Record<string, string>>, now?: () => Date): Promise<Started>;
   /** More rights in the Space's namespace for whoever has the role. */
   grant(role: Role, rules: readonly object[]): Promise<void>;
   /** What a console is started with, but for its address. */
@@ -88,7 +94,7 @@ export async function startEnvironment(
     const logger = createLogger({ service: 'console', level: 'debug', destination });
     const console = await startConsole({ config, log: logger, ...(now === undefined ? {} : { now }) });
     started.push(console);
-    return { origin, stop: () => console.stop() };
+    return { origin, routes: routesOf(console.app), stop: () => console.stop() };
   }
 
   const sessionKeys = randomBytes(32).toString('base64url');

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import Provider from 'oidc-provider';
 import { Agent, request } from 'undici';
 import { makeAuthority } from '../../testing/certificates.ts';
@@ -13,23 +14,32 @@ export interface TestIssuer {
   readonly caFile: string;
   /** The claims of whoever signs in next. */
   claims: Record<string, unknown>;
+  /** Whether it refuses each code, and quotes what it was sent. */
+  isQuoting: boolean;
   /** Follows the issuer from where the console sent somebody, until it sends them back: with what path and query. */
   goThrough(from: string): Promise<string>;
   stop(): Promise<void>;
 }
 
-export async function startIssuer(redirectUris: readonly string[]): Promise<TestIssuer> {
+export async function startIssuer(
+  redirectUris: readonly string[],
+  secret = 'secret-of-the-console',
+): Promise<TestIssuer> {
   const directory = mkdtempSync(join(tmpdir(), 'space-issuer-'));
   const authority = makeAuthority(directory, 'issuer-authority');
   const { cert, key } = authority.sign('localhost', ['DNS:localhost']);
   const port = await freePort();
   const url = `https://localhost:${port}`;
-  const issuer: TestIssuer = { url, caFile: authority.cert, claims: {}, goThrough, stop };
+  const issuer: TestIssuer = {
+    ...{ url, caFile: authority.cert, goThrough, stop },
+    claims: {},
+    isQuoting: false,
+  };
   const provider = new Provider(url, {
     clients: [
       {
         client_id: 'space',
-        client_secret: 'secret-of-the-console',
+        client_secret: secret,
         redirect_uris: [...redirectUris],
         grant_types: ['authorization_code'],
         response_types: ['code'],
@@ -55,7 +65,13 @@ export async function startIssuer(redirectUris: readonly string[]): Promise<Test
   });
   const answer = provider.callback();
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (asked, response) => {
-    if (asked.url?.startsWith('/interaction/') === true)
+    if (issuer.isQuoting && asked.url === '/token')
+      void text(asked).then((sent) =>
+        response
+          .writeHead(400, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ error: 'invalid_client', error_description: sent })),
+      );
+    else if (asked.url?.startsWith('/interaction/') === true)
       void provider.interactionFinished(asked, response, {
         login: { accountId: String(issuer.claims['sub'] ?? 'mia') },
       });

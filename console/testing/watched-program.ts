@@ -1,78 +1,80 @@
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createHttp, type ServerResponse } from 'node:http';
-import { createSecureServer, type Http2SecureServer, type Http2ServerResponse } from 'node:http2';
+import { createServer as createHttp, type RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { makeAuthority } from '../../testing/certificates.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { freePort } from '../../testing/ports.ts';
+import { formToken, storedSession } from '../session/session.ts';
 import { Browser } from './browser.ts';
-import { formTokenOf } from './forged.ts';
+import { type Canaries, Lookout } from './canaries.ts';
+import { unsealed } from './forged.ts';
+import { startIssuer } from './issuer.ts';
+import { type Store, startQuotingApi } from './quoting-api.ts';
 import { type Replies, WHOLE } from './taken-over.ts';
 
-/** Texts that are to be nowhere, by whose they are; but `account`, the console's own token, which it holds while it runs. */
-export type Canaries = Readonly<Record<'broker' | 'person' | 'principal' | 'token' | 'account', string>>;
-
-/** Places that a person, or who comes after them, could find a text in. */
-export const PLACES = ['response', 'history', 'storage', 'log', 'heap'] as const;
-export type Found = Record<(typeof PLACES)[number], number>;
-
 const SCRIPT = new URL('../main.ts', import.meta.url).pathname;
-const ROOT = '/capsules/household/credentials';
-const BOOKMARK = JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '2' } } });
+export const CREDENTIALS = '/capsules/household/credentials';
+export const ASSISTANT = '/capsules/household/assistants/post';
+/** Of the log, for who looks at why the program has ended. */
+const LAST_LINES = 4_000;
 
-const answersOf = ({ principal }: Canaries): Readonly<Record<string, unknown>> => ({
-  tokenreviews: { status: { authenticated: true, user: { username: 'mia' } } },
-  selfsubjectaccessreviews: { status: { allowed: true } },
-  'capsule-household-objectstore': { data: { principal: Buffer.from(principal).toString('base64') } },
-});
-
-async function listen(server: ReturnType<typeof createHttp> | Http2SecureServer): Promise<number> {
+async function listen(answer: RequestListener) {
+  const server = createHttp(answer);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
-  return typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const port = typeof address === 'object' ? address?.port : undefined;
+  return { server, url: `http://127.0.0.1:${port}` };
 }
+
+/** A gateway that puts the token with which it is asked into its answer. */
+const quotingGateway: RequestListener = (asked, response) => {
+  asked.resume();
+  const token = asked.headers.authorization?.replace(/^Bearer /, '');
+  const call = { host: token, ending: 'ok', count: 1, last_at: new Date(0).toISOString() };
+  const more = { since: new Date(0).toISOString(), instance: token, trace_id: token };
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ calls: [call, { ...call, input: token }], forgotten: 0, ...more }));
+};
+
+/** The key of the console's listener is the test's to make, and a line of it the canary. */
+const tlsKeyOf = (pem: string): string => pem.split('\n')[2] ?? '';
+
+export type WatchedProgram = Awaited<ReturnType<typeof startWatchedProgram>>;
 
 /**
  * The console as a program of its own, which somebody has signed in to who may do everything, with a broker that was taken
- * over. Nothing of the test is in its memory: what is found there, it kept.
+ * over, and an API server, a gateway and an issuer that quote what they are sent. Nothing of the test is in its memory: what
+ * is found there, it kept.
  */
-export async function startWatchedProgram(canaries: Canaries) {
+export async function startWatchedProgram(wanted: Omit<Canaries, 'tlsKey'>) {
   const directory = mkdtempSync(join(tmpdir(), 'space-watched-console-'));
   const authority = makeAuthority(directory, 'authority');
-  const { cert, key } = authority.sign('localhost', ['DNS:localhost']);
-  const known = answersOf(canaries);
+  const [ofApi, own] = ['api', 'localhost'].map((name) => authority.sign(name, ['DNS:localhost'])) as [
+    ReturnType<typeof authority.sign>,
+    ReturnType<typeof authority.sign>,
+  ];
+  const canaries: Canaries = { ...wanted, tlsKey: tlsKeyOf(readFileSync(own.key, 'utf8')) };
+  const lookout = new Lookout(canaries);
   let told = WHOLE;
-  const reply = (response: ServerResponse | Http2ServerResponse, json: unknown, status = 200) => {
-    response.statusCode = status;
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(json));
-  };
-  // HTTP/2 where it is asked for, and watches that stay open, as the API server has them.
-  const secure = { cert: readFileSync(cert), key: readFileSync(key), allowHTTP1: true };
-  const api = createSecureServer(secure, (asked, response) => {
+  const api = await startQuotingApi(ofApi, canaries);
+  const broker = await listen((asked, response) => {
     asked.resume();
-    if (asked.url?.includes('watch=true')) return void response.writeHead(200).write(`${BOOKMARK}\n`);
-    const last = /([^/?]+)(?:\?|$)/.exec(asked.url ?? '')?.[1] ?? '';
-    reply(response, known[last] ?? { columnDefinitions: [], rows: [] });
+    const isAct = asked.method === 'POST' && asked.url?.endsWith('/list') !== true;
+    response.writeHead(isAct ? told.status : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(isAct ? told.act : asked.method === 'GET' ? told.form : told.list));
   });
-  const broker = createHttp((asked, response) => {
-    asked.resume();
-    const isAct = asked.method === 'POST' && !asked.url?.endsWith('/list');
-    if (isAct) reply(response, told.act, told.status);
-    else reply(response, asked.method === 'GET' ? told.form : told.list);
-  });
-  const [apiPort, brokerPort, port] = [await listen(api), await listen(broker), await freePort()];
-  const sessionKeys = randomBytes(32).toString('base64url');
+  const gateway = await listen(quotingGateway);
+  const port = await freePort();
+  const origin = `https://localhost:${port}`;
+  const issuer = await startIssuer([`${origin}/sign-in/issuer/answer`], canaries.client);
   const file = (name: string, text: string) => {
     writeFileSync(join(directory, name), text, { mode: 0o600 });
     return join(directory, name);
   };
-  const origin = `http://localhost:${port}`;
   const flags = ['--heapsnapshot-signal=SIGUSR2', `--diagnostic-dir=${directory}`];
   // Otherwise a long text is in the snapshot by its first 1,024 characters alone.
   const child = spawn(process.execPath, [...flags, '--heap-snapshot-string-limit=1000000000', SCRIPT], {
@@ -80,82 +82,113 @@ export async function startWatchedProgram(canaries: Canaries) {
     env: {
       ...{ SPACE_NAME: 'home', SPACE_NAMESPACE: 'home', SYSTEM_NAMESPACE: 'home-system' },
       ...{ SERVICES_NAMESPACE: 'home-services', ORIGINS: origin, LISTEN_HOST: '127.0.0.1' },
-      ...{ LISTEN_PORT: String(port), METRICS_PORT: '0', LOG_LEVEL: 'debug' },
-      SESSION_KEYS_FILE: file('keys', sessionKeys),
-      KUBERNETES_URL: `https://localhost:${apiPort}`,
-      KUBERNETES_CA_FILE: authority.cert,
+      ...{ LISTEN_PORT: String(port), METRICS_PORT: '0', LOG_LEVEL: 'debug', SIGN_INS_PER_MINUTE: '100000' },
+      ...{ TLS_CERT_FILE: own.cert, TLS_KEY_FILE: own.key },
+      SESSION_KEYS_FILE: file('keys', canaries.sessionKeys),
+      ...{ KUBERNETES_URL: api.url, KUBERNETES_CA_FILE: authority.cert },
       KUBERNETES_TOKEN_FILE: file('token', canaries.account),
-      OBJECT_STORE_URL: `http://127.0.0.1:${brokerPort}`,
+      OBJECT_STORE_URL: broker.url,
+      ...{ EGRESS_URL: gateway.url, EGRESS_OBSERVER_TOKEN_FILE: file('observer', canaries.observer) },
+      ...{ OIDC_ISSUER: issuer.url, OIDC_CLIENT_ID: 'space', OIDC_CA_FILE: issuer.caFile },
+      OIDC_CLIENT_SECRET_FILE: file('client', canaries.client),
     },
   });
-  const log: string[] = [];
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => void log.push(text));
-
-  const found = Object.fromEntries(
-    Object.keys(canaries).map((whose) => [whose, Object.fromEntries(PLACES.map((place) => [place, 0]))]),
-  ) as Record<keyof Canaries, Found>;
-  const look = (place: keyof Found, text: string) => {
-    for (const [whose, canary] of Object.entries(canaries))
-      if (text.includes(canary)) found[whose as keyof Canaries][place] += 1;
-  };
+  let last = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    const logged = lookout.pieces('log');
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      logged(text);
+      last = (last + text).slice(-LAST_LINES);
+    });
+  }
 
   class WatchedBrowser extends Browser {
     override async once(...asked: Parameters<Browser['once']>) {
       const answer = await super.once(...asked);
       const { location, refresh, 'set-cookie': cookies, ...others } = answer.headers;
-      look('history', JSON.stringify([location, refresh]));
-      look('storage', JSON.stringify(cookies ?? ''));
-      look('response', `${JSON.stringify(others)}${answer.html}`);
+      lookout.look('history', JSON.stringify([location, refresh]));
+      lookout.look('storage', JSON.stringify(cookies ?? ''));
+      lookout.look('response', `${JSON.stringify(others)}${answer.html}`);
       return answer;
     }
+    /** Without a look at what is on the page, which takes longer than the page itself. */
+    async goes(...asked: Parameters<Browser['once']>): Promise<void> {
+      const { status, headers, html } = await this.once(...asked);
+      if (html.includes('was not sent by a page of the console')) throw new Error('a form was not taken');
+      if (status === 303) await this.once('GET', String(headers['location']));
+    }
   }
+  const connect = { ca: readFileSync(authority.cert) };
   // The console ends connections that nothing comes over for a while; this side is the first to do so.
-  const dispatcher = new Agent({ keepAliveTimeout: 500, keepAliveMaxTimeout: 500 });
+  const dispatcher = new Agent({ connect, keepAliveTimeout: 500, keepAliveMaxTimeout: 500 });
   const browser = new WatchedBrowser(origin, dispatcher);
-  const isUp = async () => (await request(`${origin}/healthz`)).statusCode === 200;
+  const isUp = async () => (await new Browser(origin, dispatcher).once('GET', '/healthz')).status === 200;
   const ended = once(child, 'close').then(() => {
-    throw new Error(`the console ended: ${log.join('')}`);
+    throw new Error(`the console ended: ${last}`);
   });
   const up = eventually(() => isUp().catch(() => false), { what: 'the console to answer' });
   await Promise.race([up, ended]);
   ended.catch(() => {});
   await browser.send(await browser.get('/sign-in'), '/sign-in', { token: canaries.token });
+  const session = await unsealed(canaries, browser, 'session', storedSession);
+  if (session === undefined) throw new Error('nobody has signed in');
+  const { formKey } = session;
+
+  const post = (action: string, fields: Readonly<Record<string, string>>) => {
+    const body = new URLSearchParams({ ...fields, form_token: formToken(formKey, action) }).toString();
+    return browser.goes('POST', action, body, { origin });
+  };
+  const snapshot = () => readdirSync(directory).find((name) => name.endsWith('.heapsnapshot'));
 
   return {
-    found,
-    /** Does one act, while the broker answers like this. */
-    async act(name: string, answers: Replies, fields: Readonly<Record<string, string>>): Promise<void> {
+    ...{ origin, canaries, lookout },
+    /** From now on the broker answers like this. */
+    tell(answers: Replies): void {
       told = answers;
-      if (name === 'look') return void (await browser.get(ROOT));
-      const action = `${ROOT}/${name}`;
-      const form_token = await formTokenOf({ sessionKeys }, browser, action);
-      await browser.post(action, { ...fields, form_token });
     },
-    /** Searches what the program has written and what it holds. */
+    /** From now on this becomes of stored inputs. */
+    keeps(store: Store): void {
+      api.store = store;
+    },
+    /** Does one act on credential sets. */
+    act: (name: string, fields: Readonly<Record<string, string>>): Promise<void> =>
+      name === 'look' ? browser.goes('GET', CREDENTIALS) : post(`${CREDENTIALS}/${name}`, fields),
+    /** Enters a value, and looks at the page of its Assistant. */
+    async enter(): Promise<void> {
+      const before = api.sent;
+      await post(`${ASSISTANT}/inputs/bank`, { value: canaries.input });
+      if (api.sent === before) throw new Error('the value came to nobody');
+      await browser.goes('GET', ASSISTANT);
+    },
+    /** Somebody else signs in by the issuer, or is refused with all that was sent to it. */
+    async byIssuer(isQuoting: boolean): Promise<void> {
+      Object.assign(issuer, { isQuoting, claims: { sub: 'tom' } });
+      const other = new WatchedBrowser(origin, dispatcher);
+      const { headers } = await other.once('GET', '/sign-in/issuer');
+      const { status } = await other.once('GET', await issuer.goThrough(String(headers['location'])));
+      if (status !== (isQuoting ? 502 : 200)) throw new Error(`signing in was answered with ${status}`);
+    },
+    /** Searches what the program holds, once it has done something else. */
     async search(): Promise<void> {
-      told = WHOLE;
-      for (const path of ['/healthz', '/sign-in', '/healthz'])
-        await request(`${origin}${path}`).then(({ body }) => body.dump());
-      look('log', log.join(''));
+      for (const path of ['/healthz', '/sign-in', '/healthz']) await browser.once('GET', path);
       child.kill('SIGUSR2');
-      const snapshot = () => readdirSync(directory).find((name) => name.endsWith('.heapsnapshot'));
       await eventually(() => snapshot() !== undefined, { what: 'the snapshot of the heap' });
       // It is written before anything else is answered.
       await isUp();
-      let rest = '';
-      for await (const chunk of createReadStream(join(directory, snapshot() ?? ''), 'latin1')) {
-        const text = rest + chunk;
-        look('heap', text);
-        rest = text.slice(-64);
-      }
+      const path = join(directory, snapshot() ?? '');
+      const held = lookout.pieces('heap');
+      for await (const chunk of createReadStream(path, 'latin1')) held(String(chunk));
+      rmSync(path);
     },
-    async close() {
+    async close(): Promise<void> {
       const closed = once(child, 'close').catch(() => {});
       child.kill();
-      await Promise.all([closed, dispatcher.destroy()]);
-      broker.closeAllConnections();
-      for (const server of [api, broker]) server.close();
+      await Promise.all([closed, dispatcher.destroy(), issuer.stop()]);
+      for (const { server } of [broker, gateway]) {
+        server.closeAllConnections();
+        server.close();
+      }
+      api.close();
       rmSync(directory, { recursive: true });
     },
   };

@@ -1,55 +1,118 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
-import { acts, CANARY, FIELDS, replies } from '../../console/testing/taken-over.ts';
 import {
   type Canaries,
   type Found,
+  HELD,
+  leaksIn,
   PLACES,
-  startWatchedProgram,
-} from '../../console/testing/watched-program.ts';
+  type Whose,
+} from '../../console/testing/canaries.ts';
+import { STORES } from '../../console/testing/quoting-api.ts';
+import { acts, CANARY, FIELDS, replies, WHOLE } from '../../console/testing/taken-over.ts';
+import { startWatchedProgram, type WatchedProgram } from '../../console/testing/watched-program.ts';
+import { lookInWindow } from '../../console/testing/watched-window.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-const word = () => randomBytes(24).toString('hex');
+/** Consoles at a time: one alone leaves a processor idle while the other side works. */
+const CONSOLES = 2;
+/** The heap is searched after each part of the answers. */
+const PARTS = 4;
+/** Stored inputs, and people whom the issuer names, for so many answers of the broker one. */
+const INPUTS_OF = 10;
+const ISSUER_OF = 200;
+const IN_WINDOW = 8;
 
-/**
- * Answers of an object-storage broker that was taken over, each with the canary somewhere, to a console that is a program of
- * its own; with the keys that a person enters, the Capsule's principal and the person's token as canaries of their own.
- */
-export async function run({ quick, examples }: SoakOptions): Promise<SoakReport> {
-  const wanted = examples ?? (quick ? 2_000 : 100_000);
-  const canaries: Canaries = {
-    broker: CANARY,
-    person: word(),
-    principal: `spc_osp_${randomBytes(32).toString('base64url')}`,
-    token: word(),
-    account: word(),
-  };
-  const program = await startWatchedProgram(canaries);
+const word = () => randomBytes(24).toString('hex');
+const token = (audience: string) => `spc_${audience}_${randomBytes(32).toString('base64url')}`;
+
+const someCanaries = (): Omit<Canaries, 'tlsKey'> => ({
+  ...{ broker: CANARY, person: word(), principal: token('osp'), token: word(), input: word() },
+  ...{ account: word(), sessionKeys: randomBytes(32).toString('base64url') },
+  ...{ observer: token('obs'), client: word(), control: `control${word()}` },
+});
+
+interface Done {
+  readonly answers: number;
+  readonly inputs: number;
+  readonly people: number;
+  readonly found: WatchedProgram['lookout']['found'];
+}
+
+/** One console, its answers in parts, and then a real browser at it. */
+async function watchOne(wanted: number, withWindow: boolean): Promise<Done> {
+  const program = await startWatchedProgram(someCanaries());
+  const { person } = program.canaries;
+  const fields = { ...FIELDS, 'secret-access-key-id': person, 'secret-secret-access-key': person };
+  const done = { answers: 0, inputs: 0, people: 0 };
   try {
-    const fields = {
-      ...FIELDS,
-      'secret-access-key-id': canaries.person,
-      'secret-secret-access-key': canaries.person,
-    };
-    for (const [act, answers] of fc.sample(fc.tuple(acts, replies), wanted))
-      await program.act(act, answers, fields);
-    await program.search();
+    for (let part = 0; part < PARTS; part += 1) {
+      for (const [act, answers] of fc.sample(fc.tuple(acts, replies), Math.ceil(wanted / PARTS))) {
+        program.tell(answers);
+        await program.act(act, fields);
+        done.answers += 1;
+        if (done.answers % INPUTS_OF === 0) {
+          program.keeps(STORES[done.inputs % STORES.length] ?? 'made');
+          await program.enter();
+          done.inputs += 1;
+        }
+        if (done.answers % ISSUER_OF === 0) {
+          await program.byIssuer(done.people % 2 === 1);
+          done.people += 1;
+        }
+      }
+      program.tell(WHOLE);
+      if (withWindow && part === PARTS - 1)
+        await lookInWindow(program, [WHOLE, ...fc.sample(replies, IN_WINDOW)]);
+      await program.search();
+    }
+    return { ...done, found: program.lookout.found };
   } finally {
     await program.close();
   }
-  const rows = Object.entries(program.found).map(([canary, found]) => ({
-    canary,
-    answers: wanted,
-    ...found,
-  }));
-  // What it does hold is found: otherwise nothing was searched.
-  const isSearched = program.found.account.heap > 0;
-  const sum = (found: Found) => PLACES.reduce((all, place) => all + found[place], 0);
-  const leaks = rows.reduce((all, row) => all + sum(row), 0) - program.found.account.heap;
+}
+
+/** What all of them have found. */
+function together(all: readonly Done[]): Readonly<Record<Whose, Found>> {
+  const [first, ...others] = all;
+  if (first === undefined) throw new Error('no console was watched');
+  for (const whose of Object.keys(first.found) as Whose[])
+    for (const place of PLACES)
+      for (const { found } of others) first.found[whose][place] += found[whose][place];
+  return first.found;
+}
+
+const sumOf = (all: readonly Done[], key: 'answers' | 'inputs' | 'people') =>
+  all.reduce((sum, one) => sum + one[key], 0);
+
+/**
+ * Answers of an object-storage broker that was taken over, each with the canary somewhere, to consoles that are programs of
+ * their own; with everything secret that a console is given or holds as canaries of their own, and an API server, a gateway and
+ * an issuer that quote what they are sent.
+ */
+export async function run({ quick, examples }: SoakOptions): Promise<SoakReport> {
+  const wanted = examples ?? (quick ? 2_000 : 100_000);
+  const each = Array.from({ length: CONSOLES }, (_, index) => watchOne(wanted / CONSOLES, index === 0));
+  const all = await Promise.all(each);
+  const found = together(all);
+  const rows = Object.entries(found).map(([canary, places]) => ({ canary, ...places }));
+  const leaks = leaksIn(found);
+  // What it does hold is found, and so is what the test put into a browser: otherwise nothing was searched.
+  const unseen = [
+    ...HELD.filter((whose) => whose !== 'tlsKey' && found[whose].heap === 0),
+    ...(['history', 'storage', 'profile'] as const).filter((place) => found.control[place] === 0),
+  ];
   return {
-    title: 'Where canaries were found in and around a console whose broker was taken over',
+    title: 'Where canaries were found in and around consoles whose broker was taken over',
     rows,
-    figures: { answers: wanted, leaks },
-    passed: isSearched && leaks === 0,
+    figures: {
+      ...{ answers: sumOf(all, 'answers'), stored_inputs: sumOf(all, 'inputs') },
+      ...{ by_issuer: sumOf(all, 'people'), leaks },
+    },
+    notes: [
+      `Held, so that the heap has them: ${HELD.join(', ')}. Put there by the test, to see that a search finds anything: control.`,
+      ...unseen.map((one) => `Not found where it is: ${one}. Nothing was searched.`),
+    ],
+    passed: unseen.length === 0 && leaks === 0,
   };
 }

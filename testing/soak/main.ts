@@ -14,7 +14,7 @@ interface Entry {
 
 const SOAKS: Readonly<Record<string, Entry>> = {
   'canary-console': {
-    what: '100,000 answers of a taken-over object-storage broker (--examples N): no key in what the console sends, writes or holds',
+    what: '100,000 answers of a taken-over object-storage broker (--examples N): no secret in what the console sends, writes or holds, nor in a real browser',
     load: () => import('./canary-console.ts'),
   },
   'chaos-db': {

@@ -1,0 +1,217 @@
+/** What everybody is given of each section of a page: its content, an act, or a sentence that says what it takes. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../operator/testing/manifest.ts';
+import type { Browser } from './testing/browser.ts';
+import {
+  CAPSULE_ADMINS,
+  DEPLOYERS,
+  type Gathering,
+  gather,
+  PEOPLE,
+  type Person,
+  READERS,
+  SIGNED_IN,
+} from './testing/people.ts';
+import { type Given, sectionsOf } from './testing/sections.ts';
+import { condition, input } from './testing/subjects.ts';
+
+/** A warden reads Capsules and Assistants, and what stands around them in the cluster. */
+type Guest = Person | 'warden';
+const GUESTS: readonly Guest[] = [...PEOPLE, 'warden'];
+const EVERYBODY: readonly Guest[] = [...SIGNED_IN, 'warden'];
+const SEERS: readonly Guest[] = [...READERS, 'warden'];
+const KEEPERS: readonly Guest[] = [...CAPSULE_ADMINS, 'keeper'];
+
+/** Who is given what of a section; whoever sees the page and is not named here is shown nothing of it. */
+type Section = Partial<Record<Given, readonly Guest[]>>;
+
+const without = (people: readonly Guest[], ...others: readonly Guest[]) =>
+  people.filter((person) => !others.includes(person));
+const seen: Section = { shown: SEERS };
+/** Something around Capsules, for which no role of the chart has a right. */
+const around: Section = { shown: ['warden'], withheld: SIGNED_IN };
+const act = (of: readonly Guest[]): Section => ({ acts: of, shown: without(SEERS, ...of) });
+
+const QUOTA = { Database: seen, Files: seen, Assistants: seen };
+const under = (chapter: string, cards: Readonly<Record<string, Section>>) =>
+  Object.fromEntries(Object.entries(cards).map(([name, section]) => [`${chapter} / ${name}`, section]));
+
+/** A section of a page that has no row here fails the test. */
+const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
+  '/': {
+    '': seen,
+    'To repair': seen,
+    'To repair / Assistant post': act(CAPSULE_ADMINS),
+    'To repair / Assistant asking': act(['clerk']),
+    'Suspended by somebody': seen,
+    'Suspended by somebody / Capsule archive': act(CAPSULE_ADMINS),
+    'Suspended by somebody / Assistant garden': act(DEPLOYERS),
+    'The same with kubectl': seen,
+  },
+  '/capsules': { '': seen, 'The same with kubectl': seen },
+  '/capsules/household': {
+    '': seen,
+    Conditions: seen,
+    'Quota beside use': seen,
+    ...under('Quota beside use', QUOTA),
+    Assistants: seen,
+    'Integrations that it is granted': seen,
+    'Where its files are kept': { shown: CAPSULE_ADMINS },
+    'How it is set up': seen,
+    'What happened': { shown: ['warden'], withheld: READERS },
+    Suspend: { acts: CAPSULE_ADMINS },
+    'The same with kubectl': seen,
+  },
+  // Of a Capsule that is suspended, what resumes it stands on top.
+  '/capsules/archive': {
+    '': act(CAPSULE_ADMINS),
+    Conditions: seen,
+    'Quota beside use': seen,
+    ...under('Quota beside use', QUOTA),
+    Assistants: seen,
+    'Integrations that it is granted': seen,
+    'Where its files are kept': { shown: CAPSULE_ADMINS },
+    'How it is set up': seen,
+    'What happened': { shown: ['warden'], withheld: READERS },
+    'The same with kubectl': seen,
+  },
+  '/capsules/household/assistants/post': {
+    '': seen,
+    Conditions: seen,
+    'What it may do': seen,
+    'What is new against what runs': { shown: ['warden'], withheld: READERS },
+    'Who let it in': { acts: CAPSULE_ADMINS, withheld: without(SEERS, ...CAPSULE_ADMINS) },
+    'Stored inputs': { shown: ['clerk'], withheld: without(SEERS, 'clerk') },
+    'Stored inputs / Key of your bank': act(['clerk']),
+    Manifest: seen,
+    'What it takes': seen,
+    ...under('What it takes', {
+      'Its database': seen,
+      'Its own files': seen,
+      'What all Assistants of its Capsule take, whose quota they share': seen,
+      ...QUOTA,
+    }),
+    'What happened': { shown: ['warden'], withheld: READERS },
+    Suspend: { acts: DEPLOYERS },
+    'The same with kubectl': seen,
+  },
+  '/sandbox': {
+    '': { shown: EVERYBODY },
+    'Runtime classes': around,
+    Nodes: around,
+    'Probes of the sandbox': around,
+    'Programs in home-system': around,
+    'Programs in home-services': around,
+    'The same with kubectl': { shown: EVERYBODY },
+  },
+  '/diagnostics': {
+    '': { acts: EVERYBODY },
+    'What is in it': { shown: EVERYBODY },
+    'What is never in it': { shown: EVERYBODY },
+    'The same with kubectl': { shown: EVERYBODY },
+  },
+  '/capsules/household/credentials': {
+    '': { shown: KEEPERS },
+    Sets: { shown: KEEPERS },
+    'A new set': { acts: KEEPERS },
+    'The same with kubectl': { shown: KEEPERS },
+  },
+};
+
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+const list = (group: string, resource: string) => ({
+  apiGroups: [group],
+  resources: [resource],
+  verbs: ['list'],
+});
+const AROUND = {
+  'Runtime classes': list('node.k8s.io', 'runtimeclasses'),
+  Nodes: list('', 'nodes'),
+  'Probes of the sandbox': list('', 'pods'),
+  'Programs in home-system': list('apps', 'deployments'),
+};
+
+let all: Gathering;
+let as: Readonly<Record<Guest, Browser>>;
+
+/** Somebody with rights in the Space's namespace, and others in the whole cluster. */
+async function guest(name: string, here: readonly object[], everywhere: readonly object[]): Promise<Browser> {
+  const { environment } = all.whole;
+  const token = await environment.person(name, here);
+  const metadata = { name: `${name}-looks-around` };
+  await environment.judged.create(`${RBAC}/clusterroles`, { metadata, rules: everywhere });
+  await environment.judged.create(`${RBAC}/clusterrolebindings`, {
+    metadata,
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', ...metadata },
+    subjects: [{ kind: 'ServiceAccount', name, namespace: 'home' }],
+  });
+  return environment.signedInWith(token, all.origin);
+}
+
+beforeAll(async () => {
+  all = await gather();
+  const { made } = all;
+  const suspended = [condition('Ready', 'False', 'Suspended')];
+  await made.capsule('archive', { suspend: true }, suspended);
+  await made.assistant('garden', { capsule: 'household', suspend: true }, suspended);
+  const asks = manifest('asking', { stored_inputs: { bank: input() } });
+  await made.assistant('asking', { capsule: 'household', manifest: asks }, [
+    condition('Ready', 'False', 'InputsMissing'),
+  ]);
+  const read = {
+    apiGroups: ['platform.space'],
+    resources: ['capsules', 'assistants'],
+    verbs: ['get', 'list'],
+  };
+  const running = [
+    { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] },
+    { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
+  ];
+  const warden = await guest(
+    'warden',
+    [read, list('events.k8s.io', 'events')],
+    [...Object.values(AROUND), ...running],
+  );
+  as = { ...all.as, warden };
+});
+afterAll(() => all?.close());
+
+/** What is no page with sections. */
+const NO_PAGE = /^\/(?:assets|healthz|live|sign-in|diagnostics\/archive)/;
+
+describe('a section of a page', () => {
+  it('is in a row here, of every page that the console has', () => {
+    const routes = all.routes.flatMap((route) => (route.startsWith('GET ') ? [route.slice(4)] : []));
+    const pages = routes.filter((path) => !NO_PAGE.test(path));
+    const shapes = pages.map((path) => new RegExp(`^${path.replace(/:[a-z]+/g, '[a-z]+')}$`));
+    expect(pages.length).toBeGreaterThan(6);
+    expect(shapes.filter((shape) => !Object.keys(PAGES).some((path) => shape.test(path)))).toEqual([]);
+  });
+
+  it.each(Object.entries(PAGES))(
+    'of %s is given to those who may, and to all others as is said here',
+    async (path, wanted) => {
+      for (const person of GUESTS) {
+        const page = await as[person].get(path);
+        const isPage = page.status === 200 && page.path === path;
+        const given = isPage ? sectionsOf(page.html) : {};
+        const expected = Object.entries(wanted).flatMap(([name, section]) =>
+          Object.entries(section)
+            .filter(([, people]) => people.includes(person))
+            .map(([what]) => [name, what]),
+        );
+        expect(given, person).toEqual(Object.fromEntries(expected));
+      }
+    },
+  );
+
+  it.each(Object.entries(AROUND))(
+    'Sandbox shows %s by the right on it, and by no other',
+    async (name, rule) => {
+      const somebody = await guest(`of-${rule.resources[0]}`, [], [rule]);
+      const given = sectionsOf((await somebody.get('/sandbox')).html);
+      const shown = Object.keys(AROUND).filter((one) => given[one] === 'shown');
+      expect(shown).toEqual([name]);
+    },
+  );
+});

@@ -1,0 +1,25 @@
+import { parse } from 'parse5';
+import { attribute, textOf, walk } from './browser.ts';
+
+/** What a person has of a section: its content, with an act that they may do, or a sentence that says what they lack. */
+export type Given = 'shown' | 'acts' | 'withheld';
+
+const WITHHELD = /You may not (?:see|enter)|Who has the verb/;
+
+/** The sections of a page by their headings, `chapter / card`; what stands before the first of them has an empty name. */
+export function sectionsOf(page: string): Readonly<Record<string, Given>> {
+  const main = [...walk(parse(page))].find(({ tagName }) => tagName === 'main');
+  if (main === undefined) throw new Error('a page without a main part');
+  const sections: Record<string, Given> = {};
+  let [chapter, name] = ['', ''];
+  for (const element of walk(main)) {
+    const { tagName } = element;
+    const text = textOf(element).replace(/\s+/g, ' ').trim();
+    if (tagName === 'h2') chapter = text;
+    if (tagName === 'h2' || tagName === 'h3') name = tagName === 'h2' ? text : `${chapter} / ${text}`;
+    sections[name] ??= 'shown';
+    if (tagName === 'form' || attribute(element, 'class') === 'button') sections[name] = 'acts';
+    if (tagName === 'p' && WITHHELD.test(text)) sections[name] = 'withheld';
+  }
+  return sections;
+}
