@@ -76,6 +76,14 @@ export function visit(
   };
 }
 
+/** Whether the person has one of our own verbs on the Capsule. */
+export const mayOn = (
+  { may, names }: Pick<Visit, 'may' | 'names'>,
+  capsule: string,
+  verb: string,
+): Promise<boolean> =>
+  may({ group: 'platform.space', resource: 'capsules', namespace: names.namespace, name: capsule, verb });
+
 /** A form that this session alone can send, and only to this address. */
 export function postForm({ session }: Pick<Visit, 'session'>, action: Url, content: Value): Html {
   return html`<form method="post" action="${action}">

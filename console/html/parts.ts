@@ -18,6 +18,9 @@ export function hostName(host: string): Html {
   return html`<code><bdi>${bounded(host, 253)}</bdi></code>${note}`;
 }
 
+/** Somebody else's words that are no sentence: an address, a version, a place in a document. */
+export const code = (text: unknown, max = 200): Html => html`<code>${foreign(text, max)}</code>`;
+
 /** A link that an author wrote: whose it is stands beside it, and it is told nothing of us. */
 export function outside(text: unknown, says: string): Html {
   const url = typeof text === 'string' ? Url.external(text) : undefined;

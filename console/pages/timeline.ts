@@ -116,7 +116,5 @@ export function approver({ annotations }: Pick<Metadata, 'annotations'>): Html {
   const by = annotations[APPROVED_BY];
   if (digest === undefined) return html`It is not approved.`;
   const person = by?.startsWith(`${digest} `) ? by.slice(digest.length + 1) : undefined;
-  return person === undefined
-    ? html`Who approved it is not recorded.`
-    : html`Approved by ${foreign(person, 200)}.`;
+  return person === undefined ? html`Who approved it is not recorded.` : html`By ${foreign(person, 200)}.`;
 }

@@ -29,8 +29,8 @@ export interface TestEnvironment {
     settings?: Readonly<Record<string, string>>,
     now?: () => Date,
   ): Promise<{ origin: string; stop(): Promise<unknown> }>;
-  /** More rights in the Space's namespace for whoever has the role. */
-  grant(role: Role, rules: readonly object[]): Promise<void>;
+  /** More rights for an account, in the Space's namespace or in another one. */
+  grant(account: string, rules: readonly object[], namespace?: string): Promise<void>;
   /** What a console is started with, but for its address. */
   readonly variables: Readonly<Record<string, string>>;
   /** The file that sessions are sealed with. */
@@ -111,10 +111,10 @@ export async function startEnvironment(
     ),
     KUBERNETES_TOKEN_FILE: write('token', await tokenOf(`${SPACE}-system`, 'home-console')),
   };
-  async function grant(to: string, rules: readonly object[]): Promise<void> {
+  async function grant(to: string, rules: readonly object[], namespace = SPACE): Promise<void> {
     const name = `${to}-more`;
-    await create(`${RBAC}/namespaces/${SPACE}/roles`, { ...named(name), rules });
-    await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
+    await create(`${RBAC}/namespaces/${namespace}/roles`, { ...named(name), rules });
+    await create(`${RBAC}/namespaces/${namespace}/rolebindings`, {
       ...named(name),
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
       subjects: [{ kind: 'ServiceAccount', name: to, namespace: SPACE }],
