@@ -31,6 +31,8 @@ export interface TestEnvironment {
   ): Promise<{ origin: string; stop(): Promise<unknown> }>;
   /** More rights for an account, in the Space's namespace or in another one. */
   grant(account: string, rules: readonly object[], namespace?: string): Promise<void>;
+  /** Gives an account of the Space's namespace what `people` of the chart gives whom it names. */
+  administer(account: string): Promise<void>;
   /** What a console is started with, but for its address. */
   readonly variables: Readonly<Record<string, string>>;
   /** The file that sessions are sealed with. */
@@ -121,6 +123,24 @@ export async function startEnvironment(
     });
   }
 
+  async function administer(account: string): Promise<void> {
+    const bindings = [
+      ['inputs', `namespaces/${SPACE}/rolebindings`],
+      ['runtime', 'clusterrolebindings'],
+      ['cluster', 'clusterrolebindings'],
+    ] as const;
+    for (const [role, where] of bindings)
+      await create(`${RBAC}/${where}`, {
+        ...named(`${account}-${role}`),
+        roleRef: {
+          apiGroup: 'rbac.authorization.k8s.io',
+          kind: 'ClusterRole',
+          name: `${SPACE}-space-${role}`,
+        },
+        subjects: [{ kind: 'ServiceAccount', name: account, namespace: SPACE }],
+      });
+  }
+
   async function signedInWith(token: string, at = origin): Promise<Browser> {
     const browser = new Browser(at);
     const page = await browser.send(await browser.get('/sign-in'), '/sign-in', { token });
@@ -142,6 +162,7 @@ export async function startEnvironment(
     variables: environment,
     sessionKeys,
     grant,
+    administer,
     signedIn: (role, at) => signedInWith(tokens[role], at),
     signedInWith,
     async person(name, rules) {
