@@ -8,6 +8,7 @@ import type { Origins } from './http/origin.ts';
 import { notFound, PageError } from './http/outcome.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
+import type { MachineryOf } from './machinery/machinery.ts';
 import { servePage } from './page-routes.ts';
 import type { LiveStreams } from './pages/live-streams.ts';
 import type { KeptForms } from './session/kept-forms.ts';
@@ -31,6 +32,7 @@ export interface AppOptions {
   readonly countRepairs: (visit: Visit) => Promise<number | undefined>;
   readonly live: LiveStreams;
   readonly callsOf: CallsOf | undefined;
+  readonly machineryOf: MachineryOf;
   readonly log: Logger;
 }
 

@@ -11,6 +11,7 @@ import type { Origins } from './http/origin.ts';
 import { Download, Redirect } from './http/outcome.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
+import type { MachineryOf } from './machinery/machinery.ts';
 import { checkedForm } from './session/checked-form.ts';
 import type { KeptForms } from './session/kept-forms.ts';
 import { pageOfAct, returnPath } from './session/return-path.ts';
@@ -28,6 +29,7 @@ interface PageOptions {
   readonly lists: KeptLists;
   readonly callerOf: (session: Session) => Caller;
   readonly callsOf: CallsOf | undefined;
+  readonly machineryOf: MachineryOf;
   readonly log: Logger;
 }
 
@@ -57,6 +59,7 @@ export async function servePage(
     session,
     names: options.names,
     callsOf: options.callsOf,
+    machineryOf: options.machineryOf,
     form,
     params: paramsOf(request),
     query: queryOf(request),

@@ -8,6 +8,7 @@ import { type Act, isAllowed } from './kubernetes/access.ts';
 import type { Ask, Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
 import type { Row } from './kubernetes/tables.ts';
+import type { MachineryOf } from './machinery/machinery.ts';
 import { formToken, type Session } from './session/session.ts';
 
 /** The Space that the console is of: its name and its three namespaces. */
@@ -33,6 +34,8 @@ export interface Visit {
   may(act: Act): Promise<boolean>;
   /** Undefined where the console was not told of the egress gateway. */
   readonly callsOf: CallsOf | undefined;
+  /** Programs, nodes, probes and certificates, as far as the person may see them. */
+  readonly machineryOf: MachineryOf;
 }
 
 export interface Route {
@@ -48,7 +51,7 @@ export type Section = 'repairs' | 'capsules' | 'sandbox' | 'diagnostics';
 export function visit(
   { kubernetes, lists }: { readonly kubernetes: Kubernetes; readonly lists: KeptLists },
   caller: Caller,
-  about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf'>,
+  about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf' | 'machineryOf'>,
 ): Visit {
   const { session } = about;
   const asked = new Map<string, Promise<boolean>>();
