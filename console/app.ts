@@ -15,7 +15,7 @@ import type { KeptForms } from './session/kept-forms.ts';
 import type { Session } from './session/session.ts';
 import type { SignIn } from './session/sign-in.ts';
 import { serveSignIn } from './sign-in-routes.ts';
-import type { Route, SpaceNames, Visit } from './visit.ts';
+import type { Route, SetsOf, SpaceNames, Visit } from './visit.ts';
 
 export interface AppOptions {
   readonly names: SpaceNames;
@@ -32,6 +32,7 @@ export interface AppOptions {
   readonly countRepairs: (visit: Visit) => Promise<number | undefined>;
   readonly live: LiveStreams;
   readonly callsOf: CallsOf | undefined;
+  readonly setsOf: SetsOf | undefined;
   readonly machineryOf: MachineryOf;
   readonly log: Logger;
 }

@@ -13,6 +13,7 @@ import { KeptLists } from './kubernetes/kept-lists.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
 import { type CertificatesOf, certificatesOf } from './machinery/certificates.ts';
 import { machineryOf } from './machinery/machinery.ts';
+import { setsOf } from './pages/credential-sets.ts';
 import { credentialRoutes } from './pages/credentials.ts';
 import { diagnosticsRoutes } from './pages/diagnostics.ts';
 import { LiveStreams } from './pages/live-streams.ts';
@@ -61,6 +62,7 @@ export async function startConsole({
     if (issuer !== undefined) held.closers.push(() => issuer.close());
     const broker = await openBroker(config, files);
     if (broker !== undefined) held.closers.push(() => broker.close());
+    const credentials = broker && { broker, principalOf: principals(api, account) };
     const names = namesIn(config, broker !== undefined);
     const sealed = new Sealed({ space: names.space, keys, now });
     const signIn = signInFor(config, { api, account, issuer, sealed, now });
@@ -82,10 +84,11 @@ export async function startConsole({
       routes: [
         ...ROUTES,
         ...diagnosticsRoutes(now),
-        ...(broker === undefined ? [] : credentialRoutes({ broker, principalOf: principals(api, account) })),
+        ...(credentials === undefined ? [] : credentialRoutes(credentials)),
       ],
       countRepairs,
       live,
+      setsOf: credentials === undefined ? undefined : setsOf(credentials),
       machineryOf: machineryOf({
         sandbox: { runtimeClass: config.SANDBOX_RUNTIME_CLASS, handler: config.SANDBOX_HANDLER },
         certificatesOf: await openCertificates(config, files, now),

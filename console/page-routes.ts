@@ -18,7 +18,7 @@ import { pageOfAct, returnPath } from './session/return-path.ts';
 import type { Session } from './session/session.ts';
 import { isSessionOver, type SignIn } from './session/sign-in.ts';
 import { requireOurPage } from './sign-in-routes.ts';
-import { type Route, type SpaceNames, visit } from './visit.ts';
+import { type Route, type SetsOf, type SpaceNames, visit } from './visit.ts';
 
 interface PageOptions {
   readonly names: SpaceNames;
@@ -29,6 +29,7 @@ interface PageOptions {
   readonly lists: KeptLists;
   readonly callerOf: (session: Session) => Caller;
   readonly callsOf: CallsOf | undefined;
+  readonly setsOf: SetsOf | undefined;
   readonly machineryOf: MachineryOf;
   readonly log: Logger;
 }
@@ -59,6 +60,7 @@ export async function servePage(
     session,
     names: options.names,
     callsOf: options.callsOf,
+    setsOf: options.setsOf,
     machineryOf: options.machineryOf,
     form,
     params: paramsOf(request),

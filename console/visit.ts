@@ -1,3 +1,4 @@
+import type { CredentialRecord } from '@space/contracts/objectstore';
 import type { CallsOf } from './gateway/calls.ts';
 import type { Html, Value } from './html/template.ts';
 import { html } from './html/template.ts';
@@ -34,9 +35,14 @@ export interface Visit {
   may(act: Act): Promise<boolean>;
   /** Undefined where the console was not told of the egress gateway. */
   readonly callsOf: CallsOf | undefined;
+  /** Undefined where Capsules can have no credential sets of their own. */
+  readonly setsOf?: SetsOf | undefined;
   /** Programs, nodes, probes and certificates, as far as the person may see them. */
   readonly machineryOf: MachineryOf;
 }
+
+/** The credential sets of a Capsule, for a person who may use them; undefined where they are not known now. */
+export type SetsOf = (visit: Visit, capsule: string) => Promise<readonly CredentialRecord[] | undefined>;
 
 export interface Route {
   readonly method: 'GET' | 'POST';
@@ -51,7 +57,10 @@ export type Section = 'repairs' | 'capsules' | 'sandbox' | 'diagnostics';
 export function visit(
   { kubernetes, lists }: { readonly kubernetes: Kubernetes; readonly lists: KeptLists },
   caller: Caller,
-  about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf' | 'machineryOf'>,
+  about: Pick<
+    Visit,
+    'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf' | 'setsOf' | 'machineryOf'
+  >,
 ): Visit {
   const { session } = about;
   const asked = new Map<string, Promise<boolean>>();

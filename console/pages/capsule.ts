@@ -11,6 +11,7 @@ import {
 } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
 import { conditionTable, readiness, readyOf } from './conditions.ts';
+import { setsSection } from './credential-sets.ts';
 import { longTable } from './long-table.ts';
 import { quotaBars } from './quota-bars.ts';
 import { type QuotaProblem, quotaForm } from './quota-form.ts';
@@ -72,13 +73,14 @@ export async function capsulePage(visit: Visit, name: string, problem?: QuotaPro
     what: 'Assistants',
   });
   const isSuspended = spec.suspend === true;
+  const sets = await setsSection(visit, name, mayCredentials);
   const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
 ${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
 <h2>Conditions</h2>${conditionTable(status.conditions)}
 <h2 id="quota">Quota beside use</h2>${quotaBars(view)}${mayPatch ? html`<details ${flag('open', problem !== undefined)}><summary>Change the quota</summary>${quotaForm(visit, view, { problem })}</details>` : ''}
 <h2>Assistants</h2>${list}
 <h2>Integrations that it is granted</h2>${grants(spec.integrations)}
-${credentialsLink(visit, name, mayCredentials)}
+${sets}
 <h2>How it is set up</h2><dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
 <dt>Namespace</dt><dd>${status.namespace ?? '–'}</dd>${limits(view)}</dl>
 <h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: status.conditions, events })}
@@ -103,11 +105,6 @@ const suspendForm = (visit: Visit, name: string): Html =>
     Url.path`/capsules/${name}/suspend`,
     html`<p><button class="grave">Suspend this Capsule</button></p>`,
   );
-
-const credentialsLink = ({ names }: Visit, name: string, may: boolean): Value =>
-  may && names.hasObjectStore
-    ? html`<h2>Where its files are kept</h2><p><a href="${Url.path`/capsules/${name}/credentials`}">Keys of its own to an S3 store</a></p>`
-    : '';
 
 /** Limits of which nobody tells the use. */
 const limits = ({ spec: { quota = {} } }: CapsuleView): Value =>
