@@ -8,13 +8,14 @@ import type { Origins } from './http/origin.ts';
 import { notFound, PageError } from './http/outcome.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
+import type { MachineryOf } from './machinery/machinery.ts';
 import { servePage } from './page-routes.ts';
 import type { LiveStreams } from './pages/live-streams.ts';
 import type { KeptForms } from './session/kept-forms.ts';
 import type { Session } from './session/session.ts';
 import type { SignIn } from './session/sign-in.ts';
 import { serveSignIn } from './sign-in-routes.ts';
-import type { Route, SpaceNames, Visit } from './visit.ts';
+import type { Route, SetsOf, SpaceNames, Visit } from './visit.ts';
 
 export interface AppOptions {
   readonly names: SpaceNames;
@@ -31,6 +32,8 @@ export interface AppOptions {
   readonly countRepairs: (visit: Visit) => Promise<number | undefined>;
   readonly live: LiveStreams;
   readonly callsOf: CallsOf | undefined;
+  readonly setsOf: SetsOf | undefined;
+  readonly machineryOf: MachineryOf;
   readonly log: Logger;
 }
 

@@ -28,6 +28,16 @@ export const schema = z
       .min(1)
       .describe("Namespace of the Space's own programs and of the principals of its Capsules."),
     SERVICES_NAMESPACE: z.string().min(1).describe('Namespace of brokers, gateway and servers.'),
+    SANDBOX_RUNTIME_CLASS: z
+      .string()
+      .min(1)
+      .default('gvisor')
+      .describe("RuntimeClass of every Assistant's pod, as the operator is told it."),
+    SANDBOX_HANDLER: z
+      .string()
+      .min(1)
+      .default('runsc')
+      .describe('Handler that a node must report to have the sandbox.'),
     ORIGINS: z
       .string()
       .transform((text) => text.split(',').map((origin) => origin.trim()))

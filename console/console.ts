@@ -12,6 +12,9 @@ import { Origins } from './http/origin.ts';
 import { type Caller, type Kubernetes, kubernetes } from './kubernetes/client.ts';
 import { KeptLists } from './kubernetes/kept-lists.ts';
 import { reviewToken } from './kubernetes/token-review.ts';
+import { type CertificatesOf, certificatesOf } from './machinery/certificates.ts';
+import { machineryOf } from './machinery/machinery.ts';
+import { setsOf } from './pages/credential-sets.ts';
 import { credentialRoutes } from './pages/credentials.ts';
 import { diagnosticsRoutes } from './pages/diagnostics.ts';
 import { LiveStreams } from './pages/live-streams.ts';
@@ -62,6 +65,7 @@ export async function startConsole({
     if (issuer !== undefined) held.closers.push(() => issuer.close());
     const broker = await openBroker(config, files);
     if (broker !== undefined) held.closers.push(() => broker.close());
+    const credentials = broker && { broker, principalOf: principals(api, account) };
     const names = namesIn(config, broker !== undefined);
     const sealed = new Sealed({ space: names.space, keys, now });
     const signIn = signInFor(config, { api, account, issuer, sealed, now });
@@ -83,10 +87,16 @@ export async function startConsole({
       routes: [
         ...ROUTES,
         ...diagnosticsRoutes(now),
-        ...(broker === undefined ? [] : credentialRoutes({ broker, principalOf: principals(api, account) })),
+        ...(credentials === undefined ? [] : credentialRoutes(credentials)),
       ],
       countRepairs,
       live,
+      setsOf: credentials === undefined ? undefined : setsOf(credentials),
+      machineryOf: machineryOf({
+        sandbox: { runtimeClass: config.SANDBOX_RUNTIME_CLASS, handler: config.SANDBOX_HANDLER },
+        certificatesOf: await openCertificates(config, files, now),
+        now,
+      }),
       callsOf: await openGateway(config, files),
       log,
     });
@@ -185,4 +195,26 @@ async function openGateway(config: Config, files: Files): Promise<CallsOf | unde
   const authority = await files.authority(file);
   const trust = authority && { readCa: async () => authority(), ...(name === undefined ? {} : { name }) };
   return gatewayCalls({ url, token, trust });
+}
+
+/** What the console has and is shown of the Space's certificates; those of databases and of the S3 server it never meets. */
+async function openCertificates(config: Config, files: Files, now: () => Date): Promise<CertificatesOf> {
+  const pem = async (of: string, path: string | undefined) => {
+    if (path === undefined) return [];
+    return [{ of, read: await files.follow(path, (text) => text) }];
+  };
+  const peer = async (of: string, url: string | undefined, ca: string | undefined, name?: string) =>
+    url === undefined ? [] : [{ of, url, name, authority: await files.authority(ca) }];
+  const { OBJECT_STORE_CA_FILE: brokerCa, EGRESS_CA_FILE: gatewayCa } = config;
+  return certificatesOf({
+    now,
+    own: [
+      ...(await pem('The Space’s authority', brokerCa ?? gatewayCa)),
+      ...(await pem('Console', config.TLS_CERT_FILE)),
+    ],
+    peers: [
+      ...(await peer('Object-storage broker', config.OBJECT_STORE_URL, brokerCa)),
+      ...(await peer('Egress gateway', config.EGRESS_URL, gatewayCa, config.EGRESS_SERVER_NAME)),
+    ],
+  });
 }

@@ -64,6 +64,13 @@ const TABLE: Readonly<Record<string, Row>> = {
     lets: CAPSULE_ADMINS,
     before: suspended('capsules', 'household', true),
   },
+  'POST /capsules/:capsule/quota': {
+    at: `${HOUSEHOLD}/quota`,
+    on: HOUSEHOLD,
+    lets: CAPSULE_ADMINS,
+    fields: () => ({ database: '3Gi' }),
+    before: () => made.patch('capsules', 'household', { spec: { quota: { database: '1Gi' } } }),
+  },
   'GET /capsules/:capsule/assistants/:assistant': { at: POST, on: HOUSEHOLD, lets: READERS },
   'POST /capsules/:capsule/assistants/:assistant/approve': {
     at: `${POST}/approve`,

@@ -11,13 +11,14 @@ import type { Origins } from './http/origin.ts';
 import { Download, Redirect } from './http/outcome.ts';
 import type { Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
+import type { MachineryOf } from './machinery/machinery.ts';
 import { checkedForm } from './session/checked-form.ts';
 import type { KeptForms } from './session/kept-forms.ts';
 import { pageOfAct, returnPath } from './session/return-path.ts';
 import type { Session } from './session/session.ts';
 import { isSessionOver, type SignIn } from './session/sign-in.ts';
 import { requireOurPage } from './sign-in-routes.ts';
-import { type Route, type SpaceNames, visit } from './visit.ts';
+import { type Route, type SetsOf, type SpaceNames, visit } from './visit.ts';
 
 interface PageOptions {
   readonly names: SpaceNames;
@@ -28,6 +29,8 @@ interface PageOptions {
   readonly lists: KeptLists;
   readonly callerOf: (session: Session) => Caller;
   readonly callsOf: CallsOf | undefined;
+  readonly setsOf: SetsOf | undefined;
+  readonly machineryOf: MachineryOf;
   readonly log: Logger;
 }
 
@@ -57,6 +60,8 @@ export async function servePage(
     session,
     names: options.names,
     callsOf: options.callsOf,
+    setsOf: options.setsOf,
+    machineryOf: options.machineryOf,
     form,
     params: paramsOf(request),
     query: queryOf(request),

@@ -2,6 +2,7 @@ import { approve } from './pages/approve.ts';
 import { assistant } from './pages/assistant.ts';
 import { capsule, resumeCapsule, suspendCapsule } from './pages/capsule.ts';
 import { capsules } from './pages/capsules.ts';
+import { changeQuota } from './pages/change-quota.ts';
 import { repairs } from './pages/repairs.ts';
 import { sandbox } from './pages/sandbox.ts';
 import { storeInput } from './pages/store-input.ts';
@@ -20,5 +21,6 @@ export const ROUTES: readonly Route[] = [
   suspendAssistant,
   resumeAssistant,
   storeInput,
+  changeQuota,
   sandbox,
 ];

@@ -2,6 +2,7 @@ import { Secret } from '@space/broker-kit';
 import { expect, it } from 'vitest';
 import type { Kubernetes } from './kubernetes/client.ts';
 import { KeptLists } from './kubernetes/kept-lists.ts';
+import { UNSEEN } from './machinery/machinery.ts';
 import { visit } from './visit.ts';
 
 it('who may do something to all, and not to this one, may not: an authorizer is asked by name', async () => {
@@ -29,6 +30,7 @@ it('who may do something to all, and not to this one, may not: an authorizer is 
     params: {},
     query: new URLSearchParams(),
     callsOf: undefined,
+    machineryOf: async () => UNSEEN,
   });
   const all = { group: 'platform.space', resource: 'capsules', namespace: 'home', verb: 'credentials' };
   expect(await may(all)).toBe(true);

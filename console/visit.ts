@@ -1,3 +1,4 @@
+import type { CredentialRecord } from '@space/contracts/objectstore';
 import type { CallsOf } from './gateway/calls.ts';
 import type { Html, Value } from './html/template.ts';
 import { html } from './html/template.ts';
@@ -8,6 +9,7 @@ import { type Act, isAllowed } from './kubernetes/access.ts';
 import type { Ask, Caller, Kubernetes } from './kubernetes/client.ts';
 import type { KeptLists } from './kubernetes/kept-lists.ts';
 import type { Row } from './kubernetes/tables.ts';
+import type { MachineryOf } from './machinery/machinery.ts';
 import { formToken, type Session } from './session/session.ts';
 
 /** The Space that the console is of: its name and its three namespaces. */
@@ -33,7 +35,14 @@ export interface Visit {
   may(act: Act): Promise<boolean>;
   /** Undefined where the console was not told of the egress gateway. */
   readonly callsOf: CallsOf | undefined;
+  /** Undefined where Capsules can have no credential sets of their own. */
+  readonly setsOf?: SetsOf | undefined;
+  /** Programs, nodes, probes and certificates, as far as the person may see them. */
+  readonly machineryOf: MachineryOf;
 }
+
+/** The credential sets of a Capsule, for a person who may use them; undefined where they are not known now. */
+export type SetsOf = (visit: Visit, capsule: string) => Promise<readonly CredentialRecord[] | undefined>;
 
 export interface Route {
   readonly method: 'GET' | 'POST';
@@ -48,7 +57,10 @@ export type Section = 'repairs' | 'capsules' | 'sandbox' | 'diagnostics';
 export function visit(
   { kubernetes, lists }: { readonly kubernetes: Kubernetes; readonly lists: KeptLists },
   caller: Caller,
-  about: Pick<Visit, 'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf'>,
+  about: Pick<
+    Visit,
+    'session' | 'names' | 'params' | 'query' | 'form' | 'callsOf' | 'setsOf' | 'machineryOf'
+  >,
 ): Visit {
   const { session } = about;
   const asked = new Map<string, Promise<boolean>>();
@@ -75,6 +87,14 @@ export function visit(
     },
   };
 }
+
+/** Whether the person has one of our own verbs on the Capsule. */
+export const mayOn = (
+  { may, names }: Pick<Visit, 'may' | 'names'>,
+  capsule: string,
+  verb: string,
+): Promise<boolean> =>
+  may({ group: 'platform.space', resource: 'capsules', namespace: names.namespace, name: capsule, verb });
 
 /** A form that this session alone can send, and only to this address. */
 export function postForm({ session }: Pick<Visit, 'session'>, action: Url, content: Value): Html {

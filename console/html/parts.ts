@@ -18,6 +18,9 @@ export function hostName(host: string): Html {
   return html`<code><bdi>${bounded(host, 253)}</bdi></code>${note}`;
 }
 
+/** Somebody else's words that are no sentence: an address, a version, a place in a document. */
+export const code = (text: unknown, max = 200): Html => html`<code>${foreign(text, max)}</code>`;
+
 /** A link that an author wrote: whose it is stands beside it, and it is told nothing of us. */
 export function outside(text: unknown, says: string): Html {
   const url = typeof text === 'string' ? Url.external(text) : undefined;
@@ -25,9 +28,22 @@ export function outside(text: unknown, says: string): Html {
   return html`<a href="${url}" rel="noreferrer noopener" target="_blank">${says}</a> <span class="quiet">(leads to ${hostName(url.host)})</span>`;
 }
 
-/** What to type for the same. */
+/** What to type for the same. A line that is too long is scrolled to, as a break in it could be typed along. */
 export function kubectl(...lines: readonly string[]): Html {
-  return html`<h2>The same with kubectl</h2><pre>${lines.join('\n')}</pre>`;
+  return html`<h2 class="kubectl">The same with kubectl</h2>${typed(lines.join('\n'))}`;
+}
+
+/** What is to be typed or pasted as it is. */
+export const typed = (text: string): Html => html`<pre class="typed" tabindex="0">${text}</pre>`;
+
+const COMMAND = /\b((?:kubectl|helm) [^\n]*?)(?=[.:;]?(?:\n|$)|[.;:] |, which )/;
+
+/** What the operator says of something: commands in it stand out as such. */
+export function advice(text: string, max = 1_000): Html {
+  const [before = '', ...rest] = bounded(text, max).split(COMMAND);
+  // Every second piece is a command.
+  const pieces = rest.map((piece, index) => (index % 2 === 0 ? code(piece, max) : foreign(piece, max)));
+  return html`${foreign(before, max)}${pieces}`;
 }
 
 export type Tone = 'good' | 'warn' | 'bad';
@@ -37,11 +53,15 @@ export const card = (tone: Tone | 'notice', content: Value): Html =>
 
 export const state = (tone: Tone, says: string): Html => html`<span class="state ${tone}">${says}</span>`;
 
-/** A moment as the API server tells it, to the minute; in the time of the server's clock, which is UTC. */
+/** A state in plain words, and small behind it the code that logs, Events and `kubectl` have for it. */
+export const coded = (tone: Tone, says: string, code: string): Html =>
+  says === code ? state(tone, says) : html`${state(tone, says)} <code class="code">${code}</code>`;
+
+/** A moment as the API server tells it, to the minute, in UTC. */
 export function moment(text: string): Html {
   const [, day, minute] = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}):\d{2}(?:\.\d+)?Z$/.exec(text) ?? [];
   if (day === undefined || minute === undefined) return foreign(text, 40);
-  return html`<time datetime="${text}" title="${text}">${day} ${minute}</time>`;
+  return html`<time datetime="${text}" title="${text}">${day} ${minute} UTC</time>`;
 }
 
 /** A table that becomes a list of cards on a narrow screen. */

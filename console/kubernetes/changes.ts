@@ -1,12 +1,14 @@
 import * as z from 'zod';
 import type { SpaceNames } from '../visit.ts';
-import type { Ask, Caller, Kubernetes } from './client.ts';
+import { type Ask, apiPath, type Caller, type Kubernetes, KubernetesError } from './client.ts';
 import { assistantsPath, capsulesPath } from './space.ts';
 
 /** What a page is about; one that is about nothing in particular is about all. */
 export interface About {
   readonly capsule?: string | undefined;
   readonly assistant?: string | undefined;
+  /** Whether also the Space's own programs, probes and the nodes are on it. */
+  readonly hasMachinery?: boolean;
 }
 
 const NAMES = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
@@ -33,16 +35,12 @@ export interface Change {
 export async function changesOf(
   kubernetes: Kubernetes,
   caller: Caller,
-  { namespace }: Pick<SpaceNames, 'namespace'>,
+  names: Places,
   about: About,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Change>> {
-  const paths = [
-    [capsulesPath(namespace), about.capsule],
-    [assistantsPath(namespace), about.assistant],
-  ] as const;
-  const watches = await Promise.all(
-    paths.map(async ([path, name]) => {
+  const watches = await watchable(
+    watched(names, about).map(async ({ path, name }) => {
       const only: Record<string, string> =
         name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
       const now = list.parse(
@@ -58,6 +56,34 @@ export async function changesOf(
     events: await kubernetes.follow(caller, ask, signal),
   }));
   return merged(await Promise.all(followed));
+}
+
+type Places = Pick<SpaceNames, 'namespace' | 'systemNamespace' | 'servicesNamespace'>;
+
+/** Lists that a page shows something of. */
+function watched(
+  { namespace, systemNamespace, servicesNamespace }: Places,
+  { capsule, assistant, hasMachinery = false }: About,
+): readonly { readonly path: string; readonly name?: string | undefined }[] {
+  const own = [systemNamespace, servicesNamespace].flatMap((place) =>
+    ['deployments', 'statefulsets'].map((kind) => apiPath`/apis/apps/v1/namespaces/${place}/${kind}`),
+  );
+  const machinery = [...own, apiPath`/api/v1/namespaces/${systemNamespace}/pods`, '/api/v1/nodes'];
+  return [
+    { path: capsulesPath(namespace), name: capsule },
+    { path: assistantsPath(namespace), name: assistant },
+    ...(hasMachinery ? machinery.map((path) => ({ path })) : []),
+  ];
+}
+
+/** What the person may look at; where that is nothing, the first refusal. */
+async function watchable<T>(asked: readonly Promise<T>[]): Promise<readonly T[]> {
+  const settled = await Promise.allSettled(asked);
+  const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+  const fatal = refused.find((error) => !(error instanceof KubernetesError && error.status === 403));
+  const allowed = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  if (fatal !== undefined || allowed.length === 0) throw fatal ?? refused[0];
+  return allowed;
 }
 
 /** One after the other as they come, until the first of them ends. */

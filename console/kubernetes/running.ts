@@ -2,6 +2,7 @@ import { checkManifest, type Manifest } from '@space/manifests';
 import * as z from 'zod';
 import type { Visit } from '../visit.ts';
 import { apiPath, KubernetesError } from './client.ts';
+import { type CapsuleView, getCapsule } from './space.ts';
 
 const deployment = z.object({
   spec: z.object({
@@ -32,12 +33,28 @@ export type Running =
   | { readonly is: 'nothing' }
   | { readonly is: 'hidden' };
 
+/** The Capsule of an Assistant, as far as the person may know of it. */
+export type Place =
+  | { readonly is: 'known'; readonly capsule: CapsuleView }
+  | { readonly is: 'gone' }
+  | { readonly is: 'hidden' };
+
+export async function placeOf(visit: Visit, capsule: string): Promise<Place> {
+  try {
+    return { is: 'known', capsule: await getCapsule(visit, capsule) };
+  } catch (error) {
+    if (!(error instanceof KubernetesError)) throw error;
+    if (error.status === 403) return { is: 'hidden' };
+    if (error.status === 404) return { is: 'gone' };
+    throw error;
+  }
+}
+
 /** Reads, as the person, which document the Assistant's pods mount. Many may not: it is in the Capsule's namespace. */
-export async function runningManifest(
-  visit: Visit,
-  namespace: string | undefined,
-  id: string,
-): Promise<Running> {
+export async function runningManifest(visit: Visit, place: Place, id: string): Promise<Running> {
+  // Who may not see the Capsule does not learn its namespace, and whether something runs there is not known.
+  if (place.is === 'hidden') return { is: 'hidden' };
+  const namespace = place.is === 'known' ? place.capsule.status.namespace : undefined;
   if (namespace === undefined) return { is: 'nothing' };
   const may = await Promise.all([
     visit.may({ group: 'apps', resource: 'deployments', namespace, name: id, verb: 'get' }),

@@ -1,7 +1,7 @@
 import type { Assistant, Capsule } from '@space/manifests';
 import * as z from 'zod';
 import type { Visit } from '../visit.ts';
-import { apiPath } from './client.ts';
+import { apiPath, KubernetesError } from './client.ts';
 import type { Row } from './tables.ts';
 
 /** The part of `status` that the console shows; what an older operator wrote may lack anything. */
@@ -101,6 +101,18 @@ export const listAssistants = ({ list, names }: Lists): Promise<readonly Row[]> 
 
 export const getCapsule = async ({ ask, names }: From, name: string): Promise<CapsuleView> =>
   capsule.parse(await ask({ path: capsulePath(names.namespace, name) }));
+
+/** One of the Capsules that the operator has looked at; undefined where there is none, or the person may not see any. */
+export async function anyCapsule({ ask, names }: From): Promise<CapsuleView | undefined> {
+  try {
+    const some = { path: capsulesPath(names.namespace), query: { limit: '10' } };
+    const { items } = z.object({ items: z.array(capsule) }).parse(await ask(some));
+    return items.find(({ status }) => status.conditions.some(({ type }) => type === 'SandboxReady'));
+  } catch (error) {
+    if (error instanceof KubernetesError && error.status === 403) return undefined;
+    throw error;
+  }
+}
 
 export const getAssistant = async ({ ask, names }: From, name: string): Promise<AssistantView> =>
   assistant.parse(await ask({ path: assistantPath(names.namespace, name) }));

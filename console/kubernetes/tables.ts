@@ -13,6 +13,8 @@ export interface Row {
   readonly ready: string;
   readonly reason: string;
   readonly why: string;
+  /** Since when it is not Ready; empty of what is. */
+  readonly since: string;
   /** An Assistant's Capsule, and the version that its manifest names. */
   readonly capsule: string;
   readonly version: string;
@@ -123,6 +125,7 @@ function rowOf(
     ready: cell('Ready'),
     reason: cell('Reason'),
     why: cell('Why'),
+    since: cell('Ready') === 'True' ? '' : cell('Since'),
     capsule: cell('Capsule'),
     version: cell('Version'),
     assistants: cell('Assistants'),

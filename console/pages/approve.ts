@@ -2,7 +2,8 @@ import { Url } from '../html/url.ts';
 import { PageError, Redirect } from '../http/outcome.ts';
 import { assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
-import { assistantOf, digestOf } from './assistant.ts';
+import { digestOf } from './approval-section.ts';
+import { assistantOf } from './assistant.ts';
 import { APPROVED, APPROVED_BY } from './timeline.ts';
 
 export const approve: Route = {

@@ -44,9 +44,9 @@ afterAll(async () => {
 describe('the calls of an Assistant, on its page', () => {
   it('are told by host with why they were refused, and with the line that its author would add', async () => {
     const { text } = await viewer.get(LEDGER);
-    expect(text).toContain('tracking.example 0 2 2 × host_denied : its manifest does not name this host');
-    expect(text).toContain('no name of a host on port 443');
-    expect(text).toContain('rates.ecb.org 0 0 1 1 × name_unresolved');
+    expect(text).toContain('tracking.example – 2 its manifest does not name this host host_denied –');
+    expect(text).toContain('an address, or another port – 1');
+    expect(text).toContain('rates.ecb.org – – 1 nobody knows an address of the host name_unresolved');
     expect(text).toContain('xn--pypal-4ve.example not spelt with plain letters alone');
     expect(text).toContain('"allowed_hosts": ["rates.ecb.org","tracking.example"]');
   });
@@ -58,7 +58,7 @@ describe('the calls of an Assistant, on its page', () => {
 
   it('of one that called nobody are told as none', async () => {
     const { text } = await viewer.get('/capsules/household/assistants/silent');
-    expect(text).toContain('It called nobody outside since the gateway counts.');
+    expect(text).toContain('It has called nobody outside since the gateway began to count.');
   });
 
   it('are nobody’s to see who may not get the Assistant', async () => {

@@ -1,7 +1,7 @@
 import type { CallState } from '@space/contracts/egress';
 import type { Manifest } from '@space/manifests';
 import type { Call, GatewayCalls } from '../gateway/calls.ts';
-import { hostName, moment, state, table } from '../html/parts.ts';
+import { hostName, moment, state, table, typed } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import type { Visit } from '../visit.ts';
@@ -46,12 +46,12 @@ function body(told: GatewayCalls, manifest: Manifest): Html {
   const rows = [...places.values()].sort((a, b) => refusedIn(b) - refusedIn(a)).map(rowOf);
   const list =
     rows.length === 0
-      ? html`<p>It called nobody outside since the gateway counts.</p>`
+      ? html`<p>It has called nobody outside since the gateway began to count.</p>`
       : table(['Host', 'Went through', 'Refused', 'Failed', 'Last'], rows);
   const more =
     forgotten === 0 ? '' : html`<p>${forgotten} more calls, of which the gateway does not keep the host.</p>`;
   const missing = silent === 0 ? '' : ` ${silent} of ${replicas} replicas gave no answer: there may be more.`;
-  return html`${list}${more}<p class="quiet">Counted in the gateway’s memory, since ${moment(since)} at the longest, when they end, and what is open now; a replica that starts anew begins with none.${missing}</p>${proposals(calls, manifest)}`;
+  return html`${list}${more}<p class="quiet">The gateway counts calls in its memory: those that have ended, and those that are open now. Its oldest replica has counted since ${moment(since)}; one that starts anew begins at zero.${missing}</p>${proposals(calls, manifest)}`;
 }
 
 const isRefusal = ({ ending }: Call) => DENIED[ending] !== undefined;
@@ -64,7 +64,7 @@ function rowOf(calls: readonly Call[]): readonly Value[] {
   const failed = calls.filter((call) => !isRefusal(call) && !WENT.has(call.ending));
   const last = calls.map(({ last_at }) => last_at).sort();
   return [
-    html`${first?.host === undefined ? 'no name of a host on port 443' : hostName(first.host)}${first?.input === undefined ? '' : html` <span class="quiet">with ${first.input}</span>`}`,
+    html`${first?.host === undefined ? 'an address, or another port' : hostName(first.host)}${first?.input === undefined ? '' : html` <span class="quiet">with ${first.input}</span>`}`,
     went(calls),
     reasons('bad', refused, DENIED),
     reasons('warn', failed, FAILED),
@@ -74,8 +74,9 @@ function rowOf(calls: readonly Call[]): readonly Value[] {
 
 function went(calls: readonly Call[]): string {
   const open = countOf(calls.filter(({ ending }) => ending === 'open'));
-  const all = String(countOf(calls.filter(({ ending }) => WENT.has(ending))));
-  return open === 0 ? all : `${all}, ${open} of them open now`;
+  const all = countOf(calls.filter(({ ending }) => WENT.has(ending)));
+  if (all === 0) return '–';
+  return open === 0 ? String(all) : `${all}, ${open} of them open now`;
 }
 
 function reasons(
@@ -83,11 +84,11 @@ function reasons(
   calls: readonly Call[],
   says: Partial<Record<CallState, string>>,
 ): Value {
-  if (calls.length === 0) return '0';
-  const lines = calls.map(
-    ({ ending, count }) =>
-      html`<li>${count} × <code>${ending}</code>${says[ending] === undefined ? '' : `: ${says[ending]}`}</li>`,
-  );
+  if (calls.length === 0) return '–';
+  const lines = calls.map(({ ending, count }) => {
+    const times = calls.length === 1 ? '' : `${count} ×: `;
+    return html`<li>${times}${says[ending] ?? ending.replaceAll('_', ' ')} <code class="code">${ending}</code></li>`;
+  });
   return html`${state(tone, String(countOf(calls)))}<ul class="reasons">${lines}</ul>`;
 }
 
@@ -102,11 +103,11 @@ function proposals(calls: readonly Call[], manifest: Manifest): Value {
   if (hosts.length + routes.length === 0) return '';
   const ofHosts = [...new Set(hosts)].map((host) => {
     const all = [...manifest.network.allowed_hosts, host];
-    return html`<li><p>That it may reach ${hostName(host)}, in <code>network</code>:</p><pre>${`"allowed_hosts": ${JSON.stringify(all)}`}</pre></li>`;
+    return html`<li><p>That it may reach ${hostName(host)}, in <code>network</code>:</p>${typed(`"allowed_hosts": ${JSON.stringify(all)}`)}</li>`;
   });
   const ofRoutes = [...new Set(routes)].map(
     (input) =>
-      html`<li><p>That <code>${input}</code> goes with one more request, in <code>stored_inputs.${input}.routes</code>. The gateway keeps no paths, as they may hold what is nobody’s business; the author knows which:</p><pre>{ "method": "METHOD", "path": "/PATH" }</pre></li>`,
+      html`<li><p>That <code>${input}</code> goes with one more request, in <code>stored_inputs.${input}.routes</code>. The gateway keeps no paths, as they may hold what is nobody’s business; the author knows which:</p>${typed('{ "method": "METHOD", "path": "/PATH" }')}</li>`,
   );
   return html`<details><summary>Propose this to the author</summary>
 <p class="quiet">The Assistant chose these names itself: pass on what you would let it reach. Only a new manifest can let it through, and a Capsule with <code>approval: manual</code> asks you again.</p>

@@ -1,5 +1,5 @@
 import { card, foreign, kubectl, table } from '../html/parts.ts';
-import { type Html, html, type Value } from '../html/template.ts';
+import { flag, type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { type Page, Redirect } from '../http/outcome.ts';
 import {
@@ -11,8 +11,10 @@ import {
 } from '../kubernetes/space.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
 import { conditionTable, readiness, readyOf } from './conditions.ts';
+import { setsSection } from './credential-sets.ts';
 import { longTable } from './long-table.ts';
 import { quotaBars } from './quota-bars.ts';
+import { type QuotaProblem, quotaForm } from './quota-form.ts';
 import { timeline } from './timeline.ts';
 
 const GROUP = 'platform.space';
@@ -47,7 +49,7 @@ function suspension(act: string, suspend: boolean): Route {
   };
 }
 
-async function capsulePage(visit: Visit, name: string): Promise<Page> {
+export async function capsulePage(visit: Visit, name: string, problem?: QuotaProblem): Promise<Page> {
   const { namespace } = visit.names;
   const [view, rows, events, mayPatch, mayCredentials] = await Promise.all([
     getCapsule(visit, name),
@@ -71,13 +73,14 @@ async function capsulePage(visit: Visit, name: string): Promise<Page> {
     what: 'Assistants',
   });
   const isSuspended = spec.suspend === true;
+  const sets = await setsSection(visit, name, mayCredentials);
   const main = html`<p class="lead">${foreign(spec.displayName ?? 'A Capsule', 80)}</p>
 ${mayPatch && isSuspended ? card('warn', html`<p>Somebody suspended it: none of its Assistants runs, and its data is kept.</p>${resumeForm(visit, name)}`) : ''}
 <h2>Conditions</h2>${conditionTable(status.conditions)}
-<h2>Quota beside use</h2>${quotaBars(view)}
+<h2 id="quota">Quota beside use</h2>${quotaBars(view)}${mayPatch ? html`<details ${flag('open', problem !== undefined)}><summary>Change the quota</summary>${quotaForm(visit, view, { problem })}</details>` : ''}
 <h2>Assistants</h2>${list}
 <h2>Integrations that it is granted</h2>${grants(spec.integrations)}
-${credentialsLink(visit, name, mayCredentials)}
+${sets}
 <h2>How it is set up</h2><dl class="facts"><dt>Approval</dt><dd>${spec.approval ?? 'auto'}</dd><dt>When deleted</dt><dd>${spec.deletionPolicy ?? 'Drop'}</dd>
 <dt>Namespace</dt><dd>${status.namespace ?? '–'}</dd>${limits(view)}</dl>
 <h2>What happened</h2>${timeline({ metadata: view.metadata, conditions: status.conditions, events })}
@@ -85,14 +88,16 @@ ${mayPatch && !isSuspended ? html`<h2>Suspend</h2><p class="quiet">Stops all its
 ${kubectl(
   `kubectl -n ${namespace} describe capsule ${name}`,
   `kubectl -n ${namespace} get capsule ${name} --show-managed-fields -o yaml`,
-  `kubectl -n ${namespace} patch capsule ${name} --type merge -p '{"spec":{"suspend":true}}'`,
+  `kubectl -n ${namespace} patch capsule ${name} --type merge -p '{"spec":{"suspend":${!isSuspended}}}'`,
+  `kubectl -n ${namespace} patch capsule ${name} --type merge -p '{"spec":{"quota":{"database":"2Gi"}}}'`,
 )}`;
   const beside = readiness(ready?.status === 'True', ready?.reason);
-  return { title: `Capsule ${name}`, main, beside, trail: [{ to: Url.path`/capsules`, says: 'Capsules' }] };
+  const trail = [{ to: Url.path`/capsules`, says: 'Capsules' }];
+  return { title: `Capsule ${name}`, main, beside, trail, ...(problem === undefined ? {} : { status: 422 }) };
 }
 
 const resumeForm = (visit: Visit, name: string): Html =>
-  postForm(visit, Url.path`/capsules/${name}/resume`, html`<button>Resume</button>`);
+  postForm(visit, Url.path`/capsules/${name}/resume`, html`<button class="plain">Resume</button>`);
 
 const suspendForm = (visit: Visit, name: string): Html =>
   postForm(
@@ -100,11 +105,6 @@ const suspendForm = (visit: Visit, name: string): Html =>
     Url.path`/capsules/${name}/suspend`,
     html`<p><button class="grave">Suspend this Capsule</button></p>`,
   );
-
-const credentialsLink = ({ names }: Visit, name: string, may: boolean): Value =>
-  may && names.hasObjectStore
-    ? html`<h2>Where its files are kept</h2><p><a href="${Url.path`/capsules/${name}/credentials`}">Keys of its own to an S3 store</a></p>`
-    : '';
 
 /** Limits of which nobody tells the use. */
 const limits = ({ spec: { quota = {} } }: CapsuleView): Value =>

@@ -1,6 +1,7 @@
-import { foreign, moment, state, table } from '../html/parts.ts';
+import { advice, coded, moment, state, type Tone, table } from '../html/parts.ts';
 import { type Html, html } from '../html/template.ts';
 import type { Condition } from '../kubernetes/space.ts';
+import { inWords } from './reasons.ts';
 import { UNDER_WAY } from './troubles.ts';
 
 export const isWell = ({ type, status }: Condition) =>
@@ -17,22 +18,22 @@ export function conditionTable(conditions: readonly Condition[]): Html {
 
 function tableOf(conditions: readonly Condition[]): Html {
   const rows = conditions.map((one) => [
-    one.type,
-    state(
-      isWell(one) ? 'good' : one.status === 'False' ? 'bad' : 'warn',
-      one.reason === '' ? one.status : one.reason,
-    ),
-    foreign(one.message, 1_000),
+    html`${inWords(one.type)} <code class="code">${one.type}</code>`,
+    reasonOf(isWell(one) ? 'good' : one.status === 'False' ? 'bad' : 'warn', one.reason || one.status),
+    advice(one.message),
     moment(one.lastTransitionTime),
   ]);
   return table(['Condition', 'State', 'What to do', 'Since'], rows);
 }
 
+/** A reason in words, with its code. */
+export const reasonOf = (tone: Tone, reason: string): Html => coded(tone, inWords(reason), reason);
+
 /** Whether something is Ready, for a list or beside a title. What somebody suspended is no fault. */
 export function readiness(isReady: boolean, reason = ''): Html {
   if (isReady) return state('good', 'Ready');
   const tone = reason === 'Suspended' || UNDER_WAY.has(reason) ? 'warn' : 'bad';
-  return state(tone, reason === '' ? 'not looked at yet' : reason);
+  return reason === '' ? state(tone, 'Not looked at yet') : reasonOf(tone, reason);
 }
 
 export const readyOf = (conditions: readonly Condition[]): Condition | undefined =>

@@ -5,6 +5,8 @@ export interface Problem {
   readonly field?: string;
   readonly says: string;
   readonly status: number;
+  /** Whether somebody else has changed the sets since the person looked. */
+  readonly isStale?: boolean;
 }
 
 const CHECKS: Readonly<Record<NonNullable<CredentialError['check']>, Problem>> = {
@@ -27,8 +29,9 @@ const CODES: Partial<Record<CredentialError['code'], Problem>> = {
   },
   already_exists: { field: 'name', says: 'A set of this name is there already.', status: 409 },
   stale_generation: {
-    says: 'Somebody changed the sets since you looked, so nothing was changed by you. Below is what is there now, and when each set was last changed.',
+    says: 'Somebody changed the sets since you looked, so nothing was changed by you. What you entered is there again, but for keys.',
     status: 409,
+    isStale: true,
   },
   conflict: {
     says: 'This form was sent before with other values. Nothing was changed by this one.',

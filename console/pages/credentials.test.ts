@@ -52,11 +52,16 @@ describe('credential sets', () => {
     const { 'access-key-id': id, 'secret-access-key': secret } = fields;
     const keys = filled({ 'access-key-id': id, 'secret-access-key': secret });
     page = await who.send(page, `${PAGE}/rotate`, { ...keys, 'field-addressing': 'path' });
-    expect(page.text).toMatch(/2, verified [-0-9: ]+, rotated/);
+    expect(page.text).toMatch(/2, verified [-0-9: ]+ UTC ?, rotated/);
     seen.push(page.html);
     page = await who.send(page, `${PAGE}/select`);
     expect(page.text).toContain('archive selected');
     expect(page.forms.map(({ action }) => action)).not.toContain(`${PAGE}/delete`);
+    const capsule = await who.get('/capsules/household');
+    expect(capsule.text).toMatch(/archive selected .*fp_[0-9a-f]{16} .* UTC Keys of its own/);
+    expect((await (await environment.signedIn('viewer')).get('/capsules/household')).text).not.toContain(
+      'fp_',
+    );
     page = await who.send(page, `${PAGE}/select`);
     page = await who.send(page, `${PAGE}/delete`);
     expect(page.text).toContain('There is none');
@@ -90,10 +95,32 @@ describe('credential sets', () => {
       name: 'theirs',
       ...filled(whole.store.fields()),
     });
-    const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(whole.store.fields()) });
+    const fields = whole.store.fields();
+    const page = await one.send(mine, `${PAGE}/create`, { name: 'mine', ...filled(fields) });
     expect(page.status).toBe(409);
     expect(page.text).toContain('Somebody changed the sets since you looked');
-    expect(page.text).toContain('theirs');
+    expect(page.text).toMatch(/theirs was made at \d{4}-\d\d-\d\d \d\d:\d\d UTC/);
+    expect(page.text).toContain('The broker does not record by whom');
+    for (const typed of ['mine', fields.endpoint, fields.region, fields.bucket])
+      expect(page.html).toContain(`value="${typed}"`);
+    for (const secret of [fields['access-key-id'], fields['secret-access-key']])
+      expect(page.html).not.toContain(secret);
+
+    const keys = {
+      'access-key-id': fields['access-key-id'],
+      'secret-access-key': fields['secret-access-key'],
+    };
+    await other.send(await other.get(PAGE), `${PAGE}/rotate`, {
+      ...filled(keys),
+      'field-addressing': 'path',
+    });
+    await other.send(await other.get(PAGE), `${PAGE}/select`);
+    const rotated = await one.send(page, `${PAGE}/select`);
+    expect(rotated.status).toBe(409);
+    expect(rotated.text).toMatch(/theirs was rotated at .* UTC\s*\. theirs is now selected/);
+    await other.send(await other.get(PAGE), `${PAGE}/select`);
+    await other.send(await other.get(PAGE), `${PAGE}/delete`);
+    expect((await one.send(rotated, `${PAGE}/select`)).text).toContain('theirs was deleted');
   });
 });
 

@@ -1,14 +1,15 @@
-import { randomBytes } from 'node:crypto';
 import type { Secret } from '@space/broker-kit';
 import type { CredentialRecord } from '@space/contracts/objectstore';
-import { formats, isFieldValue } from '../../manifests/driver/formats.ts';
+import { isFieldValue } from '../../manifests/driver/formats.ts';
 import type { CredentialForm } from '../../manifests/driver/objectstore.ts';
 import { type CredentialBroker, CredentialError } from '../broker/client.ts';
 import { card, kubectl, moment, state, table } from '../html/parts.ts';
-import { flag, type Html, html, type Value } from '../html/template.ts';
+import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { type Outcome, type Page, PageError, Redirect } from '../http/outcome.ts';
 import { postForm, type Route, type Visit } from '../visit.ts';
+import { changesSince, type Inventory, seenOf } from './credential-changes.ts';
+import { createForm, type Field, fieldInput, hidden, inputOf, key } from './credential-form.ts';
 import { type Problem, problemOf } from './credential-problems.ts';
 
 export interface CredentialOptions {
@@ -16,8 +17,6 @@ export interface CredentialOptions {
   /** Refuses who has not the verb `credentials` on the Capsule. */
   readonly principalOf: (visit: Visit, capsule: string) => Promise<Secret<string>>;
 }
-
-type Field = CredentialForm['forms'][0]['fields'][number];
 
 /** The sets cannot be shown; what became of an act before is told all the same. */
 function unseen(cause: unknown, problem: Problem | undefined): never {
@@ -105,9 +104,9 @@ async function page(
     broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
   ]).catch((cause) => unseen(cause, problem));
   const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
-${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.says}</p>`)}
+${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.says}</p>${problem.isStale === true ? changesSince(visit.form.get('seen'), list) : ''}`)}
 <h2>Sets</h2>${setsTable(visit, capsule, form, list)}
-<h2>A new set</h2>${createForm(visit, capsule, { form, generation: list.inventory_generation, problem })}
+<h2>A new set</h2>${createForm(visit, capsule, { form, seen: html`${hidden('generation', list.inventory_generation)}${seenOf(list)}`, problem })}
 ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets have no resource in Kubernetes: docs/custody.md has the wire.')}`;
   return {
     title: `Credentials of ${capsule}`,
@@ -171,11 +170,6 @@ function valuesOf({ form }: Visit, fields: readonly Field[]): Record<string, str
   );
 }
 
-interface Inventory {
-  readonly inventory_generation: number;
-  readonly sets: readonly CredentialRecord[];
-}
-
 function setsTable(visit: Visit, capsule: string, form: CredentialForm, list: Inventory): Html {
   if (list.sets.length === 0)
     return html`<p>There is none: objects are kept with the Space’s own credential.</p>`;
@@ -184,32 +178,37 @@ function setsTable(visit: Visit, capsule: string, form: CredentialForm, list: In
     html`<code>${set.endpoint_host}</code> ${set.bucket} (${set.region})`,
     html`<code>${set.access_key_fingerprint}</code>`,
     html`${set.generation}, verified ${moment(set.verified_at)}${set.rotated_at === null ? '' : html`, rotated ${moment(set.rotated_at)}`}`,
-    html`<div class="acts">${choose(visit, capsule, list, set)}${remove(visit, capsule, set)}</div>${rotate(visit, capsule, form, set)}`,
+    html`<div class="acts">${choose(visit, capsule, list, set)}${remove(visit, capsule, list, set)}</div>${rotate(visit, capsule, { form, list, set })}`,
   ]);
   return table(['Set', 'Place', 'Key', 'Generation', 'Acts'], rows);
 }
-
-const hidden = (name: string, value: string | number): Html =>
-  html`<input type="hidden" name="${name}" value="${value}">`;
 
 const choose = (visit: Visit, capsule: string, list: Inventory, set: CredentialRecord): Html =>
   postForm(
     visit,
     Url.path`/capsules/${capsule}/credentials/select`,
-    html`${hidden('generation', list.inventory_generation)}${hidden('set_id', set.selected ? '' : set.set_id)}<button class="plain">${set.selected ? 'Select none' : 'Select'}</button>`,
+    html`${hidden('generation', list.inventory_generation)}${seenOf(list)}${hidden('set_id', set.selected ? '' : set.set_id)}<button class="plain">${set.selected ? 'Select none' : 'Select'}</button>`,
   );
 
-const remove = (visit: Visit, capsule: string, set: CredentialRecord): Value =>
+const remove = (visit: Visit, capsule: string, list: Inventory, set: CredentialRecord): Value =>
   set.selected
     ? ''
     : postForm(
         visit,
         Url.path`/capsules/${capsule}/credentials/delete`,
-        html`${hidden('generation', set.generation)}${hidden('set_id', set.set_id)}<button class="grave">Delete</button>`,
+        html`${hidden('generation', set.generation)}${seenOf(list)}${hidden('set_id', set.set_id)}<button class="grave">Delete</button>`,
       );
 
 /** A rotation keeps endpoint and bucket: other data behind the same name would be another set. */
-function rotate(visit: Visit, capsule: string, form: CredentialForm, set: CredentialRecord): Html {
+function rotate(
+  visit: Visit,
+  capsule: string,
+  {
+    form,
+    list,
+    set,
+  }: { readonly form: CredentialForm; readonly list: Inventory; readonly set: CredentialRecord },
+): Html {
   const kept: Readonly<Record<string, string>> = {
     'https-origin': `https://${set.endpoint_host}`,
     's3-bucket': set.bucket,
@@ -221,70 +220,6 @@ function rotate(visit: Visit, capsule: string, form: CredentialForm, set: Creden
       ? fieldInput(field, { prefix: set.set_id })
       : hidden(inputOf(field), kept[field.format] ?? ''),
   );
-  const content = html`${hidden('generation', set.generation)}${hidden('set_id', set.set_id)}${key()}${inputs}<button>Try out and rotate</button>`;
+  const content = html`${hidden('generation', set.generation)}${seenOf(list)}${hidden('set_id', set.set_id)}${key()}${inputs}<button class="plain">Try out and rotate</button>`;
   return html`<details><summary>Rotate</summary>${postForm(visit, Url.path`/capsules/${capsule}/credentials/rotate`, content)}</details>`;
-}
-
-const key = () => hidden('idempotency_key', randomBytes(24).toString('base64url'));
-
-function createForm(
-  visit: Visit,
-  capsule: string,
-  about: {
-    readonly form: CredentialForm;
-    readonly generation: number;
-    readonly problem: Problem | undefined;
-  },
-): Html {
-  const { form, generation, problem } = about;
-  const name: Field = {
-    id: 'name',
-    label: 'Name',
-    type: 'text',
-    format: '',
-    min: 1,
-    max: 64,
-    required: true,
-    secret: false,
-  };
-  // What was sent with another form of the page says nothing of this one.
-  const isMine = visit.form.has('name');
-  const typed = (id: string) => (isMine ? visit.form.get(id) : undefined);
-  const told = (id: string) => (isMine && problem?.field === id ? problem.says : undefined);
-  const inputs = form.forms[0].fields.map((field) =>
-    fieldInput(field, { prefix: 'new', value: typed(inputOf(field)), problem: told(field.id) }),
-  );
-  const content = html`${hidden('generation', generation)}${key()}<div class="fields">
-${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem: told('name') })}${inputs}</div><button>Try out and keep</button>`;
-  return html`<div class="card">${postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content)}</div>`;
-}
-
-/** By its name it is known whether what was entered may be kept. */
-const inputOf = ({ id, secret }: Field): string => `${secret ? 'secret' : 'field'}-${id}`;
-
-interface FieldState {
-  readonly prefix: string;
-  readonly name?: string;
-  readonly value?: string | undefined;
-  readonly problem?: string | undefined;
-}
-
-/** One field as the broker's form describes it. A secret one is empty whatever was typed. */
-function fieldInput(field: Field, { prefix, name = inputOf(field), value = '', problem }: FieldState): Html {
-  const id = `${prefix}-${field.id}`;
-  const says = problem === undefined ? '' : html`<p class="problem" id="${id}-problem">${problem}</p>`;
-  const invalid = problem === undefined ? 'false' : 'true';
-  const input =
-    field.type === 'choice'
-      ? html`<select id="${id}" name="${name}" aria-invalid="${invalid}">${choicesOf(field).map(
-          (one) => html`<option value="${one}" ${flag('selected', one === value)}>${one}</option>`,
-        )}</select>`
-      : html`<input id="${id}" name="${name}" type="${field.secret ? 'password' : 'text'}" value="${field.secret ? '' : value}" maxlength="${field.max}" autocomplete="${field.secret ? 'new-password' : 'off'}" spellcheck="false" required aria-invalid="${invalid}" aria-describedby="${id}-problem">`;
-  return html`<div class="field"><label for="${id}">${field.label}</label>${says}${input}</div>`;
-}
-
-/** The choices of a format are what its pattern allows: alternatives of plain words. */
-function choicesOf({ format }: Field): readonly string[] {
-  const [, words = ''] = /^\^\(\?:([a-z|-]+)\)\$$/.exec(formats[format]?.pattern.source ?? '') ?? [];
-  return words.split('|');
 }

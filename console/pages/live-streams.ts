@@ -83,5 +83,5 @@ export class LiveStreams {
 function aboutOf(page: string): About {
   const [, capsule, assistant] =
     /^\/capsules\/([a-z0-9-]{1,63})(?:\/assistants\/([a-z0-9-]{1,63}))?(?:\/|$)/.exec(page) ?? [];
-  return { capsule, assistant };
+  return { capsule, assistant, hasMachinery: page === '/' || page.startsWith('/sandbox') };
 }

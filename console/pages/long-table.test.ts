@@ -10,6 +10,7 @@ const rowsOf = (count: number): readonly Row[] =>
     ready: '',
     reason: '',
     why: '',
+    since: '',
     capsule: '',
     version: '',
     assistants: '',

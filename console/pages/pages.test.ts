@@ -4,6 +4,7 @@ import { decideApproval } from '../../operator/assistant/decide.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import { type Browser, withoutOurs } from '../testing/browser.ts';
 import { ROLES, type Role, startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { running } from '../testing/running.ts';
 import { condition, HOSTILE, input, type Subjects, subjects } from '../testing/subjects.ts';
 
 let environment: TestEnvironment;
@@ -152,7 +153,7 @@ describe('approval', () => {
     const capsule = { metadata: { name: 'household' }, spec: { approval: 'manual' } } as const;
     expect(decideApproval({ metadata, spec }, { manifest: spec.manifest, digest }, capsule)).toBeUndefined();
     const { text } = await as.viewer.get(at('moving'));
-    expect(text).toContain('Approved. Approved by system:serviceaccount:home:capsule-admin .');
+    expect(text).toContain('Approved. By system:serviceaccount:home:capsule-admin .');
     expect(text).toContain('Written by the program space-console');
     expect(text).toContain('Who installed it is not recorded');
   });
@@ -176,7 +177,7 @@ describe('approval', () => {
       });
     const { text } = await as.viewer.get(at('quiet'));
     expect(text).toContain('Approved. Who approved it is not recorded.');
-    expect(text).not.toContain('Approved by admin');
+    expect(text).not.toContain('By admin');
   });
 
   it('is not offered under another Capsule’s address', async () => {
@@ -207,6 +208,50 @@ describe('an Assistant', () => {
     expect(text).toContain('U+0430');
     expect(text).toContain('not spelt with plain letters alone');
     expect(text).toContain('leads to help.bank.org');
+  });
+});
+
+describe('what is new in a manifest', () => {
+  const NAMESPACE = 'home-household-0a1b2c3d';
+  const next = manifest('wider', {
+    platform: { ...manifest('wider').platform, version: '1.1.0' },
+    network: { allowed_hosts: ['kept.org', 'new.org'] },
+  });
+  const runs = manifest('wider', { network: { allowed_hosts: ['kept.org', 'old.org'] } });
+  const reader = { apiGroups: ['platform.space'], verbs: ['get', 'list'] };
+
+  beforeAll(async () => {
+    await made.assistant('wider', { capsule: 'household', manifest: next });
+    await running(environment, NAMESPACE, runs);
+  });
+
+  it('is told against what runs, powers first, and then every change', async () => {
+    const token = await environment.person('auditor', [{ ...reader, resources: ['capsules', 'assistants'] }]);
+    const rules = [
+      { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] },
+      { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
+    ];
+    await environment.grant('auditor', rules, NAMESPACE);
+    const { text } = await (await environment.signedInWith(token)).get(at('wider'));
+    const order = [
+      '1.0.0 → 1.1.0',
+      'new it may reach the host new.org',
+      'no more it may reach the host old.org',
+      'All 3 changes',
+      'Changed /platform/version 1.0.0 1.1.0',
+      'Added /network/allowed_hosts – new.org',
+      'Removed /network/allowed_hosts old.org –',
+    ].map((says) => text.indexOf(says));
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    expect(order).not.toContain(-1);
+  });
+
+  it('is not known to who may not see the Capsule, and the page says so', async () => {
+    const token = await environment.person('stranger', [{ ...reader, resources: ['assistants'] }]);
+    const { status, text } = await (await environment.signedInWith(token)).get(at('wider'));
+    expect(status).toBe(200);
+    expect(text).toContain('You may not see what runs');
+    expect(text).not.toContain('Nothing of it runs yet');
   });
 });
 

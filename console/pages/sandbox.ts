@@ -1,154 +1,142 @@
-import * as z from 'zod';
-import { foreign, kubectl, state, table } from '../html/parts.ts';
+import { advice, code, foreign, kubectl, moment, state, table } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import type { Page } from '../http/outcome.ts';
-import type { Act } from '../kubernetes/access.ts';
-import { apiPath } from '../kubernetes/client.ts';
+import { anyCapsule } from '../kubernetes/space.ts';
+import type { Certificate } from '../machinery/certificates.ts';
+import type { Machinery } from '../machinery/machinery.ts';
+import type { Node } from '../machinery/nodes.ts';
+import type { Probe } from '../machinery/probes.ts';
+import type { Program } from '../machinery/programs.ts';
 import type { Route, Visit } from '../visit.ts';
+import { isWell, reasonOf } from './conditions.ts';
+import { daysLeft } from './machinery-troubles.ts';
 
 export const sandbox: Route = { method: 'GET', path: '/sandbox', under: 'sandbox', run: sandboxPage };
 
-const list = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item) });
-const named = z.object({ name: z.string() });
-const nodes = list(
-  z.object({
-    metadata: named,
-    status: z
-      .object({
-        nodeInfo: z.object({ containerRuntimeVersion: z.string().optional() }).optional(),
-        runtimeHandlers: z.array(z.object({ name: z.string().default('') })).nullish(),
-      })
-      .default({}),
-  }),
-);
-const classes = list(z.object({ metadata: named, handler: z.string() }));
-const pods = list(
-  z.object({
-    metadata: named,
-    spec: z.object({ nodeName: z.string().optional() }).default({}),
-    status: z.object({ phase: z.string().optional() }).default({}),
-  }),
-);
-const deployments = list(
-  z.object({
-    metadata: named,
-    spec: z.object({
-      replicas: z.number().default(1),
-      template: z.object({
-        spec: z.object({ containers: z.array(z.object({ image: z.string().default('') })) }),
-      }),
-    }),
-    status: z.object({ readyReplicas: z.number().default(0) }).default({ readyReplicas: 0 }),
-  }),
-);
-
 async function sandboxPage(visit: Visit): Promise<Page> {
   const { systemNamespace, servicesNamespace } = visit.names;
-  const sections = await Promise.all([
-    runtimeClassSection(visit),
-    nodeSection(visit),
-    probeSection(visit),
-    programSection(visit, systemNamespace),
-    programSection(visit, servicesNamespace),
-  ]);
-  const main = html`<p class="lead">What stands between Assistants and the nodes, and the programs of this Space, as far as you may read it.</p>${sections}
+  const [gate, machinery] = await Promise.all([gateSection(visit), visit.machineryOf(visit, true)]);
+  const { at, programs, probes, nodes, classes, certificates } = machinery;
+  const runtime = `the role ${visit.names.space}-space-runtime in ${systemNamespace} and ${servicesNamespace}`;
+  const cluster = `the role ${visit.names.space}-space-cluster`;
+  const main = html`<p class="lead">What stands between Assistants and the nodes, and the programs of this Space, as far as you may read it.</p>
+${gate}
+<h2 id="nodes">Nodes</h2>${orHidden(nodes, nodeTable, cluster)}${classes === undefined ? '' : classLine(classes)}
+<h2 id="probes">Probes</h2>${orHidden(probes, probeTable, runtime)}
+<h2 id="programs">Programs</h2>${orHidden(programs, programTable, runtime)}
+<h2 id="certificates">Certificates</h2>${orHidden(certificates, (all) => certificateTable(all, at), runtime)}
 ${kubectl(
   'kubectl get runtimeclasses,nodes -o wide',
-  `kubectl -n ${systemNamespace} get pods -l platform.space/component=sandbox-probe -o wide`,
-  `kubectl -n ${servicesNamespace} get deployments -o wide`,
+  `kubectl -n ${systemNamespace} get pods -l 'platform.space/component in (sandbox-probe,network-probe)' -o wide`,
+  `kubectl -n ${systemNamespace} get deployments -o wide`,
+  `kubectl -n ${servicesNamespace} get deployments,statefulsets -o wide`,
+  `kubectl -n ${servicesNamespace} get configmap space-ca -o jsonpath='{.data.ca\\.crt}' | openssl x509 -noout -enddate`,
 )}`;
   return { title: 'Sandbox and brokers', main };
 }
 
-function runtimeClassSection(visit: Visit): Promise<Html> {
-  const what = { group: 'node.k8s.io', resource: 'runtimeclasses' };
-  return section(visit, 'Runtime classes', what, '/apis/node.k8s.io/v1/runtimeclasses', (json) =>
-    table(
-      ['Class', 'Handler'],
-      classes.parse(json).items.map((one) => [one.metadata.name, foreign(one.handler, 63)]),
-    ),
-  );
+function orHidden<T>(
+  list: readonly T[] | undefined,
+  show: (list: readonly T[]) => Html,
+  takes: string,
+): Html {
+  return list === undefined
+    ? html`<p class="quiet">You may not see these: it takes ${takes}.</p>`
+    : show(list);
 }
 
-function nodeSection(visit: Visit): Promise<Html> {
-  return section(visit, 'Nodes', { resource: 'nodes' }, '/api/v1/nodes', (json) =>
-    table(
-      ['Node', 'Runtime', 'Handlers'],
-      nodes.parse(json).items.map(({ metadata, status }) => [
-        metadata.name,
-        foreign(status.nodeInfo?.containerRuntimeVersion, 100),
-        foreign(
-          (status.runtimeHandlers ?? [])
-            .map(({ name }) => name)
-            .filter(Boolean)
-            .join(', '),
-          300,
-        ),
-      ]),
-    ),
-  );
+const GATE = [
+  ['SandboxReady', 'Sandbox: whether Assistants are scheduled'],
+  ['NetworkReady', 'Walls: whether the network holds what is forbidden'],
+] as const;
+
+/** The operator writes its verdict into each Capsule: any of them says it. */
+async function gateSection(visit: Visit): Promise<Html> {
+  const conditions = (await anyCapsule(visit))?.status.conditions;
+  if (conditions === undefined)
+    return html`<h2>Verdict of the gate</h2><p class="quiet">No Capsule that you may see tells it.</p>`;
+  const rows = GATE.flatMap(([type, says]) => {
+    const told = conditions.find((one) => one.type === type);
+    if (told === undefined) return [];
+    const tone = isWell(told) ? 'good' : told.status === 'False' ? 'bad' : 'warn';
+    return [[says, reasonOf(tone, told.reason), advice(told.message), moment(told.lastTransitionTime)]];
+  });
+  return html`<h2>Verdict of the gate</h2>${table(['Gate', 'Verdict', 'Why', 'Since'], rows)}`;
 }
 
-function probeSection(visit: Visit): Promise<Html> {
-  const namespace = visit.names.systemNamespace;
-  const show = (json: unknown) =>
-    table(
-      ['Probe', 'Node', 'State'],
-      pods
-        .parse(json)
-        .items.map(({ metadata, spec, status }) => [
-          metadata.name,
-          spec.nodeName ?? '–',
-          state(
-            status.phase === 'Succeeded' ? 'good' : status.phase === 'Failed' ? 'bad' : 'warn',
-            status.phase ?? 'Unknown',
-          ),
-        ]),
-    );
-  return section(
-    visit,
-    'Probes of the sandbox',
-    { resource: 'pods', namespace },
-    apiPath`/api/v1/namespaces/${namespace}/pods`,
-    show,
-    { labelSelector: 'platform.space/component=sandbox-probe' },
+const SANDBOX: Readonly<Record<Node['sandbox'], Html>> = {
+  there: state('good', 'there'),
+  missing: state('bad', 'missing'),
+  'not-asked': html`<span class="quiet">no Assistants there</span>`,
+  unknown: state('warn', 'not told'),
+};
+
+const nodeTable = (nodes: readonly Node[]): Html =>
+  table(
+    ['Node', 'Sandbox', 'Handlers', 'Kubelet', 'Runtime'],
+    nodes.map(({ name, sandbox, handlers, kubelet, runtime }) => [
+      name,
+      SANDBOX[sandbox],
+      foreign(handlers.join(', ') || '–', 200),
+      foreign(kubelet || '–', 60),
+      foreign(runtime || '–', 60),
+    ]),
   );
+
+const classLine = (classes: NonNullable<Machinery['classes']>): Html =>
+  html`<p class="quiet">Runtime classes: ${
+    classes.length === 0
+      ? 'none'
+      : classes.map(
+          ({ name, handler }, index) =>
+            html`${index === 0 ? '' : ', '}${code(name, 63)} with handler ${code(handler, 63)}`,
+        )
+  }.</p>`;
+
+const VERDICT: Readonly<Record<Probe['verdict'], Html>> = {
+  passed: state('good', 'passed'),
+  failed: state('bad', 'failed'),
+  running: state('warn', 'running'),
+};
+
+const probeTable = (probes: readonly Probe[]): Html =>
+  table(
+    ['Node', 'Tries', 'Verdict', 'What it found', 'At'],
+    probes.map(({ node, asks, verdict, found, at }) => [
+      node === '' ? 'none has taken it' : node,
+      asks,
+      VERDICT[verdict],
+      found === '' ? '–' : foreign(found, 300),
+      moment(at),
+    ]),
+  );
+
+const programTable = (programs: readonly Program[]): Html =>
+  table(
+    ['Program', 'Ready', 'Version', 'Image', 'Namespace'],
+    programs.map(({ name, ready, wanted, version, images, namespace }) => [
+      name,
+      state(ready >= wanted ? 'good' : 'bad', `${ready} of ${wanted}`),
+      version === '' ? '–' : foreign(version, 40),
+      images.map((image) => imageOf(image)),
+      namespace,
+    ]),
+  );
+
+/** An image by its name and tag, with the first digits of its digest: the whole is too long for a line. */
+function imageOf(image: string): Html {
+  const [name = '', digest] = image.split('@sha256:');
+  const short = name.split('/').at(-1) ?? name;
+  const rest = digest === undefined ? '' : html` <span class="quiet">${digest.slice(0, 12)}</span>`;
+  return html`<div title="${image}">${code(short, 120)}${rest}</div>`;
 }
 
-function programSection(visit: Visit, namespace: string): Promise<Html> {
-  const show = (json: unknown) =>
-    table(
-      ['Program', 'Ready', 'Image'],
-      deployments
-        .parse(json)
-        .items.map(({ metadata, spec, status }) => [
-          metadata.name,
-          state(
-            status.readyReplicas >= spec.replicas ? 'good' : 'bad',
-            `${status.readyReplicas} of ${spec.replicas}`,
-          ),
-          html`<code>${foreign(spec.template.spec.containers.map(({ image }) => image).join(', '), 300)}</code>`,
-        ]),
-    );
-  return section(
-    visit,
-    `Programs in ${namespace}`,
-    { group: 'apps', resource: 'deployments', namespace },
-    apiPath`/apis/apps/v1/namespaces/${namespace}/deployments`,
-    show,
-  );
-}
-
-async function section(
-  visit: Visit,
-  title: string,
-  what: Omit<Act, 'verb'>,
-  path: string,
-  show: (json: unknown) => Html,
-  query: Readonly<Record<string, string>> = {},
-): Promise<Html> {
-  const body: Value = (await visit.may({ ...what, verb: 'list' }))
-    ? show(await visit.ask({ path, query: { limit: '500', ...query } }))
-    : html`<p class="quiet">You may not see these: it takes <code>list</code> on ${what.resource}${what.namespace === undefined ? '' : ` in ${what.namespace}`}.</p>`;
-  return html`<h2>${title}</h2>${body}`;
+function certificateTable(certificates: readonly Certificate[], at: Date): Html {
+  const rows = certificates.map(({ of, ends }): readonly Value[] => {
+    if (ends === undefined) return [of, state('warn', 'no answer'), '–'];
+    const days = daysLeft(ends, at);
+    const says = days < 0 ? 'ended' : days === 1 ? '1 day' : `${days} days`;
+    return [of, state(days < 0 ? 'bad' : days < 30 ? 'warn' : 'good', says), moment(ends.toISOString())];
+  });
+  return html`${table(['Certificate of', 'Left', 'Ends'], rows)}<p class="quiet">Those that the console has or is shown. Of the others the alert on certificates tells (monitoring.rules of the chart).</p>`;
 }

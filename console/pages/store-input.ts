@@ -5,8 +5,8 @@ import { apiPath, KubernetesError } from '../kubernetes/client.ts';
 import { type AssistantView, assistantPath } from '../kubernetes/space.ts';
 import type { Route, Visit } from '../visit.ts';
 import { assistantOf, assistantPage } from './assistant.ts';
+import { INPUT_TYPE, secretOf } from './stored-inputs.ts';
 
-const TYPE = 'platform.space/stored-input';
 const CAPSULE_LABEL = 'platform.space/capsule';
 
 export const storeInput: Route = {
@@ -34,8 +34,7 @@ async function store(visit: Visit): Promise<Outcome> {
     return assistantPage(visit, { key, says: `Nothing was stored: the value ${fault}.` });
   const bound = view.spec.storedInputs?.[key]?.secretKeyRef;
   const capsule = view.spec.capsule ?? '';
-  // No identifier has a dot, so no two inputs of a Space share the name.
-  const reference = bound ?? { name: `${capsule}.${manifest.manifest.platform.id}.${key}`, key: 'value' };
+  const reference = secretOf(view, key);
   const secret = { capsule, ...reference, value: Buffer.from(value, 'utf8').toString('base64') };
   if (bound !== undefined || !(await created(visit, secret))) await replaced(visit, secret);
   if (bound === undefined) await bind(visit, view, key, reference);
@@ -55,7 +54,7 @@ async function created(visit: Visit, { capsule, name, key, value }: Stored): Pro
   const body = {
     apiVersion: 'v1',
     kind: 'Secret',
-    type: TYPE,
+    type: INPUT_TYPE,
     metadata: { name, labels: { [CAPSULE_LABEL]: capsule } },
     data: { [key]: value },
   };
@@ -75,7 +74,7 @@ async function created(visit: Visit, { capsule, name, key, value }: Stored): Pro
 /** Replaces all that the Secret holds, if it is a stored input of this Capsule: the API server tests that in the same act. */
 async function replaced(visit: Visit, { capsule, name, key, value }: Stored): Promise<void> {
   const body = [
-    { op: 'test', path: '/type', value: TYPE },
+    { op: 'test', path: '/type', value: INPUT_TYPE },
     { op: 'test', path: `/metadata/labels/${CAPSULE_LABEL.replace('/', '~1')}`, value: capsule },
     { op: 'add', path: '/data', value: { [key]: value } },
   ];

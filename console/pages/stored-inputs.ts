@@ -5,6 +5,19 @@ import { Url } from '../html/url.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import { postForm, type Visit } from '../visit.ts';
 
+export const INPUT_TYPE = 'platform.space/stored-input';
+
+/** Where the value of an input is, or is to be: no identifier has a dot, so no two inputs of a Space share the name. */
+export function secretOf(
+  { metadata, spec }: AssistantView,
+  key: string,
+): { readonly name: string; readonly key: string } {
+  const id = spec.manifest?.platform.id ?? metadata.name;
+  return (
+    spec.storedInputs?.[key]?.secretKeyRef ?? { name: `${spec.capsule ?? ''}.${id}.${key}`, key: 'value' }
+  );
+}
+
 /** Why a value is none, of which input; never the value. */
 export interface InputProblem {
   readonly key: string;
@@ -37,7 +50,7 @@ export async function inputsSection(
 <dl class="facts"><dt>Goes to</dt><dd>${hostName(input.host)}</dd><dt>Value</dt><dd>${bound(view, key)}</dd></dl>
 ${may.every(Boolean) ? inputForm(visit, view, key, problem?.key === key ? problem.says : undefined) : ''}</section>`,
   );
-  return html`<h2>Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
+  return html`<h2 id="stored-inputs">Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
 }
 
 function bound({ spec }: AssistantView, key: string): Value {

@@ -2,7 +2,7 @@ import { foreign, moment, state, type Tone } from '../html/parts.ts';
 import { type Html, html, type Value } from '../html/template.ts';
 import type { Condition, EventView, Metadata } from '../kubernetes/space.ts';
 import { timeOf } from '../kubernetes/space.ts';
-import { isWell } from './conditions.ts';
+import { isWell, reasonOf } from './conditions.ts';
 
 /** Something that the cluster still knows of an object's past. */
 interface Moment {
@@ -48,7 +48,7 @@ export function timeline(about: {
 
 function ofEvent(event: EventView): Moment {
   const tone = event.type === 'Warning' ? 'warn' : 'good';
-  return { at: timeOf(event), tone, says: state(tone, event.reason), more: foreign(event.note, 1_000) };
+  return { at: timeOf(event), tone, says: reasonOf(tone, event.reason), more: foreign(event.note, 1_000) };
 }
 
 function ofCondition(condition: Condition): Moment {
@@ -57,8 +57,8 @@ function ofCondition(condition: Condition): Moment {
   return {
     at,
     tone,
-    says: state(tone, reason === '' ? status : reason),
-    more: html`${type} became ${status}.`,
+    says: reasonOf(tone, reason === '' ? status : reason),
+    more: html`Condition ${type} became ${status}.`,
   };
 }
 
@@ -82,7 +82,13 @@ function ofWrite({ manager, time, subresource, fieldsV1 }: Write, metadata: Meta
   return [
     ...(spec.length === 0
       ? []
-      : [written(time, 'Written', html`Of the specification ${foreign(spec.join(', '), 300)}, ${program}.`)]),
+      : [
+          written(
+            time,
+            'Written',
+            html`${foreign(spec.filter((key) => key !== '.').join(', '), 300)} of the specification, ${program}.`,
+          ),
+        ]),
     ...(annotations.includes(`f:${APPROVED}`)
       ? [
           written(
@@ -116,7 +122,5 @@ export function approver({ annotations }: Pick<Metadata, 'annotations'>): Html {
   const by = annotations[APPROVED_BY];
   if (digest === undefined) return html`It is not approved.`;
   const person = by?.startsWith(`${digest} `) ? by.slice(digest.length + 1) : undefined;
-  return person === undefined
-    ? html`Who approved it is not recorded.`
-    : html`Approved by ${foreign(person, 200)}.`;
+  return person === undefined ? html`Who approved it is not recorded.` : html`By ${foreign(person, 200)}.`;
 }

@@ -2,12 +2,15 @@ import type { Row } from '../kubernetes/tables.ts';
 
 /** Something of the Space that is not Ready. */
 export interface Trouble {
-  readonly kind: 'Capsule' | 'Assistant';
+  readonly kind: 'Capsule' | 'Assistant' | 'Program' | 'Node' | 'Probe' | 'Certificate';
   readonly name: string;
+  /** Empty of what is the Space's own. */
   readonly capsule: string;
   readonly reason: string;
   /** What the operator says of it, which ends with what to do. */
   readonly why: string;
+  /** As Kubernetes tells moments; empty where nobody knows. */
+  readonly since: string;
 }
 
 export interface Troubles {
@@ -31,9 +34,14 @@ export const UNDER_WAY = new Set([
 
 const isUnderWay = ({ reason }: Trouble) => UNDER_WAY.has(reason);
 
-/** Sorts what is not Ready, Capsules first: most troubles of an Assistant are its Capsule's. */
-export function troublesOf(capsules: readonly Row[], assistants: readonly Row[]): Troubles {
+/** Sorts what is not Ready: what is the Space's own first, then Capsules, since most troubles of an Assistant are theirs. */
+export function troublesOf(
+  own: readonly Trouble[],
+  capsules: readonly Row[],
+  assistants: readonly Row[],
+): Troubles {
   const all = [
+    ...own,
     ...capsules.map((row) => troubleOf('Capsule', row)),
     ...assistants.map((row) => troubleOf('Assistant', row)),
   ].filter((one) => one !== undefined);
@@ -45,8 +53,8 @@ export function troublesOf(capsules: readonly Row[], assistants: readonly Row[])
   };
 }
 
-function troubleOf(kind: Trouble['kind'], row: Row): Trouble | undefined {
-  const { name, ready, reason, why } = row;
+function troubleOf(kind: 'Capsule' | 'Assistant', row: Row): Trouble | undefined {
+  const { name, ready, reason, why, since } = row;
   if (ready === 'True') return undefined;
-  return { kind, name, capsule: kind === 'Capsule' ? name : row.capsule, reason, why };
+  return { kind, name, capsule: kind === 'Capsule' ? name : row.capsule, reason, why, since };
 }

@@ -35,8 +35,10 @@ export interface TestEnvironment {
   person(name: string, rules: readonly object[]): Promise<string>;
   /** A console of its own, with other settings or another clock. */
   start(settings?: Readonly<Record<string, string>>, now?: () => Date): Promise<Started>;
-  /** More rights in the Space's namespace for whoever has the role. */
-  grant(role: Role, rules: readonly object[]): Promise<void>;
+  /** More rights for an account, in the Space's namespace or in another one. */
+  grant(account: string, rules: readonly object[], namespace?: string): Promise<void>;
+  /** Gives an account of the Space's namespace what `people` of the chart gives whom it names. */
+  administer(account: string): Promise<void>;
   /** What a console is started with, but for its address. */
   readonly variables: Readonly<Record<string, string>>;
   /** The file that sessions are sealed with. */
@@ -117,14 +119,32 @@ export async function startEnvironment(
     ),
     KUBERNETES_TOKEN_FILE: write('token', await tokenOf(`${SPACE}-system`, 'home-console')),
   };
-  async function grant(to: string, rules: readonly object[]): Promise<void> {
+  async function grant(to: string, rules: readonly object[], namespace = SPACE): Promise<void> {
     const name = `${to}-more`;
-    await create(`${RBAC}/namespaces/${SPACE}/roles`, { ...named(name), rules });
-    await create(`${RBAC}/namespaces/${SPACE}/rolebindings`, {
+    await create(`${RBAC}/namespaces/${namespace}/roles`, { ...named(name), rules });
+    await create(`${RBAC}/namespaces/${namespace}/rolebindings`, {
       ...named(name),
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
       subjects: [{ kind: 'ServiceAccount', name: to, namespace: SPACE }],
     });
+  }
+
+  async function administer(account: string): Promise<void> {
+    const bindings = [
+      ['inputs', `namespaces/${SPACE}/rolebindings`],
+      ['runtime', 'clusterrolebindings'],
+      ['cluster', 'clusterrolebindings'],
+    ] as const;
+    for (const [role, where] of bindings)
+      await create(`${RBAC}/${where}`, {
+        ...named(`${account}-${role}`),
+        roleRef: {
+          apiGroup: 'rbac.authorization.k8s.io',
+          kind: 'ClusterRole',
+          name: `${SPACE}-space-${role}`,
+        },
+        subjects: [{ kind: 'ServiceAccount', name: account, namespace: SPACE }],
+      });
   }
 
   async function signedInWith(token: string, at = origin): Promise<Browser> {
@@ -148,6 +168,7 @@ export async function startEnvironment(
     variables: environment,
     sessionKeys,
     grant,
+    administer,
     signedIn: (role, at) => signedInWith(tokens[role], at),
     signedInWith,
     async person(name, rules) {

@@ -50,10 +50,7 @@ export async function setScene(): Promise<Scene> {
   await called(made, replica);
   await happened(environment);
   await sandbox(environment);
-  await environment.grant('admin', [
-    { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] },
-    { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['list'] },
-  ]);
+  await environment.administer('admin');
   await withStore.principal('household');
   const close = async () => {
     await withStore.close();
@@ -212,13 +209,7 @@ async function happened({ judged }: TestEnvironment): Promise<void> {
 }
 
 /** What an administrator of the cluster sees: nodes, probes, programs. */
-async function sandbox({ judged, tokens }: TestEnvironment): Promise<void> {
-  void tokens;
-  await judged.create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
-    metadata: { name: 'admin-looks' },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ kind: 'ServiceAccount', name: 'admin', namespace: 'home' }],
-  });
+async function sandbox({ judged }: TestEnvironment): Promise<void> {
   await judged.create('/api/v1/nodes', { metadata: { name: 'node-1' } });
   await judged.server.client.call({
     method: 'PATCH',

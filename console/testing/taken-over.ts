@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { credentialBroker } from '../broker/client.ts';
 import { errorBody, explain } from '../http/errors.ts';
 import { Redirect } from '../http/outcome.ts';
+import { UNSEEN } from '../machinery/machinery.ts';
 import { credentialRoutes } from '../pages/credentials.ts';
 import type { Visit } from '../visit.ts';
 
@@ -131,6 +132,7 @@ export async function startTakenOver() {
   const visit: Visit = {
     ...{ session, names, form, params: { capsule: 'household' }, query: new URLSearchParams() },
     callsOf: undefined,
+    machineryOf: async () => UNSEEN,
     ask: async () => ({}),
     list: async () => [],
     may: async () => true,

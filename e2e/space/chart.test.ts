@@ -231,6 +231,32 @@ describe('the chart', () => {
     await expect(rightsPage(all)).toMatchFileSnapshot('../../docs/rights.md');
   });
 
+  it('gives administrators what its pages take, and nothing of the cluster unless that is said', async () => {
+    const person = { kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'mia' };
+    const named = ['--set-json', `people.administrators=${JSON.stringify([person])}`];
+    const bound = async (...more: string[]) =>
+      (await render(...named, ...more))
+        .filter(({ kind, subjects = [] }) => kind.endsWith('Binding') && subjects[0]?.name === 'mia')
+        .map(({ roleRef, metadata, subjects }) => {
+          expect(subjects).toEqual([person]);
+          return `${roleRef.name} in ${metadata.namespace ?? 'the cluster'}`;
+        })
+        .toSorted();
+    const own = [
+      'home-space-admin in home',
+      'home-space-inputs in home',
+      'home-space-runtime in home-services',
+      'home-space-runtime in home-system',
+    ];
+    expect(await bound()).toEqual(own);
+    expect(await bound('--set', 'people.wholeCluster=true')).toEqual(
+      [...own, 'home-space-cluster in the cluster', 'home-space-runtime in the cluster'].toSorted(),
+    );
+    // Without anybody named, nobody is bound.
+    const nobody = await render('--set', 'people.wholeCluster=true');
+    expect(nobody.filter(({ metadata }) => metadata.name.startsWith('home-administrators'))).toEqual([]);
+  });
+
   it('has nothing in the namespace of the release but three roles, with everything on', async () => {
     const on = [
       'objectStore.dataPlane.byok',

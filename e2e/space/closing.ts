@@ -1,8 +1,9 @@
 import { relative } from 'node:path';
 import { type Cluster, DEFAULT_CLUSTER } from '../cluster/index.ts';
 import type { StepSummary } from '../progress/index.ts';
-import { ADMINISTRATOR, type Line, type Story } from './example.ts';
+import type { Line, Story } from './example.ts';
 import type { Release } from './release.ts';
+import { ADMINISTRATOR } from './release.ts';
 
 type Place = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> & Release;
 

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import type { Step } from '../progress/index.ts';
 import type { Kube } from './kube.ts';
 import type { KubeObject } from './kube-object.ts';
-import type { Release } from './release.ts';
+import { ADMINISTRATOR, type Release } from './release.ts';
 import { symptoms } from './rollout.ts';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../manifests/examples');
@@ -16,31 +16,16 @@ async function example(file: string): Promise<KubeObject> {
   return parse(await readFile(resolve(EXAMPLES, file), 'utf8')) as KubeObject;
 }
 
-/** An account of the release's namespace that may do everything in the Space: who signs in to its console. */
-export const ADMINISTRATOR = 'console-admin';
-
-async function applyAdministrator(kube: Kube, { space, namespace }: Release): Promise<void> {
-  const metadata = { name: ADMINISTRATOR, namespace };
-  await kube.apply(
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata, automountServiceAccountToken: false },
-    {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'RoleBinding',
-      metadata,
-      roleRef: {
-        apiGroup: 'rbac.authorization.k8s.io',
-        kind: 'ClusterRole',
-        name: `${space}-space-admin`,
-      },
-      subjects: [{ kind: 'ServiceAccount', ...metadata }],
-    },
-  );
-}
-
-/** Applies the Capsule `household` and the Assistant `ledger`, whose image is given the cluster's name for it, and who may see them in the console. */
+/** Applies the Capsule `household` and the Assistant `ledger`, whose image is given the cluster's name for it, and the account whom the release has administer them in the console. */
 export async function applyExamples(kube: Kube, release: Release, image: string): Promise<void> {
   const { namespace } = release;
-  await applyAdministrator(kube, release);
+  const metadata = { name: ADMINISTRATOR, namespace };
+  await kube.apply({
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata,
+    automountServiceAccountToken: false,
+  });
   const household = await example('household.yaml');
   const ledger = await example('ledger.yaml');
   const placed = (object: KubeObject) => ({ ...object, metadata: { ...object.metadata, namespace } });

@@ -19,6 +19,15 @@ const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress', 'console'].map(
   (part) => `${part}.replicas=1`,
 );
 
+/** Who signs in to the console of a Space that was brought up, and sees all of it. */
+export const ADMINISTRATOR = 'console-admin';
+const administrators = (namespace: string) => [
+  'people.administrators[0].kind=ServiceAccount',
+  `people.administrators[0].name=${ADMINISTRATOR}`,
+  `people.administrators[0].namespace=${namespace}`,
+  'people.wholeCluster=true',
+];
+
 /** Installs or upgrades the release when chart or values differ from what is installed, and waits for its pods. */
 export async function installRelease(
   cluster: Cluster,
@@ -37,7 +46,7 @@ export async function installRelease(
     (value) => `${value}=${value === 's3.image' ? s3 : referenceOf(references, value)}`,
   );
   // A node knows what was built for it by tags alone, and the S3 server's image is taken by one everywhere.
-  const values = [...images, 'image.allowTags=true', ...SINGLE];
+  const values = [...images, 'image.allowTags=true', ...SINGLE, ...administrators(namespace)];
   const description = await descriptionOf(values);
   const installed = await installedRelease(helm, space);
   const places = [`${space}-services`, `${space}-system`];

@@ -45,6 +45,7 @@ const ACTS: readonly [string, Role | undefined, string, string, object?][] = [
   ['delete a Capsule', 'admin', 'DELETE', HOUSEHOLD],
   ['open an Assistant', 'admin', 'PATCH', LEDGER, annotated('open')],
   ['open a Capsule', 'admin', 'PATCH', HOUSEHOLD, annotated('open')],
+  ['see Events', 'viewer', 'GET', '/apis/events.k8s.io/v1/namespaces/home/events'],
   ['write a status', undefined, 'PATCH', `${HOUSEHOLD}/status`, { status: {} }],
   ['read a Secret', undefined, 'GET', '/api/v1/namespaces/home/secrets/x'],
   ['make a Secret', undefined, 'POST', '/api/v1/namespaces/home/secrets', named('x')],
@@ -86,6 +87,58 @@ describe.each(ROLES)('who is %s', (role) => {
     const may = least !== undefined && ROLES.indexOf(role) >= ROLES.indexOf(least);
     const { status } = (await people.get(role)?.(method, path, body)) ?? { status: 0 };
     expect(status).toEqual(may ? expect.toBeOneOf([200, 201]) : 403);
+  });
+});
+
+/** Roles beside those: in each namespace where they are bound, this and nothing else. */
+const SECRETS = '/api/v1/namespaces/home/secrets';
+const APPS = '/apis/apps/v1/namespaces/home';
+const CONFIG = '/api/v1/namespaces/home/configmaps';
+describe.each([
+  ['inputs', ['make an input', 'read an input', 'change an input']],
+  ['runtime', ['list programs', 'list servers', 'list pods', 'read a ConfigMap']],
+  ['cluster', ['list nodes', 'list runtime classes']],
+])('who has the role %s', (role, may) => {
+  it('may do this and nothing else', async () => {
+    const name = `only-${role}`;
+    const ask = await judged.caller(name);
+    const roleRef = {
+      apiGroup: 'rbac.authorization.k8s.io',
+      kind: 'ClusterRole',
+      name: `home-space-${role}`,
+    };
+    const subjects = [{ kind: 'ServiceAccount', name, namespace: 'home' }];
+    const where = role === 'cluster' ? 'clusterrolebindings' : 'namespaces/home/rolebindings';
+    await judged.create(`${RBAC}/${where}`, { ...named(name), roleRef, subjects });
+    const made = named(`${role}.ledger.bank`);
+    const acts = [
+      ['make an input', 'POST', SECRETS, made],
+      ['read an input', 'GET', `${SECRETS}/${made.metadata.name}`],
+      ['change an input', 'PATCH', `${SECRETS}/${made.metadata.name}`, { data: {} }],
+      ['list inputs', 'GET', SECRETS],
+      ['delete an input', 'DELETE', `${SECRETS}/${made.metadata.name}`],
+      ['list programs', 'GET', `${APPS}/deployments`],
+      ['list servers', 'GET', `${APPS}/statefulsets`],
+      ['change a program', 'PATCH', `${APPS}/deployments/x`, {}],
+      ['list pods', 'GET', '/api/v1/namespaces/home/pods'],
+      ['run a command in a pod', 'POST', '/api/v1/namespaces/home/pods/x/exec'],
+      ['read a log', 'GET', '/api/v1/namespaces/home/pods/x/log'],
+      ['read a ConfigMap', 'GET', `${CONFIG}/kube-root-ca.crt`],
+      ['list ConfigMaps', 'GET', CONFIG],
+      ['list nodes', 'GET', '/api/v1/nodes'],
+      ['change a node', 'PATCH', '/api/v1/nodes/x', {}],
+      ['list runtime classes', 'GET', '/apis/node.k8s.io/v1/runtimeclasses'],
+      ['see Capsules', 'GET', `${PLACE}/capsules`],
+    ] as const;
+    await eventually(
+      async () => {
+        const allowed: string[] = [];
+        for (const [says, method, path, body] of acts)
+          if ((await ask(method, path, body)).status !== 403) allowed.push(says);
+        return JSON.stringify(allowed) === JSON.stringify(may);
+      },
+      { what: `exactly the rights of ${role}` },
+    );
   });
 });
 

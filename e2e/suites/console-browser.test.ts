@@ -22,7 +22,7 @@ import {
 } from './support/space.ts';
 import { until } from './support/until.ts';
 
-const { namespace, space } = installed;
+const { namespace } = installed;
 const admin = unique('browser');
 const BROKER = { deployment: 'objectstore-broker', namespace: services };
 const HOST = 'rates.outside-bank.org';
@@ -40,7 +40,7 @@ interface Administrator {
   readonly home: string;
 }
 
-const people: readonly Administrator[] = [
+const persons: readonly Administrator[] = [
   { who: 'with script and a mouse', hands: mouse, script: true, home: unique('mouse') },
   { who: 'without script, by keyboard,', hands: keyboard, script: false, home: unique('keyboard') },
 ];
@@ -58,57 +58,29 @@ const saver = (home: string, allowed_hosts: readonly string[] = []) => {
   return assistant(home, 'saver', { manifest: { ...made, platform } }, `${home}-saver`);
 };
 
-/** May do everything in the Space, enter stored inputs, and see which manifest runs. */
-async function makeAdmin(): Promise<void> {
-  const group = 'rbac.authorization.k8s.io';
-  const of = (kind: string, more: object) => ({ apiVersion: `${group}/v1`, kind, ...more });
-  const subjects = [{ kind: 'ServiceAccount', name: admin, namespace }];
-  const role = (kind: string, name: string) => ({ subjects, roleRef: { apiGroup: group, kind, name } });
-  const secrets = { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'create', 'patch'] };
-  const running = [
-    { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] },
-    { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
-  ];
-  const metadata = { name: admin, namespace };
-  await kube.apply(
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
-    of('RoleBinding', { metadata, ...role('ClusterRole', `${space}-space-admin`) }),
-    of('Role', { metadata: { name: `${admin}-inputs`, namespace }, rules: [secrets] }),
-    of('RoleBinding', {
-      metadata: { name: `${admin}-inputs`, namespace },
-      ...role('Role', `${admin}-inputs`),
-    }),
-    of('ClusterRole', { metadata: { name: admin }, rules: running }),
-    of('ClusterRoleBinding', { metadata: { name: admin }, ...role('ClusterRole', admin) }),
-  );
-}
-
-async function forgetAdmin(): Promise<void> {
-  await kube.remove('clusterrolebinding', admin);
-  await kube.remove('clusterrole', admin);
-  for (const name of [admin, `${admin}-inputs`])
-    for (const kind of ['rolebinding', 'role', 'serviceaccount']) await kube.remove(kind, name, namespace);
-}
+/** Somebody whom the release names as its administrator, with the chart's own roles and no others. */
+const PERSON = { kind: 'ServiceAccount', name: admin, namespace };
 
 beforeAll(async () => {
   const s3 = await kube.get('statefulset', 's3', services);
   [before, provider] = await Promise.all([
     valuesOfOurs(),
     startProvider(unique('provider'), s3?.['spec'].template.spec.containers[0].image),
-    makeAdmin(),
-    kube.apply(...people.map(({ home }) => capsule(home, { approval: 'manual', suspend: true }))),
+    kube.apply({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: admin, namespace } }),
+    kube.apply(...persons.map(({ home }) => capsule(home, { approval: 'manual', suspend: true }))),
   ]);
   const { objectStore = {} } = before as { objectStore?: object };
-  await upgradeOurs({ ...before, objectStore: { ...objectStore, byok: provider.byok } }, BROKER);
+  const people = { administrators: [PERSON], wholeCluster: true };
+  await upgradeOurs({ ...before, people, objectStore: { ...objectStore, byok: provider.byok } }, BROKER);
   [console, token] = await Promise.all([browseConsole(), tokenOf(admin)]);
-  for (const { home } of people) await told('capsule', home, 'Ready', 'False', 'Suspended');
+  for (const { home } of persons) await told('capsule', home, 'Ready', 'False', 'Suspended');
 });
 
 afterAll(async () => {
   await console?.close();
-  await leave(...people.map(({ home }) => home));
-  await forgetAdmin();
-  for (const { home } of people) await kube.remove('secret', `${home}.saver.bank`, namespace);
+  await leave(...persons.map(({ home }) => home));
+  await kube.remove('serviceaccount', admin, namespace);
+  for (const { home } of persons) await kube.remove('secret', `${home}.saver.bank`, namespace);
   if (before !== undefined) await upgradeOurs(before, BROKER);
   if (provider !== undefined) await kube.remove('namespace', provider.namespace);
 });
@@ -127,7 +99,7 @@ async function says(page: Page, script: boolean, text: string, at = 'main'): Pro
   });
 }
 
-it.each(people)(
+it.each(persons)(
   'somebody $who mends a Capsule, approves, enters a stored input and keeps a credential set',
   async ({ hands, script, home }) => {
     const { context, page } = await signedIn(

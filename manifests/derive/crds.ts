@@ -69,7 +69,7 @@ interface Column {
 const condition = (
   name: string,
   type: string,
-  field: 'status' | 'reason' | 'message',
+  field: 'status' | 'reason' | 'message' | 'lastTransitionTime',
   wide = false,
 ): Column => ({
   name,
@@ -107,6 +107,7 @@ export const KINDS: readonly Kind[] = [
       { name: 'Database Used', type: 'string', jsonPath: '.status.usage.database', priority: 1 },
       { name: 'Storage Used', type: 'string', jsonPath: '.status.usage.storage', priority: 1 },
       age,
+      condition('Since', 'Ready', 'lastTransitionTime', true),
       condition('Why', 'Ready', 'message', true),
     ],
   },
@@ -129,6 +130,7 @@ export const KINDS: readonly Kind[] = [
       { name: 'On Deletion', type: 'string', jsonPath: '.status.deletionPolicy', priority: 1 },
       age,
       // What is wrong, and what to do about it.
+      condition('Since', 'Ready', 'lastTransitionTime', true),
       condition('Why', 'Ready', 'message', true),
     ],
   },

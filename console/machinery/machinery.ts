@@ -1,0 +1,73 @@
+import type { Certificate, CertificatesOf } from './certificates.ts';
+import { type Node, nodesOf, type RuntimeClass, type Sandbox } from './nodes.ts';
+import { type Probe, probesOf } from './probes.ts';
+import { type Program, programsOf } from './programs.ts';
+import type { Reader } from './reader.ts';
+
+/** What the Space itself is made of, as far as a person may read it; undefined is what they may not. */
+export interface Machinery {
+  /** When it was read. */
+  readonly at: Date;
+  readonly programs: readonly Program[] | undefined;
+  readonly probes: readonly Probe[] | undefined;
+  readonly nodes: readonly Node[] | undefined;
+  readonly classes: readonly RuntimeClass[] | undefined;
+  readonly certificates: readonly Certificate[] | undefined;
+}
+
+/** For whoever may see nothing of it. */
+export const UNSEEN: Machinery = {
+  at: new Date(0),
+  programs: undefined,
+  probes: undefined,
+  nodes: undefined,
+  classes: undefined,
+  certificates: undefined,
+};
+
+/** `isFresh` is for pages that show it; others only count what is wrong with it. */
+export type MachineryOf = (reader: Reader, isFresh: boolean) => Promise<Machinery>;
+
+interface MachineryOptions {
+  readonly sandbox: Sandbox;
+  readonly certificatesOf: CertificatesOf;
+  readonly now: () => Date;
+}
+
+/** A cluster may have a thousand nodes, which no page reads only to show a number in its sidebar. */
+const KEPT_MS = 15_000;
+const MOST_KEPT = 64;
+
+/** Reads it with the person's own rights, and keeps it for their session for some seconds. */
+export function machineryOf({ sandbox, certificatesOf, now }: MachineryOptions): MachineryOf {
+  const kept = new Map<string, { readonly until: number; readonly machinery: Promise<Machinery> }>();
+  return (reader, isFresh) => {
+    const { id } = reader.session;
+    const known = kept.get(id);
+    if (known !== undefined && !isFresh && known.until > now().getTime()) return known.machinery;
+    const machinery = readMachinery(reader, { sandbox, certificatesOf, now });
+    kept.delete(id);
+    kept.set(id, { until: now().getTime() + KEPT_MS, machinery });
+    // What failed is asked again.
+    machinery.catch(() => kept.delete(id));
+    for (const [oldest] of kept) {
+      if (kept.size <= MOST_KEPT) break;
+      kept.delete(oldest);
+    }
+    return machinery;
+  };
+}
+
+async function readMachinery(
+  reader: Reader,
+  { sandbox, certificatesOf, now }: MachineryOptions,
+): Promise<Machinery> {
+  const [programs, probes, { nodes, classes }] = await Promise.all([
+    programsOf(reader),
+    probesOf(reader),
+    nodesOf(reader, sandbox),
+  ]);
+  // They are no secret, but whose business the Space's programs are is for the API server to say.
+  const certificates = programs === undefined ? undefined : await certificatesOf();
+  return { at: now(), programs, probes, nodes, classes, certificates };
+}

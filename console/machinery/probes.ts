@@ -1,0 +1,65 @@
+import * as z from 'zod';
+import { apiPath } from '../kubernetes/client.ts';
+import { mayList } from './may-list.ts';
+import type { Reader } from './reader.ts';
+
+/** A pod of the operator's that has found out something of a node, or is about to. */
+export interface Probe {
+  readonly name: string;
+  readonly asks: 'the sandbox' | 'the walls';
+  /** Empty while no node takes it. */
+  readonly node: string;
+  readonly verdict: 'passed' | 'failed' | 'running';
+  /** What it said when it ended, where it said something. */
+  readonly found: string;
+  readonly at: string;
+}
+
+const COMPONENT = 'platform.space/component';
+const ASKS = { 'sandbox-probe': 'the sandbox', 'network-probe': 'the walls' } as const;
+
+const ended = z.object({
+  message: z.string().optional(),
+  reason: z.string().optional(),
+  finishedAt: z.string().nullish(),
+});
+const pod = z.object({
+  metadata: z.object({
+    name: z.string(),
+    creationTimestamp: z.string().default(''),
+    labels: z.record(z.string(), z.string()).default({}),
+    annotations: z.record(z.string(), z.string()).default({}),
+  }),
+  spec: z.object({ nodeName: z.string().optional() }).default({}),
+  status: z
+    .object({
+      phase: z.string().optional(),
+      reason: z.string().optional(),
+      message: z.string().optional(),
+      containerStatuses: z
+        .array(z.object({ state: z.object({ terminated: ended.optional() }).default({}) }))
+        .nullish(),
+    })
+    .default({}),
+});
+
+/** The probes of sandbox and walls; undefined where the person may not see pods of the system namespace. */
+export async function probesOf(reader: Reader): Promise<readonly Probe[] | undefined> {
+  const path = apiPath`/api/v1/namespaces/${reader.names.systemNamespace}/pods`;
+  const labelSelector = `${COMPONENT} in (${Object.keys(ASKS).join(',')})`;
+  const pods = await mayList(reader, pod, { path, query: { labelSelector } });
+  return pods?.map(probeOf);
+}
+
+function probeOf({ metadata, spec, status }: z.infer<typeof pod>): Probe {
+  const end = status.containerStatuses?.[0]?.state.terminated;
+  const { phase } = status;
+  return {
+    name: metadata.name,
+    asks: metadata.labels[COMPONENT] === 'network-probe' ? ASKS['network-probe'] : ASKS['sandbox-probe'],
+    node: spec.nodeName ?? metadata.annotations['platform.space/node'] ?? '',
+    verdict: phase === 'Succeeded' ? 'passed' : phase === 'Failed' ? 'failed' : 'running',
+    found: (end?.message ?? status.message ?? end?.reason ?? status.reason ?? '').trim(),
+    at: end?.finishedAt ?? metadata.creationTimestamp,
+  };
+}

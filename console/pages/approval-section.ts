@@ -1,0 +1,41 @@
+import { checkManifest, manifestDigest } from '@space/manifests';
+import { card, state } from '../html/parts.ts';
+import { type Html, html } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import type { AssistantView } from '../kubernetes/space.ts';
+import { mayOn, postForm, type Visit } from '../visit.ts';
+import { APPROVED, approver } from './timeline.ts';
+
+/** Of the manifest as the operator reads and names it; undefined of one that is none. */
+export function digestOf(view: AssistantView): string | undefined {
+  const checked = checkManifest(view.spec.manifest);
+  return checked.ok ? `sha256:${manifestDigest(checked.manifest)}` : undefined;
+}
+
+/** Whether the very manifest on this page is approved. */
+const isApproved = (view: AssistantView): boolean => {
+  const digest = digestOf(view);
+  return digest !== undefined && view.metadata.annotations[APPROVED] === digest;
+};
+
+/** Who approved what is on this page, or the form with which somebody does. It names the very digest that is shown. */
+export async function approvalSection(visit: Visit, view: AssistantView): Promise<Html> {
+  const { name, annotations } = view.metadata;
+  const capsule = view.spec.capsule ?? '';
+  const digest = digestOf(view);
+  const shown = html`<p class="quiet">Digest of this manifest: <code>${digest}</code></p>`;
+  if (isApproved(view)) return html`<p>${state('good', 'Approved.')} ${approver(view.metadata)}</p>${shown}`;
+  const before =
+    annotations[APPROVED] === undefined
+      ? 'It is not approved.'
+      : 'Another manifest is approved, and not this one.';
+  const counts = html`Approval counts in Capsules with <code>approval: manual</code>.`;
+  if (!(await mayOn(visit, capsule, 'approve')))
+    return html`<p>${before} Whoever has the verb <code>approve</code> on the Capsule may approve it. ${counts}</p>${shown}`;
+  const form = postForm(
+    visit,
+    Url.path`/capsules/${capsule}/assistants/${name}/approve`,
+    html`<input type="hidden" name="digest" value="${digest}"><button>Approve exactly this manifest</button>`,
+  );
+  return card('notice', html`<p>${before} ${counts}</p>${shown}${form}`);
+}

@@ -1,0 +1,38 @@
+import { checkManifest } from '@space/manifests';
+import { kubectl } from '../html/parts.ts';
+import type { Html } from '../html/template.ts';
+import type { AssistantView } from '../kubernetes/space.ts';
+import type { Visit } from '../visit.ts';
+import { digestOf } from './approval-section.ts';
+import { INPUT_TYPE, secretOf } from './stored-inputs.ts';
+import { APPROVED, APPROVED_BY } from './timeline.ts';
+
+/** All that one sees and does on an Assistant's page, to be typed. */
+export function assistantCommands({ names: { namespace } }: Pick<Visit, 'names'>, view: AssistantView): Html {
+  const { name } = view.metadata;
+  const digest = digestOf(view) ?? 'DIGEST';
+  const of = `kubectl -n ${namespace}`;
+  const checked = checkManifest(view.spec.manifest);
+  const inputs = checked.ok ? Object.keys(checked.manifest.stored_inputs ?? {}) : [];
+  return kubectl(
+    `${of} describe assistant ${name}`,
+    `${of} get assistant ${name} -o jsonpath='{.spec.manifest}'`,
+    `${of} get assistant ${name} --show-managed-fields -o yaml`,
+    `${of} annotate --overwrite assistant ${name} ${APPROVED}=${digest} \\
+  ${APPROVED_BY}="${digest} $(kubectl auth whoami -o jsonpath='{.status.userInfo.username}')"`,
+    ...inputs.flatMap((key) => enter(of, view, key)),
+    `${of} patch assistant ${name} --type merge -p '{"spec":{"suspend":${view.spec.suspend !== true}}}'`,
+  );
+}
+
+/** The value comes from a file, so that it stands in no history of a shell; `create` leaves no copy of it in an annotation, as `apply` would. */
+function enter(of: string, view: AssistantView, key: string): readonly string[] {
+  const { name, key: field } = secretOf(view, key);
+  const isBound = view.spec.storedInputs?.[key] !== undefined;
+  const bind = JSON.stringify({ spec: { storedInputs: { [key]: { secretKeyRef: { name, key: field } } } } });
+  return [
+    `${of} create secret generic ${name} --type=${INPUT_TYPE} --from-file=${field}=FILE --dry-run=client -o yaml \\
+  | kubectl label --local -f - platform.space/capsule=${view.spec.capsule} -o yaml | kubectl ${isBound ? 'replace' : 'create'} -f -`,
+    ...(isBound ? [] : [`${of} patch assistant ${view.metadata.name} --type merge -p '${bind}'`]),
+  ];
+}

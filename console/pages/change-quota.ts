@@ -1,0 +1,48 @@
+import { Url } from '../html/url.ts';
+import { type Outcome, Redirect } from '../http/outcome.ts';
+import { KubernetesError } from '../kubernetes/client.ts';
+import { capsulePath } from '../kubernetes/space.ts';
+import type { Route, Visit } from '../visit.ts';
+import { capsulePage } from './capsule.ts';
+import { QUOTA_KEYS, type QuotaProblem } from './quota-form.ts';
+
+export const changeQuota: Route = {
+  method: 'POST',
+  path: '/capsules/:capsule/quota',
+  under: 'capsules',
+  run: change,
+};
+
+/** What a person does with `kubectl patch`, by their own right; what is no quota, admission refuses. */
+async function change(visit: Visit): Promise<Outcome> {
+  const name = visit.params['capsule'] ?? '';
+  const entered = QUOTA_KEYS.flatMap((key) => {
+    const text = visit.form.get(key)?.trim() ?? '';
+    if (text === '') return [];
+    return [[key, key === 'assistants' && /^[0-9]{1,9}$/.test(text) ? Number(text) : text] as const];
+  });
+  if (entered.length === 0)
+    return capsulePage(visit, name, { key: undefined, says: 'Enter how much it may have.' });
+  try {
+    await visit.ask({
+      method: 'PATCH',
+      path: capsulePath(visit.names.namespace, name),
+      contentType: 'application/merge-patch+json',
+      body: { spec: { quota: Object.fromEntries(entered) } },
+    });
+  } catch (error) {
+    if (!isRefused(error)) throw error;
+    return { ...(await capsulePage(visit, name, problemOf(error))), cause: error };
+  }
+  return new Redirect(Url.path`/capsules/${name}`);
+}
+
+/** Whether what was entered is what the API server does not take. */
+const isRefused = (error: unknown): error is KubernetesError =>
+  error instanceof KubernetesError && (error.status === 400 || error.status === 422);
+
+/** The sentence names the place in the object, and so the field. */
+const problemOf = ({ sentence }: KubernetesError): QuotaProblem => ({
+  key: QUOTA_KEYS.find((key) => sentence.includes(`quota.${key}`)),
+  says: sentence,
+});

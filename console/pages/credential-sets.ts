@@ -1,0 +1,58 @@
+import type { CredentialRecord } from '@space/contracts/objectstore';
+import { CredentialError } from '../broker/client.ts';
+import { code, moment, state, table } from '../html/parts.ts';
+import { html, type Value } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import { PageError } from '../http/outcome.ts';
+import type { SetsOf, Visit } from '../visit.ts';
+import type { CredentialOptions } from './credentials.ts';
+
+/** A page of something else does not wait longer for the broker. */
+const WAIT_MS = 1_500;
+
+/** The credential sets of a Capsule for its page; undefined where they cannot be told now. */
+export function setsOf({ broker, principalOf }: CredentialOptions): SetsOf {
+  return async (visit, capsule) => {
+    const late = AbortSignal.timeout(WAIT_MS);
+    const waited = new Promise<undefined>((resolve) =>
+      late.addEventListener('abort', () => resolve(undefined)),
+    );
+    const listed = principalOf(visit, capsule)
+      .then((principal) => broker.call('capsule.credential.list', principal, { capsule_id: capsule }))
+      .then(({ sets }) => sets)
+      .catch(notNow);
+    return Promise.race([listed, waited]);
+  };
+}
+
+function notNow(error: unknown): undefined {
+  if (error instanceof CredentialError || error instanceof PageError) return undefined;
+  throw error;
+}
+
+/** Where a Capsule's files are kept, for whoever may use its credentials. */
+export async function setsSection(visit: Visit, capsule: string, may: boolean): Promise<Value> {
+  if (!may || visit.setsOf === undefined) return '';
+  const sets = await visit.setsOf(visit, capsule);
+  const shown =
+    sets === undefined
+      ? html`<p class="quiet">The object-storage broker gave no answer: its credential sets are not known now.</p>`
+      : setsTable(sets);
+  return html`<h2>Where its files are kept</h2>${shown}<p><a href="${Url.path`/capsules/${capsule}/credentials`}">Keys of its own to an S3 store</a></p>`;
+}
+
+function setsTable(sets: readonly CredentialRecord[]): Value {
+  if (sets.length === 0)
+    return html`<p>It has no credential set of its own: objects are kept with the Space’s credential.</p>`;
+  return table(
+    ['Credential set', 'Place', 'Key', 'Last changed'],
+    sets.map(
+      ({ name, selected, endpoint_host, bucket, region, access_key_fingerprint, rotated_at, created_at }) => [
+        html`${name} ${selected ? state('good', 'selected') : ''}`,
+        html`${code(endpoint_host, 260)} ${bucket} (${region})`,
+        code(access_key_fingerprint, 40),
+        moment(rotated_at ?? created_at),
+      ],
+    ),
+  );
+}

@@ -1,0 +1,75 @@
+import type { Certificate } from '../machinery/certificates.ts';
+import type { Machinery } from '../machinery/machinery.ts';
+import type { Node } from '../machinery/nodes.ts';
+import type { Probe } from '../machinery/probes.ts';
+import type { Program } from '../machinery/programs.ts';
+import type { Trouble } from './troubles.ts';
+
+const DAY_MS = 86_400_000;
+/** As the alert of the chart has it. */
+const SOON_DAYS = 30;
+
+export const daysLeft = (ends: Date, now: Date): number =>
+  Math.floor((ends.getTime() - now.getTime()) / DAY_MS);
+
+/** What of the Space itself is not as it should be, as far as the person may see it. */
+export function machineryTroubles({
+  at,
+  programs = [],
+  probes = [],
+  nodes = [],
+  certificates = [],
+}: Machinery): readonly Trouble[] {
+  return [
+    ...programs.flatMap(ofProgram),
+    ...nodes.flatMap(ofNode),
+    ...probes.flatMap(ofProbe),
+    ...certificates.flatMap((one) => ofCertificate(one, at)),
+  ];
+}
+
+function ofProgram({ kind, namespace, name, ready, wanted, since }: Program): readonly Trouble[] {
+  if (ready >= wanted) return [];
+  return [
+    {
+      ...{ kind: 'Program', name, capsule: '', since },
+      reason: ready === 0 ? 'NothingReady' : 'TooFewReady',
+      why: `Of ${kind} ${name} in ${namespace}, ${ready} of ${wanted} pods are ready. See why: kubectl -n ${namespace} describe ${kind.toLowerCase()} ${name}`,
+    },
+  ];
+}
+
+function ofNode({ name, sandbox }: Node): readonly Trouble[] {
+  if (sandbox !== 'missing') return [];
+  return [
+    {
+      ...{ kind: 'Node', name, capsule: '', since: '' },
+      reason: 'NodeWithoutHandler',
+      why: 'Assistants may be sent to this node, and have no sandbox there, so they do not start. Install gVisor on it, or have the runtime class select other nodes (sandbox.scheduling of the chart).',
+    },
+  ];
+}
+
+function ofProbe({ name, asks, node, verdict, found, at }: Probe): readonly Trouble[] {
+  if (verdict === 'passed') return [];
+  const where = node === '' ? 'No node has taken it yet.' : `On node ${node}.`;
+  const why =
+    verdict === 'failed'
+      ? `It tried ${asks} and failed. ${where} ${found === '' ? '' : `It found: ${found}`}`
+      : `It tries ${asks}. ${where}`;
+  const reason = verdict === 'failed' ? 'ProbeFailed' : 'ProbePending';
+  return [{ kind: 'Probe', name, capsule: '', since: at, reason, why }];
+}
+
+function ofCertificate({ of, ends }: Certificate, now: Date): readonly Trouble[] {
+  if (ends === undefined) return [];
+  const days = daysLeft(ends, now);
+  if (days >= SOON_DAYS) return [];
+  return [
+    {
+      ...{ kind: 'Certificate', name: of, capsule: '', since: '' },
+      reason: days < 0 ? 'CertificateEnded' : 'CertificateEndsSoon',
+      why: `${days < 0 ? 'It has ended' : `It ends in ${days === 1 ? '1 day' : `${days} days`}`}. The chart’s own are renewed by helm upgrade; of those that you bring, see why they are not renewed.`,
+    },
+  ];
+}

@@ -1,0 +1,182 @@
+/** What the Space itself is made of: on Repairs where it is not as it should be, and on the page of sandbox and brokers. */
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makePki } from '../../testing/certificates.ts';
+import { eventually } from '../../testing/eventually.ts';
+import type { Browser } from '../testing/browser.ts';
+import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
+import { node, probe, program } from '../testing/machinery.ts';
+import { condition, type Subjects, subjects } from '../testing/subjects.ts';
+
+let environment: TestEnvironment;
+let made: Subjects;
+let admin: Browser;
+let viewer: Browser;
+
+beforeAll(async () => {
+  environment = await startEnvironment();
+  made = subjects(environment);
+  await made.capsule('household', { quota: { database: '1Gi', assistants: 1 } }, [
+    condition('Ready', 'False', 'QuotaExceeded', 'Its databases hold more than 1Gi.'),
+    condition('SandboxReady', 'True', 'SandboxAvailable', 'A probe has found itself in the sandbox.'),
+    condition('NetworkReady', 'False', 'EnforcementFailed', 'On node "bare" a pod reached the canary.'),
+  ]);
+  await made.assistant('second', { capsule: 'household' }, [
+    condition('Ready', 'False', 'QuotaExceeded', 'The Capsule has 1 Assistant, as many as it may have.'),
+  ]);
+  await node(environment, 'sound', ['runc', 'runsc']);
+  await node(environment, 'bare', ['runc']);
+  await program(environment, ['home-system', 'home-operator'], 2);
+  await program(environment, ['home-services', 'db-broker'], 0);
+  await program(environment, ['home-services', 'postgres'], 1, 'statefulsets');
+  await probe(environment, 'sandbox-probe', 'sound');
+  await probe(environment, 'network-probe', 'bare', 'reached the canary at 7002');
+  await environment.administer('admin');
+  [admin, viewer] = [await environment.signedIn('admin'), await environment.signedIn('viewer')];
+});
+afterAll(() => environment?.close());
+
+describe('Repairs', () => {
+  it('has the Space’s own programs, nodes and probes, counted, with why and since when', async () => {
+    const { text } = await admin.get('/');
+    for (const says of [
+      'Repairs 6 to repair',
+      'Program db-broker Does not run NothingReady since 2026-11-22 20:00 UTC',
+      '0 of 2 pods are ready. See why: kubectl -n home-services describe deployment db-broker',
+      'Program postgres Runs in part TooFewReady',
+      'Node bare Node has no sandbox NodeWithoutHandler',
+      'A probe failed ProbeFailed',
+      'It tried the walls and failed. On node bare. It found: reached the canary at 7002',
+    ])
+      expect(text).toContain(says);
+    expect(text).not.toMatch(/Program home-operator|Node sound/);
+  });
+
+  it('has of these what somebody may see, and no more', async () => {
+    const { text } = await viewer.get('/');
+    expect(text).toContain('Repairs 2 to repair');
+    expect(text).not.toMatch(/Program|Node bare|Probe/);
+  });
+
+  it('sees within the page what was mended, and on others within seconds', async () => {
+    await environment.judged.server.client.call({
+      method: 'PATCH',
+      path: '/apis/apps/v1/namespaces/home-services/statefulsets/postgres/status',
+      contentType: 'application/merge-patch+json',
+      body: { status: { readyReplicas: 2 } },
+    });
+    expect((await admin.get('/')).text).not.toContain('Program postgres');
+    expect((await admin.get('/capsules')).text).toContain('Repairs 5 to repair');
+  });
+});
+
+describe('a quota that is exceeded', () => {
+  const quota = async () =>
+    (await made.get('/apis/platform.space/v1/namespaces/home/capsules/household')).spec.quota;
+  const action = '/capsules/household/quota';
+
+  it('is raised where it is found, by one act', async () => {
+    const page = await admin.get('/');
+    expect(
+      page.forms.filter((form) => form.action === action).map(({ fields }) => Object.keys(fields)),
+    ).toEqual([
+      ['form_token', 'database'],
+      ['form_token', 'assistants'],
+    ]);
+    const shown = await admin.send(page, action, { database: '2Gi' });
+    expect([shown.status, shown.path]).toEqual([200, '/capsules/household']);
+    expect(await quota()).toMatchObject({ database: '2Gi', assistants: 1 });
+  });
+
+  it('is what admission takes: what is refused stands in its field, with why', async () => {
+    const page = await admin.send(await admin.get('/capsules/household'), action, { database: 'much' });
+    expect(page.status).toBe(422);
+    expect(page.html).toMatch(/id="quota-household-database-problem" role="alert">Nothing was changed\./);
+    expect(page.html).toMatch(/name="database" value="much"/);
+    expect(await quota()).toMatchObject({ database: '2Gi' });
+    const empty = await admin.send(await admin.get('/capsules/household'), action, {
+      database: '',
+      assistants: '',
+      storage: '',
+    });
+    expect(empty.text).toContain('Enter how much it may have.');
+  });
+
+  it('is offered to nobody who may not change the Capsule', async () => {
+    for (const path of ['/', '/capsules/household'])
+      expect((await viewer.get(path)).forms.map((form) => form.action)).not.toContain(action);
+  });
+});
+
+describe('the page of sandbox and brokers', () => {
+  it('tells the gate’s verdict, nodes, probes, programs and versions', async () => {
+    const { text } = await admin.get('/sandbox');
+    for (const says of [
+      'Sandbox: whether Assistants are scheduled Sandbox available SandboxAvailable A probe has found itself',
+      'Walls: whether the network holds what is forbidden Walls do not hold EnforcementFailed On node "bare"',
+      'bare missing runc v1.36.0 containerd://2.1.4',
+      'sound there runc, runsc v1.36.0',
+      'gvisor with handler runsc',
+      'sound the sandbox passed – 2026-11-22 20:00 UTC',
+      'bare the walls failed reached the canary at 7002',
+      'db-broker 0 of 2 0.2.0 db-broker:0.2.0',
+      'home-operator 2 of 2 0.2.0',
+    ])
+      expect(text).toContain(says);
+  });
+
+  it('says which role what is missing takes', async () => {
+    const { text } = await viewer.get('/sandbox');
+    expect(text).toContain('Sandbox available');
+    expect(text).toContain('You may not see these: it takes the role home-space-cluster.');
+    expect(text).toContain('it takes the role home-space-runtime in home-system and home-services');
+    expect(text).not.toMatch(/db-broker 0 of 2|containerd/);
+  });
+
+  it('is told of what changes on it', async () => {
+    const cookie = [...admin.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const stop = new AbortController();
+    const { body } = await fetch(`${environment.origin}/live?page=/sandbox`, {
+      headers: { cookie },
+      signal: stop.signal,
+    });
+    let told = '';
+    void (async () => {
+      for await (const chunk of body ?? []) told += Buffer.from(chunk).toString();
+    })().catch(() => undefined);
+    await eventually(() => told.includes('retry'), { what: 'the stream to begin' });
+    await program(environment, ['home-services', 'late'], 2);
+    await eventually(() => told.includes('changed'), { what: 'a new program to be told' });
+    stop.abort();
+  });
+});
+
+describe('certificates', () => {
+  it('are told with the days that they have left, and to repair when they end soon', async () => {
+    const pki = await makePki();
+    const broker = createServer({ ...(await pki.issue('localhost')), ca: pki.authority });
+    broker.listen(0, '127.0.0.1');
+    await once(broker, 'listening');
+    const { port } = broker.address() as AddressInfo;
+    const { origin } = await environment.start({
+      OBJECT_STORE_URL: `https://localhost:${port}`,
+      OBJECT_STORE_CA_FILE: environment.write('broker-authority.crt', pki.authority),
+    });
+    const [signedIn, other] = [
+      await environment.signedIn('admin', origin),
+      await environment.signedIn('viewer', origin),
+    ];
+    const { text } = await signedIn.get('/sandbox');
+    // Those of tests are good for two days.
+    expect(text).toMatch(/The Space’s authority 1 day \d{4}-/);
+    expect(text).toMatch(/Object-storage broker 1 day \d{4}-/);
+    expect((await signedIn.get('/')).text).toContain(
+      'Certificate Object-storage broker Ends soon CertificateEndsSoon It ends in 1 day.',
+    );
+    expect((await other.get('/')).text).not.toContain('Certificate');
+    broker.close();
+    await pki.remove();
+  });
+});

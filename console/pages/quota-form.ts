@@ -1,0 +1,55 @@
+import { foreign } from '../html/parts.ts';
+import { type Html, html, type Value } from '../html/template.ts';
+import { Url } from '../html/url.ts';
+import type { CapsuleView } from '../kubernetes/space.ts';
+import { postForm, type Visit } from '../visit.ts';
+
+/** The parts of a quota whose use is told, and which a person changes here. */
+const QUOTA = {
+  database: { label: 'Most that its databases may hold', help: 'Such as 2Gi.' },
+  storage: { label: 'Most that its files may hold', help: 'Such as 20Gi.' },
+  assistants: { label: 'Most Assistants', help: 'A number.' },
+} as const;
+export type QuotaKey = keyof typeof QUOTA;
+export const QUOTA_KEYS = Object.keys(QUOTA) as readonly QuotaKey[];
+
+/** Why a quota was not taken, beside its field where it is one's. */
+export interface QuotaProblem {
+  readonly key: QuotaKey | undefined;
+  readonly says: string;
+}
+
+interface FormState {
+  readonly only?: readonly QuotaKey[];
+  readonly isFirst?: boolean;
+  readonly problem?: QuotaProblem | undefined;
+}
+
+/** A quota that is empty stays as it is. What a quota may be, admission says. */
+export function quotaForm(
+  visit: Visit,
+  { metadata: { name }, spec: { quota = {} } }: CapsuleView,
+  { only = QUOTA_KEYS, isFirst = false, problem }: FormState,
+): Html {
+  const fields = only.map((key) => {
+    const id = `quota-${name}-${key}`;
+    const value = visit.form.get(key) ?? quota[key];
+    const said = problem?.key === key ? problem.says : undefined;
+    return html`<div class="field"><label for="${id}">${QUOTA[key].label}</label>${problemOf(id, said)}
+<input id="${id}" name="${key}" value="${value}" maxlength="32" autocomplete="off" spellcheck="false" aria-invalid="${said === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
+<p class="quiet" id="${id}-help">${QUOTA[key].help}</p></div>`;
+  });
+  const onTop =
+    problem !== undefined && problem.key === undefined ? problemOf(`quota-${name}`, problem.says) : '';
+  const says = only.length === 1 ? 'Raise the quota' : 'Change the quota';
+  return postForm(
+    visit,
+    Url.path`/capsules/${name}/quota`,
+    html`${onTop}<div class="fields">${fields}</div><button class="${isFirst ? '' : 'plain'}">${says}</button>`,
+  );
+}
+
+const problemOf = (id: string, says: string | undefined): Value =>
+  says === undefined
+    ? ''
+    : html`<p class="problem" id="${id}-problem" role="alert">Nothing was changed. ${foreign(says, 600)}</p>`;
