@@ -14,7 +14,7 @@ import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
 
 /** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
 async function openFixture() {
-  const server = await startEmbeddedServer({ guarded: true });
+  const server = await startEmbeddedServer({ asInImage: true });
   const leaveGroup = await ownGroup(server.directory);
   const program = await brokerProgram();
   const mounts = mountFiles(server, 'bench');

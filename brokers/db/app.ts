@@ -1,9 +1,9 @@
 import {
-  type ConcurrencyLimit,
   digestOf,
   Secret,
   type Served,
   type ServiceMetrics,
+  type SharedSlots,
   type TokenDigest,
 } from '@space/broker-kit';
 import {
@@ -16,7 +16,7 @@ import { toServiceError } from '@space/broker-kit/postgres';
 import { findPrincipal } from '@space/broker-kit/principals';
 import { DATABASE } from '@space/contracts/database';
 import type { Config } from './config.ts';
-import type { Context } from './context.ts';
+import { type Context, ofCapsule } from './context.ts';
 import { dropApp, dropCapsule, finalizeCapsule } from './operations/drop.ts';
 import { setLimits } from './operations/limit.ts';
 import { createApp, provisionCapsule } from './operations/provision.ts';
@@ -29,7 +29,7 @@ export interface ControlOptions {
   /** The driver document. */
   readonly driver: Buffer;
   readonly provisioners: () => readonly TokenDigest[];
-  readonly mutations: ConcurrencyLimit;
+  readonly mutations: SharedSlots;
   readonly metrics: ServiceMetrics;
 }
 
@@ -55,31 +55,32 @@ export function createControl(options: ControlOptions): Served {
   });
 }
 
-/** The contract's operations: from wire to work and back. */
+/** The contract's operations: from wire to work and back, each within the share of its Capsule. */
 function handlers(context: Context): Handlers<typeof DATABASE> {
+  const of = (capsule: string) => ofCapsule(context, capsule);
   return {
     'capsule.provision': async (call, { capsule_id, principal_token }) => {
       const principal = digestOf(new Secret(principal_token));
-      const { url, created } = await provisionCapsule(context, call, capsule_id, principal);
+      const { url, created } = await provisionCapsule(of(capsule_id), call, capsule_id, principal);
       return { database_url: url, created };
     },
     'capsule.finalize': async (call, { capsule_id }) => ({
-      finalized: await finalizeCapsule(context, call, capsule_id),
+      finalized: await finalizeCapsule(of(capsule_id), call, capsule_id),
     }),
     'capsule.app.create': async (call, { capsule_id, app_id }) => {
-      const { url, created } = await createApp(context, call, capsule_id, app_id);
+      const { url, created } = await createApp(of(capsule_id), call, capsule_id, app_id);
       return { database_url: url, created };
     },
     'capsule.app.drop': async (call, { capsule_id, app_id }) => {
-      const { name, alreadyAbsent } = await dropApp(context, call, capsule_id, app_id);
+      const { name, alreadyAbsent } = await dropApp(of(capsule_id), call, capsule_id, app_id);
       return { dropped: name, ...(alreadyAbsent ? { already_absent: true as const } : {}) };
     },
     'capsule.drop': async (call, { capsule_id }) => ({
-      dropped: await dropCapsule(context, call, capsule_id),
+      dropped: await dropCapsule(of(capsule_id), call, capsule_id),
     }),
     'capsule.limits': async (call, { capsule_id, database_bytes, connections }) => {
       const wanted = { databaseBytes: database_bytes ?? null, connections: connections ?? null };
-      const limits = await setLimits(context, call, capsule_id, wanted);
+      const limits = await setLimits(of(capsule_id), call, capsule_id, wanted);
       return {
         database_bytes: limits.databaseBytes,
         connections: limits.connections,
@@ -88,7 +89,7 @@ function handlers(context: Context): Handlers<typeof DATABASE> {
       };
     },
     'capsule.app.usage': async (call, { capsule_id, app_id }) => ({
-      used_bytes: await appUsage(context, call, capsule_id, app_id),
+      used_bytes: await appUsage(of(capsule_id), call, capsule_id, app_id),
     }),
   };
 }

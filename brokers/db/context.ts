@@ -4,12 +4,15 @@ import type { IssuedAddress } from './core/credentials.ts';
 import type { DerivationKeys } from './derivation-keys.ts';
 import type { BrokerMetrics } from './metrics.ts';
 import type { Blockers } from './operations/blockers.ts';
+import type { ConnectionShares } from './operations/shares.ts';
 import type { SpareNames } from './spares/names.ts';
 
 /** What every operation of the broker works with. */
 export interface Context {
-  /** The connections that `blockers` guards. */
+  /** The share of the connections of whomever this works for; `blockers` guards them. */
   readonly connections: Connections;
+  /** The connections of a Capsule, or without one the Space's own. */
+  readonly shares: ConnectionShares;
   readonly blockers: Blockers;
   readonly space: string;
   readonly spares: SpareNames;
@@ -34,3 +37,9 @@ export interface Context {
   /** A point where a test may end the process; does nothing in service. */
   readonly failpoint: (name: string) => void;
 }
+
+/** The same for what is done for one Capsule. */
+export const ofCapsule = (context: Context, capsule: string): Context => ({
+  ...context,
+  connections: context.shares(capsule),
+});

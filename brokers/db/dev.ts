@@ -1,5 +1,5 @@
 /**
- * `npm run dev:db`: an embedded PostgreSQL and the broker on loopback. When both are ready, one JSON line on
+ * `npm run dev:db`: PostgreSQL as its image starts it, and the broker, on loopback. When both are ready, one JSON line on
  * standard output tells where; logs go to standard error. Ctrl-C stops both and leaves nothing.
  */
 import { randomBytes } from 'node:crypto';
@@ -19,7 +19,7 @@ let server: EmbeddedServer | undefined;
 let broker: Service | undefined;
 
 try {
-  server = await startEmbeddedServer();
+  server = await startEmbeddedServer({ asInImage: true });
   const token = newToken('prv').reveal();
   const file = (name: string, text: string): string => {
     const path = join(secrets, name);

@@ -3,7 +3,8 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
-import { join } from 'node:path';
+import { connect as connectSocket } from 'node:net';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TLSSocket } from 'node:tls';
 import { newToken } from '@space/broker-kit';
@@ -12,7 +13,7 @@ import { makeAuthority } from '../../testing/certificates.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { client, DRIVER_PATH, mountFiles, startTestBroker } from './testing/broker.ts';
-import { connect, type Fixture, openFixture, query, sqlstate } from './testing/postgres.ts';
+import { connect, type Fixture, intoDatabase, openFixture, query, sqlstate } from './testing/postgres.ts';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -304,11 +305,23 @@ describe('npm run dev:db', () => {
       'home',
       newToken('dbp').reveal(),
     );
-    expect(await sqlstate(reply.json.database_url)).toBe('ok');
+    const url: string = reply.json.database_url;
+    expect(await sqlstate(url)).toBe('ok');
+    // Its door and its guard are those of the image: one's own database alone, and nobody waits at the door in numbers.
+    expect(await sqlstate(intoDatabase(url, 'space_registry'))).toBe('28000');
     const [{ data_directory: data } = { data_directory: '' }] = await query<{ data_directory: string }>(
       ready.admin_database_url,
       'SHOW data_directory',
     );
+    const crowd = Array.from({ length: 40 }, () => connectSocket(Number(new URL(url).port), '127.0.0.1'));
+    for (const socket of crowd) socket.on('error', () => undefined).resume();
+    await eventually(
+      () => readFileSync(join(dirname(data), 'server.log'), 'utf8').includes('guard: too many at the door'),
+      {
+        what: 'the guard',
+      },
+    );
+    for (const socket of crowd) socket.destroy();
     expect(statSync(data).isDirectory()).toBe(true);
     child.kill('SIGTERM');
     expect(await exited).toEqual([0, null]);

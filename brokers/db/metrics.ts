@@ -12,6 +12,7 @@ export interface BrokerMetrics {
   readonly sessionsEnded: Counter<'reason'>;
   readonly watchLooks: Counter;
   readonly quotas: Gauge<'standing'>;
+  readonly quotaBytes: Gauge;
   readonly oldestTransaction: Gauge;
   readonly oldestAnalysis: Gauge;
   readonly unarchived: Gauge;
@@ -111,6 +112,11 @@ function sizeMetrics(registers: Registry[]) {
     sharedCatalogues: new Gauge({
       name: 'space_db_shared_catalogue_bytes',
       help: 'Bytes of the catalogues of the whole server, where tenants leave settings and passwords of their roles.',
+      registers,
+    }),
+    quotaBytes: new Gauge({
+      name: 'space_db_quota_bytes',
+      help: 'What all Capsules with a database may hold together, by their quotas.',
       registers,
     }),
     oldestAnalysis: new Gauge({

@@ -24,13 +24,19 @@ import { type DerivationKeys, parseDerivationKeys } from './derivation-keys.ts';
 import { judge, readServerFacts, requireSafe, type Wanted } from './isolation/preflight.ts';
 import { createBrokerMetrics } from './metrics.ts';
 import { Blockers } from './operations/blockers.ts';
+import { SHARES, shareConnections } from './operations/shares.ts';
 import { migrate } from './registry/migrations.ts';
 import { keyIdsInUse } from './registry/rows.ts';
 import { spareNames } from './spares/names.ts';
 import { ensureTemplate } from './spares/template.ts';
 
 /** Connections to the server: twelve, with the two that watch. */
-const CONNECTIONS = { application: 'space-db-broker', lookup: 2, work: 5, drop: 3 };
+const CONNECTIONS = {
+  application: 'space-db-broker',
+  lookup: 2,
+  work: SHARES.work.total,
+  drop: SHARES.drop.total,
+};
 /** Fewer than there are connections for work, so that a cut never waits behind clones. */
 const CLONES = { active: 3, queued: 1_000 };
 
@@ -44,7 +50,9 @@ export async function openContext(
   const keys = hold(held, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
   const opened = await openServer(config, log, held);
-  const { connections, blockers, address, registry, metrics } = opened;
+  const { blockers, address, registry, metrics } = opened;
+  const shares = shareConnections(opened.connections);
+  const connections = shares();
   await closeRegistry(connections);
   const acceptedOpen = config.ACCEPT_OPEN_DATABASES.split(',').map((name) => name.trim());
   await requireServer(connections, { acceptedOpen, connections: config.ROLE_CONNECTION_LIMIT }, log);
@@ -54,6 +62,7 @@ export async function openContext(
   let attached: Pick<Context, 'nudge' | 'quietFor'> = { nudge: () => undefined, quietFor: () => 0 };
   const context: Context = {
     connections,
+    shares,
     blockers,
     space: config.SPACE_NAME,
     spares,

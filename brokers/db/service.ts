@@ -1,9 +1,9 @@
 import {
-  ConcurrencyLimit,
   hold,
   type Logger,
   parseProvisionerTokens,
   type Round,
+  SharedSlots,
   watched,
 } from '@space/broker-kit';
 import { startShell } from '@space/broker-kit/service';
@@ -22,7 +22,7 @@ import { forgetOld } from './upkeep/retention.ts';
 import { closeStuck } from './upkeep/stuck.ts';
 
 /** Many more than there are connections: who waits for a clone or a checkpoint keeps nobody who waits for neither. */
-const MUTATIONS = { active: 32, queued: 256 };
+const MUTATIONS = { total: 32, perKey: 12, queued: 256, waitMs: 60_000 };
 const REQUESTS_END_MS = 60_000;
 const UPKEEP_INTERVAL_MS = 15_000;
 /** A drop that no request has touched for so long is nobody's. */
@@ -56,7 +56,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const opened = await openContext(config, log, held, failpoint);
     const { context, acceptedOpen, registry: metrics } = opened;
     const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
-    const mutations = new ConcurrencyLimit(MUTATIONS);
+    const mutations = new SharedSlots(MUTATIONS);
     await context.ensureTemplate();
 
     const watch = watchSessions(options, opened);
@@ -91,7 +91,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         { rounds: [sizes], intervalMs: config.SIZE_INTERVAL_MS },
       ],
       requestsMs: REQUESTS_END_MS,
-      parts: { context, rounds: [...rounds, sizes], inFlight: () => mutations.running },
+      parts: { context, rounds: [...rounds, sizes], inFlight: () => mutations.taken },
     };
   });
   return { ...ports, ...parts, refreshFiles, stop };

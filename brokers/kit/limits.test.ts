@@ -56,12 +56,6 @@ describe('the concurrency limit', () => {
     for (const { resolve } of gates) resolve();
     expect(await Promise.all(runs)).toEqual([0, 1, 2, 3].map((value) => ({ value })));
     expect(limit.running).toBe(0);
-    expect(limit.quietFor()).toBeGreaterThanOrEqual(0);
-  });
-
-  it('is not quiet while anything runs', async () => {
-    const limit = new ConcurrencyLimit({ active: 1, queued: 0 });
-    await limit.run(async () => expect(limit.quietFor()).toBe(0));
   });
 
   it('gives the place of one that failed to the next', async () => {

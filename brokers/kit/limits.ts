@@ -55,7 +55,6 @@ export class ConcurrencyLimit {
   readonly #queued: number;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
-  #quietSince = performance.now();
 
   constructor(options: { active: number; queued: number }) {
     this.#active = options.active;
@@ -68,11 +67,6 @@ export class ConcurrencyLimit {
 
   get waiting(): number {
     return this.#waiting.length;
-  }
-
-  /** Milliseconds since anything ran. */
-  quietFor(): number {
-    return this.#running > 0 ? 0 : performance.now() - this.#quietSince;
   }
 
   /** Runs the work when its turn comes; `undefined` when the queue is full. */
@@ -88,10 +82,8 @@ export class ConcurrencyLimit {
       return { value: await work() };
     } finally {
       const next = this.#waiting.shift();
-      if (next === undefined) {
-        this.#running -= 1;
-        this.#quietSince = performance.now();
-      } else next();
+      if (next === undefined) this.#running -= 1;
+      else next();
     }
   }
 }

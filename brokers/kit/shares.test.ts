@@ -17,6 +17,14 @@ describe('slots that are shared', () => {
     expect(reasons).toEqual(['share', 'full']);
   });
 
+  it('are not quiet while any is held', () => {
+    const slots = new SharedSlots({ total: 1, perKey: 1 });
+    const giveBack = slots.tryTake('one');
+    expect(slots.quietFor()).toBe(0);
+    giveBack?.();
+    expect(slots.quietFor()).toBeGreaterThanOrEqual(0);
+  });
+
   it('a slot is given back once, however often its holder says so', () => {
     const slots = new SharedSlots({ total: 2, perKey: 1 });
     const back = slots.tryTake('a');

@@ -51,6 +51,7 @@ export class SharedSlots {
   readonly #turns = new Set<string>();
   #taken = 0;
   #waiting = 0;
+  #quietSince = performance.now();
 
   /** `onRefusal` is called for each refusal. */
   constructor(options: ShareOptions, onRefusal: (reason: ShareRefusal) => void = () => undefined) {
@@ -71,6 +72,11 @@ export class SharedSlots {
 
   get waiting(): number {
     return this.#waiting;
+  }
+
+  /** Milliseconds since any slot was held. */
+  quietFor(): number {
+    return this.#taken > 0 ? 0 : performance.now() - this.#quietSince;
   }
 
   /** Whether more than one key holds a slot, or waits for one. */
@@ -171,6 +177,7 @@ export class SharedSlots {
       back = true;
       holder.held -= 1;
       this.#taken -= 1;
+      this.#quietSince = performance.now();
       this.#forget(key, holder);
       while (this.#admitNext());
     };

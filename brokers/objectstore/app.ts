@@ -1,10 +1,10 @@
 import {
-  ConcurrencyLimit,
   digestOf,
   Secret,
   type Served,
   ServiceError,
   type ServiceMetrics,
+  SharedSlots,
   type TokenDigest,
 } from '@space/broker-kit';
 import {
@@ -26,7 +26,7 @@ import { lockWorkload, storeOf } from './principals/rows.ts';
 import { usageOf } from './quota/rows.ts';
 
 /** Verifications wait for somebody else's server and have a limit of their own; so many places are left beside them. */
-const MUTATIONS = { active: 32 + MOST_TRIALS, queued: 256 };
+const MUTATIONS = { total: 32 + MOST_TRIALS, perKey: 48, queued: 256, waitMs: 60_000 };
 
 /** What the control listener is made of. */
 export interface ControlOptions {
@@ -50,7 +50,7 @@ export function createControl({ config, context, driver, provisioners, metrics }
       caller: { perSecond: config.CAPSULE_REQUESTS_PER_SECOND, burst: config.CAPSULE_REQUESTS_BURST },
       refusals: { perSecond: config.REFUSALS_PER_SECOND, burst: config.REFUSALS_BURST },
     },
-    mutations: new ConcurrencyLimit(MUTATIONS),
+    mutations: new SharedSlots(MUTATIONS),
     log: context.log,
     metrics,
     translate: toServiceError,

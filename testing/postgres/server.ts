@@ -20,7 +20,7 @@ import pg from 'pg';
 import { derivationKey, scramVerifier } from '../../brokers/db/core/credentials.ts';
 import { freePort } from '../ports.ts';
 import { type PostgresMajor, postgresPrograms } from './binaries.ts';
-import { neighbourSettings } from './settings.ts';
+import { configurationOf, connectionsOf, doorOf } from './settings.ts';
 
 /** A PostgreSQL of our own on loopback, bootstrapped with the files that production uses. */
 export interface EmbeddedServer {
@@ -51,19 +51,25 @@ export interface EmbeddedOptions {
   readonly durable?: boolean;
   /** Its log takes what sessions say, for whoever looks into it for secrets; in service it does not. */
   readonly logsSessions?: boolean;
-  /** Whether the guard looks after it, as in its pod. */
-  readonly guarded?: boolean;
+  /**
+   * As the image starts it: its major version, its door, the memory of a session, and the guard beside it. What differs is that
+   * the superuser may come in with a password. Else every role is let to the door of every database, as on a server that
+   * somebody else set up, and what keeps tenants apart is the broker's work alone.
+   */
+  readonly asInImage?: boolean;
   /** The directory in which it makes its own; else where that is quickest, or for temporary files. */
   readonly place?: string;
 }
 
 /** Root may not run PostgreSQL; this account exists on every Linux. */
 const NOBODY = 65_534;
+/** That of `brokers/db/postgres/Dockerfile`. */
+const IMAGE_MAJOR = '17';
 const account = process.getuid?.() === 0 ? 'nobody' : userInfo().username;
 const SQL = new URL('../../brokers/db/postgres/', import.meta.url);
 
 export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promise<EmbeddedServer> {
-  const major = options.major ?? '18';
+  const major = options.major ?? (options.asInImage === true ? IMAGE_MAJOR : '18');
   const programs = postgresPrograms(major);
   const place = options.place ?? (options.durable === false ? memory() : tmpdir());
   const directory = mkdtempSync(join(place, 'space-postgres-'));
@@ -114,15 +120,11 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
       '--no-sync',
       '--auth=trust',
     ]);
-    writeFileSync(
-      join(data, 'pg_hba.conf'),
-      'local all postgres peer map=server\nhost all all 127.0.0.1/32 scram-sha-256\n',
-    );
+    writeFileSync(join(data, 'pg_hba.conf'), doorOf(options));
     writeFileSync(join(data, 'pg_ident.conf'), `server ${account} postgres\n`);
-    const neighbours = neighbourSettings(readFileSync(new URL('settings.conf', SQL), 'utf8'), major);
-    appendFileSync(join(data, 'postgresql.conf'), neighbours + settings(options, port, directory));
+    appendFileSync(join(data, 'postgresql.conf'), configurationOf(options, major, port, directory));
     // The server's account may not be let into this checkout.
-    if (options.guarded === true)
+    if (options.asInImage === true)
       for (const file of ['guard.pl', 'guard.sql']) copyFileSync(new URL(file, SQL), join(directory, file));
     const throwaway = derivationKey(randomBytes(32));
     const statements = [
@@ -142,12 +144,12 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
     const superuserUrl = `postgresql://postgres:${passwords.superuser.reveal()}@127.0.0.1:${port}/postgres`;
     const startOnce = async () => {
       const logged = existsSync(logPath) ? statSync(logPath).size : 0;
-      const guard = `perl "$3" "$1" "$4" "$5" "$6" &`;
+      const beside = `ulimit -d 131072; perl "$3" "$1" "$4" "$5" "$6" &`;
       const child = spawn(
         '/bin/sh',
         [
           '-c',
-          `exec >>"$2" 2>&1; ${options.guarded === true ? guard : ''} exec "$0" -D "$1"`,
+          `exec >>"$2" 2>&1; ${options.asInImage === true ? beside : ''} exec "$0" -D "$1"`,
           join(programs, 'postgres'),
           ...[data, logPath, join(directory, 'guard.pl'), directory, String(port), programs],
         ],
@@ -155,7 +157,7 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
           ...asServer,
           cwd: directory,
           stdio: 'ignore',
-          env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' },
+          env: { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC', MAX_CONNECTIONS: connectionsOf(options) },
         },
       );
       running = child;
@@ -193,23 +195,6 @@ export async function startEmbeddedServer(options: EmbeddedOptions = {}): Promis
 }
 
 const OUTLIVED = 'pre-existing shared memory block';
-
-function settings(options: EmbeddedOptions, port: number, directory: string): string {
-  const all: Record<string, string> = {
-    listen_addresses: '127.0.0.1',
-    port: String(port),
-    unix_socket_directories: directory,
-    max_connections: '200',
-    shared_buffers: '64MB',
-    ...(options.durable === false
-      ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
-      : {}),
-    ...options.settings,
-  };
-  return Object.entries(all)
-    .map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`)
-    .join('');
-}
 
 /** Where a database that need not last is made quickest: a clone is some three hundred files. */
 function memory(): string {

@@ -1,7 +1,48 @@
+import { readFileSync } from 'node:fs';
 import type { PostgresMajor } from './binaries.ts';
 
-/** The lines of `settings.conf` that a major version knows; one that it does not know would keep it from starting. */
-export function neighbourSettings(text: string, major: PostgresMajor): string {
+/** What of a server's options its configuration is made of. */
+interface Options {
+  readonly asInImage?: boolean;
+  readonly durable?: boolean;
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const image = (file: string) =>
+  readFileSync(new URL(`../../brokers/db/postgres/${file}`, import.meta.url), 'utf8');
+
+/** The lines of `settings.conf` that a major version knows, one that it does not know would keep it from starting, and then its own. */
+export function configurationOf(
+  options: Options,
+  major: PostgresMajor,
+  port: number,
+  directory: string,
+): string {
   const known = (line: string) => Number(/# (\d+)$/.exec(line)?.[1] ?? 0) <= Number(major);
-  return `${text.split('\n').filter(known).join('\n')}\n`;
+  const shared = image('settings.conf').split('\n').filter(known);
+  const own: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: directory,
+    shared_buffers: '64MB',
+    ...(options.durable === false
+      ? { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+      : {}),
+    ...options.settings,
+    max_connections: connectionsOf(options),
+  };
+  const lines = Object.entries(own).map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'`);
+  return `${[...shared, ...lines].join('\n')}\n`;
+}
+
+/** As the image has it where nothing else is said; tests do with fewer. */
+export function connectionsOf({ asInImage = false, settings = {} }: Options): string {
+  const ofImage = /^max_connections = (\d+)$/m.exec(image('settings.conf'))?.[1] ?? '';
+  return settings['max_connections'] ?? (asInImage ? ofImage : '200');
+}
+
+/** The image's `pg_hba.conf`, by which here the superuser too may come in by TCP; or one door for everybody. */
+export function doorOf({ asInImage = false }: Options): string {
+  if (!asInImage) return 'local all postgres peer map=server\nhost all all 127.0.0.1/32 scram-sha-256\n';
+  return image('pg_hba.conf').replace(/^(host +all +postgres +all +)reject$/m, '$1scram-sha-256');
 }

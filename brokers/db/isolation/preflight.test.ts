@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { judge, requireSafe, type ServerFacts } from './preflight.ts';
 import { REQUIREMENTS } from './settings.ts';
 
-/** Of PostgreSQL's own. */
-const DEFAULTS: Readonly<Record<string, number>> = {
+/** PostgreSQL's own, or, where those are good, what somebody may have set. */
+const WRONG: Readonly<Record<string, number>> = {
   authentication_timeout: 60,
   tcp_keepalives_idle: 0,
   tcp_keepalives_interval: 0,
@@ -15,6 +15,12 @@ const DEFAULTS: Readonly<Record<string, number>> = {
   temp_file_limit: -1,
   max_slot_wal_keep_size: -1,
   max_notify_queue_pages: 1_048_576,
+  tcp_user_timeout: 0,
+  transaction_timeout: 0,
+  autovacuum: 0,
+  track_counts: 0,
+  autovacuum_freeze_max_age: 2_000_000_000,
+  max_wal_size: 64,
 };
 
 const safe: ServerFacts = {
@@ -45,6 +51,12 @@ const safe: ServerFacts = {
     temp_file_limit: 1_048_576,
     max_slot_wal_keep_size: 1_024,
     max_notify_queue_pages: 65_536,
+    tcp_user_timeout: 60_000,
+    transaction_timeout: 3_600_000,
+    autovacuum: 1,
+    track_counts: 1,
+    autovacuum_freeze_max_age: 200_000_000,
+    max_wal_size: 1_024,
   },
   logsSessions: false,
   preparedTransactions: 0,
@@ -112,8 +124,8 @@ describe('preflight', () => {
     ['a log of what tenants say', { logsSessions: true }, /: ALTER ROLE ALL SET log_min_messages = fatal$/],
     ['no way to the reserve', { mayUseReserved: false }, /GRANT pg_use_reserved_connections TO/],
     ...REQUIREMENTS.map(({ setting, value }): [string, Partial<ServerFacts>, RegExp] => [
-      `${setting} as PostgreSQL has it by itself`,
-      { settings: { ...safe.settings, [setting]: DEFAULTS[setting] ?? Number.NaN } },
+      `${setting} that is missing or wrong`,
+      { settings: { ...safe.settings, [setting]: WRONG[setting] ?? Number.NaN } },
       new RegExp(`^${setting} should be .* ALTER SYSTEM SET ${setting} = '${value}'$`),
     ]),
   ])('warns of %s and says the SQL that mends it', (_, change, sentence) => {

@@ -85,7 +85,7 @@ function refusalsOf(facts: ServerFacts, { acceptedOpen, connections }: Wanted): 
     [facts.pooled, POOLED],
     [
       max - kept < connections,
-      `max_connections is ${max}, of which ${kept} are not for Assistants, and one of them may have ${connections}: ALTER SYSTEM SET max_connections = 200, and restart it`,
+      `max_connections is ${max}, of which ${kept} are not for Assistants, and one of them may have ${connections}: ALTER SYSTEM SET max_connections = 300, and restart it`,
     ],
     [
       tooFew(facts.ownConnections[0]),
@@ -166,7 +166,8 @@ export async function readServerFacts(connections: Connections): Promise<ServerF
               pg_has_role(r.oid, 'pg_read_all_stats', 'USAGE') AS "readAllStats",
               coalesce((SELECT pg_has_role(r.oid, u.oid, 'USAGE') FROM pg_roles u
                         WHERE u.rolname = 'pg_use_reserved_connections'), true) AS "mayUseReserved",
-              (SELECT json_object_agg(name, setting::numeric) FROM pg_settings WHERE name = ANY ($1)) AS settings,
+              (SELECT json_object_agg(name, CASE WHEN vartype = 'bool' THEN (setting = 'on')::int ELSE setting::numeric END)
+               FROM pg_settings WHERE name = ANY ($1)) AS settings,
               current_setting('log_min_messages') NOT IN ('fatal', 'panic') AS "logsSessions",
               current_setting('max_prepared_transactions')::int AS "preparedTransactions",
               ARRAY(SELECT o.datname::text FROM pg_database o

@@ -13,8 +13,13 @@ export interface Requirement {
 
 const between = (low: number, high: number) => (value: number) => value >= low && value <= high;
 const atLeast = (low: number) => (value: number) => value >= low;
+/** A switch is 0 or 1. */
+const isOn = (value: number) => value === 1;
 
-/** `postgres/settings.conf` meets each of them; a server of somebody else's is told by name what it lacks. */
+/**
+ * `postgres/settings.conf` meets each of them; a server of somebody else's is told by name what it lacks. What a session of
+ * the broker sets for itself (`idle_in_transaction_session_timeout`) it cannot ask for.
+ */
 export const REQUIREMENTS: readonly Requirement[] = [
   {
     setting: 'authentication_timeout',
@@ -41,6 +46,12 @@ export const REQUIREMENTS: readonly Requirement[] = [
     value: '3',
   },
   {
+    setting: 'tcp_user_timeout',
+    without: 'sessions of a node that was lost in the middle of an answer keep their Assistant out for long',
+    holds: between(1, 300_000),
+    value: '60s',
+  },
+  {
     setting: 'client_connection_check_interval',
     without: 'statements go on for clients that are gone',
     holds: between(1, 60_000),
@@ -64,6 +75,38 @@ export const REQUIREMENTS: readonly Requirement[] = [
     without: "one tenant's serializable transactions keep those of others out before the watch sees it",
     holds: atLeast(128),
     value: '256',
+  },
+  {
+    setting: 'transaction_timeout',
+    since: 17,
+    without:
+      'transactions go on for good while no broker watches (it ends those of tenants who set this for themselves)',
+    holds: between(1, 86_400_000),
+    value: '1h',
+  },
+  {
+    setting: 'autovacuum',
+    without: 'transaction ids run out, for everybody',
+    holds: isOn,
+    value: 'on',
+  },
+  {
+    setting: 'track_counts',
+    without: 'autovacuum sees nothing to do',
+    holds: isOn,
+    value: 'on',
+  },
+  {
+    setting: 'autovacuum_freeze_max_age',
+    without: 'transaction ids run out before vacuum begins',
+    holds: between(100_000, 1_000_000_000),
+    value: '200000000',
+  },
+  {
+    setting: 'max_wal_size',
+    without: 'one tenant that writes calls for checkpoints all the time, which everybody waits for',
+    holds: atLeast(512),
+    value: '1GB',
   },
   {
     setting: 'temp_file_limit',

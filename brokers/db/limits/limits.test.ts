@@ -63,6 +63,8 @@ describe.each<PostgresMajor>(['15', '17', '18'])('limits of a Capsule, on Postgr
       database_bytes: 64 * MI,
       connections: 3,
     });
+    await sizes();
+    expect((await fixture.broker.context.metrics.quotaBytes.get()).values[0]?.value).toBe(64 * MI);
     const audits = () => fixture.registry("SELECT FROM broker.audit WHERE operation = 'capsule.limits'");
     const { length } = await audits();
     expect((await limits('told', { database_bytes: 64 * MI, connections: 3 })).status).toBe(200);

@@ -52,6 +52,9 @@ export function sizing(context: Context, now = () => performance.now()): Round {
     sharedBytes = seen.shared.bytes;
     if (all) measuredAll = now();
     known = sizesOf(seen, known);
+    context.metrics.quotaBytes.set(
+      seen.limits.reduce((sum, row) => sum + (row.databaseBytes ?? context.databaseBytes), 0),
+    );
     const standings = new Map<string, number>();
     for (const row of seen.limits) {
       const own = seen.databases.filter(({ capsule }) => capsule === row.capsule);

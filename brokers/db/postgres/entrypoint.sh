@@ -124,6 +124,10 @@ fi
 # is not counted.
 ulimit -d "${SESSION_MEMORY_KIB:-131072}"
 
+# The guard reads it, too.
+: "${MAX_CONNECTIONS:=$(sed -n 's/^max_connections = //p' "$here/settings.conf")}"
+export MAX_CONNECTIONS
+
 # Who is the server's own account in this container is the superuser on its socket.
 printf 'server %s postgres\n' "$(id -un)" >"$sockets/ident.conf"
 
@@ -134,5 +138,5 @@ exec "$programs/postgres" -D "$data" \
   -c config_file="$here/settings.conf" -c hba_file="$hba" -c ident_file="$sockets/ident.conf" \
   -c listen_addresses="${LISTEN_ADDRESSES:-*}" -p "${PORT:-5432}" \
   -c unix_socket_directories="$sockets" \
-  -c max_connections="${MAX_CONNECTIONS:-200}" \
+  -c max_connections="$MAX_CONNECTIONS" \
   "$@"

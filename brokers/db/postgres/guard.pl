@@ -14,7 +14,7 @@ my $server = getppid();
 my $questions = $0 =~ s/\.pl$/.sql/r;
 my $per_address = $ENV{LOGINS_PER_ADDRESS} // 20;
 # Who has said its name holds a place that others have no more.
-my $at_door = ($ENV{MAX_CONNECTIONS} // 200) / 3;
+my $at_door = ($ENV{MAX_CONNECTIONS} or die "guard: MAX_CONNECTIONS is not set\n") / 3;
 my $reserve_kib = ($ENV{DISK_RESERVE_MIB} // 256) * 1024;
 my $reserve_files = $ENV{DISK_RESERVE_FILES} // 20_000;
 my $session_kib = $ENV{SESSION_MEMORY_KIB} // 131_072;

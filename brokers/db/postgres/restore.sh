@@ -43,7 +43,7 @@ printf 'server %s postgres\n' "$(id -un)" >"$ident"
 # As the entry point starts it, but for listeners. It ends with an error where the log ends before the moment that is asked for.
 "$programs/pg_ctl" -D "$draft" -w -t "${RECOVERY_SECONDS:-86400}" -l "$log" start -o "-c config_file=$here/settings.conf \
   -c hba_file=$here/pg_hba.conf -c ident_file=$ident -c listen_addresses= -c unix_socket_directories=$sockets \
-  -c max_connections=${MAX_CONNECTIONS:-200} -c fsync=off -c archive_mode=off -c log_min_messages=log \
+  ${MAX_CONNECTIONS:+-c max_connections=$MAX_CONNECTIONS} -c fsync=off -c archive_mode=off -c log_min_messages=log \
   ${RECOVERY_SETTINGS:-}" >/dev/null || {
   grep -E 'FATAL|PANIC' "$log" >&2 || tail -n 5 "$log" >&2
   fail "the log of changes does not reach ${time:-its end}: name an earlier time"

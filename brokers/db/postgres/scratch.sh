@@ -30,4 +30,4 @@ printf 'server %s all\n' "$(id -un)" >"$sockets/ident.conf"
 printf 'local all all peer map=server\n' >"$sockets/scratch_hba.conf"
 "$programs/pg_ctl" -D "$data" -w -l /tmp/scratch.log start -o "-c config_file=$here/settings.conf \
   -c hba_file=$sockets/scratch_hba.conf -c ident_file=$sockets/ident.conf -c listen_addresses= \
-  -c unix_socket_directories=$sockets -c max_connections=${MAX_CONNECTIONS:-200} -c archive_mode=off $quick" >/dev/null
+  -c unix_socket_directories=$sockets ${MAX_CONNECTIONS:+-c max_connections=$MAX_CONNECTIONS} -c archive_mode=off $quick" >/dev/null

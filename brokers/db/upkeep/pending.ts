@@ -1,6 +1,6 @@
 import type { Round } from '@space/broker-kit';
 import { pendingDrops } from '@space/broker-kit/principals';
-import type { Context } from '../context.ts';
+import { type Context, ofCapsule } from '../context.ts';
 import { finishDrop } from '../operations/finish.ts';
 
 /** Finishes drops that were begun and abandoned. */
@@ -9,6 +9,7 @@ export function finishPending(context: Context, idleSeconds: number): Round {
     table: 'database',
     nameColumn: 'name',
     idleSeconds,
-    finish: ({ capsule, app, ...entry }, name) => finishDrop(context, entry, { capsule, app }, name),
+    finish: ({ capsule, app, ...entry }, name) =>
+      finishDrop(ofCapsule(context, capsule), entry, { capsule, app }, name),
   });
 }

@@ -4,9 +4,11 @@ import type { Contract } from '@space/contracts';
 import { traceId } from '@space/contracts/fields';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as z from 'zod';
+import { eventually } from '../../../testing/eventually.ts';
 import { type Listener, listen } from '../listener.ts';
 import { createLogger } from '../log.ts';
 import { closeNow, createMetrics, portOf } from '../metrics.ts';
+import { SharedSlots } from '../shares.ts';
 import { digestOf, newToken } from '../tokens.ts';
 import { createControlApp } from './app.ts';
 import { capsuleAuthority, provisionerAuthority } from './authorities.ts';
@@ -31,7 +33,9 @@ const CONTRACT = {
 
 const once = newToken('dbp');
 const often = newToken('dbp');
+const other = newToken('dbp');
 const heard: string[] = [];
+const gate = Promise.withResolvers<void>();
 let listener: Listener;
 
 beforeAll(async () => {
@@ -42,6 +46,7 @@ beforeAll(async () => {
     handlers: {
       'thing.make': async (_, { size }) => {
         heard.push('work');
+        if (size === 0) await gate.promise;
         return { made: size };
       },
     },
@@ -51,10 +56,12 @@ beforeAll(async () => {
       capsule: capsuleAuthority(async (digest) => {
         heard.push('look-up');
         if (digest.equals(digestOf(once))) return { capsule: 'once' };
+        if (digest.equals(digestOf(other))) return { capsule: 'other' };
         return digest.equals(digestOf(often)) ? { capsule: 'often' } : undefined;
       }),
     },
     callerKey: (caller) => (caller.authority === 'capsule' && caller.capsule === 'once' ? 'once' : undefined),
+    mutations: new SharedSlots({ total: 2, perKey: 1, queued: 4, waitMs: 60_000 }),
     limits: { caller: { perSecond: 0.001, burst: 1 }, refusals: { perSecond: 1_000, burst: 1_000 } },
     log,
     metrics,
@@ -171,4 +178,22 @@ describe('a path', () => {
     'has one method, which is not %s',
     async (method) => expect(await send(`${method} /v1/driver`, {})).toMatch(/^405/),
   );
+});
+
+describe('a Capsule whose requests take long', () => {
+  it('waits for its own, and others are served', async () => {
+    const make = async (token: string, capsule_id: string, size: number) => {
+      const body = JSON.stringify({ capsule_id, size });
+      const headers = { ...bearer(token), ...JSON_TYPE };
+      const url = `http://127.0.0.1:${portOf(listener.server)}/v1/things/make`;
+      return (await fetch(url, { method: 'POST', headers, body })).status;
+    };
+    heard.length = 0;
+    const slow = [0, 0].map((size) => make(often.reveal(), 'often', size));
+    await eventually(() => heard.filter((what) => what === 'look-up').length === 2, { what: 'both' });
+    expect(await make(other.reveal(), 'other', 1)).toBe(200);
+    expect(heard.filter((what) => what === 'work')).toHaveLength(2);
+    gate.resolve();
+    expect(await Promise.all(slow)).toEqual([200, 200]);
+  });
 });

@@ -9,11 +9,12 @@ import {
 } from '@space/contracts';
 import express, { type Request, type Response } from 'express';
 import { refusal, ServiceError } from '../errors.ts';
-import { type ConcurrencyLimit, RateLimit } from '../limits.ts';
+import { RateLimit } from '../limits.ts';
 import type { Served } from '../listener.ts';
 import type { Logger } from '../log.ts';
 import type { ServiceMetrics } from '../metrics.ts';
 import type { Call } from '../principals/capsules.ts';
+import type { SharedSlots } from '../shares.ts';
 import type { Authorities, Caller } from './authorities.ts';
 import { Edge, type EdgeRoute, type Exchange, noRoute, sendJson } from './edge.ts';
 
@@ -36,8 +37,8 @@ export interface ControlOptions<C extends Contract> {
   };
   /** What a caller's rate is counted under; the Capsule's id unless told otherwise. */
   readonly callerKey?: (caller: Caller) => string | undefined;
-  /** Where work waits for its turn, if it does. */
-  readonly mutations?: ConcurrencyLimit;
+  /** Where work waits for a slot of its Capsule, if it does. */
+  readonly mutations?: SharedSlots;
   /** What an error of the service's own parts means to a caller. */
   readonly translate?: (error: unknown) => unknown;
   readonly log: Logger;
@@ -106,7 +107,7 @@ function routeOf<C extends Contract>(
   return { method: 'POST', operation, authority: { audience, authenticate } };
 }
 
-/** The Capsule's own id, then the schema, then a turn among the mutations, then the work. */
+/** The Capsule's own id, then the schema, then a slot of its Capsule's, then the work. */
 async function operate<C extends Contract, Name extends OperationName<C>>(
   { contract, handlers, mutations, failpoint }: ControlOptions<C>,
   name: Name,
@@ -121,11 +122,14 @@ async function operate<C extends Contract, Name extends OperationName<C>>(
     traceId: exchange.traceId,
     ...(caller.authority === 'capsule' ? { principal: caller.digest } : {}),
   };
-  const work = () => handlers[name](call, parsed.data as RequestOf<C, Name>);
-  const turn = mutations === undefined ? { value: await work() } : await mutations.run(work);
-  if (turn === undefined) throw new ServiceError('unavailable', 'too much at once', { retryAfter: 1 });
-  failpoint?.('answer');
-  sendJson(response, 200, JSON.stringify({ ...turn.value, trace_id: exchange.traceId }));
+  const giveBack = await mutations?.take(String(exchange.body['capsule_id'] ?? caller.authority));
+  try {
+    const value = await handlers[name](call, parsed.data as RequestOf<C, Name>);
+    failpoint?.('answer');
+    sendJson(response, 200, JSON.stringify({ ...value, trace_id: exchange.traceId }));
+  } finally {
+    giveBack?.();
+  }
 }
 
 /** Fields of a request that its log line names: ids and digests, never a secret. */

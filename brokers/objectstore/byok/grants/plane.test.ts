@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { Fields } from '@space/contracts/objectstore';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { GRANT_OPERATIONS, type GrantClaims } from '../../../../manifests/driver/grant.ts';
 import { eventually } from '../../../../testing/eventually.ts';
 import { BUCKET } from '../../testing/broker.ts';
@@ -41,6 +41,37 @@ async function selected(capsule: string): Promise<Selected> {
   expect((await home.credentials.select(json.set_id, 1)).status).toBe(200);
   return { home, fields, set: { set_id: json.set_id, generation: 1 } };
 }
+
+describe('a Capsule’s own server that answers no list', () => {
+  test('is asked for two of its lists at once, and others’ lists are asked for and answered meanwhile', async () => {
+    const [one, two, plain] = [
+      await selected('stuck'),
+      await selected('beside'),
+      await fixture.home('inside'),
+    ];
+    const list = async ({ home, set }: Selected) =>
+      home.at(fixture.broker, await grantOf(fixture.issuer, home, set)).call('GET', '/v1/objects/data');
+    const places = async () => {
+      const text = await (await fetch(`http://127.0.0.1:${fixture.broker.metricsPort}/metrics`)).text();
+      const of = (state: string) =>
+        Number(new RegExp(`^space_objectstore_places{.*own-lists.*${state}.*} (.*)$`, 'm').exec(text)?.[1]);
+      return { held: of('held'), waiting: of('waiting') };
+    };
+    process.kill(fixture.own.server.pid, 'SIGSTOP');
+    try {
+      const lists = [one, one, one].map(list);
+      await vi.waitFor(async () => expect(await places()).toEqual({ held: 2, waiting: 1 }), 30_000);
+      lists.push(list(two));
+      await vi.waitFor(async () => expect(await places()).toEqual({ held: 3, waiting: 1 }), 30_000);
+      expect((await plain.at(fixture.broker).call('GET', '/v1/objects/data')).status).toBe(200);
+      process.kill(fixture.own.server.pid, 'SIGCONT');
+      expect((await Promise.all(lists)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      expect(await places()).toEqual({ held: 0, waiting: 0 });
+    } finally {
+      process.kill(fixture.own.server.pid, 'SIGCONT');
+    }
+  });
+});
 
 describe('a Capsule that has selected nothing', () => {
   test('has its objects in the Space’s bucket, without a grant', async () => {

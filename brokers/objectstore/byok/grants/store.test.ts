@@ -6,7 +6,7 @@ import { S3Error } from '../../upstream/errors.ts';
 import { atOnce } from '../../upstream/sinks.ts';
 import { createGrantedStore } from './store.ts';
 
-/** A Capsule's own server answers as it likes: what its lists may take of the process is bounded before it answers. */
+/** A Capsule's own server answers as late as it likes. How many of its lists are asked for at once is in `plane.test.ts`. */
 
 afterEach(() => vi.useRealTimers());
 
@@ -49,19 +49,6 @@ function granted(own: ObjectStore): ObjectStore {
 
 const upload: Parameters<ObjectStore['listParts']>[1] = { bucket: 'data', id: '0'.repeat(32) };
 const page = { after: 0, limit: 1 };
-
-test('of one Capsule’s lists few are read at once, and another’s goes on beside them', async () => {
-  const { waiting, store } = slow();
-  const lists = granted(store);
-  const asked = ['a', 'a', 'a', 'b'].map((capsule) => lists.listParts(callOf(capsule), upload, page));
-  await vi.waitFor(() => expect(waiting.map(({ capsule }) => capsule)).toEqual(['a', 'b']));
-  for (let answered = 0; answered < asked.length; answered += 1) {
-    await vi.waitFor(() => expect(waiting.length).toBeGreaterThan(answered));
-    expect(waiting.filter(({ capsule }) => capsule === 'a').length).toBeLessThanOrEqual(answered + 1);
-    waiting[answered]?.answer();
-  }
-  await Promise.all(asked);
-});
 
 test('a list that takes half a minute in all is given up, and its place is free', async () => {
   vi.useFakeTimers();

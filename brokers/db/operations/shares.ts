@@ -1,0 +1,35 @@
+import { SharedSlots } from '@space/broker-kit';
+import type { Connections } from '@space/broker-kit/postgres';
+
+/** How many connections the broker has of a kind, and how many of them one Capsule may hold. */
+export const SHARES = {
+  work: { total: 5, perKey: 3, queued: 256, waitMs: 10_000 },
+  drop: { total: 3, perKey: 2, queued: 256, waitMs: 90_000 },
+} as const;
+
+/** What is nobody's but the Space's own, its upkeep, counts as one Capsule more. */
+const SPACE = '';
+
+/** The broker's connections, of which a Capsule's requests, whatever they wait for, leave some to others. */
+export type ConnectionShares = (capsule?: string) => Connections;
+
+export function shareConnections(connections: Connections): ConnectionShares {
+  const work = new SharedSlots(SHARES.work);
+  const drops = new SharedSlots(SHARES.drop);
+  return (capsule = SPACE) => {
+    const within = async <T>(slots: SharedSlots, act: () => Promise<T>): Promise<T> => {
+      const giveBack = await slots.take(capsule);
+      try {
+        return await act();
+      } finally {
+        giveBack();
+      }
+    };
+    return {
+      ...connections,
+      transaction: (act, afterCommit) => within(work, () => connections.transaction(act, afterCommit)),
+      session: (act) => within(work, () => connections.session(act)),
+      dropping: (act) => within(drops, () => connections.dropping(act)),
+    };
+  };
+}
