@@ -69,7 +69,7 @@ const TABLE: Readonly<Record<string, Row>> = {
     on: HOUSEHOLD,
     lets: CAPSULE_ADMINS,
     fields: () => ({ database: '3Gi' }),
-    before: () => made.patch('capsules', 'household', { spec: { quota: { database: '1Gi' } } }),
+    before: () => all.made.patch('capsules', 'household', { spec: { quota: { database: '1Gi' } } }),
   },
   'GET /capsules/:capsule/assistants/:assistant': { at: POST, on: HOUSEHOLD, lets: READERS },
   'POST /capsules/:capsule/assistants/:assistant/approve': {

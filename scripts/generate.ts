@@ -8,6 +8,7 @@ import { generated as contracts } from '../brokers/contracts/documents/generated
 import { generated as objectPlane } from '../brokers/objectstore/api/json/openapi.ts';
 import { generatedFiles as manifests } from '../manifests/derive/generate.ts';
 import { generated as configuration } from './configuration.ts';
+import { generated as schemas } from './schemas.ts';
 
 /** A file made from another source: its path from the repository's root, and what it must hold. */
 export interface Generated {
@@ -15,7 +16,13 @@ export interface Generated {
   readonly text: string;
 }
 
-const sources: readonly (() => readonly Generated[])[] = [manifests, contracts, objectPlane, configuration];
+const sources: readonly (() => readonly Generated[])[] = [
+  manifests,
+  contracts,
+  objectPlane,
+  configuration,
+  schemas,
+];
 
 const checking = process.argv.includes('--check');
 const stale: string[] = [];

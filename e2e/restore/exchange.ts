@@ -12,6 +12,8 @@ interface Exchange {
   readonly kube: Kube;
   readonly space: string;
   readonly signal: AbortSignal;
+  /** Capsules whose own credentials are to go on as they were at that moment. */
+  readonly accepted: readonly string[];
 }
 
 /** A broker, the audience of its principals, and what their Secrets' names end with. */
@@ -23,10 +25,14 @@ const PATIENCE_MS = 600_000;
 
 /** What was found in the registries. */
 export interface Exchanged {
-  /** Capsules with databases. */
-  readonly registered: readonly string[];
-  /** Capsules whose own credentials are another state than was answered last: each is to be looked at by its administrator. */
+  /** Capsules, with ids of Assistants that have a database; the Capsule's own has none. */
+  readonly registered: readonly { readonly capsule: string; readonly apps: readonly string[] }[];
+  /** Capsules that have a principal, and that a broker did not know at that moment. */
+  readonly unknown: readonly { readonly capsule: string; readonly broker: string }[];
+  /** Capsules whose own credentials are of before what was answered last. They stay closed until somebody decides. */
   readonly setBack: readonly string[];
+  /** Of them, those that go on, because whoever restores said so. */
+  readonly accepted: readonly string[];
 }
 
 export async function exchangeCredentials(about: Exchange, step: Step): Promise<Exchanged> {
@@ -34,24 +40,39 @@ export async function exchangeCredentials(about: Exchange, step: Step): Promise<
   await asked(about, 'db-broker', ['rotate', '--all']);
   step.note('the principals of Assistants');
   await asked(about, 'objectstore-broker', ['restore', 'principals']);
+  const unknown: { capsule: string; broker: string }[] = [];
   for (const broker of BROKERS) {
     step.note(`the principals of Capsules for ${broker.deployment}`);
-    await exchangePrincipals(about, broker);
+    for (const capsule of await exchangePrincipals(about, broker))
+      unknown.push({ capsule, broker: broker.deployment });
   }
   step.note('what Capsules entered themselves');
-  const setBack = await answerCustody(about);
-  const listed = await asked(about, 'db-broker', ['list']);
-  const registered = linesOf(listed).flatMap(({ capsule, state }) =>
-    state === 'active' ? [String(capsule)] : [],
-  );
-  return { registered, setBack };
+  const custody = await answerCustody(about);
+  return { registered: registeredIn(await asked(about, 'db-broker', ['list'])), unknown, ...custody };
 }
 
-/** A new one for each is written where the operator reads it, then told to the broker: a run that was cut short begins anew. */
+interface Listed {
+  readonly capsule: string;
+  readonly state: string;
+  readonly databases: readonly { readonly app: string; readonly state: string }[];
+}
+
+const registeredIn = (text: string): Exchanged['registered'] =>
+  linesOf<Listed>(text)
+    .filter(({ state }) => state === 'active')
+    .map(({ capsule, databases }) => ({
+      capsule,
+      apps: databases.filter(({ state }) => state === 'ready').map(({ app }) => app),
+    }));
+
+/**
+ * A new one for each is written where the operator reads it, then told to the broker: a run that was cut short begins anew.
+ * Answers Capsules that the broker does not know.
+ */
 async function exchangePrincipals(
   about: Exchange,
   { deployment, audience, ending }: (typeof BROKERS)[number],
-): Promise<void> {
+): Promise<readonly string[]> {
   const { kube, space } = about;
   const namespace = `${space}-system`;
   const name = new RegExp(`^capsule-(.+)-${ending}$`);
@@ -76,22 +97,31 @@ async function exchangePrincipals(
     });
     lines.push(`${capsule} ${token}\n`);
   }
-  await asked(about, deployment, ['replace-principals'], lines.join(''));
+  const [told] = linesOf<{ unknown: readonly string[] }>(
+    await asked(about, deployment, ['replace-principals'], lines.join('')),
+  );
+  return told?.unknown ?? [];
 }
 
-/** Sets of credentials that were changed after the backup are closed, until somebody says that the restored ones are meant. */
-async function answerCustody(about: Exchange): Promise<readonly string[]> {
-  const states = linesOf(await asked(about, 'objectstore-broker', ['custody']));
-  const setBack = states.flatMap(({ capsule, state }) => (state === 'rollback' ? [String(capsule)] : []));
-  for (const capsule of setBack) await asked(about, 'objectstore-broker', ['restore', 'accept', capsule]);
-  return setBack;
+/**
+ * Sets of credentials that were changed after the backup are closed. Among them may be a key that its Capsule has retired since,
+ * and no program can tell: they stay so until a person says that the restored ones are meant.
+ */
+async function answerCustody(about: Exchange): Promise<Pick<Exchanged, 'setBack' | 'accepted'>> {
+  const states = linesOf<{ capsule: string; state: string }>(
+    await asked(about, 'objectstore-broker', ['custody']),
+  );
+  const behind = states.filter(({ state }) => state === 'rollback').map(({ capsule }) => capsule);
+  const accepted = behind.filter((capsule) => about.accepted.includes(capsule));
+  for (const capsule of accepted) await asked(about, 'objectstore-broker', ['restore', 'accept', capsule]);
+  return { setBack: behind.filter((capsule) => !accepted.includes(capsule)), accepted };
 }
 
-const linesOf = (text: string): readonly Readonly<Record<string, unknown>>[] =>
+const linesOf = <T>(text: string): readonly T[] =>
   text
     .split('\n')
     .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line));
+    .map((line) => JSON.parse(line) as T);
 
 /** An administrator's command in a broker's container, once there is one that runs. */
 async function asked(

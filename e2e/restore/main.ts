@@ -9,8 +9,9 @@ import { CHART } from '../space/chart.ts';
 import { createKube, finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
 import { restoreCapsule } from './capsule/index.ts';
+import type { Restore } from './model.ts';
 import { RestoreProblem } from './problem.ts';
-import { type Restore, restoreSpace } from './restore.ts';
+import { restoreSpace } from './restore.ts';
 
 const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FILE [options]
        npm run restore -- --capsule NAME [--as OTHER] --identity FILE [options]
@@ -21,6 +22,8 @@ const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FIL
                          was another recipient before
   --key FILE             of the bucket that the backup is in: a line access-key=… and a line secret-key=…
   --at TIME              the moment to go back to, such as 2026-11-21T10:30:00Z (default: the end of the backup)
+  --accept-sets CAPSULE  its own S3 credential sets go on as they were at that moment, where they were changed since; without it they
+                         stay closed until somebody decides; again for each further Capsule
   --space NAME           the Helm release (home)
   --namespace NAMESPACE  where its Capsules are kept (the Space's name)
   --kubeconfig FILE      of the cluster (default: that of "npm run up"); kubectl and helm are then taken from PATH`;
@@ -66,6 +69,7 @@ const { values: options } = commandLine(USAGE, {
     at: { type: 'string' },
     capsule: { type: 'string' },
     as: { type: 'string' },
+    'accept-sets': { type: 'string', multiple: true, default: [] },
     space: { type: 'string', default: 'home' },
     namespace: { type: 'string' },
     kubeconfig: { type: 'string' },
@@ -83,13 +87,18 @@ interface Begun extends Pick<Restore, 'space' | 'namespace' | 'at' | 'identities
 
 const kubeOf = ({ kubectl, kubeconfig }: Begun) => createKube(kubectl, kubeconfig);
 
-async function wholeSpace(begun: Begun, { values, key = '' }: Options): Promise<object> {
+async function wholeSpace(
+  begun: Begun,
+  { values, key = '', 'accept-sets': accepted }: Options,
+): Promise<object> {
   const { helm, kubeconfig, namespace } = begun;
   return restoreSpace({
     ...begun,
     kube: kubeOf(begun),
     helm: (...args) => finish(helm, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args]),
     chart: CHART,
+    accepted,
+    now: () => Date.now(),
     values: values.map((file) => resolve(file)),
     key: keyIn(await readFile(key, 'utf8')),
     parse: (yaml) =>

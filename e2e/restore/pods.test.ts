@@ -7,7 +7,17 @@ import { findTool } from '../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from '../space/chart.ts';
 import { finish } from '../space/kube.ts';
 import type { KubeObject } from '../space/kube-object.ts';
-import { claimOf, databasePod, destinationSecret, objectsPod, statefulSet, statePod } from './pods.ts';
+import {
+  bucketBackupPod,
+  claimOf,
+  databaseBackupPod,
+  databasePod,
+  destinationSecret,
+  knownTo,
+  objectsPod,
+  statefulSet,
+  statePod,
+} from './pods.ts';
 import { BACKUP, EXTERNAL } from './testing/values.ts';
 
 let directory: string;
@@ -57,9 +67,38 @@ describe('what fills the volumes of a Space', () => {
       metadata: { name: 'data-postgres-0', namespace: 'home-services' },
       spec: { accessModes: ['ReadWriteOnce'] },
     });
-    for (const one of [pod, objectsPod(objects, undefined), statePod(objects)])
+    const looking = [databaseBackupPod(objects), bucketBackupPod(objects)];
+    for (const one of [pod, objectsPod(objects, undefined), statePod(objects), ...looking])
       expect(missing(one)).toEqual([]);
     expect(destinationSecret(objects)).toBe('the-key');
+  });
+
+  it('is looked at before by pods that have no volume of the server and wait to be asked', async () => {
+    const objects = await render(BACKUP);
+    const database = databaseBackupPod(objects)!;
+    const names = database['spec'].volumes.map(({ name }: { name: string }) => name).sort();
+    expect(names).toEqual(['backup-ca', 'backup-keys', 'backup-s3', 'run', 'tmp']);
+    const bucket = bucketBackupPod(objects);
+    for (const { spec } of [database, bucket])
+      expect([
+        spec.containers.length,
+        spec.containers[0].command[0],
+        spec.automountServiceAccountToken,
+      ]).toEqual([1, '/bin/sh', false]);
+    expect(JSON.stringify(bucket['spec'].containers[0].env)).not.toContain('"S3_CA_FILE"');
+    const external = await render({ ...BACKUP, ...EXTERNAL });
+    expect(databaseBackupPod(external)).toBeUndefined();
+    expect(JSON.stringify(bucketBackupPod(external)['spec'].containers[0].env)).toContain(
+      'https://s3.example.org',
+    );
+  });
+
+  it('knows by its chart what a backup of it would say', async () => {
+    const known = knownTo(await render(BACKUP));
+    expect(known).toEqual({
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      schemas: { database: expect.any(Number), objectStore: expect.any(Number) },
+    });
   });
 
   it('has the S3 server to itself: it listens on the pod’s own loopback, in plain text', async () => {

@@ -1,6 +1,7 @@
 /** The pods that fill a Space's volumes before its first pod starts, made of what the chart would run. */
 import type { KubeObject } from '../space/kube-object.ts';
 import { RestoreProblem } from './problem.ts';
+import type { Known } from './state.ts';
 
 export type Container = KubeObject['spec']['containers'][number];
 
@@ -83,6 +84,72 @@ export function statePod(objects: Rendered): KubeObject {
   });
 }
 
+/** Until it is asked to do something; longer than any restore takes, so that none that is forgotten stays. */
+export const IDLE = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 172800 & wait'];
+
+/** What PostgreSQL's programs need to read a backup, and to write nothing but notes. */
+const READING = ['run', 'tmp', 'backup-s3', 'backup-keys', 'backup-ca'];
+
+/** Asks the backup of the database; undefined where the Space has a server of its own, whose owner does that. */
+export function databaseBackupPod(objects: Rendered): KubeObject | undefined {
+  const set = statefulSet(objects, 'postgres');
+  if (set === undefined) return undefined;
+  const isNeeded = ({ name }: Named) => READING.includes(name);
+  const { containers, volumes, ...spec } = set['spec'].template.spec;
+  const server = containers.find(({ name }: Container) => name === 'postgres');
+  const container = doing(server, { command: IDLE, volumeMounts: server.volumeMounts.filter(isNeeded) });
+  return podOf('restore-database-look', set, {
+    ...spec,
+    automountServiceAccountToken: false,
+    volumes: volumes.filter(isNeeded),
+    containers: [container],
+  });
+}
+
+/** Asks the backup of the bucket, and the bucket too where it is somebody else's. */
+export function bucketBackupPod(objects: Rendered): KubeObject {
+  const bucket = bucketContainer(objects);
+  const env = statefulSet(objects, 's3') === undefined ? bucket.env : besideTheServer(bucket);
+  return podOf('restore-objects-look', carrier(objects), {
+    ...carrierSpec(objects),
+    containers: [doing(bucket, { command: IDLE, args: [], env })],
+  });
+}
+
+/** For the program of the bucket in one pod with the server, which serves nobody else. */
+const besideTheServer = ({ env }: Container) =>
+  env
+    .filter(({ name }: Named) => name !== 'S3_CA_FILE')
+    .map((one: Named) => (one.name === 'S3_ENDPOINT' ? { ...one, value: 'http://127.0.0.1:7070' } : one));
+
+/** What this version of the chart knows of, by what it has a backup say of itself. */
+export function knownTo(objects: Rendered): Known {
+  const [{ env }] = carrier(objects).spec.jobTemplate.spec.template.spec.initContainers;
+  const options = env.find(({ name }: Named) => name === 'BACKUP');
+  // A release of before backups said so knows of none.
+  const { version = '0', schemas = {} } = JSON.parse(options.value);
+  return { version, schemas };
+}
+
+/** Of servers of one's own, which the chart makes beside the programs that trust them. */
+export const authorities = (objects: Rendered) =>
+  objects.filter(
+    ({ kind, metadata }) =>
+      kind === 'ConfigMap' && ['backup-ca', 'objectstore-s3-ca'].includes(metadata.name),
+  );
+
+export interface Destination {
+  /** Key of the bucket that the backup is in. */
+  readonly key: { readonly access: string; readonly secret: string };
+}
+
+export const destination = ({ key }: Destination, objects: Rendered, namespace: string) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: destinationSecret(objects), namespace },
+  stringData: { 'access-key': key.access, 'secret-key': key.secret },
+});
+
 /** The claim that a StatefulSet's first pod will have. */
 export function claimOf(set: KubeObject): KubeObject {
   const [{ metadata, spec }] = set['spec'].volumeClaimTemplates;
@@ -151,11 +218,7 @@ export function objectsPod(objects: Rendered, at: string | undefined): KubeObjec
     containers: [
       doing(bucket, {
         args,
-        env: bucket.env
-          .filter(({ name }: Named) => name !== 'S3_CA_FILE')
-          .map((one: Named) =>
-            one.name === 'S3_ENDPOINT' ? { ...one, value: 'http://127.0.0.1:7070' } : one,
-          ),
+        env: besideTheServer(bucket),
       }),
     ],
   });

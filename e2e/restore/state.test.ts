@@ -8,9 +8,12 @@ const HEADER: StateHeader = {
   format: 1,
   space: 'home',
   namespaces: { release: 'home', system: 'home-system', services: 'home-services' },
+  version: '0.2.0',
+  schemas: { database: 6, objectStore: 8 },
   taken: '2026-11-21T10:30:00.000Z',
   objects: 2,
 };
+const KNOWN = { version: '0.2.0', schemas: { database: 6, objectStore: 8 } };
 const secret = (name: string, value: string, namespace = 'home-services'): SavedObject => ({
   apiVersion: 'v1',
   kind: 'Secret',
@@ -38,36 +41,66 @@ describe('a Space’s state', () => {
     const sealed = await seal(HEADER, objects, recipient);
     for (const text of ['db-admin', 'household', Buffer.from('a-password').toString('base64')])
       expect(Buffer.from(sealed).includes(text)).toBe(false);
-    const { format, objects: _, ...header } = HEADER;
-    expect(await openState(sealed, [identity])).toEqual({ ...header, objects });
+    const { format, version, schemas, objects: _, ...header } = HEADER;
+    expect(await openState(sealed, [identity], KNOWN)).toEqual({ ...header, objects });
     const another = await generateIdentity();
-    await expect(openState(sealed, [another])).rejects.toThrow(/another recipient/);
-    expect(await openState(sealed, [another, identity])).toEqual({ ...header, objects });
+    await expect(openState(sealed, [another], KNOWN)).rejects.toThrow(/another recipient/);
+    expect(await openState(sealed, [another, identity], KNOWN)).toEqual({ ...header, objects });
     for (const none of [[], ['a password']])
-      await expect(openState(sealed, none)).rejects.toThrow(/no AGE-SECRET-KEY-1/);
+      await expect(openState(sealed, none, KNOWN)).rejects.toThrow(/no AGE-SECRET-KEY-1/);
   });
 
   it('is refused when one byte is another, or it was cut short anywhere', async () => {
     const sealed = await seal(HEADER, objects, recipient);
     for (let at = 0; at < sealed.length; at += 37) {
       const changed = Uint8Array.from(sealed, (byte, index) => (index === at ? byte ^ 1 : byte));
-      await expect(openState(changed, [identity])).rejects.toThrow(/cut short or changed/);
-      await expect(openState(sealed.slice(0, at), [identity])).rejects.toThrow(/cut short or changed/);
+      await expect(openState(changed, [identity], KNOWN)).rejects.toThrow(/cut short or changed/);
+      await expect(openState(sealed.slice(0, at), [identity], KNOWN)).rejects.toThrow(/cut short or changed/);
     }
   });
 
-  it('is refused when a newer version wrote it, or it has fewer objects than it says', async () => {
-    const sealedText = async (text: string) => {
-      const encrypter = new Encrypter();
-      encrypter.addRecipient(recipient);
-      return encrypter.encrypt(text);
-    };
-    await expect(
-      openState(await sealedText(`${JSON.stringify({ ...HEADER, format: 2 })}\n`), [identity]),
-    ).rejects.toThrow(/format 2, which a newer version wrote/);
-    await expect(openState(await seal(HEADER, [capsule('one')], recipient), [identity])).rejects.toThrow(
-      /has 1 objects, and its head says 2/,
+  const sealedText = async (text: string) => {
+    const encrypter = new Encrypter();
+    encrypter.addRecipient(recipient);
+    return encrypter.encrypt(text);
+  };
+
+  it.each<[string, object]>([
+    ['chart', { version: '0.3.0' }],
+    ['chart, whose second number has two digits', { version: '0.10.0' }],
+    ['chart that nobody knows how to compare', { version: 'next' }],
+    ['registry of the database broker', { schemas: { ...HEADER.schemas, database: 7 } }],
+    ['registry of the object store', { schemas: { ...HEADER.schemas, objectStore: 9 } }],
+    ['registry that is not there yet', { schemas: { ...HEADER.schemas, another: 1 } }],
+  ])('is refused when it was made with a newer %s', async (_, newer) => {
+    const sealed = await seal({ ...HEADER, ...newer }, objects, recipient);
+    await expect(openState(sealed, [identity], KNOWN)).rejects.toThrow(
+      /made by version .* and this is 0\.2\.0: restore with that version, or a later one\. Nothing was changed/,
     );
+  });
+
+  it('is opened when it was made with an older version, or with one that did not say which it was', async () => {
+    const { version, schemas, ...unsaid } = HEADER;
+    const older = { ...HEADER, version: '0.1.9', schemas: { database: 5, objectStore: 8 } };
+    for (const header of [older, unsaid]) {
+      const sealed = await sealedText([header, ...objects].map((line) => JSON.stringify(line)).join('\n'));
+      expect((await openState(sealed, [identity], KNOWN)).objects).toEqual(objects);
+    }
+  });
+
+  it('is refused when it is something else', async () => {
+    await expect(openState(await sealedText('a letter\n'), [identity], KNOWN)).rejects.toThrow(
+      /in the place of the state is none/,
+    );
+  });
+
+  it('is refused when a newer version wrote it, or it has fewer objects than it says', async () => {
+    await expect(
+      openState(await sealedText(`${JSON.stringify({ ...HEADER, format: 2 })}\n`), [identity], KNOWN),
+    ).rejects.toThrow(/format 2, which a newer version wrote/);
+    await expect(
+      openState(await seal(HEADER, [capsule('one')], recipient), [identity], KNOWN),
+    ).rejects.toThrow(/has 1 objects, and its head says 2/);
   });
 });
 

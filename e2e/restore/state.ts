@@ -3,6 +3,13 @@ import { Decrypter } from 'age-encryption';
 import type { KubeObject } from '../space/kube-object.ts';
 import { RestoreProblem } from './problem.ts';
 
+/** What the programs of one version of the chart know. */
+export interface Known {
+  readonly version: string;
+  /** Versions of the brokers' registries. */
+  readonly schemas: Readonly<Record<string, number>>;
+}
+
 export interface State {
   readonly space: string;
   readonly namespaces: { readonly release: string; readonly system: string; readonly services: string };
@@ -10,8 +17,12 @@ export interface State {
   readonly objects: readonly KubeObject[];
 }
 
-/** @throws RestoreProblem for other identities, and for what is no state of a Space or was cut short */
-export async function openState(sealed: Uint8Array, identities: readonly string[]): Promise<State> {
+/** @throws RestoreProblem for other identities, and for what is no state of a Space, was cut short, or is of a newer version */
+export async function openState(
+  sealed: Uint8Array,
+  identities: readonly string[],
+  known: Known,
+): Promise<State> {
   const decrypter = new Decrypter();
   try {
     if (identities.length === 0) throw new Error('none is there');
@@ -34,17 +45,48 @@ export async function openState(sealed: Uint8Array, identities: readonly string[
     );
   }
   const [head = '', ...lines] = text.split('\n').filter((line) => line !== '');
-  const { format, objects: count, ...header } = JSON.parse(head);
+  const { format, version, schemas, objects: count, ...header } = headerIn(head);
   if (format !== 1)
     throw new RestoreProblem(
-      `the state is of format ${format}, which a newer version wrote: restore with that one`,
+      `the state is of format ${format}, which a newer version wrote: restore with that one. Nothing was changed`,
     );
+  refuseNewer({ version, schemas }, known);
   const objects = lines.map((line) => JSON.parse(line) as KubeObject);
   if (objects.length !== count)
     throw new RestoreProblem(
       `the state has ${objects.length} objects, and its head says ${count}: take another`,
     );
   return { ...header, objects };
+}
+
+function headerIn(line: string) {
+  try {
+    return JSON.parse(line);
+  } catch (cause) {
+    throw new RestoreProblem(
+      'what is in the place of the state is none: look at backup.s3.prefix. Nothing was changed',
+      { cause },
+    );
+  }
+}
+
+/** A registry that a newer broker wrote is refused by an older one, and fields that a newer operator wrote are lost on it. */
+function refuseNewer({ version = '0', schemas = {} }: Partial<Known>, known: Known): void {
+  const newer = Object.entries(schemas).filter(([of, number]) => number > (known.schemas[of] ?? 0));
+  if (newer.length > 0 || isNewer(version, known.version))
+    throw new RestoreProblem(
+      `the backup was made by version ${version} of Space${newer.map(([of, number]) => `, with the registry of ${of} in version ${number}`).join('')}, and this is ${known.version}: restore with that version, or a later one. Nothing was changed`,
+    );
+}
+
+/** By the numbers of both; what is between two versions has the number of the later. */
+function isNewer(version: string, known: string): boolean {
+  const numbersIn = (text: string) => (text.split(/[-+]/)[0] ?? '').split('.').map(Number);
+  const mine = numbersIn(known);
+  const first = numbersIn(version)
+    .map((number, at) => number - (mine[at] ?? 0))
+    .find((apart) => apart !== 0);
+  return first !== undefined && !(first < 0);
 }
 
 const nameOf = ({ kind, metadata }: KubeObject) => `${kind} ${metadata.namespace}/${metadata.name}`;

@@ -1,10 +1,12 @@
 /** What the chart renders for a Space that is backed up, and what it refuses to. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
+import { SCHEMA_VERSION as DATABASE_SCHEMA } from '../../brokers/db/registry/migrations.ts';
 import { readConfig } from '../../brokers/objectstore/backup/config.ts';
+import { SCHEMA_VERSION as OBJECT_STORE_SCHEMA } from '../../brokers/objectstore/registry/migrations.ts';
 import { backupOptions } from '../../operator/backup/options.ts';
 import { materialsOf } from '../../operator/keys/materials.ts';
 import { findTool } from '../cluster/tools.ts';
@@ -54,7 +56,7 @@ describe('a Space that is not backed up', () => {
 });
 
 describe('a Space that is backed up', () => {
-  it('tells its programs what they read', () => {
+  it('tells its programs what they read', async () => {
     const { initContainers, containers } = carrier();
     expect(backupOptions.parse(JSON.parse(environmentOf(initContainers[0])['BACKUP'] ?? ''))).toMatchObject({
       space: 'home',
@@ -62,6 +64,8 @@ describe('a Space that is backed up', () => {
       systemNamespace: 'home-system',
       servicesNamespace: 'home-services',
       file: '/run/backup/state.age',
+      version: parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8')).version,
+      schemas: { database: DATABASE_SCHEMA, objectStore: OBJECT_STORE_SCHEMA },
     });
     expect(readConfig(environmentOf(containers[0]))).toMatchObject({
       SPACE_NAME: 'home',

@@ -38,8 +38,9 @@ export function createKube(kubectl: string, kubeconfig: string): Kube {
 
   const inNamespace = (namespace: string | undefined) => (namespace === undefined ? [] : ['-n', namespace]);
   const applyArgs = ['apply', '--server-side', '--force-conflicts', '-f', '-'];
+  // Some versions of kubectl take no further document after one of JSON.
   const document = (objects: readonly object[]) =>
-    objects.map((object) => JSON.stringify(object)).join('\n---\n');
+    JSON.stringify(objects.length === 1 ? objects[0] : { apiVersion: 'v1', kind: 'List', items: objects });
 
   return {
     run,

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyExamples, tellStory } from '../space/example.ts';
+import { EVERY_DOOR, exchange, type Held, heldNow, openOf } from './support/held-credentials.ts';
 import { granted, type Provider, startProvider } from './support/own-bucket.ts';
 import { helm, install, uninstall, valuesOfOurs } from './support/releases.ts';
 import { gone, installed, kube, ready, services, unique } from './support/space.ts';
@@ -47,6 +48,10 @@ describe('a Space with a backup', () => {
   let inside: string;
   let moment: string;
   let oldUrl: string;
+  /** Credentials that were retired before the moment, those of the moment, and those of after it. */
+  let retired: Held;
+  let ofThen: Held;
+  let ofLater: Held;
 
   const file = (of: string) => join(directory, of);
   const entry = (description: string) =>
@@ -175,6 +180,16 @@ describe('a Space with a backup', () => {
     await backUp();
     for (const text of ['Groceries, paid by card', 'the-first-statement', 'household', 'statement'])
       expect(await provider.holds(text)).toBe(0);
+  });
+
+  it('has credentials that were exchanged, of which the former open nothing', async () => {
+    retired = await heldNow(name, inside, 'household', 'ledger');
+    expect(await openOf(name, retired, 'household', 'ledger')).toEqual(EVERY_DOOR);
+    await exchange(name, inside, 'household', 'ledger');
+    await ready('assistant', 'ledger', name);
+    ofThen = await heldNow(name, inside, 'household', 'ledger');
+    expect(await openOf(name, ofThen, 'household', 'ledger')).toEqual(EVERY_DOOR);
+    expect(await openOf(name, retired, 'household', 'ledger')).toEqual([]);
   });
 
   const copies = () =>
@@ -306,6 +321,7 @@ describe('a Space with a backup', () => {
   });
 
   it('is lost: namespaces, volumes and all', async () => {
+    ofLater = await heldNow(name, inside, 'household', 'ledger');
     await helm(ark, ['uninstall', name, '--no-hooks']);
     for (const [kind, of] of [
       ['assistant', 'ledger'],
@@ -322,16 +338,56 @@ describe('a Space with a backup', () => {
     for (const namespace of [name, arkServices, `${name}-system`, inside]) await gone('namespace', namespace);
   });
 
-  it('is not made again by somebody with another identity, and nothing is left of the attempt', async () => {
-    await writeFile(file('another'), await generateIdentity());
-    const { code, said } = await restore('--identity', file('another'));
-    expect([code, said]).toEqual([1, expect.stringContaining('sealed for another recipient')]);
-    expect(await kube.get('namespace', arkServices)).toBeUndefined();
+  describe('is not made again, and nothing is left of the attempt,', () => {
+    const inVault = async (script: string) => {
+      const { code, stderr } = await kube.exec(provider.namespace, 's3', ['sh', '-c', script]);
+      expect([code, stderr]).toEqual([0, '']);
+    };
+    // The newest copy before the moment is the first, which a moment of before it does not take.
+    const bundle = '$(find /data/mine -path "*F/bundle/1" | sort | head -n 1)';
+
+    it.each<[string, () => Promise<readonly string[]>, RegExp]>([
+      [
+        'by somebody with another identity',
+        async () => {
+          await writeFile(file('another'), await generateIdentity());
+          return ['--identity', file('another')];
+        },
+        /sealed for another recipient/,
+      ],
+      ['as of a time to come', async () => ['--at', '2999-01-01T00:00:00Z'], /is still to come/],
+      [
+        'as of before its first copy',
+        async () => ['--at', '2020-01-01T00:00:00Z'],
+        /the oldest copy of the database is of .*Nothing was changed/,
+      ],
+      [
+        'as of a moment that its log does not reach',
+        async () => ['--at', new Date().toISOString()],
+        /log of changes in the backup has nothing after .*leave --at out/,
+      ],
+      [
+        'from a copy of its database that was cut short',
+        async () => {
+          await inVault(`cp ${bundle} /tmp/saved && truncate -s 1000 ${bundle}`);
+          return [];
+        },
+        /the copy .* of the database is cut short: .*Nothing was changed/,
+      ],
+    ])('%s', async (_, spoil, says) => {
+      const { code, said } = await restore(...(await spoil()));
+      expect([code, said]).toEqual([1, expect.stringMatching(says)]);
+      expect(await kube.get('namespace', arkServices)).toBeUndefined();
+      expect(await kube.get('namespace', name)).toBeUndefined();
+    });
+
+    afterAll(() => inVault(`[ ! -e /tmp/saved ] || cat /tmp/saved >${bundle}`));
   });
 
   it('is made again as it was at that moment', async () => {
     const { code, said } = await restore('--at', new Date(moment).toISOString());
     expect([code, said]).toEqual([0, expect.stringContaining('"capsules": 1')]);
+    expect(said).toMatch(/"notRestored": \[[^\]]*URLs, tokens and principals/);
     await ready('capsule', 'household', name);
     await ready('assistant', 'ledger', name);
     const { balances } = await tellStory(kube, inside);
@@ -345,6 +401,10 @@ describe('a Space with a backup', () => {
     expect(new URL(url).password).not.toBe(new URL(oldUrl).password);
     const role = new URL(oldUrl).username;
     expect(new URL(url).username).toBe(role);
+    const now = await heldNow(name, inside, 'household', 'ledger');
+    expect(await openOf(name, now, 'household', 'ledger')).toEqual(EVERY_DOOR);
+    for (const old of [retired, ofThen, ofLater])
+      expect(await openOf(name, old, 'household', 'ledger')).toEqual([]);
   });
 
   it('is backed up as before', async () => {

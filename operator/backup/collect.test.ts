@@ -13,6 +13,8 @@ const OPTIONS = {
   servicesNamespace: 'home-services',
   recipient: 'age1',
   file: '/nowhere',
+  version: '0.2.0',
+  schemas: { database: 1, objectStore: 1 },
 };
 /** More than the API server gives at once. */
 const MANY = 130;

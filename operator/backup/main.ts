@@ -21,7 +21,8 @@ try {
   const objects = await collect(apiClient(connection), options);
   const { space, releaseNamespace: release, systemNamespace: system, servicesNamespace: services } = options;
   const namespaces = { release, system, services };
-  const header = { format: 1, space, namespaces, taken, objects: objects.length } as const;
+  const { version, schemas } = options;
+  const header = { format: 1, space, namespaces, version, schemas, taken, objects: objects.length } as const;
   await put(options.file, await seal(header, objects, options.recipient));
   log.info({ objects: objects.length }, 'state sealed');
 } catch (error) {

@@ -1,12 +1,16 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { Encrypter } from 'age-encryption';
 import type { SavedObject } from './collect.ts';
+import type { BackupOptions } from './options.ts';
 
 /** The first line of a Space's state; an object is on each that follows. */
 export interface StateHeader {
   readonly format: 1;
   readonly space: string;
   readonly namespaces: { readonly release: string; readonly system: string; readonly services: string };
+  /** Of the chart, and of the registries that its brokers write. */
+  readonly version: string;
+  readonly schemas: BackupOptions['schemas'];
   readonly taken: string;
   readonly objects: number;
 }

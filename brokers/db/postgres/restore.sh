@@ -1,7 +1,8 @@
 #!/bin/sh
 # Puts a backup into an empty volume and lets the server go through its log up to the moment that is asked for, or to the end
 # of what there is: `restore.sh [TIME [OPTION…]]`, such as 2026-11-21 10:30:00+00; a TIME that is empty is the end, and options
-# are pgBackRest's. Nothing may listen to it, or archive, meanwhile.
+# are pgBackRest's. Nothing may listen to it, or archive, meanwhile. With STAYS it is for scratch.sh: the server goes on as it
+# is, and as nothing of it is kept, no disk is waited for.
 set -eu
 umask 077
 
@@ -30,19 +31,20 @@ repository() { pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space --p
 began=$(date +%s)
 said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
 
+[ ! -e "$draft/postmaster.pid" ] || [ -z "${STAYS:-}" ] || fail 'a server runs with it already'
 rm -rf "$draft"
 mkdir -p "$draft"
 [ -z "$time" ] || set -- --type=time "--target=$time" --target-action=promote "$@"
 # Each database is some 300 files, and a disk that is waited for after each takes most of the time. Until the end nothing of
 # this is believed, so all of it is waited for at once, there.
-LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off --process-max=4 restore || fail 'the backup cannot be restored: the lines above say why'
+LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-4}" restore || fail 'the backup cannot be restored: the lines above say why'
 said 'the files are there'
 
 ident=$sockets/ident.conf
-printf 'server %s postgres\n' "$(id -un)" >"$ident"
+printf 'server %s %s\n' "$(id -un)" "${STAYS:-postgres}" >"$ident"
 # As the entry point starts it, but for listeners. It ends with an error where the log ends before the moment that is asked for.
 "$programs/pg_ctl" -D "$draft" -w -t "${RECOVERY_SECONDS:-86400}" -l "$log" start -o "-c config_file=$here/settings.conf \
-  -c hba_file=$here/pg_hba.conf -c ident_file=$ident -c listen_addresses= -c unix_socket_directories=$sockets \
+  -c hba_file=${HBA_FILE:-$here/pg_hba.conf} -c ident_file=$ident -c listen_addresses= -c unix_socket_directories=$sockets \
   ${MAX_CONNECTIONS:+-c max_connections=$MAX_CONNECTIONS} -c fsync=off -c archive_mode=off -c log_min_messages=log \
   ${RECOVERY_SETTINGS:-}" >/dev/null || {
   grep -E 'FATAL|PANIC' "$log" >&2 || tail -n 5 "$log" >&2
@@ -54,10 +56,14 @@ until [ "$(asked 'SELECT pg_is_in_recovery()')" = f ]; do
     grep -E 'FATAL|PANIC' "$log" >&2
     fail "the log of changes does not reach ${time:-its end}: name an earlier time"
   }
-  sleep 1
+  sleep 0.2
 done
 said 'the log is followed'
 reached=$(grep -Eo 'last completed transaction was at log time .*' "$log" | tail -n 1 | cut -d ' ' -f 8-)
+if [ -n "${STAYS:-}" ]; then
+  echo "restore: done, up to ${reached:-the end of the backup}"
+  exit
+fi
 "$programs/pg_ctl" -D "$draft" -w -m fast stop >/dev/null
 # What it was restored with is of no use to it from now on.
 : >"$draft/postgresql.auto.conf"

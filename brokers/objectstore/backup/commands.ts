@@ -8,13 +8,13 @@ import { BackupError, UsageError } from './errors.ts';
 import { expire } from './expire.ts';
 import { listPoints } from './list.ts';
 import { type Opened, openRun, openStates, sentenceOf } from './open.ts';
-import { type RestoreReport, restore } from './restore.ts';
+import { check, type RestoreReport, restore } from './restore.ts';
 import { type Move, restoreInto } from './restore-into.ts';
 import type { Clock } from './retrying.ts';
 import { expireStates, getState, putState } from './states.ts';
 
 const USAGE =
-  'usage: node /app/backup.mjs copy [--expire] | restore [--at TIME] [--prefix FROM --to TO]… | state [--at TIME] | list | expire';
+  'usage: node /app/backup.mjs copy [--expire] | restore [--at TIME] [--prefix FROM --to TO]… | check [--at TIME] [--bucket] | state [--at TIME] | list | expire';
 
 export interface Given {
   readonly args: readonly string[];
@@ -53,6 +53,7 @@ type Command =
   | { readonly name: 'list' | 'expire' }
   | { readonly name: 'copy'; readonly expire: boolean }
   | { readonly name: 'state'; readonly at: Date | undefined }
+  | { readonly name: 'check'; readonly at: Date | undefined; readonly withBucket: boolean }
   | { readonly name: 'restore'; readonly at: Date | undefined; readonly moves: readonly Move[] };
 
 interface Telling extends Pick<Given, 'out'> {
@@ -76,6 +77,8 @@ async function act(
     tell('copy', { ...(await copy(run)), state });
     if (command.expire) await expireAll();
   } else if (command.name === 'restore') tell('restore', await restoring(command, config, run));
+  else if (command.name === 'check')
+    tell('check', await check(run, { ...command, makesBucket: config.S3_CREATE_BUCKET }));
   else if (command.name === 'expire') await expireAll();
   else {
     const { points, damaged } = await listPoints(run);
@@ -104,26 +107,27 @@ async function stateIn(file: string): Promise<Buffer> {
 
 function parse(args: readonly string[]): Command {
   const [name, option, ...more] = args;
-  if (name === 'restore' || name === 'state') {
-    const { at, moves } = timeAndMoves(args.slice(1));
-    if (name === 'restore') return { name, at, moves };
-    if (moves.length === 0) return { name, at };
+  if (name === 'restore' || name === 'state' || name === 'check') {
+    const { at, moves, withBucket } = optionsIn(args.slice(1));
+    if (name === 'check' && moves.length === 0) return { name, at, withBucket };
+    if (name === 'restore' && !withBucket) return { name, at, moves };
+    if (name === 'state' && moves.length === 0 && !withBucket) return { name, at };
   } else if (name === 'copy' && (option === undefined || option === '--expire') && more.length === 0)
     return { name, expire: option !== undefined };
   else if ((name === 'list' || name === 'expire') && option === undefined) return { name };
   throw new UsageError(USAGE);
 }
 
-function timeAndMoves(args: readonly string[]) {
+function optionsIn(args: readonly string[]) {
   const { values } = parsedOptions(args);
-  const { at, prefix, to } = values;
+  const { at, prefix, to, bucket: withBucket } = values;
   if (prefix.length !== to.length) throw new UsageError(USAGE);
   const moves = prefix.map((from, index) => ({ from: prefixOf(from), to: prefixOf(to[index]) }));
   const overlap = (all: readonly string[]) =>
     all.some((one, i) => all.some((other, j) => i !== j && other.startsWith(one)));
   if (overlap(moves.map(({ from }) => from)) || overlap(moves.map((move) => move.to)))
     throw new UsageError('--prefix and --to want prefixes of which none begins with another');
-  return { at: at === undefined ? undefined : timeOf(at), moves };
+  return { at: at === undefined ? undefined : timeOf(at), moves, withBucket };
 }
 
 function parsedOptions(args: readonly string[]) {
@@ -131,7 +135,12 @@ function parsedOptions(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: { at: { type: 'string' }, prefix: several, to: several },
+      options: {
+        at: { type: 'string' },
+        prefix: several,
+        to: several,
+        bucket: { type: 'boolean', default: false },
+      },
     });
   } catch (error) {
     throw new UsageError(USAGE, { cause: error });

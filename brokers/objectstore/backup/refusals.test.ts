@@ -35,9 +35,12 @@ async function made() {
   const fileOf = (key: string) => join(servers.s3.directory, to.name, key);
   const [point = ''] = await keysOf(to.s3, POINTS);
   const contents = await keysOf(to.s3, OBJECTS);
-  const restore = (args: readonly string[] = [], environment = {}) =>
-    command(servers, { bucket: target.name, backup: to.name }, ['restore', ...args], environment);
-  return { from, to, target, run, fileOf, point, contents, restore };
+  const asked =
+    (...named: string[]) =>
+    (args: readonly string[] = [], environment = {}) =>
+      command(servers, { bucket: target.name, backup: to.name }, [...named, ...args], environment);
+  const [restore, check] = [asked('restore'), asked('check')];
+  return { from, to, target, run, fileOf, point, contents, restore, check };
 }
 
 /** Stores a point with these lines in the place of the one that is there. */
@@ -56,7 +59,7 @@ async function* once(bytes: Buffer): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-describe('a restore is refused, with nothing written, when', () => {
+describe('a restore, and who asks what it would do, are refused, with nothing written, when', () => {
   type Case = [string, (backup: Awaited<ReturnType<typeof made>>) => Promise<Record<string, string>>, RegExp];
   test.each<Case>([
     [
@@ -145,6 +148,7 @@ describe('a restore is refused, with nothing written, when', () => {
     const there = await keysOf(backup.to.s3);
     const { code, out, error } = await backup.restore([], environment);
     expect(error).toMatch(sentence);
+    expect(await backup.check(['--bucket'], environment)).toEqual({ code, out, error });
     expect(error).not.toMatch(/\n|AGE-SECRET-KEY-1[A-Z0-9]{58}/);
     expect({ code, out }).toEqual({ code: 1, out: [] });
     expect(await keysOf(backup.target.s3)).toEqual([]);
@@ -152,9 +156,11 @@ describe('a restore is refused, with nothing written, when', () => {
   });
 
   test('the bucket is not empty', async () => {
-    const { target, restore } = await made();
+    const { target, restore, check } = await made();
     await target.s3.put('mine', Buffer.from('mine'));
     const { code, error } = await restore();
+    expect(await check(['--bucket'])).toMatchObject({ code, error });
+    expect(await check()).toMatchObject({ code: 0 });
     expect({ code, error }).toMatchObject({
       code: 1,
       error: expect.stringMatching(/not empty, it has 1 objects/),
@@ -163,22 +169,37 @@ describe('a restore is refused, with nothing written, when', () => {
   });
 
   test('another restore was cut short, or somebody wrote there since', async () => {
-    const { target, restore } = await made();
+    const { target, restore, check } = await made();
     await target.s3.put('restore/v1/started', Buffer.from('{}'));
     expect((await restore()).error).toMatch(/another restore of this bucket was cut short/);
+    expect((await check(['--bucket'])).error).toMatch(/another restore of this bucket was cut short/);
     expect(await keysOf(target.s3)).toEqual(['restore/v1/started']);
   });
 
   test('no point is on either side of the time, or the time has no zone', async () => {
-    const { run, target, restore } = await made();
+    const { run, target, restore, check } = await made();
     const [point] = (await listPoints(run)).points;
     const during = new Date(point!.started.getTime() + 1).toISOString();
     expect((await restore(['--at', during])).error).toMatch(/take a time after 20.*, with --at$/);
+    expect((await check(['--at', during])).error).toMatch(/take a time after 20.*, with --at$/);
     expect(await keysOf(target.s3)).toEqual([]);
     expect((await restore(['--at', '2026-11-23T10:00:00'])).error).toMatch(/a time with its zone/);
     expect((await restore(['--at', 'yesterday'])).error).toMatch(/a time with its zone/);
     expect((await restore(['--before', 'x'])).error).toMatch(/^usage: /);
   });
+});
+
+test('who asks what a restore would do is told it, without a bucket to restore into, and nothing is written', async () => {
+  const { to, target, check } = await made();
+  const there = await keysOf(to.s3);
+  const { code, out } = await check([], { S3_ENDPOINT: 'http://127.0.0.1:1' });
+  expect([code, JSON.parse(out[0] ?? '')]).toEqual([
+    0,
+    expect.objectContaining({ command: 'check', objects: 3, bytes: 300_000 }),
+  ]);
+  expect((await check(['--bucket'])).code).toBe(0);
+  expect([await keysOf(target.s3), await keysOf(to.s3)]).toEqual([[], there]);
+  expect((await check(['--prefix', 'c/1/', '--to', 'c/2/'])).code).toBe(1);
 });
 
 test('a damaged point is left aside and said, unless it is the newest', async () => {

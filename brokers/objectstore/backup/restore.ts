@@ -23,17 +23,23 @@ export interface RestoreOptions {
   readonly makesBucket: boolean;
 }
 
+export type CheckReport = Omit<RestoreReport, 'skipped' | 'seconds'>;
+
+/** What a restore would bring back. It is refused for all that a restore is refused for, and nothing is changed. */
+export async function check(
+  run: Run,
+  { withBucket, ...options }: RestoreOptions & { readonly withBucket: boolean },
+): Promise<CheckReport> {
+  const { plan } = withBucket ? await prepare(run, options) : await planned(run, options.at);
+  return reportOf(plan);
+}
+
 /** Brings the bucket back. Everything that can be refused is, before anything is changed. */
-export async function restore(run: Run, { at, makesBucket }: RestoreOptions): Promise<RestoreReport> {
+export async function restore(run: Run, options: RestoreOptions): Promise<RestoreReport> {
   const { bucket, clock, signal } = run;
   const again = <T>(act: () => Promise<T>) => retrying(clock, signal, act);
   const begun = clock.now();
-  const plan = await planOf(run, at);
-  await again(() => requireContents(run, plan));
-  const target = await again(() => targetOf(run, makesBucket));
-  const marker = Buffer.from(`${JSON.stringify(plan.source)}\n`);
-  await again(() => requireTarget(run, plan, target, marker));
-
+  const { plan, target, marker } = await prepare(run, options);
   if (target === undefined) await again(() => bucket.createBucket({ signal }));
   await again(() => bucket.put(MARKER, marker, { headers: { 'content-type': 'application/json' }, signal }));
   const skipped = await bringBack(run, plan.entries, {
@@ -42,14 +48,31 @@ export async function restore(run: Run, { at, makesBucket }: RestoreOptions): Pr
     otherwise: `empty the bucket and take another time, or keep what is there and remove ${MARKER}`,
   });
   await again(() => bucket.delete(MARKER, { signal }));
-  return {
-    ...plan.source,
-    objects: plan.entries.length,
-    bytes: plan.entries.reduce((sum, { size }) => sum + size, 0),
-    skipped,
-    seconds: (clock.now().getTime() - begun.getTime()) / 1_000,
-    ...(plan.notice === undefined ? {} : { notice: plan.notice }),
-  };
+  return { ...reportOf(plan), skipped, seconds: (clock.now().getTime() - begun.getTime()) / 1_000 };
+}
+
+const reportOf = ({ source, entries, notice }: Plan): CheckReport => ({
+  ...source,
+  objects: entries.length,
+  bytes: entries.reduce((sum, { size }) => sum + size, 0),
+  ...(notice === undefined ? {} : { notice }),
+});
+
+/** Asks the backup for all of it. */
+async function planned(run: Run, at: Date | undefined) {
+  const plan = await planOf(run, at);
+  await retrying(run.clock, run.signal, () => requireContents(run, plan));
+  return { plan };
+}
+
+/** Asks the backup and the bucket. */
+async function prepare(run: Run, { at, makesBucket }: RestoreOptions) {
+  const again = <T>(act: () => Promise<T>) => retrying(run.clock, run.signal, act);
+  const { plan } = await planned(run, at);
+  const target = await again(() => targetOf(run, makesBucket));
+  const marker = Buffer.from(`${JSON.stringify(plan.source)}\n`);
+  await again(() => requireTarget(run, plan, target, marker));
+  return { plan, target, marker };
 }
 
 type Target = ReadonlyMap<string, ListedObject>;

@@ -16,6 +16,9 @@ const MIGRATIONS: readonly string[] = [
   CAPSULE_MAC,
 ];
 
+/** Of the registry that this broker writes; an older one is brought up to it, and a newer one is refused. */
+export const SCHEMA_VERSION = MIGRATIONS.length;
+
 /** Brings the registry up to date and returns the installation's random id. */
 export function migrate(connections: Connections, space: string): Promise<string> {
   return connections.transaction(async (session) => {

@@ -1,15 +1,9 @@
-/** Which whole copy of the server a restore to a moment begins with, and what of it is left out. */
+/** The server of then, which a restore of one Capsule begins with, and what of it is left out. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { copiesIn, copyFor } from '../copies.ts';
+import { type Place, told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { asked, type Place, told } from './asking.ts';
-
-/** As pgBackRest tells it. */
-interface Copy {
-  readonly label: string;
-  /** Seconds since 1970. */
-  readonly timestamp: { readonly start: number; readonly stop: number };
-  readonly 'database-ref'?: readonly { readonly name: string; readonly oid: number }[];
-}
+import { asked } from './asking.ts';
 
 const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
 const PROGRESS_MS = 500;
@@ -33,37 +27,19 @@ export async function archiveNow(server: Place, signal: AbortSignal): Promise<vo
   }
 }
 
-async function copies(scratch: Place, ...label: readonly string[]): Promise<readonly Copy[]> {
-  const [stanza] = JSON.parse(await told(scratch, [...SCRATCH, 'copies', ...label]));
-  return stanza?.backup ?? [];
-}
-
-/** @throws RestoreProblem where no copy is as old as that */
-export function copyFor(all: readonly Copy[], at: string | undefined): string {
-  const stopOf = ({ timestamp }: Copy) => timestamp.stop * 1_000;
-  const oldest = all[0];
-  const copy = all.findLast((one) => at === undefined || stopOf(one) <= Date.parse(at));
-  if (copy !== undefined) return copy.label;
-  throw new RestoreProblem(
-    oldest === undefined
-      ? 'the backup has no copy of the database yet: look at the log of container backup of postgres-0. Nothing was changed'
-      : `the oldest copy of the database is of ${new Date(stopOf(oldest)).toISOString()}: give that time or a later one, with --at. Nothing was changed`,
-  );
-}
-
 /** Starts a server in the pod with all that the Space's had at that moment, but for databases of others. Answers what it reached. */
 export async function startScratch(
   scratch: Place,
   at: string | undefined,
   others: readonly string[],
 ): Promise<string> {
-  const label = copyFor(await copies(scratch), at);
-  const [copy] = await copies(scratch, label);
+  const { label } = copyFor((await copiesIn(scratch)).all, at);
+  const [copy] = (await copiesIn(scratch, label)).all;
   const left = new Set(others);
   const without = (copy?.['database-ref'] ?? [])
     .filter(({ oid }) => left.has(String(oid)))
     .map(({ oid }) => `--db-exclude=${oid}`);
   const time = at === undefined ? '' : at.replace('T', ' ').replace(/Z$/, '+00');
-  const said = await told(scratch, [...SCRATCH, 'start', time, `--set=${label}`, ...without]);
+  const said = await told(scratch, [...SCRATCH, time, `--set=${label}`, ...without]);
   return said.trim().split('\n').at(-1) ?? '';
 }

@@ -1,6 +1,6 @@
 /** Fills the places that a Capsule has got with what there was. */
+import { told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { told } from './asking.ts';
 import type { Furnished } from './furnished.ts';
 import { load } from './load.ts';
 import type { CapsuleRestore, Places, Then } from './model.ts';

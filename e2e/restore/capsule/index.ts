@@ -1,8 +1,9 @@
 /** One Capsule out of the backup into a Space that runs, under its own name or another, as it was at a moment. */
+import { refuseFuture } from '../copies.ts';
 import { phaseOf, removePod } from '../fill.ts';
-import type { Rendered } from '../pods.ts';
+import { type Place, placeOf } from '../place.ts';
+import { knownTo, type Rendered } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
-import { type Place, placeOf } from './asking.ts';
 import { fillPlaces } from './filling.ts';
 import { furnished, started } from './furnished.ts';
 import { applyTenant, letStart, refuseTaken } from './living.ts';
@@ -34,14 +35,14 @@ const markOf = ({ capsule, at }: CapsuleRestore) => `${capsule} as of ${at ?? 't
 export async function restoreCapsule(about: CapsuleRestore): Promise<RestoredCapsule> {
   const { kube, steps, as, at, now } = about;
   const namespaces = namespacesOf(about);
-  const room = roomFor(as, await steps.run('look at the Space', () => living(about)));
-  if (at !== undefined && Date.parse(at) > now())
-    throw new RestoreProblem(`--at ${at} is still to come. Nothing was changed`);
+  const live = await steps.run('look at the Space', () => living(about));
+  const room = roomFor(as, live);
+  refuseFuture(at, now());
   const isBegun = await refuseTaken(kube, namespaces, as, markOf(about));
   try {
     const places = await steps.run('start what it goes through', () => open(about, room));
     const before = now();
-    const then = await reachThen(about, places, isBegun);
+    const then = await reachThen(about, knownTo(live), places, isBegun);
     const reached = now();
     const made = await steps.run(`make Capsule ${as}`, async (step) => {
       await applyTenant(kube, asleep(then.tenant), markOf(about));

@@ -1,7 +1,8 @@
 /** A database out of the scratch server into the Space's, by way of the command: nothing of it is written down here. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { execArgs, type Place, reasonIn } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { asked, execArgs, type Place, reasonIn } from './asking.ts';
+import { asked } from './asking.ts';
 
 /** A program and what comes before its own arguments: kubectl, and whose cluster it asks. */
 export type Kubectl = readonly [program: string, ...args: string[]];

@@ -44,7 +44,10 @@ export function notRestored({ tenant, taken, at, databases, files, notice }: Bro
 }
 
 /** A value that was sealed stays with the Assistant that it was sealed for, when its Secret is gone. */
-function inputsWithout({ assistants, inputs }: Tenant): readonly string[] {
+export function inputsWithout({
+  assistants,
+  inputs,
+}: Pick<Tenant, 'assistants' | 'inputs'>): readonly string[] {
   const there = new Set(inputs.map(({ metadata }) => metadata.name));
   return assistants.flatMap(({ metadata, spec }) => {
     const bound = Object.entries<{ secretKeyRef?: { name?: string } }>(spec.storedInputs ?? {});

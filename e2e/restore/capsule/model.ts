@@ -1,7 +1,8 @@
 /** What the parts of a restore of one Capsule hand to one another. */
 import type { Steps } from '../../progress/index.ts';
 import type { Kube } from '../../space/kube.ts';
-import type { Database, Files, Place } from './asking.ts';
+import type { Place } from '../place.ts';
+import type { Database, Files } from './asking.ts';
 import type { Namespaces } from './living.ts';
 import type { Kubectl } from './load.ts';
 import type { Tenant } from './tenant.ts';

@@ -7,8 +7,9 @@ import { findTool } from '../../cluster/tools.ts';
 import { CHART, SOME_IMAGES } from '../../space/chart.ts';
 import { finish } from '../../space/kube.ts';
 import type { KubeObject } from '../../space/kube-object.ts';
+import { copyFor } from '../copies.ts';
 import { BACKUP, EXTERNAL } from '../testing/values.ts';
-import { copyFor } from './copies.ts';
+
 import { roomFor } from './pods.ts';
 
 let directory: string;
@@ -101,15 +102,15 @@ describe('a copy that a moment is reached from', () => {
   const at = (seconds: number) => new Date(seconds * 1_000).toISOString();
 
   it('is the last that was done by then', () => {
-    expect(copyFor([monday, tuesday], undefined)).toBe('b');
-    expect(copyFor([monday, tuesday], at(2_000))).toBe('b');
-    expect(copyFor([monday, tuesday], at(1_999))).toBe('a');
+    expect(copyFor([monday, tuesday], undefined).label).toBe('b');
+    expect(copyFor([monday, tuesday], at(2_000)).label).toBe('b');
+    expect(copyFor([monday, tuesday], at(1_999)).label).toBe('a');
   });
 
   it('is missing, and the first moment that can be reached is told', () => {
     expect(() => copyFor([monday], at(999))).toThrow(
       /is of 1970-01-01T00:16:40.000Z: give that time or a later/,
     );
-    expect(() => copyFor([], undefined)).toThrow(/has no copy of the database yet/);
+    expect(() => copyFor([], undefined)).toThrow(/has no copy of the database/);
   });
 });

@@ -1,6 +1,6 @@
 /** Pods beside a running Space that one Capsule's data goes through, and what the network lets them to. */
 import type { KubeObject } from '../../space/kube-object.ts';
-import { type Container, doing, podOf, type Rendered, statefulSet } from '../pods.ts';
+import { type Container, doing, IDLE, podOf, type Rendered, statefulSet } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
 
 /** What is made for one restore, and is removed with it. */
@@ -15,8 +15,7 @@ export interface Room {
 }
 
 const LABEL = 'platform.space/restore';
-/** Until it is asked to do something; longer than any restore takes, so that none that is forgotten stays. */
-const IDLE = ['/bin/sh', '-c', 'trap "exit 0" TERM; sleep 172800 & wait'];
+/** Longer than any restore takes. */
 const LONGEST_SECONDS = 172_800;
 
 interface Named {

@@ -1,7 +1,8 @@
 /** What there was at a moment, and all that a restore can be refused for. */
+import { type Place, told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { openState, type State } from '../state.ts';
-import { databasesOf, filesOf, othersDatabases, type Place, told } from './asking.ts';
+import { type Known, openState, type State } from '../state.ts';
+import { databasesOf, filesOf, othersDatabases } from './asking.ts';
 import { archiveNow, startScratch } from './copies.ts';
 import { refuseOccupied } from './living.ts';
 import { openAll } from './load.ts';
@@ -9,9 +10,14 @@ import { type CapsuleRestore, namespacesOf, type Places, type Then } from './mod
 import { renamed, tenantIn } from './tenant.ts';
 
 /** Everything that can be refused is, before anything of the Space is changed. */
-export async function reachThen(about: CapsuleRestore, places: Places, isBegun: boolean): Promise<Then> {
+export async function reachThen(
+  about: CapsuleRestore,
+  known: Known,
+  places: Places,
+  isBegun: boolean,
+): Promise<Then> {
   const { kube, capsule, as, at, steps, signal } = about;
-  const state = await steps.run('open the state', () => fetchState(about, places.objects));
+  const state = await steps.run('open the state', () => fetchState(about, places.objects, known));
   const found = tenantIn(state, capsule);
   const tenant = as === capsule ? found : renamed(found, as);
   await refuseOccupied(kube, namespacesOf(about), tenant, isBegun);
@@ -32,10 +38,11 @@ export async function reachThen(about: CapsuleRestore, places: Places, isBegun: 
 async function fetchState(
   { space, namespace, identities, at }: CapsuleRestore,
   objects: Place,
+  known: Known,
 ): Promise<State> {
   const moment = at === undefined ? [] : ['--at', at];
   const sealed = await told(objects, ['node', '/app/backup.mjs', 'state', ...moment]);
-  const state = await openState(Buffer.from(sealed, 'base64'), identities);
+  const state = await openState(Buffer.from(sealed, 'base64'), identities, known);
   if (state.space !== space || state.namespaces.release !== namespace)
     throw new RestoreProblem(
       `the backup is of the Space ${state.space} in the namespace ${state.namespaces.release}: name it with --space and --namespace`,

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Asks the backup what is in it, and changes nothing.
+#   repository.sh copies [LABEL]     which copies of the server there are, or which databases are in one: JSON of pgBackRest
+#   repository.sh files PATH         what lies below PATH, with sizes and times: JSON of pgBackRest
+#   repository.sh committed FILE     the time of the last transaction in a file of the log, or nothing where it has none
+set -eu
+umask 077
+
+programs=${PG_PROGRAMS:-/usr/lib/postgresql/17/bin}
+sockets=${SOCKET_DIRECTORY:-/run/postgresql}
+repository() { pgbackrest --config="$sockets/pgbackrest.conf" --stanza=space "$@"; }
+
+sh "$(dirname "$0")/backup-settings.sh"
+case ${1:-} in
+  copies) repository --output=json ${2:+"--set=$2"} info ;;
+  files) repository --output=json --recurse repo-ls "$2" ;;
+  committed)
+    # The program knows a file of the log by its name.
+    segment=$(basename "$2" | cut -c -24)
+    place=$(mktemp -d)
+    trap 'rm -rf "$place"' EXIT
+    repository repo-get "$2" >"$place/sealed"
+    zstd -dqc "$place/sealed" >"$place/$segment"
+    # It ends with an error where a record goes on in the next file, as most last ones do.
+    TZ=UTC "$programs/pg_waldump" --rmgr=Transaction "$place/$segment" 2>/dev/null |
+      grep -Eo '(COMMIT|ABORT)( PREPARED)? [0-9-]+ [0-9:.]+' | grep -Eo '[0-9-]+ [0-9:.]+$' | sort | tail -n 1 || :
+    ;;
+  *)
+    echo 'usage: repository.sh copies [LABEL] | files PATH | committed FILE' >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,91 @@
+/** Copies of the server in a backup, as pgBackRest tells of them. */
+import { type Place, told } from './place.ts';
+import { RestoreProblem } from './problem.ts';
+
+export interface Copy {
+  readonly label: string;
+  /** Seconds since 1970. */
+  readonly timestamp: { readonly start: number; readonly stop: number };
+  /** Files of the log that a server needs to be whole again. */
+  readonly archive: { readonly start: string; readonly stop: string };
+  readonly database: { readonly id: number };
+  /** Bytes that it has of its own in the backup. */
+  readonly info: { readonly repository: { readonly delta: number } };
+  /** Copies that it has the rest of. */
+  readonly reference: readonly string[] | null;
+  readonly 'database-ref'?: readonly { readonly name: string; readonly oid: number }[];
+}
+
+interface Stanza {
+  readonly status: { readonly code: number };
+  readonly repo: readonly { readonly status: { readonly code: number; readonly message: string } }[];
+  readonly archive: readonly { readonly id: string; readonly database: { readonly id: number } }[];
+  readonly backup: readonly Copy[];
+}
+
+export interface Copies {
+  /** The oldest first. */
+  readonly all: readonly Copy[];
+  /** Where the log of a copy is. */
+  archiveOf(copy: Copy): string;
+}
+
+const REPOSITORY = ['/bin/sh', '/usr/share/space/repository.sh'];
+
+export const repository = (place: Place, ...args: readonly string[]): Promise<string> =>
+  told(place, [...REPOSITORY, ...args]);
+
+const NO_STANZA = 1;
+const NO_COPY = 2;
+
+/** @throws RestoreProblem where the backup cannot be read: it is another's, or damaged */
+export async function copiesIn(place: Place, ...label: readonly string[]): Promise<Copies> {
+  const [stanza] = stanzasIn(await repository(place, 'copies', ...label));
+  if (stanza === undefined) throw new RestoreProblem(NONE);
+  const { code } = stanza.status;
+  if (code === NO_STANZA || code === NO_COPY) throw new RestoreProblem(NONE);
+  if (code !== 0) throw unreadable(stanza.repo[0]?.status.message ?? '');
+  return {
+    all: stanza.backup,
+    archiveOf: ({ database }) => stanza.archive.find((one) => one.database.id === database.id)?.id ?? '',
+  };
+}
+
+/** What it quotes of a file that does not open makes its JSON none. */
+function stanzasIn(text: string): readonly Stanza[] {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw unreadable('what is there does not open', cause);
+  }
+}
+
+function unreadable(message: string, cause?: unknown): RestoreProblem {
+  const [said = ''] = message.split('\n');
+  return new RestoreProblem(
+    `the copies of the database cannot be read with the keys of this Space: they are another Space’s or damaged, or their server cannot be reached (${said.replace(/:$/, '')}). ${UNCHANGED}`,
+    { cause },
+  );
+}
+
+export const UNCHANGED = 'Nothing was changed';
+const NONE = `the backup has no copy of the database: look at backup.s3.bucket and backup.s3.prefix, or at the log of container backup of postgres-0. ${UNCHANGED}`;
+
+const stopOf = ({ timestamp }: Pick<Copy, 'timestamp'>): number => timestamp.stop * 1_000;
+
+/** The last that was done by then. @throws RestoreProblem where no copy is as old as that */
+export function copyFor<C extends Pick<Copy, 'timestamp'>>(all: readonly C[], at: string | undefined): C {
+  const [oldest] = all;
+  if (oldest === undefined) throw new RestoreProblem(NONE);
+  const copy = all.findLast((one) => at === undefined || stopOf(one) <= Date.parse(at));
+  if (copy !== undefined) return copy;
+  throw new RestoreProblem(
+    `the oldest copy of the database is of ${new Date(stopOf(oldest)).toISOString()}: give that time or a later one, with --at. ${UNCHANGED}`,
+  );
+}
+
+/** @throws RestoreProblem for a moment that has not been, which every backup seems to reach */
+export function refuseFuture(at: string | undefined, now: number): void {
+  if (at !== undefined && Date.parse(at) > now)
+    throw new RestoreProblem(`--at ${at} is still to come. ${UNCHANGED}`);
+}

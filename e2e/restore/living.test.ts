@@ -1,0 +1,96 @@
+/** What is refused over a Space that is there, with a real API server and Helm. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { type ApiServer, startApiServer } from '../../testing/api-server.ts';
+import { findTool } from '../cluster/tools.ts';
+import { CHART, SOME_IMAGES } from '../space/chart.ts';
+import { createKube, finish, type Kube } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import type { Restore } from './model.ts';
+import { claimOf, type Rendered, statefulSet } from './pods.ts';
+import { refuseLiving, restoreSpace } from './restore.ts';
+import { BACKUP } from './testing/values.ts';
+
+let directory: string;
+let server: ApiServer;
+let kube: Kube;
+let helm: Restore['helm'];
+let objects: Rendered;
+
+const namespace = (name: string, annotations = {}): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, annotations },
+});
+const AT = '2026-11-21T10:30:00.000Z';
+const MARK = 'platform.space/restoring';
+const refused = (at: string | undefined = undefined) =>
+  refuseLiving({ kube, helm, space: 'home', at }, objects);
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-restore-living-'));
+  server = await startApiServer();
+  const kubeconfig = join(directory, 'kubeconfig');
+  await writeFile(kubeconfig, server.kubeconfig);
+  const [kubectl, program] = [await findTool('kubectl', directory), await findTool('helm', directory)];
+  kube = createKube(kubectl, kubeconfig);
+  helm = (...args) => finish(program, ['--kubeconfig', kubeconfig, '--namespace', 'home', ...args]);
+  const args = ['template', 'home', CHART, '--namespace', 'home', ...SOME_IMAGES, '--values', '-'];
+  const { stdout } = await finish(program, args, JSON.stringify(BACKUP));
+  objects = parseAllDocuments(stdout).flatMap((one) => (one.toJS() as KubeObject | null) ?? []);
+  await kube.apply(namespace('home'), namespace('home-services'));
+});
+afterAll(async () => {
+  await server?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+it('a cluster without the Space is restored into', async () => {
+  expect(await refused()).toBe(false);
+});
+
+it.each(['postgres', 's3'])('a volume claim that is left of %s is not written over', async (name) => {
+  const claim = claimOf(statefulSet(objects, name)!);
+  await kube.apply(claim);
+  await expect(refused()).rejects.toThrow(
+    new RegExp(
+      `volume claim home-services/${claim.metadata.name} is left of a Space: .*delete it if it is lost`,
+    ),
+  );
+  await kube.remove('persistentvolumeclaim', claim.metadata.name, 'home-services');
+  await kube.run([
+    ...['patch', 'persistentvolumeclaim', claim.metadata.name, '-n', 'home-services', '--type=merge'],
+    ...['-p', '{"metadata":{"finalizers":null}}'],
+  ]);
+  expect(await refused()).toBe(false);
+});
+
+it('a restore that was begun is gone on with to the same moment, and to no other', async () => {
+  await kube.apply(namespace('home-services', { [MARK]: AT }));
+  expect(await refused(AT)).toBe(true);
+  for (const other of [undefined, '2026-11-21T10:31:00.000Z'])
+    await expect(refused(other)).rejects.toThrow(
+      `a restore of home to ${AT} was begun: end that one, or delete the namespaces home-services and home-system`,
+    );
+  await kube.run(['annotate', 'namespace', 'home-services', `${MARK}-`]);
+});
+
+it('a moment that is still to come is refused before anything is asked', async () => {
+  const nothing = new Proxy({}, { get: () => expect.unreachable('it asked') });
+  const about = { ...(nothing as Restore), at: AT, steps: nothing, now: () => Date.parse(AT) - 1 } as Restore;
+  await expect(restoreSpace(about)).rejects.toThrow(`--at ${AT} is still to come. Nothing was changed`);
+});
+
+it('a release that is installed is not restored over', async () => {
+  const chart = join(directory, 'chart');
+  const { code, stderr } = await helm('create', chart);
+  expect([code, stderr]).toEqual([0, expect.anything()]);
+  await rm(join(chart, 'templates'), { recursive: true });
+  expect(await helm('install', 'home', chart)).toMatchObject({ code: 0 });
+  await expect(refused()).rejects.toThrow(
+    /the release home is installed: a living Space is not restored over/,
+  );
+});

@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest';
+import type { KubeObject } from '../space/kube-object.ts';
+import { notRestored } from './missing.ts';
+
+const object = (kind: string, name: string, spec: object): KubeObject => ({
+  apiVersion: 'platform.space/v1',
+  kind,
+  metadata: { name, namespace: 'home' },
+  spec,
+});
+const assistant = (name: string, capsule: string, more = {}) =>
+  object('Assistant', name, { capsule, manifest: { platform: { id: `${name}-id` } }, ...more });
+const taken = '2026-11-21T10:30:00.000Z';
+const state = {
+  space: 'home',
+  namespaces: { release: 'home', system: 'home-system', services: 'home-services' },
+  taken,
+  objects: [
+    object('Capsule', 'household', {}),
+    object('Capsule', 'cabin', {}),
+    assistant('ledger', 'household'),
+    assistant('mail', 'cabin', { storedInputs: { post: { secretKeyRef: { name: 'gone', key: 'value' } } } }),
+  ],
+};
+
+it('what a backup of a whole Space does not have is told', () => {
+  const told = notRestored({
+    state,
+    at: '2026-11-21T12:00:00.000Z',
+    notice: 'a point is missing',
+    registered: [
+      { capsule: 'household', apps: ['', 'ledger-id', 'later'] },
+      { capsule: 'cabin', apps: [''] },
+      { capsule: 'attic', apps: ['', 'old'] },
+    ],
+    unknown: [{ capsule: 'shed', broker: 'db-broker' }],
+    setBack: ['cabin'],
+    accepted: ['household'],
+  });
+  expect(told).toEqual([
+    expect.stringContaining('Capsule attic: its data is there'),
+    expect.stringContaining('Assistant later in Capsule household: its database is there'),
+    expect.stringContaining('the database of mail-id in Capsule cabin: there was none'),
+    expect.stringContaining('the principal of Capsule shed: db-broker had no such Capsule'),
+    expect.stringContaining('S3 credential sets of Capsule cabin'),
+    expect.stringContaining('stored input post of mail: Secret gone was not there'),
+    `what was changed in the specs of Capsules and Assistants after ${taken}`,
+    'objects: a point is missing',
+    expect.stringContaining('URLs, tokens and principals'),
+    expect.stringContaining('who approved them'),
+    expect.stringContaining('no stored inputs'),
+  ]);
+});
+
+it('of a backup that has all, only what is never brought is told', () => {
+  const registered = [
+    { capsule: 'household', apps: ['', 'ledger-id'] },
+    { capsule: 'cabin', apps: ['', 'mail-id'] },
+  ];
+  const { objects, ...rest } = state;
+  const whole = { ...rest, objects: objects.filter(({ metadata }) => metadata.name !== 'mail') };
+  const told = notRestored({
+    ...{ state: whole, at: undefined, notice: undefined },
+    ...{
+      registered: registered.map((one) => ({ ...one, apps: one.apps.filter((app) => app !== 'mail-id') })),
+    },
+    ...{ unknown: [], setBack: [], accepted: [] },
+  });
+  expect(told).toHaveLength(3);
+});

@@ -1,0 +1,80 @@
+/** What a restore of a whole Space did not bring, as sentences for whoever has to see to it. */
+import type { KubeObject } from '../space/kube-object.ts';
+import { inputsWithout } from './capsule/missing.ts';
+import { idOf } from './capsule/tenant.ts';
+import type { Exchanged } from './exchange.ts';
+import type { State } from './state.ts';
+
+export interface Brought extends Exchanged {
+  readonly state: State;
+  readonly at: string | undefined;
+  /** What the copy of the bucket says of itself. */
+  readonly notice: string | undefined;
+}
+
+/** Never brought: they are made or given anew, or are no part of a Space. */
+const NEVER = [
+  'URLs, tokens and principals: they are new, and the old ones open nothing',
+  'who installed Assistants and who approved them: it is whoever restored them',
+  'Secrets in the namespace of Capsules that are no stored inputs, and Helm’s records',
+];
+
+const nameOf = ({ metadata }: KubeObject) => metadata.name;
+
+export function notRestored(brought: Brought): readonly string[] {
+  const { state, at, notice, unknown, setBack } = brought;
+  const { taken } = state;
+  return [
+    ...differencesOf(brought),
+    ...unknown.map(
+      ({ capsule, broker }) =>
+        `the principal of Capsule ${capsule}: ${broker} had no such Capsule at that moment; its Secrets in the namespace of the operator are of no use`,
+    ),
+    ...setBack.map(
+      (capsule) =>
+        `S3 credential sets of Capsule ${capsule}: they are of before a change, and stay closed until somebody says restore accept ${capsule} or restore discard ${capsule} (docs/custody.md)`,
+    ),
+    ...inputsWithout(peoplesIn(state)),
+    ...(at === undefined || at <= taken
+      ? []
+      : [`what was changed in the specs of Capsules and Assistants after ${taken}`]),
+    ...(notice === undefined ? [] : [`objects: ${notice}`]),
+    ...NEVER,
+  ];
+}
+
+function peoplesIn({ namespaces, objects }: State) {
+  const all = objects.filter(({ metadata }) => metadata.namespace === namespaces.release);
+  const of = (kind: string) => all.filter((one) => one.kind === kind);
+  return { capsules: of('Capsule'), assistants: of('Assistant'), inputs: of('Secret') };
+}
+
+/** Between the registry of that moment and the state, which was taken before it. */
+function differencesOf({ state, registered }: Brought): readonly string[] {
+  const { capsules, assistants } = peoplesIn(state);
+  const idsIn = (capsule: string) => assistants.filter(({ spec }) => spec.capsule === capsule).map(idOf);
+  const found = new Map(registered.map(({ capsule, apps }) => [capsule, apps]));
+  const names = capsules.map(nameOf);
+  return [
+    ...registered
+      .filter(({ capsule }) => !names.includes(capsule))
+      .map(
+        ({ capsule }) =>
+          `Capsule ${capsule}: its data is there, and the state of ${state.taken} has no such Capsule, or had it in deletion with its data kept. Apply it anew to have its data`,
+      ),
+    ...names.flatMap((capsule) => {
+      const [ids, apps] = [idsIn(capsule), found.get(capsule) ?? []];
+      return [
+        ...apps
+          .filter((app) => app !== '' && !ids.includes(app))
+          .map(
+            (app) =>
+              `Assistant ${app} in Capsule ${capsule}: its database is there, and the state of ${state.taken} has no such Assistant`,
+          ),
+        ...ids
+          .filter((id) => !apps.includes(id))
+          .map((id) => `the database of ${id} in Capsule ${capsule}: there was none at that moment`),
+      ];
+    }),
+  ];
+}

@@ -1,0 +1,25 @@
+/** What the parts of a restore of a whole Space hand to one another. */
+import type { Steps } from '../progress/index.ts';
+import type { Finished, Kube } from '../space/kube.ts';
+import type { Destination, Rendered } from './pods.ts';
+
+export interface Restore extends Destination {
+  readonly kube: Kube;
+  readonly helm: (...args: string[]) => Promise<Finished>;
+  /** Where the chart is, and the values that the lost Space had. */
+  readonly chart: string;
+  readonly values: readonly string[];
+  readonly space: string;
+  readonly namespace: string;
+  /** The moment that is restored; the end of the backup without it. */
+  readonly at: string | undefined;
+  /** Of the recipient that the state was sealed for. */
+  readonly identities: readonly string[];
+  /** Capsules whose own S3 credentials go on although they were set back. */
+  readonly accepted: readonly string[];
+  readonly parse: (yaml: string) => Rendered;
+  readonly steps: Steps;
+  readonly signal: AbortSignal;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}

@@ -1,0 +1,120 @@
+/**
+ * Looks at a backup before anything of a Space is made from it, by pods in a namespace of their own, since where the bucket is may
+ * be reached from the cluster alone. The namespace goes with them.
+ */
+import { randomBytes } from 'node:crypto';
+import type { KubeObject } from '../../space/kube-object.ts';
+import { phaseOf } from '../fill.ts';
+import type { Restore } from '../model.ts';
+import { placeOf, told } from '../place.ts';
+import {
+  authorities,
+  bucketBackupPod,
+  databaseBackupPod,
+  destination,
+  knownTo,
+  type Rendered,
+  statefulSet,
+  statePod,
+} from '../pods.ts';
+import { RestoreProblem } from '../problem.ts';
+import { merge, openState, type State } from '../state.ts';
+import { requireDatabase } from './log.ts';
+
+export interface States {
+  readonly then: State;
+  readonly newest: State;
+}
+
+/** @throws RestoreProblem for all that can be known of a backup from which the Space cannot be made */
+export async function lookAtBackup(about: Restore, objects: Rendered, isBegun: boolean): Promise<States> {
+  const { kube, space, steps } = about;
+  const room = `${space}-restore-${randomBytes(3).toString('hex')}`;
+  try {
+    const states = await steps.run('open the state', () => openStates(about, objects, room));
+    // What is there of a restore that was cut short is of what was looked at then.
+    if (!isBegun) await steps.run('look at the copies', () => requireCopies(about, objects, room, states));
+    return states;
+  } finally {
+    await kube.remove('namespace', room);
+  }
+}
+
+const inside = (room: string, object: KubeObject): KubeObject => ({
+  ...object,
+  metadata: { ...object.metadata, namespace: room },
+});
+
+async function openStates(about: Restore, objects: Rendered, room: string): Promise<States> {
+  const { kube, identities, space, namespace, at } = about;
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  const pod = inside(room, statePod(objects));
+  await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: room, labels } });
+  await kube.apply(
+    ...authorities(objects).map((one) => inside(room, one)),
+    destination(about, objects, room),
+    pod,
+  );
+  await phaseOf(about, pod, ['Running']);
+  const fetched = async (...moment: string[]) => {
+    const program = ['node', '/app/backup.mjs', 'state', ...moment];
+    const { code, stdout, stderr } = await kube.exec(room, pod.metadata.name, program);
+    if (code !== 0) throw new RestoreProblem(`the state cannot be fetched: ${stderr.trim()}`);
+    return openState(Buffer.from(stdout, 'base64'), identities, knownTo(objects));
+  };
+  const newest = await fetched();
+  const then = at === undefined ? newest : await fetched('--at', at);
+  if (newest.space !== space || newest.namespaces.release !== namespace)
+    throw new RestoreProblem(
+      `the backup is of the Space ${newest.space} in the namespace ${newest.namespaces.release}: restore it by these names`,
+    );
+  return { then, newest };
+}
+
+async function requireCopies(about: Restore, objects: Rendered, room: string, states: States): Promise<void> {
+  const { kube, at } = about;
+  const [database, bucket] = [databaseBackupPod(objects), bucketBackupPod(objects)].map(
+    (pod) => pod && inside(room, pod),
+  );
+  const pods = [database, bucket].filter((pod) => pod !== undefined);
+  await kube.apply(...secretsFor(pods, states, about, objects).map((one) => inside(room, one)), ...pods);
+  for (const pod of pods) await phaseOf(about, pod, ['Running']);
+  await Promise.all([
+    database && requireDatabase(placeOf(kube, database), at),
+    bucket && requireBucket(about, objects, bucket),
+  ]);
+}
+
+async function requireBucket({ kube, at }: Restore, objects: Rendered, pod: KubeObject): Promise<void> {
+  // The Space's own server is made with its bucket, which is empty then.
+  const target = statefulSet(objects, 's3') === undefined ? ['--bucket'] : [];
+  const moment = at === undefined ? [] : ['--at', at];
+  await told(placeOf(kube, pod), ['node', '/app/backup.mjs', 'check', ...moment, ...target]);
+}
+
+/** Those that the pods mount, of the state; without what else is said of them, since nobody else is to know them there. */
+function secretsFor(
+  pods: readonly KubeObject[],
+  { then, newest }: States,
+  about: Restore,
+  objects: Rendered,
+): readonly KubeObject[] {
+  const given = destination(about, objects, '').metadata.name;
+  const volumes: readonly { readonly secret?: { readonly secretName: string } }[] = pods.flatMap(
+    ({ spec }) => spec.volumes,
+  );
+  const names = new Set(volumes.flatMap(({ secret }) => secret?.secretName ?? []));
+  const found = merge(then, newest).filter(
+    ({ kind, metadata }) => kind === 'Secret' && metadata.namespace === newest.namespaces.services,
+  );
+  return [...names]
+    .filter((name) => name !== given)
+    .map((name) => {
+      const secret = found.find(({ metadata }) => metadata.name === name);
+      if (secret === undefined)
+        throw new RestoreProblem(
+          `the state of ${newest.taken} has no Secret ${name}, without which its backup does not open: take an earlier one, with --at. Nothing was changed`,
+        );
+      return { ...secret, metadata: { name } };
+    });
+}

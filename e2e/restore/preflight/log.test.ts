@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest';
+import type { Place } from '../place.ts';
+import { following, requireDatabase, segmentsIn } from './log.ts';
+
+/** As pgBackRest 2.55 tells of a whole copy, another of what changed since, and the log of both. */
+const FULL = '20261124-143215F';
+const LATER = `${FULL}_20261124-143223I`;
+const COPY = {
+  database: { id: 1, 'repo-key': 1 },
+  error: false,
+  info: { delta: 31_065_304, repository: { delta: 3_932_544 }, size: 31_065_304 },
+  label: FULL,
+  reference: null,
+  archive: { start: '000000010000000000000003', stop: '000000010000000000000003' },
+  timestamp: { start: 1_795_530_735, stop: 1_795_530_740 },
+};
+const SECOND = {
+  ...COPY,
+  label: LATER,
+  info: { delta: 58_380_139, repository: { delta: 7_279_776 }, size: 87_937_858 },
+  reference: [FULL],
+  archive: { start: '000000010000000000000007', stop: '000000010000000000000008' },
+  timestamp: { start: 1_795_530_743, stop: 1_795_530_752 },
+};
+const at = (seconds: number) => new Date(seconds * 1_000).toISOString();
+const said = (seconds: number) => at(seconds).replace('T', ' ').replace('Z', '');
+
+interface Backup {
+  readonly status?: { readonly code: number; readonly message: string };
+  readonly copies?: readonly object[];
+  readonly sizes?: Readonly<Record<string, number>>;
+  /** The last bytes of their names, and when they were put there. */
+  readonly log?: Readonly<Record<string, number>>;
+  /** By the same. A file that is not named has no transaction. */
+  readonly committed?: Readonly<Record<string, number>>;
+  readonly broken?: readonly string[];
+  /** In the place of JSON. */
+  readonly text?: string;
+}
+
+const LOG = { '3': 740, '4': 743, '5': 744, '6': 745, '7': 749, '8': 752, '9': 753, A: 765 };
+const pathOf = (file: string) =>
+  `0000000100000000/0000000100000000000000${file.padStart(2, '0')}-${'ab'.repeat(20)}.zst`;
+
+/** A backup that `repository.sh` is asked about. */
+function placeOf({ status, copies = [COPY, SECOND], text, ...backup }: Backup): Place {
+  const { sizes = {}, log = LOG, committed = { '8': 749, '9': 753, A: 765 }, broken = [] } = backup;
+  const answer = (command: string, of = ''): string | undefined => {
+    if (command === 'copies')
+      return (
+        text ??
+        JSON.stringify([
+          {
+            archive: [{ database: { id: 1 }, id: '17-1', min: '', max: '' }],
+            backup: copies,
+            repo: [{ status: status ?? { code: 0, message: 'ok' } }],
+            status: status ?? { code: 0, message: 'ok' },
+          },
+        ])
+      );
+    if (command === 'committed') {
+      const file = Object.keys(log).find((one) => of.endsWith(pathOf(one))) ?? '';
+      if (broken.includes(file)) return undefined;
+      return committed[file] === undefined ? '' : said(1_795_530_000 + committed[file]);
+    }
+    if (of === 'archive/space/17-1')
+      return JSON.stringify({
+        '.': { type: 'path' },
+        ...Object.fromEntries(
+          Object.entries(log).map(([file, time]) => [
+            pathOf(file),
+            { type: 'file', size: 700, time: 1_795_530_000 + time },
+          ]),
+        ),
+        '0000000100000000/000000010000000000000003.00000028.backup': { type: 'file', size: 400, time: 1 },
+      });
+    const label = of.replace('backup/space/', '');
+    const size = sizes[label] ?? (label === FULL ? 3_932_544 : 7_279_776);
+    return JSON.stringify({
+      '.': { type: 'path' },
+      'backup.manifest': { type: 'file', size: 649_920, time: 1 },
+      'backup.manifest.copy': { type: 'file', size: 649_920, time: 1 },
+      'bundle/1': { type: 'file', size: size - 208, time: 1 },
+      'pg_data/backup_label.zst': { type: 'file', size: 208, time: 1 },
+    });
+  };
+  const run = async (args: readonly string[]) => {
+    const [command = '', of] = args.slice(args.indexOf('/usr/share/space/repository.sh') + 1);
+    const stdout = answer(command, of);
+    return { code: stdout === undefined ? 1 : 0, stdout: stdout ?? '', stderr: 'it does not open' };
+  };
+  return { kube: { run }, namespace: 'home-restore', pod: 'look', container: 'postgres' };
+}
+
+describe('the database of a backup', () => {
+  it.each<[string, string | undefined, Backup]>([
+    ['the end', undefined, {}],
+    ['a moment before a transaction', at(1_795_530_760), {}],
+    ['a moment that the first copy alone is from before', at(1_795_530_741), { sizes: { [LATER]: 1_000 } }],
+    [
+      'a moment before a gap in the log',
+      at(1_795_530_741),
+      { log: { '3': 740, '4': 743, '9': 753 }, committed: { '4': 743 } },
+    ],
+    [
+      'a moment, though the last file of the log has no transaction',
+      at(1_795_530_752),
+      { committed: { '9': 753 } },
+    ],
+  ])('reaches %s', async (_, moment, backup) => {
+    await requireDatabase(placeOf(backup), moment);
+  });
+
+  it.each<[string, string | undefined, Backup, RegExp]>([
+    ['has none yet', undefined, { copies: [] }, /has no copy of the database: look at backup\.s3\.bucket/],
+    [
+      'is under another prefix',
+      undefined,
+      { status: { code: 1, message: 'missing stanza path' } },
+      /has no copy of the database: look at backup\.s3\.bucket and backup\.s3\.prefix/,
+    ],
+    [
+      'is another Space’s',
+      undefined,
+      { status: { code: 99, message: '[CryptoError] unable to load:\nHINT' } },
+      /cannot be read with the keys of this Space.*\(\[CryptoError\] unable to load\)\. Nothing was changed$/,
+    ],
+    [
+      'does not open, and quotes its bytes',
+      undefined,
+      { text: '[{"message":"\u0001' },
+      /cannot be read with the keys of this Space/,
+    ],
+    [
+      'is younger than the moment',
+      at(1_795_530_739),
+      {},
+      /oldest copy of the database is of 2026-11-24T14:32:20.000Z: give that time or a later/,
+    ],
+    [
+      'was cut short in its last copy',
+      undefined,
+      { sizes: { [LATER]: 7_279_775 } },
+      /cut short: of .*I the backup has 7279775 of 7279776 bytes\. Give a time before 2026-11-24T14:32:23\.000Z/,
+    ],
+    [
+      'was cut short in a copy that the last one is on top of',
+      undefined,
+      { sizes: { [FULL]: 208 } },
+      /cut short: of 20261124-143215F the backup has 208 of 3932544 bytes/,
+    ],
+    ['lost a copy that the last one is on top of', undefined, { copies: [SECOND] }, /of no bytes/],
+    [
+      'lacks a file of the log that its copy needs',
+      undefined,
+      { log: { '3': 740, '7': 749, '9': 753 } },
+      /log of changes that the copy .* needs is not all in the backup/,
+    ],
+    [
+      'has a file of the log that is not whole',
+      undefined,
+      { broken: ['8'] },
+      /file 0000000100000000\/000000010000000000000008-.* is cut short or damaged in the backup/,
+    ],
+    [
+      'ends before the moment',
+      at(1_795_530_766),
+      {},
+      /has nothing after 2026-11-24T14:32:45\.000Z, so that it does not reach .*leave --at out/,
+    ],
+    [
+      'has no transaction after the moment',
+      at(1_795_530_755),
+      { committed: { '8': 749, '9': 753 } },
+      /nothing after 2026-11-24T14:32:33\.000Z/,
+    ],
+    [
+      'has a gap in its log before the moment',
+      at(1_795_530_755),
+      { log: { '7': 749, '8': 752, A: 765 } },
+      /nothing after 2026-11-24T14:32:29\.000Z/,
+    ],
+    [
+      'has no transaction anywhere',
+      at(1_795_530_755),
+      { committed: {} },
+      /nothing after its copy, so that it does not reach/,
+    ],
+    [
+      'ended long before the moment, with nobody in it',
+      at(1_795_539_999),
+      { committed: {} },
+      /nothing after 2026-11-24T14:32:45\.000Z/,
+    ],
+  ])('is refused where it %s', async (_, moment, backup, says) => {
+    await expect(requireDatabase(placeOf(backup), moment)).rejects.toThrow(says);
+  });
+});
+
+it('files of the log are in order over all timelines and logs, up to the first that is missing', () => {
+  const name = (timeline: string, log: string, segment: string) =>
+    `x/${timeline}${log}${segment}-${'0'.repeat(40)}.zst`;
+  const [one, two] = ['00000001', '00000002'];
+  const names = [
+    name(one, '00000000', '000000FE'),
+    name(one, '00000000', '000000FF'),
+    name(two, '00000000', '000000FF'),
+    name(two, '00000001', '00000000'),
+    name(two, '00000001', '00000002'),
+  ];
+  const files = Object.fromEntries(names.map((path) => [path, { type: 'file', size: 1, time: 7 }]));
+  const archive = { start: `${one}00000000000000FE`, stop: `${one}00000000000000FF` };
+  const run = following(segmentsIn({ ...files, 'x/00000002.history': { type: 'file' } }), { archive });
+  expect(run.map(({ number }) => number)).toEqual([256, 255, 255, 254]);
+  expect(run[0]).toMatchObject({ path: names[3], put: 7_000 });
+});

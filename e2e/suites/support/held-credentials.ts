@@ -1,0 +1,138 @@
+/** Credentials as somebody had them at some time, tried again later: each at the door that it was for. */
+import { kube } from './space.ts';
+import { until } from './until.ts';
+
+export interface Held {
+  /** Of an Assistant's database. */
+  readonly url: string;
+  /** Of its files. */
+  readonly token: string;
+  /** Of the Capsule, for both brokers. */
+  readonly principals: Readonly<Record<Broker, string>>;
+}
+
+type Broker = 'db-broker' | 'objectstore-broker';
+
+/**
+ * Exchanges all of them, as docs/rotation.md says it, and waits until the new ones are there. What there was is retired then.
+ */
+export async function exchange(space: string, inside: string, capsule: string, id: string): Promise<void> {
+  const before = await heldNow(space, inside, capsule, id);
+  for (const [broker, ending] of [
+    ['db-broker', 'database'],
+    ['objectstore-broker', 'objectstore'],
+  ] as const) {
+    const principal = (await administer(space, broker, ['new-principal'])).trim();
+    await administer(space, broker, ['replace-principal', capsule], principal);
+    const data = JSON.stringify({ data: { principal: Buffer.from(principal).toString('base64') } });
+    const of = ['secret', `capsule-${capsule}-${ending}`, '-n', `${space}-system`];
+    await must(['patch', ...of, '--type=merge', '-p', data]);
+  }
+  await administer(space, 'db-broker', ['rotate', capsule, id]);
+  await must(['annotate', 'assistant', id, '-n', space, '--overwrite', 'platform.space/rotate=now']);
+  await must(['delete', 'secret', `${id}-objectstore`, '-n', inside]);
+  await until('other credentials', async () => {
+    const now = await heldNow(space, inside, capsule, id);
+    return now.url !== before.url && now.token !== '' && now.token !== before.token;
+  });
+}
+
+async function must(args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await kube.run(args, input);
+  if (code !== 0) throw new Error(stderr || stdout);
+  return stdout;
+}
+
+const administer = (space: string, broker: Broker, command: readonly string[], input?: string) =>
+  must(
+    ['exec', '-i', '-n', `${space}-services`, `deploy/${broker}`, '--', 'node', '/app/admin.mjs', ...command],
+    input,
+  );
+
+const secretOf = async (name: string, key: string, namespace: string) => {
+  const secret = await kube.get('secret', name, namespace);
+  return Buffer.from(secret?.['data'][key] ?? '', 'base64').toString();
+};
+
+export async function heldNow(space: string, inside: string, capsule: string, id: string): Promise<Held> {
+  const principal = (ending: string) =>
+    secretOf(`capsule-${capsule}-${ending}`, 'principal', `${space}-system`);
+  return {
+    url: await secretOf(`${id}-database`, 'DATABASE_URL', inside),
+    token: await secretOf(`${id}-objectstore`, 'token', inside),
+    principals: {
+      'db-broker': await principal('database'),
+      'objectstore-broker': await principal('objectstore'),
+    },
+  };
+}
+
+/** In a broker's own container, whose listeners are on loopback, too. The certificate names the Service. */
+const ASK = `
+  let text = '';
+  process.stdin.on('data', (chunk) => { text += chunk; }).on('end', async () => {
+    const { url, method, token, body } = JSON.parse(text);
+    const headers = { authorization: 'Bearer ' + token, ...(body ? { 'content-type': 'application/json' } : {}) };
+    const answer = await fetch(url, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+    console.log(answer.status);
+  });
+`;
+
+async function statusOf(space: string, broker: Broker, request: object): Promise<number> {
+  const program = ['env', 'NODE_TLS_REJECT_UNAUTHORIZED=0', 'node', '-e', ASK];
+  const exec = ['exec', '-i', '-n', `${space}-services`, `deploy/${broker}`, '--', ...program];
+  const { stdout, stderr } = await kube.run(exec, JSON.stringify(request));
+  if (stdout === '') throw new Error(stderr);
+  return Number(stdout.trim());
+}
+
+async function opensDatabase(space: string, url: string): Promise<boolean> {
+  const { username, password, pathname } = new URL(url);
+  const to = `host=127.0.0.1 sslmode=require user=${username} password=${password} dbname=${pathname.slice(1)}`;
+  const psql = ['psql', '-XAtqc', 'SELECT 1', to];
+  const exec = ['exec', '-n', `${space}-services`, 'postgres-0', '-c', 'backup', '--', ...psql];
+  const { code, stderr } = await kube.run(exec);
+  if (code === 0) return true;
+  // Anything else than a refusal would pass for one.
+  if (!/password authentication failed|does not exist/.test(stderr)) throw new Error(stderr);
+  return false;
+}
+
+/** Which of them open something, by name. @throws where a door answers neither yes nor no */
+export async function openOf(
+  space: string,
+  held: Held,
+  capsule: string,
+  id: string,
+): Promise<readonly string[]> {
+  const post = (broker: Broker) =>
+    statusOf(space, broker, {
+      url: 'https://127.0.0.1:8080/v1/capsules/apps/usage',
+      method: 'POST',
+      token: held.principals[broker],
+      body: { capsule_id: capsule, app_id: id },
+    });
+  const files = statusOf(space, 'objectstore-broker', {
+    url: 'https://127.0.0.1:8081/v1/objects/data/statement',
+    method: 'GET',
+    token: held.token,
+  });
+  const answers: Record<string, boolean | number> = {
+    'the URL of a database': await opensDatabase(space, held.url),
+    'the token of files': await files,
+    'the principal at db-broker': await post('db-broker'),
+    'the principal at objectstore-broker': await post('objectstore-broker'),
+  };
+  return Object.entries(answers).flatMap(([name, answer]) => {
+    if (answer === true || answer === 200) return [name];
+    if (answer === false || answer === 401 || answer === 403) return [];
+    throw new Error(`${name}: ${answer}`);
+  });
+}
+
+export const EVERY_DOOR = [
+  'the URL of a database',
+  'the token of files',
+  'the principal at db-broker',
+  'the principal at objectstore-broker',
+];
