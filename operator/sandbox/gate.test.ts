@@ -162,6 +162,62 @@ describe('the gate is closed', () => {
   });
 });
 
+describe('a gate that is closed names the nodes', () => {
+  const called = (name: string, changes: Partial<Node> = {}): Node => ({
+    ...node,
+    ...changes,
+    metadata: { ...node.metadata, ...changes.metadata, name },
+  });
+  const ready = { conditions: [{ type: 'Ready', status: 'True' }] };
+  const runc = { status: { ...ready, runtimeHandlers: [{ name: 'runc' }] } };
+  const said = (all: readonly Node[], input: GateInput = open) =>
+    decideGate({ ...input, nodes: { health: 'current', all } }).message;
+
+  test('and what keeps pods from each', () => {
+    const message = said([
+      called('e', { spec: { taints: [{ key: 'gpu', value: 'a', effect: 'NoSchedule' }] } }),
+      called('d', { spec: { unschedulable: true } }),
+      called('c', { metadata: { name: 'c', deletionTimestamp: 'now' } }),
+      called('b', { status: { ...node.status, conditions: [{ type: 'Ready', status: 'Unknown' }] } }),
+    ]);
+    expect(message).toContain(
+      ': "b" is not Ready; "c" is being deleted; "d" is cordoned; "e" has the taint gpu=a:NoSchedule, which the class does not tolerate. What runs goes on',
+    );
+  });
+
+  test('that have no handler', () => {
+    expect(said([called('b', runc), called('a', runc)])).toContain(
+      'handler "runsc": not "a", nor "b". Install',
+    );
+  });
+
+  test('that have not passed a probe, beside the one that has and rests', () => {
+    const of: GateInput['probes']['of'] = ({ metadata }) => ({
+      verdict: metadata.name === 'a' ? 'passed' : 'failed',
+    });
+    expect(
+      said([called('a', { spec: { unschedulable: true } }), called('b')], {
+        ...open,
+        probes: { health: 'current', of },
+      }),
+    ).toContain(': "a" is cordoned; "b" has not passed a probe.');
+  });
+
+  test('that it has selected, or the labels that no node has', () => {
+    const input = selecting({ nodeSelector: { sandbox: 'no', zone: 'a' } });
+    expect(said([called('a')], input)).toContain(': no node has the labels sandbox=no, zone=a.');
+    expect(said([])).toContain(': there is none.');
+  });
+
+  test('as many as a message holds, the same ones each time', () => {
+    const all = Array.from({ length: 2_000 }, (_, i) => called(`node-${i}.${'x'.repeat(30)}`, runc));
+    const message = said(all);
+    expect(message.length).toBeLessThan(1_000);
+    expect(message).toContain(' and others. Install');
+    expect(said(all.toReversed())).toBe(message);
+  });
+});
+
 describe('the sandbox is not lost', () => {
   const named = (name: string, changes: Partial<Node> = {}): Node => ({
     ...node,

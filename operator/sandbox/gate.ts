@@ -2,7 +2,7 @@ import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Node, RuntimeClass } from '../kinds.ts';
 import type { SpaceNames } from '../names.ts';
 import type { Health } from '../runtime/reflector.ts';
-import { atItsBest, canRun } from './node.ts';
+import { atItsBest, canRun, isSelected, obstacleOf } from './node.ts';
 import type { Proof } from './probe.ts';
 
 /** What the gate is told to look for. */
@@ -61,7 +61,7 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
     (node) => !able.includes(node) && isCandidate(atItsBest(node), found, wanted),
   );
   if (able.length === 0) {
-    if (open.length === 0 || resting.length > 0) return noNodeReady(className);
+    if (open.length === 0 || resting.length > 0) return noNodeReady(found, nodes.all);
     if (open.every((node) => reports(node, handler) === undefined)) {
       return unknown(
         'HandlerUnknown',
@@ -70,19 +70,25 @@ export function decideGate({ wanted, classes, nodes, probes }: GateInput): Findi
     }
     return no(
       'NoNodeWithHandler',
-      `No Ready, schedulable node that RuntimeClass "${className}" selects reports handler "${handler}". Install gVisor (runsc) on a node and register the handler in containerd.`,
+      `No Ready, schedulable node that RuntimeClass "${className}" selects reports handler "${handler}": not ${listed(open.map(quotedName), ', nor ')}. Install gVisor (runsc) on a node and register the handler in containerd.`,
     );
   }
   if (probes.health !== 'current') return unreadable('Pods');
-  return decideProofs(wanted, able, resting, probes.of);
+  return decideProofs({ wanted, found, all: nodes.all, able, resting, of: probes.of });
 }
 
-function decideProofs(
-  { runtimeClass, handler }: Wanted,
-  able: readonly Node[],
-  resting: readonly Node[],
-  of: (node: Node) => Proof,
-): Finding {
+interface Proofs {
+  readonly wanted: Wanted;
+  readonly found: RuntimeClass;
+  readonly all: readonly Node[];
+  /** Of them, those that pods of the class can come to now, and those that they could come to again. */
+  readonly able: readonly Node[];
+  readonly resting: readonly Node[];
+  readonly of: (node: Node) => Proof;
+}
+
+function decideProofs({ wanted, found, all, able, resting, of }: Proofs): Finding {
+  const { runtimeClass, handler } = wanted;
   // One is enough, and with thousands of nodes the others are not looked at.
   if (able.some((node) => of(node).verdict === 'passed')) {
     return yes(
@@ -101,7 +107,7 @@ function decideProofs(
     );
   }
   // What was proved elsewhere is not disproved here.
-  if (resting.some((node) => of(node).verdict === 'passed')) return noNodeReady(runtimeClass);
+  if (resting.some((node) => of(node).verdict === 'passed')) return noNodeReady(found, all);
   const [failed] = proofs;
   return no(
     'ProbeFailed',
@@ -109,11 +115,34 @@ function decideProofs(
   );
 }
 
-const noNodeReady = (runtimeClass: string): Finding =>
-  no(
+function noNodeReady(runtimeClass: RuntimeClass, all: readonly Node[]): Finding {
+  return no(
     'NoNodeReady',
-    `No node that RuntimeClass "${runtimeClass}" selects is Ready, schedulable and proved. What runs goes on. A probe waits for a node, so that an autoscaler brings one; else uncordon, mend or add one.`,
+    `No node that RuntimeClass "${runtimeClass.metadata.name}" selects is Ready, schedulable and proved: ${whyNone(runtimeClass, all)}. What runs goes on. A probe waits for a node, so that an autoscaler brings one; else uncordon, mend or add one.`,
   );
+}
+
+function whyNone(runtimeClass: RuntimeClass, all: readonly Node[]): string {
+  const selected = all.filter((node) => isSelected(node, runtimeClass));
+  if (selected.length === 0) {
+    const labels = Object.entries(runtimeClass.scheduling?.nodeSelector ?? {});
+    const wanted = labels.map(([key, value]) => `${key}=${value}`).join(', ');
+    return wanted === '' ? 'there is none' : `no node has the labels ${wanted}`;
+  }
+  const sentence = (node: Node) =>
+    `${quotedName(node)} ${obstacleOf(node, runtimeClass) ?? 'has not passed a probe'}`;
+  return listed(selected.map(sentence), '; ');
+}
+
+const quotedName = ({ metadata }: Node): string => `"${metadata.name}"`;
+
+const LISTED = 5;
+
+/** The first few, always the same ones, and no number of the others: each other text is written to every Assistant. */
+function listed(texts: readonly string[], separator: string): string {
+  const first = texts.toSorted().slice(0, LISTED).join(separator);
+  return texts.length > LISTED ? `${first} and others` : first;
+}
 
 /** What says that sandbox or walls are gone or do not hold, and not only that there is no room now. */
 const LOST = new Set<Finding['reason']>([

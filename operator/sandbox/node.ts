@@ -2,15 +2,30 @@ import type { Node, RuntimeClass, Toleration } from '../kinds.ts';
 
 /** Whether a pod of the class could be scheduled on the node. */
 export function canRun(node: Node, runtimeClass: RuntimeClass): boolean {
-  if (node.spec?.unschedulable || node.metadata.deletionTimestamp !== undefined) return false;
-  if (!node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True'))
-    return false;
-  const { nodeSelector = {}, tolerations = [] } = runtimeClass.scheduling ?? {};
-  const labels = node.metadata.labels ?? {};
-  if (!Object.entries(nodeSelector).every(([key, value]) => labels[key] === value)) return false;
-  return (node.spec?.taints ?? [])
+  return isSelected(node, runtimeClass) && obstacleOf(node, runtimeClass) === undefined;
+}
+
+/** Whether the class sends its pods to such nodes at all. */
+export function isSelected({ metadata: { labels = {} } }: Node, { scheduling }: RuntimeClass): boolean {
+  return Object.entries(scheduling?.nodeSelector ?? {}).every(([key, value]) => labels[key] === value);
+}
+
+/** What keeps pods of the class from a node that it selects, as the predicate of a sentence; undefined when nothing does. */
+export function obstacleOf(
+  { metadata, spec, status }: Node,
+  { scheduling }: RuntimeClass,
+): string | undefined {
+  if (metadata.deletionTimestamp !== undefined) return 'is being deleted';
+  if (!status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'))
+    return 'is not Ready';
+  if (spec?.unschedulable) return 'is cordoned';
+  const tolerations = scheduling?.tolerations ?? [];
+  const taint = (spec?.taints ?? [])
     .filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
-    .every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
+    .find((one) => !tolerations.some((toleration) => tolerates(toleration, one)));
+  if (taint === undefined) return undefined;
+  const value = taint.value ? `=${taint.value}` : '';
+  return `has the taint ${taint.key}${value}:${taint.effect}, which the class does not tolerate`;
 }
 
 /** A node that is cordoned, not Ready or going, as it was before and may be again. */
