@@ -1,5 +1,5 @@
 /** What the end of an Assistant waits for, and what it does not, before anything of a cluster is asked. */
-import { BrokerError, type BrokerName } from '@space/contracts/client';
+import { BrokerError } from '@space/contracts/client';
 import { describe, expect, it } from 'vitest';
 import type { Context } from '../context.ts';
 import type { Assistant, SecretObject } from '../kinds.ts';
@@ -18,7 +18,7 @@ const principal: SecretObject = {
   metadata: { name: 'capsule-household-database' },
   data: { principal: Buffer.from('spc_dbp_x').toString('base64') },
 };
-const DATABASE: BrokerName = { name: 'database broker', deployment: 'db-broker' };
+const DATABASE = { name: 'database broker', deployment: 'db-broker' };
 const refusal = (status: number) =>
   new BrokerError(DATABASE, 'refused', `it answered ${status}`, { status, code: 'any' });
 
