@@ -28,6 +28,8 @@ export default defineConfig({
   test: {
     // Half as many again as cores: at any time some tests wait for a server or a clock.
     sequence: { sequencer: RightsLast },
+    // Whoever leaves an `only` behind would run nothing else, and see it pass.
+    allowOnly: false,
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: [
       {

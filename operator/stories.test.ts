@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { connect } from '../brokers/db/testing/postgres.ts';
 import { eventually } from '../testing/eventually.ts';
 import * as kinds from './kinds.ts';
-import { ANNOTATION, LABEL, principalSecretName } from './names.ts';
+import { ANNOTATION, ASSISTANT_FINALIZER, LABEL, principalSecretName } from './names.ts';
 import { eachFixture } from './testing/fixture.ts';
 import { manifest } from './testing/manifest.ts';
 import { IMAGE, type TestSpace } from './testing/space.ts';
@@ -163,10 +164,21 @@ describe('two of one id', () => {
   test('the older owns it; the end of the younger leaves its database alone', async () => {
     const namespace = await space.settled();
     const url = await space.urlOf('ledger');
+    const session = await connect(url);
+    await session.query('CREATE TABLE books AS SELECT 42 AS entry');
+    await session.end();
+    const databases = await environment.databases();
     await space.assistant('copy', { capsule: home, manifest: manifest('ledger') });
     await space.becomes(ASSISTANT, 'copy', 'Ready', 'False DuplicateIdentifier');
     expect(await space.message(ASSISTANT, 'copy', 'Accepted')).toContain('belongs to Assistant "ledger"');
+    // One that was refused gets no finalizer; with it, as one that was accepted once has it, its end asks what is its own.
+    await space.patch(ASSISTANT, 'copy', { metadata: { finalizers: [ASSISTANT_FINALIZER] } });
     await space.removed(ASSISTANT, 'copy');
+    expect(await environment.databases()).toEqual(databases);
+    const again = await connect(await space.urlOf('ledger'));
+    const { rows } = await again.query('SELECT entry FROM books');
+    await again.end();
+    expect(rows).toEqual([{ entry: 42 }]);
     expect(await space.urlOf('ledger')).toBe(url);
     await space.becomes(ASSISTANT, 'ledger', 'Ready', READY);
     expect((await space.list(POD, namespace)).length).toBe(1);

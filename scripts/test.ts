@@ -3,44 +3,32 @@
  * integration tests (real PostgreSQL, S3, API server), then the suites on a real cluster that comes up for them and goes
  * away after them, and beside them the integration tests that need one core for minutes. More beside the suites does not
  * pay on two cores: with all integration tests each took more than twice its time.
- * Ends with what failed, each with its first words, and the line `N passed, N failed`. `--provider` says where
- * the suites' cluster comes from, as for `npm run up`.
+ * Ends with what failed, each with its first words, and the line `N passed, N failed`, whatever happens before. What
+ * results/expected.ts expects and no result tells of fails, too, and so does what is skipped where nothing permits it.
  */
 import { spawn } from 'node:child_process';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { glob, mkdir, readFile, rm } from 'node:fs/promises';
 import { relative } from 'node:path';
-import { stripVTControlCharacters } from 'node:util';
+import { choose } from '../e2e/cluster/index.ts';
 import { commandLine } from './command-line.ts';
+import {
+  type Count,
+  countOf,
+  expectedOf,
+  lastLine,
+  NOTHING,
+  type Report,
+  sumOf,
+  unrun,
+} from './results/count.ts';
+import { type Permitted, permittedOn } from './results/expected.ts';
 
 const RESULTS = '.space/test';
 /** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
 const BUSY = 'brokers/db/operations/';
-interface Count {
-  readonly passed: number;
-  readonly failed: number;
-  readonly skipped: number;
-  /** What did not pass, a line each. */
-  readonly failures: readonly string[];
-}
-
-/** As vitest's reporter `json` writes it. */
-interface Report {
-  readonly numPassedTests: number;
-  readonly numFailedTests: number;
-  readonly numPendingTests: number;
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly message: string;
-    readonly assertionResults: readonly {
-      readonly fullName: string;
-      readonly status: string;
-      readonly failureMessages: readonly string[];
-    }[];
-  }[];
-}
-
-const NOTHING: Count = { passed: 0, failed: 0, skipped: 0, failures: [] };
+const NIGHTLY = 'e2e/nightly/platforms.test.ts';
+/** As e2e/suites/cluster.ts calls it where no provider is named. */
+const CLUSTER = 'space-test';
 
 const say = (text: string) => console.log(`\n── ${text}`);
 
@@ -59,19 +47,9 @@ async function step(title: string, args: readonly string[]): Promise<Count> {
   return passed ? { ...NOTHING, passed: 1 } : { ...NOTHING, failed: 1, failures: [title] };
 }
 
-/** Each test that failed with the first line of why; of a file that failed outside its tests, the file. */
-function failuresOf(report: Report): string[] {
-  const line = (file: string, test: string, why = '') =>
-    `${relative('.', file)}: ${test}\n    ${stripVTControlCharacters(why).split('\n')[0]?.slice(0, 300)}`;
-  return report.testResults.flatMap(({ name, status, message, assertionResults }) => {
-    const failed = assertionResults.filter((test) => test.status === 'failed');
-    if (failed.length === 0 && status === 'failed') return [line(name, 'outside its tests', message)];
-    return failed.map(({ fullName, failureMessages }) => line(name, fullName, failureMessages[0]));
-  });
-}
-
-/** What vitest runs of a project; a run that breaks before it can count is a failure of its own. */
+/** What vitest runs of a project, and which files that were; a run that breaks before it can count is a failure of its own. */
 async function project(
+  permitted: Permitted,
   name: string,
   title: string,
   more: readonly string[] = [],
@@ -81,38 +59,62 @@ async function project(
   const report = `${RESULTS}/${file}.json`;
   await rm(report, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const clean = await run('node_modules/.bin/vitest', ['run', '--project', name, ...reporters, ...more]);
+  const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project', name, ...reporters, ...more];
+  const clean = await run(process.execPath, vitest);
   const text = await readFile(report, 'utf8').catch(() => undefined);
   if (text === undefined) return { ...NOTHING, failed: 1, failures: [`${title}: broke off`] };
-  const result: Report = JSON.parse(text);
-  const failed = Math.max(result.numFailedTests, clean ? 0 : 1);
-  const failures = failuresOf(result);
-  if (failed > 0 && failures.length === 0) failures.push(`${title}: failed outside of all files`);
-  return { passed: result.numPassedTests, failed, skipped: result.numPendingTests, failures };
+  const told: Report = JSON.parse(text);
+  const testResults = told.testResults.map((one) => ({ ...one, name: relative('.', one.name) }));
+  ran.push(...testResults.map((one) => one.name));
+  return countOf({ testResults }, { permitted, clean, files: expectedOf(name), title });
 }
 
-const { values } = commandLine('usage: npm test [-- --provider native|kind]', {
-  options: { provider: { type: 'string' } },
+/** Files of tests that no project has run, of all that there are. */
+async function unseen(): Promise<Count> {
+  const exclude = (path: string) => /(^|\/)node_modules$/.test(path);
+  const there = await Array.fromAsync(glob('**/*.test.ts', { exclude }));
+  const failures = unrun(
+    there.filter((file) => file !== NIGHTLY),
+    ran,
+  );
+  return { ...NOTHING, failed: failures.length, failures };
+}
+
+const USAGE = `usage: npm test [-- options]
+  --provider native|kind  where the suites' cluster comes from
+  --may-skip FILE         a file of tests that this machine cannot run; any other test that is skipped fails (may be repeated)`;
+const { values } = commandLine(USAGE, {
+  options: { provider: { type: 'string' }, 'may-skip': { type: 'string', multiple: true, default: [] } },
 });
 if (values.provider !== undefined) process.env['SPACE_PROVIDER'] = values.provider;
 
 const started = performance.now();
-await mkdir(RESULTS, { recursive: true });
-const counts: Count[] = [await step('checks: types, lint, dead code, generated files', ['scripts/check.ts'])];
-if (counts.every((count) => count.failed === 0)) {
-  counts.push(await project('unit', 'unit tests'));
-  counts.push(await project('integration', 'integration tests', [`--exclude=${BUSY}**`]));
-  const busy = ['--no-file-parallelism', BUSY];
-  const title = 'what the database broker does, and its model, beside the suites';
-  const beside = project('integration', title, busy, 'beside');
-  counts.push(await project('e2e', 'suites on a real cluster'), await beside);
+const counts: Count[] = [];
+const ran: string[] = [];
+try {
+  await mkdir(RESULTS, { recursive: true });
+  const provider = process.env['SPACE_PROVIDER'] ?? (await choose({ name: CLUSTER }));
+  const permitted = permittedOn(provider, values['may-skip']);
+  counts.push(await step('checks: types, lint, dead code, generated files', ['scripts/check.ts']));
+  if (counts.every((count) => count.failed === 0)) {
+    counts.push(await project(permitted, 'unit', 'unit tests'));
+    counts.push(await project(permitted, 'integration', 'integration tests', [`--exclude=${BUSY}**`]));
+    const busy = ['--no-file-parallelism', BUSY];
+    const title = 'what the database broker does, and its model, beside the suites';
+    const beside = project(permitted, 'integration', title, busy, 'beside');
+    counts.push(
+      ...(await Promise.all([project(permitted, 'e2e', 'suites on a real cluster'), beside])),
+      await unseen(),
+    );
+  }
+} catch (error) {
+  // Whatever it was, the last line comes.
+  const why = error instanceof Error ? error.message : String(error);
+  counts.push({ ...NOTHING, failed: 1, failures: [`the tests themselves: ${why}`] });
 }
 
-const failures = counts.flatMap((count) => count.failures);
-if (failures.length > 0) say(`failed:\n${failures.join('\n')}`);
-const total = (key: 'passed' | 'failed' | 'skipped') => counts.reduce((sum, count) => sum + count[key], 0);
-const minutes = ((performance.now() - started) / 60_000).toFixed(1);
-say(`${minutes} minutes`);
-const skipped = total('skipped') > 0 ? `, ${total('skipped')} skipped` : '';
-console.log(`${total('passed')} passed, ${total('failed')} failed${skipped}`);
-process.exitCode = total('failed') === 0 ? 0 : 1;
+const sum = sumOf(counts);
+if (sum.failures.length > 0) say(`failed:\n${sum.failures.join('\n')}`);
+say(`${((performance.now() - started) / 60_000).toFixed(1)} minutes`);
+console.log(lastLine(sum));
+process.exitCode = sum.failed === 0 ? 0 : 1;

@@ -28,7 +28,12 @@ export async function bringUp(options: BringUp): Promise<Cluster> {
   return providers[await choose(options)].bringUp(options);
 }
 
-async function choose({ provider, kubeconfig, name }: BringUp): Promise<Provider> {
+/** Where the cluster `name` comes from, or would come from. */
+export async function choose({
+  provider,
+  kubeconfig,
+  name,
+}: Pick<BringUp, 'provider' | 'kubeconfig' | 'name'>): Promise<Provider> {
   if (provider !== undefined) return provider;
   if (kubeconfig !== undefined) return 'kubeconfig';
   const running = await openCluster(name);

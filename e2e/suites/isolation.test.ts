@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCluster } from '../cluster/index.ts';
+import { finish } from '../space/kube.ts';
+import { REACH, reached } from './support/reach.ts';
 import {
   assistant,
   capsule,
@@ -89,6 +91,15 @@ async function probe(
   const { stdout, stderr } = await kube.exec(namespace, pod, ['node', '-e', PROBE, ...targets]);
   if (stdout === '') throw new Error(stderr);
   return JSON.parse(stdout);
+}
+
+/** What a node of our own reaches, by the same words as a pod; undefined where tests may enter none. */
+async function listening(targets: readonly string[]): Promise<Record<string, string> | undefined> {
+  const node = (await openCluster(installed.cluster))?.node;
+  if (node === undefined) return undefined;
+  const [program, ...args] = node.command([...REACH, ...targets.map((target) => `tcp ${target}`)]);
+  const found = reached((await finish(program, args)).stdout);
+  return Object.fromEntries(targets.map((target) => [target, found[`tcp ${target}`] ?? 'nothing']));
 }
 
 const podAddress = async (namespace: string, selector: string) =>
@@ -204,6 +215,10 @@ describe('an Assistant behind its Capsule’s walls', () => {
       `${await podAddress(otherNamespace, 'platform.space/assistant=inside')} 8080`,
     ];
     expect(closed.join()).not.toContain('undefined');
+    // The node has no walls, and no policy keeps it from its own pods: each of them is there, and would answer.
+    const there = await listening(closed);
+    if (there !== undefined)
+      expect(there).toEqual(Object.fromEntries(closed.map((target) => [target, 'connected'])));
     expect(await probe(namespace, pod, [...open, ...closed])).toEqual({
       ...Object.fromEntries(open.map((target) => [target, 'connected'])),
       ...Object.fromEntries(closed.map((target) => [target, 'timeout'])),

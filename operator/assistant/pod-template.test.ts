@@ -159,6 +159,19 @@ test('every variable that the platform sets is refused in a spec, but the one th
   expect(taken).toEqual(['NODE_EXTRA_CA_CERTS']);
 });
 
+test.each([
+  ['its own, where it names one', [{ name: 'NODE_EXTRA_CA_CERTS', value: '/data/ca.pem' }], '/data/ca.pem'],
+  ['the Space’s, where it names none', [], '/etc/space/tls/ca.crt'],
+])('an authority for Node is said once: %s', (_, env, expected) => {
+  const { desired } = deploymentObject(workload({ env }), {
+    ...bindings,
+    database: { digest: 'd1', verified: true },
+  });
+  const [container] = (desired['spec'] as Template).template.spec['containers'] as [{ env: object[] }];
+  const named = container.env.filter((one) => 'name' in one && one.name === 'NODE_EXTRA_CA_CERTS');
+  expect(named).toEqual([{ name: 'NODE_EXTRA_CA_CERTS', value: expected }]);
+});
+
 describe('the revision', () => {
   const revision = (given: Workload, bound = bindings) => deploymentObject(given, bound).revision;
   const first = revision(workload());

@@ -59,6 +59,18 @@ test('one container has a bound of its own, where the quota has none', () => {
   expect(max({ quota: { cpu: '64', memory: '256Gi' } })).toEqual([undefined]);
 });
 
+test('a container that says nothing gets bounds by default, also where the quota has its own', () => {
+  for (const spec of [{}, { quota: { cpu: '500m', memory: '1Gi' } }]) {
+    const { limits } = guardrails.limitRangeObject(names, capsule(spec))['spec'] as { limits: object[] };
+    expect(limits).toHaveLength(1);
+    expect(limits[0]).toMatchObject({
+      type: 'Container',
+      default: { cpu: '1', memory: '512Mi' },
+      defaultRequest: { cpu: '25m', memory: '64Mi' },
+    });
+  }
+});
+
 test('an Assistant may ask a PostgreSQL that the Space does not run, in the place of the Space’s own', () => {
   const egress = [
     { to: [{ ipBlock: { cidr: '203.0.113.7/32' } }], ports: [{ protocol: 'TCP', port: 5433 }] },

@@ -8,8 +8,9 @@ import { fakeClock } from '../testing/fake-clock.ts';
 import { type FaultProxy, openFaultProxy } from '../testing/fault-proxy.ts';
 import type { ApiClient } from './client.ts';
 import { systemClock } from './clock.ts';
-import { ApiError } from './errors.ts';
+import { ApiError, isConflict } from './errors.ts';
 import { fencedClient, Lease, LeaseLostError, type LeaseOptions } from './lease.ts';
+import { readLease, writeLease } from './lease-object.ts';
 
 /** Less than an operator waits, so that a test need not. */
 const TIMES = { durationMs: 2000, giveUpMs: 1200, renewMs: 200, lookMs: 100 };
@@ -42,22 +43,33 @@ async function stored() {
 }
 
 test('of many who ask at once one holds it, and each of the others in its turn', async () => {
-  const all = Array.from({ length: 5 }, (_, i) => contender(`c${i}`, server.client));
-  const holding = new Set<Lease>();
-  let most = 0;
+  const all = Array.from({ length: 5 }, (_, i) => contender(`c${i}`, server.client, PATIENT));
+  const holders = () => all.filter((lease) => lease.remainingMs > 0).length;
+  const seen: number[] = [];
   await Promise.all(
     all.map(async (lease) => {
       await lease.acquire(NEVER);
-      holding.add(lease);
-      most = Math.max(most, holding.size);
-      expect(lease.remainingMs).toBeGreaterThan(0);
-      holding.delete(lease);
+      // While it is held the others go on asking, of a server that answers them.
+      for (let looks = 0; looks < 5; looks += 1) {
+        seen.push(holders());
+        expect((await stored()).holderIdentity).toBe(`c${all.indexOf(lease)}`);
+        await new Promise((resolve) => systemClock.after(TIMES.lookMs, () => resolve(undefined)));
+      }
       await lease.release();
       expect(() => lease.check()).toThrow(LeaseLostError);
     }),
   );
-  expect(most).toBe(1);
+  expect(new Set(seen)).toEqual(new Set([1]));
   expect((await stored()).leaseTransitions).toBe(4);
+});
+
+test('of two who write over the same state one is refused, and the Lease is the other’s', async () => {
+  const ref = { client: server.client, namespace: 'default', name };
+  await writeLease(ref, undefined, { holderIdentity: 'nobody' });
+  const seen = await readLease(ref, NEVER);
+  await writeLease(ref, seen, { holderIdentity: 'first' });
+  await expect(writeLease(ref, seen, { holderIdentity: 'second' })).rejects.toSatisfy(isConflict);
+  expect((await stored()).holderIdentity).toBe('first');
 });
 
 test('one that is made goes with its owner, and keeps what it has when it is taken', async () => {
@@ -263,4 +275,69 @@ test('the clock says no before any timer does', async () => {
   jump = TIMES.giveUpMs;
   expect(() => lease.check()).toThrow(LeaseLostError);
   expect(lease.lost.aborted).toBe(true);
+});
+
+test('it is held from when a write was sent, however late the answer comes', async () => {
+  const clock = fakeClock();
+  const answerMs = 300;
+  let renewals = 0;
+  const late: ApiClient = {
+    ...server.client,
+    async call<T>(asked: Parameters<ApiClient['call']>[0]): Promise<T> {
+      const answer = await server.client.call<T>(asked);
+      if (asked.method !== 'GET') clock.advance(answerMs);
+      if (asked.method === 'PUT') renewals += 1;
+      return answer;
+    },
+  };
+  const lease = contender('first', late, { clock });
+  await lease.acquire(NEVER);
+  expect(lease.remainingMs).toBe(TIMES.giveUpMs - answerMs);
+  clock.advance(TIMES.renewMs);
+  await eventually(() => renewals === 1, { what: 'it renews' });
+  expect(lease.remainingMs).toBe(TIMES.giveUpMs - answerMs);
+  await lease.release();
+});
+
+describe('a fenced client', () => {
+  const held = { lost: NEVER, remainingMs: 60_000 };
+  const gone = () => {
+    throw new LeaseLostError('the lease is not held');
+  };
+  const exists = async () =>
+    server.client.call({ method: 'GET', path: path() }).then(
+      () => true,
+      () => false,
+    );
+  beforeEach(async () => {
+    await writeLease({ client: server.client, namespace: 'default', name }, undefined, {});
+  });
+
+  test('does not even begin a write without the lease', async () => {
+    const begun: string[] = [];
+    // Nobody asks again before it is sent.
+    const careless: ApiClient = {
+      ...server.client,
+      call({ beforeSend: _, ...asked }) {
+        begun.push(asked.method);
+        return server.client.call(asked);
+      },
+    };
+    const fenced = fencedClient(careless, { ...held, check: gone });
+    await expect(fenced.call({ method: 'DELETE', path: path() })).rejects.toThrow(LeaseLostError);
+    expect([begun, await exists()]).toEqual([[], true]);
+    await fenced.call({ method: 'GET', path: path() });
+    expect(begun).toEqual(['GET']);
+  });
+
+  test('sends no write whose lease was lost after it began', async () => {
+    let checks = 0;
+    const check = () => {
+      checks += 1;
+      if (checks > 1) gone();
+    };
+    const fenced = fencedClient(server.client, { ...held, check });
+    await expect(fenced.call({ method: 'DELETE', path: path() })).rejects.toThrow(LeaseLostError);
+    expect([checks, await exists()]).toEqual([2, true]);
+  });
 });

@@ -163,6 +163,11 @@ describe('of a node', () => {
       { make: false, remove: 1 },
     ],
     [
+      'that passed in the same second as a pod was found outside is asked again: whoever was first is not known',
+      { probes: [probe(passed)], outside: [tenant(0)] },
+      { make: false, remove: 1 },
+    ],
+    [
       'that failed again is not asked at once for that pod',
       { probes: [probe(failed)], outside: [tenant(5_000)] },
       { make: false, remove: 0, lookAgainMs: 20_000 },

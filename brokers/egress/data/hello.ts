@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { LONGEST_HELLO, readClientHello } from '../core/client-hello.ts';
+import { readClientHello } from '../core/client-hello.ts';
 import type { TunnelFault } from '../core/problem.ts';
 
 type HelloRead = { readonly bytes: Buffer } | { readonly fault: TunnelFault };
@@ -16,9 +16,9 @@ export function readHello(client: Duplex, head: Buffer, host: string, timeoutMs:
     };
     const look = () => {
       const hello = readClientHello(bytes);
-      if (hello === 'more') {
-        if (bytes.length > LONGEST_HELLO + 5) settle({ fault: 'hello_too_large' });
-      } else if ('fault' in hello) settle(hello);
+      // One that says to be too large is no "more", so it is never waited for without end.
+      if (hello === 'more') return;
+      if ('fault' in hello) settle(hello);
       else settle(hello.sni === host ? { bytes } : { fault: 'sni_mismatch' });
     };
     const onData = (chunk: Buffer) => {

@@ -6,7 +6,7 @@ import { eventually } from '../../../testing/eventually.ts';
 import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts';
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { createQuota, type Quota } from './allowance.ts';
-import type { Reservation } from './capsule-block.ts';
+import { CapsuleBlock, type Reservation } from './capsule-block.ts';
 import { addDoubt, beginCount, changeBlock, finishCount, lockUsage } from './rows.ts';
 
 const KIB = 1024;
@@ -44,6 +44,20 @@ async function sums(capsulePrefix: string): Promise<{ readonly used: number; rea
   const { used = 0, blocks = 0, doubt = 0 } = row ?? {};
   return { used: used + blocks + doubt, blocks };
 }
+
+test('a block takes what is left of a quota to the last byte, and says so where a byte is missing', async () => {
+  const registry = fixture.broker.context.connections;
+  const block = (capsulePrefix: string) =>
+    new CapsuleBlock({ registry, replica: 'r', capsulePrefix, onDoubted: () => {}, now: () => 0 });
+  const [all, more] = [block(newPrefix()), block(newPrefix())];
+  expect([await all.take(1_000, 1_000), all.bytes, all.reserve(1_000) !== undefined]).toEqual([
+    true,
+    1_000,
+    true,
+  ]);
+  expect([await all.take(1_000, 1), all.reserve(1)]).toEqual([false, undefined]);
+  expect([await more.take(1_000, 1_001), more.bytes]).toEqual([false, 0]);
+});
 
 test('whatever two replicas write, it is never more than the quota, and all of it is counted', async () => {
   const step = fc.oneof(

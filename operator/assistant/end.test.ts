@@ -1,0 +1,75 @@
+/** What the end of an Assistant waits for, and what it does not, before anything of a cluster is asked. */
+import { BrokerError } from '@space/contracts/client';
+import { describe, expect, it } from 'vitest';
+import type { Context } from '../context.ts';
+import type { Assistant, SecretObject } from '../kinds.ts';
+import { ANNOTATION } from '../names.ts';
+import { manifest } from '../testing/manifest.ts';
+import { names } from '../testing/names.ts';
+import { settleData } from './data.ts';
+import { takeAway } from './finalize.ts';
+
+const signal = new AbortController().signal;
+const assistant: Assistant = {
+  metadata: { name: 'ledger', uid: 'one', deletionTimestamp: '2026-03-01T10:00:00Z' },
+  spec: { capsule: 'household', image: 'x', manifest: manifest('ledger') },
+};
+const principal: SecretObject = {
+  metadata: { name: 'capsule-household-database' },
+  data: { principal: Buffer.from('spc_dbp_x').toString('base64') },
+};
+const DATABASE = { name: 'database broker', deployment: 'db-broker' };
+const refusal = (status: number) =>
+  new BrokerError(DATABASE, 'refused', `it answered ${status}`, { status, code: 'any' });
+
+describe('what a broker says to a drop', () => {
+  const settle = (dropApp: () => Promise<void>) =>
+    settleData(
+      { names, client: { call: async () => principal }, database: { dropApp } } as unknown as Context,
+      assistant,
+      { id: 'ledger', token: undefined, retained: false } as Parameters<typeof settleData>[2],
+      signal,
+    );
+
+  it('ends it when all is dropped, and when there never was anything', async () => {
+    expect(await settle(async () => {})).toBe('nothing');
+    expect(await settle(() => Promise.reject(refusal(404)))).toBe('nothing');
+  });
+
+  it('holds it when the broker refuses for another reason, which is told', async () => {
+    expect(await settle(() => Promise.reject(refusal(403)))).toMatchObject({
+      finding: { status: 'False', reason: 'BrokerRefused' },
+    });
+  });
+});
+
+describe('while something of it runs', () => {
+  const own = { metadata: { name: 'ledger-1', annotations: { [ANNOTATION.owner]: 'one' } } };
+  const none = { by: () => [] };
+  const end = async (stores: object) => {
+    const told: string[] = [];
+    const context = {
+      names,
+      stores: { deployments: none, services: none, pods: none, roleBindings: { get: () => ({}) }, ...stores },
+      writer: { remove: async () => {} },
+      appUsages: { forget: () => {} },
+      client: { call: () => Promise.reject(new Error('its Secrets are read')) },
+    } as unknown as Context;
+    const wait = async ({ reason }: { reason: string }) => void told.push(reason);
+    const result = await takeAway(context, assistant, wait, signal).catch(({ message }: Error) => message);
+    return { told, result };
+  };
+
+  it.each([
+    ['a pod', { pods: { by: () => [own] } }],
+    ['its Deployment', { deployments: { by: () => [own] } }],
+  ])('nothing else is taken away: %s', async (_, stores) => {
+    expect(await end(stores)).toEqual({ told: ['PodsRemain'], result: {} });
+  });
+
+  it('goes on to its Secrets when nothing does, or only what is another’s', async () => {
+    const other = { ...own, metadata: { ...own.metadata, annotations: { [ANNOTATION.owner]: 'two' } } };
+    for (const stores of [{}, { pods: { by: () => [other] } }])
+      expect(await end(stores)).toEqual({ told: [], result: 'its Secrets are read' });
+  });
+});

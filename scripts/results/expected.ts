@@ -1,0 +1,62 @@
+/** What a whole run of the tests has to have run, and what of it a machine may leave out. */
+
+/** Every suite: one that was moved away is missed. */
+export const SUITES: readonly string[] = [
+  'backup',
+  'bad-input',
+  'console',
+  'console-browser',
+  'console-issuer',
+  'crash',
+  'deletion',
+  'egress',
+  'enforcement',
+  'external',
+  'files',
+  'insiders',
+  'isolation',
+  'names',
+  'rights',
+  'rotation',
+  'sandbox',
+  'spaces',
+  'story',
+  'tls',
+  'verify',
+].map((name) => `e2e/suites/${name}.test.ts`);
+
+/** By file: the beginnings of the names of tests that may be skipped there. */
+export type Permitted = Readonly<Record<string, readonly string[]>>;
+
+const ALL = [''];
+
+/** Tests of tools that a machine need not have, and of one that PostgreSQL 15 does not have. */
+const ANYWHERE: Permitted = {
+  'brokers/db/limits/watch.test.ts': ALL,
+  'brokers/db/postgres/entrypoint.test.ts': ALL,
+  'brokers/egress/clients.test.ts': ALL,
+};
+
+/** What only a node that tests may enter, or a host beyond the cluster that they may make, can show. */
+const PROVIDERS: Readonly<Record<string, Permitted>> = {
+  native: {},
+  kind: {
+    'e2e/suites/egress.test.ts': ['an Assistant and the world outside'],
+    'e2e/suites/enforcement.test.ts': [
+      'walls finds what a fresh probe reaches',
+      'walls that hold one way alone',
+    ],
+    'e2e/suites/isolation.test.ts': ['an Assistant cannot reach a host beyond the cluster'],
+    'e2e/suites/rights.test.ts': ['no program of the Space'],
+  },
+};
+
+/** `maySkip` are files of which the person who runs the tests says that this machine cannot run them. */
+export const permittedOn = (provider: string, maySkip: readonly string[] = []): Permitted => ({
+  ...ANYWHERE,
+  ...PROVIDERS[provider],
+  ...Object.fromEntries(maySkip.map((file) => [file, ALL])),
+});
+
+export const isPermitted = (permitted: Permitted, file: string, test: string): boolean =>
+  permitted[file]?.some((beginning) => test.startsWith(beginning)) ?? false;

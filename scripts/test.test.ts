@@ -1,0 +1,94 @@
+/** `npm test` itself, in a directory with a vitest that says what it is told to: its last line comes whatever happens. */
+import { spawnSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SUITES } from './results/expected.ts';
+
+const PROGRAM = resolve(import.meta.dirname, 'test.ts');
+/** Writes what `reports.json` has for the project, and ends as it says there. */
+const VITEST = `
+import { readFileSync, writeFileSync } from 'node:fs';
+const word = (name) => process.argv.find((one) => one.startsWith(name + '='))?.slice(name.length + 1);
+const project = process.argv[process.argv.indexOf('--project') + 1];
+const { code, testResults } = JSON.parse(readFileSync('reports.json', 'utf8'))[project] ?? { code: 1 };
+if (testResults) writeFileSync(word('--outputFile.json'), JSON.stringify({ testResults }));
+process.exitCode = code;
+`;
+
+let directory: string;
+const write = async (path: string, text: string) => {
+  await mkdir(join(directory, dirname(path)), { recursive: true });
+  await writeFile(join(directory, path), text);
+};
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'space-runner-'));
+  await write('scripts/check.ts', '');
+  await write('node_modules/vitest/vitest.mjs', VITEST);
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+const passed = (name: string) => ({
+  name: join(directory, name),
+  status: 'passed',
+  message: '',
+  assertionResults: [{ fullName: 'holds', status: 'passed', failureMessages: [] }],
+});
+const whole = () => ({
+  unit: { code: 0, testResults: [passed('a.test.ts')] },
+  integration: { code: 0, testResults: [passed('b.test.ts')] },
+  e2e: { code: 0, testResults: SUITES.map(passed) },
+});
+
+async function run(reports: object, ...args: readonly string[]) {
+  await write('reports.json', JSON.stringify(reports));
+  for (const file of ['a.test.ts', 'b.test.ts']) await write(file, '');
+  const { status, stdout } = spawnSync(process.execPath, [PROGRAM, '--provider', 'native', ...args], {
+    cwd: directory,
+    encoding: 'utf8',
+  });
+  return { status, stdout, last: stdout.trimEnd().split('\n').at(-1) };
+}
+
+describe('npm test', () => {
+  it('ends with 0 when every file of tests ran and passed', async () => {
+    expect(await run(whole())).toMatchObject({
+      status: 0,
+      last: `${1 + 1 + 2 + SUITES.length} passed, 0 failed`,
+    });
+  });
+
+  it('counts every suite that broke', async () => {
+    const broken = { status: 'failed', message: 'no cluster', assertionResults: [] };
+    const e2e = { code: 1, testResults: SUITES.map((name) => ({ ...passed(name), ...broken })) };
+    const { status, last, stdout } = await run({ ...whole(), e2e });
+    expect([status, last]).toEqual([1, `4 passed, ${SUITES.length} failed`]);
+    expect(stdout).toContain(`${SUITES[0]}: outside its tests`);
+  });
+
+  it('misses a file that no project has run, and a suite of which no result came', async () => {
+    await write('moved/c.test.ts', '');
+    const e2e = { code: 0, testResults: SUITES.slice(1).map(passed) };
+    const { status, last, stdout } = await run({ ...whole(), e2e });
+    expect([status, last]).toEqual([1, `${3 + SUITES.length} passed, 2 failed`]);
+    expect(stdout).toContain('moved/c.test.ts: missing');
+    expect(stdout).toContain(`${SUITES[0]}: missing`);
+  });
+
+  it('ends with its line when a project breaks off before it can tell, as without Go', async () => {
+    const { integration: _, ...others } = whole();
+    const { status, last, stdout } = await run(others);
+    expect(status).toBe(1);
+    expect(last).toMatch(/^\d+ passed, [1-9]\d* failed$/);
+    expect(stdout).toContain('integration tests: broke off');
+  });
+
+  it('ends with its line when the runner itself fails', async () => {
+    // A file stands where its results are to go.
+    await write('.space', '');
+    const { status, last, stdout } = await run(whole());
+    expect([status, last]).toEqual([1, '0 passed, 1 failed']);
+    expect(stdout).toContain('the tests themselves: ');
+  });
+});
