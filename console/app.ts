@@ -76,15 +76,10 @@ export function createApp(options: AppOptions): Express {
 }
 
 function onlyAskedByName(origins: Origins, answers: Answers): RequestHandler {
-  return (request, response, next) => {
-    if (origins.isOurs(request.headers)) return next();
-    const error = new PageError(
-      421,
-      'This is not the address of the console',
-      'Ask who runs it for its address.',
-    );
-    answers.alone(response, answers.errorPage(response, error));
-  };
+  const refuse = answers.outside(async () => {
+    throw new PageError(421, 'This is not the address of the console', 'Ask who runs it for its address.');
+  });
+  return (request, response, next) => (origins.isOurs(request.headers) ? next() : refuse(request, response));
 }
 
 /** What the router itself refuses, such as an address that cannot be decoded; Express would show a stack. */

@@ -42,10 +42,12 @@ interface Files {
   authority(path: string | undefined): Promise<Authority | undefined>;
 }
 
-interface ConsoleOptions {
+export interface ConsoleOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly now?: () => Date;
+  /** The folder of style and script, where it is not the usual one. */
+  readonly html?: string;
 }
 
 /** Keys, account, issuer, listener: what of these is missing stops the start. */
@@ -53,6 +55,7 @@ export async function startConsole({
   config,
   log,
   now = () => new Date(),
+  html,
 }: ConsoleOptions): Promise<Console> {
   const { ports, parts, stop } = await startShell(config, log, async (held) => {
     const files = filesOf(held, log);
@@ -78,7 +81,7 @@ export async function startConsole({
       names,
       origins: new Origins(config.ORIGINS),
       isSecure: config.TLS_CERT_FILE !== undefined,
-      assets: readAssets(),
+      assets: readAssets(html),
       signIn,
       kept: new KeptForms(sealed),
       kubernetes: api,

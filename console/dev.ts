@@ -1,7 +1,7 @@
 /**
  * `npm run dev:console`: the console from these sources against the Space that `npm run up` made, started anew with each change
- * of a file that it is made of. It has the account, the session keys and the brokers of the one that is installed, so that
- * who has signed in stays so. Ctrl-C ends it and leaves nothing.
+ * of a file that it is made of, style and script included. It has the account, the session keys, the broker and the gateway
+ * of the one that is installed, so that who has signed in stays so. Ctrl-C ends it and leaves nothing.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -13,7 +13,8 @@ import { DEFAULT_CLUSTER, openCluster } from '../e2e/cluster/index.ts';
 import { createKube, type Kube } from '../e2e/space/kube.ts';
 import { type Forwarding, portForward } from '../e2e/space/port-forward.ts';
 import { readConfig } from './config.ts';
-import { type Console, startConsole } from './console.ts';
+import type { Console } from './console.ts';
+import { startReloading } from './reloading.ts';
 
 const SPACE = 'home';
 const SYSTEM = `${SPACE}-system`;
@@ -26,13 +27,15 @@ interface View {
   ];
 }
 
+const decoded = (text: string | undefined): string => Buffer.from(text ?? '', 'base64').toString();
+
 async function must(kube: Kube, ...args: readonly string[]): Promise<string> {
   const { stdout, stderr, code } = await kube.run(args);
   if (code !== 0) throw new Error(stderr);
   return stdout.trim();
 }
 
-/** The broker by its name and certificate, for a process that the cluster's names mean nothing to. */
+/** A server by its name and certificate, for a process that the cluster's names mean nothing to. */
 async function frontOf({ port }: Forwarding, servername: string, ca: string): Promise<Server> {
   const front = createServer((asked, response) => {
     const { method, headers, url: path } = asked;
@@ -50,9 +53,9 @@ async function frontOf({ port }: Forwarding, servername: string, ca: string): Pr
 const stopped = stopSignal();
 const log = createLogger({ service: 'console', level: 'info', destination: process.stderr });
 const files = mkdtempSync(join(tmpdir(), 'space-dev-console-'));
-let forwarding: Forwarding | undefined;
-let front: Server | undefined;
-let console_: Console | undefined;
+const forwardings: Forwarding[] = [];
+const fronts: Server[] = [];
+let console_: Pick<Console, 'stop'> | undefined;
 
 try {
   const cluster = await openCluster(SPACE_CLUSTER);
@@ -65,8 +68,15 @@ try {
   const { server, 'certificate-authority-data': authority } = view.clusters[0].cluster;
   const session = await kube.get('secret', 'console-session', SYSTEM);
   const space = await kube.get('configmap', 'space-ca', SYSTEM);
-  forwarding = await portForward(tool, SERVICES, 'objectstore-broker', 8080);
-  front = await frontOf(forwarding, `objectstore-broker.${SERVICES}.svc`, space?.['data']['ca.crt']);
+  const observer = await kube.get('secret', 'egress-observer', SYSTEM);
+  /** The address here of a Service that has a certificate under this name. */
+  const reach = async (service: string, certified: string): Promise<string> => {
+    const forwarding = await portForward(tool, SERVICES, service, 8080);
+    forwardings.push(forwarding);
+    const front = await frontOf(forwarding, `${certified}.${SERVICES}.svc`, space?.['data']['ca.crt']);
+    fronts.push(front);
+    return `http://127.0.0.1:${portOf(front)}`;
+  };
   const file = (name: string, text: string): string => {
     const path = join(files, name);
     writeFileSync(path, text, { mode: 0o600 });
@@ -81,18 +91,21 @@ try {
     LISTEN_HOST: '127.0.0.1',
     LISTEN_PORT: PORT,
     METRICS_PORT: '0',
-    SESSION_KEYS_FILE: file('keys', Buffer.from(session?.['data'].keys ?? '', 'base64').toString()),
+    SESSION_KEYS_FILE: file('keys', decoded(session?.['data'].keys)),
     KUBERNETES_URL: server,
-    KUBERNETES_CA_FILE: file('ca.crt', Buffer.from(authority, 'base64').toString()),
+    KUBERNETES_CA_FILE: file('ca.crt', decoded(authority)),
     KUBERNETES_TOKEN_FILE: file(
       'token',
       await must(kube, '-n', SYSTEM, 'create', 'token', `${SPACE}-console`, '--duration', '12h'),
     ),
-    OBJECT_STORE_URL: `http://127.0.0.1:${portOf(front)}`,
+    OBJECT_STORE_URL: await reach('objectstore-broker', 'objectstore-broker'),
+    // One replica, as this Space has it: a port-forward leads to one.
+    EGRESS_URL: await reach('egress-replicas', 'platform-assistant-egress'),
+    EGRESS_OBSERVER_TOKEN_FILE: file('observer', decoded(observer?.['data'].token)),
     LOG_LEVEL: process.env['LOG_LEVEL'],
   });
   log.level = config.LOG_LEVEL;
-  console_ = await startConsole({ config, log });
+  console_ = await startReloading({ config, log, html: join(import.meta.dirname, 'html') });
   const token = `npm run -s kubectl -- -n ${SPACE} create token console-admin`;
   process.stdout.write(`${JSON.stringify({ service: 'console', url: `http://localhost:${PORT}`, token })}\n`);
   await stopped;
@@ -101,9 +114,11 @@ try {
   process.exitCode = 1;
 } finally {
   await console_?.stop();
-  front?.closeAllConnections();
-  front?.close();
-  await forwarding?.close();
+  for (const front of fronts) {
+    front.closeAllConnections();
+    front.close();
+  }
+  for (const forwarding of forwardings) await forwarding.close();
   rmSync(files, { recursive: true, force: true });
 }
 process.exit();

@@ -4,16 +4,18 @@ import { join } from 'node:path';
 import type { RequestHandler } from 'express';
 import { Url } from '../html/url.ts';
 
+const SOURCES = join(import.meta.dirname, '../html');
+/** In an image they are beside the bundle. */
+const OURS = existsSync(SOURCES) ? SOURCES : import.meta.dirname;
+
 /** A file of ours that pages load, under a name that changes with it, so that a browser asks for each version once. */
 class Asset {
   readonly url: Url;
   readonly #text: Buffer;
   readonly #type: string;
 
-  constructor(name: string, type: string) {
-    // Beside the bundle in an image.
-    const beside = join(import.meta.dirname, name);
-    this.#text = readFileSync(existsSync(beside) ? beside : join(import.meta.dirname, '../html', name));
+  constructor(folder: string, name: string, type: string) {
+    this.#text = readFileSync(join(folder, name));
     this.#type = type;
     const digest = createHash('sha256').update(this.#text).digest('hex').slice(0, 16);
     this.url = Url.path`/assets/${digest}/${name}`;
@@ -33,7 +35,7 @@ export interface Assets {
   readonly script: Asset;
 }
 
-export const readAssets = (): Assets => ({
-  stylesheet: new Asset('style.css', 'text/css'),
-  script: new Asset('live.js', 'text/javascript'),
+export const readAssets = (folder = OURS): Assets => ({
+  stylesheet: new Asset(folder, 'style.css', 'text/css'),
+  script: new Asset(folder, 'live.js', 'text/javascript'),
 });

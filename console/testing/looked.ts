@@ -47,8 +47,23 @@ export async function signedIn(
   await page.goto('/sign-in');
   await page.getByLabel('Token').fill(token);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Repairs' }).waitFor();
+  // Not the page itself, which not everybody may see.
+  await page.locator('nav.side').waitFor();
   return { context, page };
+}
+
+/** Fills in the form that goes to an address, by the names of its fields, and sends it. */
+export async function sendForm(
+  page: Page,
+  action: string,
+  fields: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const form = page.locator(`form[action="${action}"]`).first();
+  for (const [name, value] of Object.entries(fields)) {
+    const field = form.locator(`input[name="${name}"]:not([type=hidden])`);
+    if ((await field.count()) > 0) await field.fill(value);
+  }
+  await Promise.all([page.waitForEvent('load'), form.locator('button').click()]);
 }
 
 interface AxeResult {
@@ -70,7 +85,10 @@ export async function violations(page: Page): Promise<readonly string[]> {
 const SCHEMES = ['light', 'dark'] as const;
 const WIDTHS = [1280, 390];
 
-/** The same in both schemes, on a wide screen and on a narrow one. */
+const isWide = (page: Page) =>
+  page.evaluate<boolean>('document.documentElement.scrollWidth > document.documentElement.clientWidth');
+
+/** The same in both schemes, on a wide screen and on a narrow one, and whether something runs over the side. */
 export async function violationsOnEach(page: Page): Promise<readonly string[]> {
   const before = page.viewportSize();
   const found: string[] = [];
@@ -80,6 +98,7 @@ export async function violationsOnEach(page: Page): Promise<readonly string[]> {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.setViewportSize({ width, height: 800 });
       for (const one of await violations(page)) found.push(`${colorScheme}, ${width} px: ${one}`);
+      if (await isWide(page)) found.push(`${colorScheme}, ${width} px: it is too wide`);
     }
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
   if (before !== null) await page.setViewportSize(before);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import type { Canaries, Lookout } from './canaries.ts';
 import { launchProfile } from './chromium.ts';
+import { sendForm } from './looked.ts';
 import { STORES } from './quoting-api.ts';
 import { FIELDS, type Replies } from './taken-over.ts';
 import { ASSISTANT, CREDENTIALS, type WatchedProgram } from './watched-program.ts';
@@ -59,16 +60,6 @@ async function signIn(page: Page, token: string): Promise<void> {
   await page.getByRole('heading', { level: 1, name: 'Repairs' }).waitFor();
 }
 
-/** Fills in and sends the form that goes to an address, by the names of its fields. */
-async function send(page: Page, action: string, fields: Readonly<Record<string, string>>): Promise<void> {
-  const form = page.locator(`form[action="${action}"]`).first();
-  for (const [name, value] of Object.entries(fields)) {
-    const field = form.locator(`[name="${name}"]:not([type=hidden])`);
-    if ((await field.count()) > 0 && (await field.getAttribute('type')) !== null) await field.fill(value);
-  }
-  await Promise.all([page.waitForEvent('load'), form.locator('button').click()]);
-}
-
 /** What a profile of Chromium has on the disk, in the two spellings that it has for texts. */
 function lookAtDisk(directory: string, canaries: Canaries, lookout: Lookout): void {
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
@@ -105,7 +96,7 @@ export async function lookInWindow(
     for (const one of answers) {
       tell({ ...one, form: answers[0]?.form, list: answers[0]?.list });
       await page.goto(CREDENTIALS);
-      await send(page, `${CREDENTIALS}/create`, keys);
+      await sendForm(page, `${CREDENTIALS}/create`, keys);
       await lookAround(context, page, lookout);
       // What a browser fills in again by itself, it has kept.
       await page.goBack();
@@ -114,12 +105,12 @@ export async function lookInWindow(
     for (const store of STORES) {
       keeps(store);
       await page.goto(ASSISTANT);
-      await send(page, `${ASSISTANT}/inputs/bank`, { value: canaries.input });
+      await sendForm(page, `${ASSISTANT}/inputs/bank`, { value: canaries.input });
       await lookAround(context, page, lookout);
       await page.goBack();
       await lookAround(context, page, lookout);
     }
-    await send(page, '/sign-out', {});
+    await sendForm(page, '/sign-out', {});
     await lookAround(context, page, lookout);
     await signIn(page, canaries.token);
   } finally {

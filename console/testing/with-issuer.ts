@@ -17,6 +17,7 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 export async function startWithIssuer(
   environment: TestEnvironment,
   groups: readonly string[],
+  more: Readonly<Record<string, string>> = {},
 ): Promise<WithIssuer> {
   const port = await freePort();
   const origin = `http://localhost:${port}`;
@@ -29,6 +30,7 @@ export async function startWithIssuer(
     OIDC_CLIENT_SECRET_FILE: environment.write('client-secret', 'secret-of-the-console\n'),
     OIDC_CA_FILE: issuer.caFile,
     OIDC_GROUPS: groups.join(','),
+    ...more,
   };
   const started = await environment.start(settings);
   const { create } = environment.judged;

@@ -1,0 +1,262 @@
+/** Pages in states that the pages of a Space at rest do not have: refused, interrupted, away, in parts, with nothing in them. */
+import { manifestDigest } from '@space/manifests';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { type Line, openLine } from '../../testing/line.ts';
+import { freePort } from '../../testing/ports.ts';
+import { launchChromium } from '../testing/chromium.ts';
+import type { Role } from '../testing/environment.ts';
+import { type Page, sendForm, violationsOnEach, windowOf } from '../testing/looked.ts';
+import { condition, input, type Subjects, subjects } from '../testing/subjects.ts';
+import { startWithIssuer, type WithIssuer } from '../testing/with-issuer.ts';
+import { filled, startWithStore, type WithStore } from '../testing/with-store.ts';
+
+const HOUSEHOLD = '/capsules/household';
+const POST = `${HOUSEHOLD}/assistants/post`;
+const ASKING = `${HOUSEHOLD}/assistants/asking`;
+const CREDENTIALS = `${HOUSEHOLD}/credentials`;
+const CREATE = `${CREDENTIALS}/create`;
+/** Two parts of a table, and a bit. */
+const MANY = 205;
+const NAMESPACE = 'home-household-0a1b2c3d';
+
+let whole: WithStore;
+let made: Subjects;
+let console_: WithIssuer;
+let toApi: Line;
+let toBroker: Line;
+let browser: Browser;
+
+beforeAll(async () => {
+  [whole, browser] = await Promise.all([startWithStore(), launchChromium()]);
+  const { environment } = whole;
+  made = subjects(environment);
+  toApi = await openLine({ port: portOf(environment.judged.server.url) });
+  toBroker = await openLine({ port: portOf(whole.brokerUrl) });
+  console_ = await startWithIssuer(environment, ['stewards'], {
+    KUBERNETES_URL: `https://127.0.0.1:${toApi.port}`,
+    OBJECT_STORE_URL: `http://127.0.0.1:${toBroker.port}`,
+  });
+});
+afterAll(async () => {
+  await browser?.close();
+  await console_?.issuer.stop();
+  await whole?.close();
+  await Promise.all([toApi?.close(), toBroker?.close()]);
+});
+
+const portOf = (url: string) => Number(new URL(url).port);
+const keys = () => ({ name: 'archive', ...filled(whole.store.fields()) });
+const wide = (host: string) =>
+  manifest('post', { network: { allowed_hosts: ['api.post.org', host] }, stored_inputs: { bank: input() } });
+
+/** A window of somebody with this role. */
+const windowFor = (role: Role) =>
+  windowOf(browser, { environment: { ...whole.environment, origin: console_.origin } }, role, {
+    bypassCSP: true,
+  });
+
+/** Another person keeps a credential set meanwhile. */
+async function keepSet(name: string): Promise<void> {
+  const other = await whole.environment.signedIn('admin', console_.origin);
+  const page = await other.send(await other.get(CREDENTIALS), CREATE, { ...keys(), name });
+  if (!page.text.includes(name)) throw new Error(page.text);
+}
+
+/** While a server is away. */
+async function without(line: Line, port: number, act: () => Promise<void>): Promise<void> {
+  line.lead(await freePort());
+  await act().finally(() => line.lead(port));
+}
+
+interface State {
+  /** What a person reads there: the state was reached. */
+  readonly says: string;
+  readonly by?: Role;
+  readonly reach: (page: Page) => Promise<unknown>;
+}
+
+const at = (path: string) => (page: Page) => page.goto(path);
+
+const EMPTY: Readonly<Record<string, State>> = {
+  'Repairs of a Space with nothing in it': { says: 'Nothing is to repair.', reach: at('/') },
+  'Capsules where there is none': { says: 'There is no Capsule yet.', reach: at('/capsules') },
+};
+
+/** In this order: a state may stand on what those before it have left. */
+const STATES: Readonly<Record<string, State>> = {
+  'a manifest that asks for more than what runs': {
+    says: 'tracking.post.org',
+    async reach(page) {
+      await page.goto(POST);
+      await page.getByText('1.0.0 → 1.0.0').waitFor();
+    },
+  },
+  'a value that is not taken, beside its field': {
+    says: 'Nothing was stored: the value is too easy to guess',
+    async reach(page) {
+      await page.goto(ASKING);
+      await sendForm(page, `${ASKING}/inputs/bank`, { value: 'aaaa' });
+    },
+  },
+  'keys that the store does not take': {
+    says: 'The store does not take this key.',
+    async reach(page) {
+      await page.goto(CREDENTIALS);
+      await sendForm(page, CREATE, { ...keys(), 'secret-secret-access-key': 'a-secret-of-nobody-at-all' });
+    },
+  },
+  'a name that is none': {
+    says: 'A name has lowercase letters',
+    async reach(page) {
+      await page.goto(CREDENTIALS);
+      await sendForm(page, CREATE, { ...keys(), name: 'Not A Name' });
+    },
+  },
+  'credential sets that somebody else has changed meanwhile': {
+    says: 'Somebody changed the sets since you looked',
+    async reach(page) {
+      await page.goto(CREDENTIALS);
+      await keepSet('of-another');
+      await sendForm(page, CREATE, keys());
+    },
+  },
+  'a credential set, and the form that rotates it': { says: 'of-another', reach: at(CREDENTIALS) },
+  'a credential set that is selected': {
+    says: 'Select none',
+    async reach(page) {
+      await page.goto(CREDENTIALS);
+      await sendForm(page, `${CREDENTIALS}/select`);
+    },
+  },
+  'a manifest that is another by the time that it is approved': {
+    says: 'The manifest is another by now',
+    async reach(page) {
+      await page.goto(POST);
+      await made.patch('assistants', 'post', { spec: { manifest: wide('yet.another.org') } });
+      await sendForm(page, `${POST}/approve`);
+    },
+  },
+  'a page that somebody may not see': { says: 'What the API server said', by: 'nobody', reach: at('/') },
+  'credential sets that somebody may not see': {
+    says: 'It takes the verb credentials',
+    by: 'viewer',
+    reach: at(CREDENTIALS),
+  },
+  'sections that somebody may not see': {
+    says: 'it takes list on nodes',
+    by: 'viewer',
+    reach: at('/sandbox'),
+  },
+  'lists that somebody may not see': { says: 'left out', by: 'viewer', reach: at('/diagnostics') },
+  'a table in parts': { says: `1 to 100 of ${MANY + 1} Capsules`, reach: at('/capsules') },
+  'the middle of a table': { says: `101 to 200 of ${MANY + 1} Capsules`, reach: at('/capsules?part=2') },
+  'a part of a name in a table of many': {
+    says: 'with “of-many-1” in their name',
+    reach: at('/capsules?name=of-many-1'),
+  },
+  'a form whose session has ended': {
+    says: 'Your session has ended, and nothing was changed.',
+    async reach(page) {
+      await page.goto(CREDENTIALS);
+      await page.context().clearCookies();
+      await sendForm(page, CREATE, { ...keys(), name: 'unkept' });
+    },
+  },
+  'signing in where there is an issuer': {
+    says: 'Sign in with localhost',
+    async reach(page) {
+      await page.context().clearCookies();
+      await page.goto('/');
+    },
+  },
+  'an answer of the issuer that nobody asked for': {
+    says: 'This browser was not sent to sign in',
+    reach: at('/sign-in/issuer/answer?code=x&state=y'),
+  },
+  'an address that is not the console’s': {
+    says: 'This is not the address of the console',
+    reach: (page) => page.goto(`${console_.origin.replace('localhost', '127.0.0.1')}/`),
+  },
+  'a broker that is away': {
+    says: 'The credential sets cannot be shown now',
+    reach: (page) =>
+      without(toBroker, portOf(whole.brokerUrl), async () => void (await page.goto(CREDENTIALS))),
+  },
+  'an API server that is away': {
+    says: 'The API server is away',
+    reach: (page) =>
+      without(
+        toApi,
+        portOf(whole.environment.judged.server.url),
+        async () => void (await page.goto('/capsules')),
+      ),
+  },
+};
+
+/** What axe finds, with all that is folded open, in both schemes and at both widths. */
+async function wrongIn({ says, by = 'admin', reach }: State): Promise<readonly string[]> {
+  const { context, page } = await windowFor(by);
+  try {
+    await reach(page);
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    await page.getByText(says).first().waitFor();
+    return await violationsOnEach(page);
+  } finally {
+    await context.close();
+  }
+}
+
+describe('in a Space with nothing in it axe finds nothing wrong with', () => {
+  it.each(Object.entries(EMPTY))('%s', async (_, state) => {
+    expect(await wrongIn(state)).toEqual([]);
+  });
+});
+
+describe('axe finds nothing wrong with', () => {
+  beforeAll(async () => {
+    const { environment } = whole;
+    await made.capsule('household', { approval: 'manual' }, undefined, { namespace: NAMESPACE });
+    await whole.principal('household');
+    await made.assistant('post', { capsule: 'household', manifest: wide('tracking.post.org') }, [
+      condition('Ready', 'False', 'ApprovalMissing'),
+    ]);
+    const asks = manifest('asking', { stored_inputs: { bank: input() } });
+    await made.assistant('asking', { capsule: 'household', manifest: asks }, [
+      condition('Ready', 'False', 'InputsMissing'),
+    ]);
+    for (let index = 0; index < MANY; index += 1) await made.capsule(`of-many-${index}`);
+    await runs(manifest('post'));
+    await environment.judged.create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
+      metadata: { name: 'admin-looks' },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'ServiceAccount', name: 'admin', namespace: 'home' }],
+    });
+  });
+
+  /** Pods of an earlier manifest of `post`. */
+  async function runs(earlier: ReturnType<typeof manifest>): Promise<void> {
+    const { create } = whole.environment.judged;
+    const name = `post-manifest-${manifestDigest(earlier as never).slice(0, 10)}`;
+    await create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
+    await create(`/api/v1/namespaces/${NAMESPACE}/configmaps`, {
+      metadata: { name },
+      data: { 'manifest.json': JSON.stringify(earlier) },
+    });
+    const labels = { app: 'post' };
+    const volumes = [{ name: 'manifest', projected: { sources: [{ configMap: { name } }] } }];
+    const containers = [{ name: 'post', image: 'registry.test/post:1' }];
+    await create(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, {
+      metadata: { name: 'post' },
+      spec: {
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers, volumes } },
+      },
+    });
+  }
+
+  it.each(Object.entries(STATES))('%s', async (_, state) => {
+    expect(await wrongIn(state)).toEqual([]);
+  });
+});

@@ -1,0 +1,38 @@
+import { watch } from 'node:fs';
+import { type Console, type ConsoleOptions, startConsole } from './console.ts';
+
+/**
+ * A console, at one address, that starts anew with each change in the folder of style and script. Whoever changes them sees
+ * that at once: `node --watch` follows what is imported, and these two are read.
+ */
+export async function startReloading(
+  options: ConsoleOptions & { readonly html: string },
+): Promise<Pick<Console, 'port' | 'stop'>> {
+  const { config, log, html } = options;
+  let running = await startConsole(options);
+  const { port } = running;
+  let last: Promise<unknown> = Promise.resolve();
+  let due: NodeJS.Timeout | undefined;
+  const anew = async () => {
+    await running.stop();
+    running = await startConsole({ ...options, config: { ...config, LISTEN_PORT: port } });
+  };
+  const folder = watch(html, () => {
+    clearTimeout(due);
+    // An editor writes a file in several steps.
+    due = setTimeout(() => {
+      last = last.then(anew).catch((err: unknown) => log.error({ err }, 'the console did not start anew'));
+    }, SETTLED_MS);
+  });
+  return {
+    port,
+    async stop() {
+      folder.close();
+      clearTimeout(due);
+      await last;
+      return running.stop();
+    },
+  };
+}
+
+const SETTLED_MS = 50;
