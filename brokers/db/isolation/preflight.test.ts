@@ -20,6 +20,7 @@ const WRONG: Readonly<Record<string, number>> = {
   autovacuum: 0,
   track_counts: 0,
   autovacuum_freeze_max_age: 2_000_000_000,
+  autovacuum_multixact_freeze_max_age: 400_000_000,
   max_wal_size: 64,
 };
 
@@ -56,6 +57,7 @@ const safe: ServerFacts = {
     autovacuum: 1,
     track_counts: 1,
     autovacuum_freeze_max_age: 200_000_000,
+    autovacuum_multixact_freeze_max_age: 10_000_000,
     max_wal_size: 1_024,
   },
   logsSessions: false,

@@ -103,6 +103,13 @@ export const REQUIREMENTS: readonly Requirement[] = [
     value: '200000000',
   },
   {
+    setting: 'autovacuum_multixact_freeze_max_age',
+    without:
+      'one tenant whose sessions lock the same rows fills the disk with pg_multixact, which no quota counts',
+    holds: between(10_000, 50_000_000),
+    value: '10000000',
+  },
+  {
     setting: 'max_wal_size',
     without: 'one tenant that writes calls for checkpoints all the time, which everybody waits for',
     holds: atLeast(512),

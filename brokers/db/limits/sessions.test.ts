@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { decideEnds, type ServerState, type SessionBounds, type TenantSession } from './sessions.ts';
 
 const bounds: SessionBounds = { locks: 1_000, transactionSeconds: 600, idleInTransactionSeconds: 60 };
-const server: ServerState = { lockCapacity: 10_000, predicates: 0, notifications: 0 };
+const server: ServerState = { lockCapacity: 10_000, predicates: 0, notifications: 0, rowLocks: 0 };
 const session = (change: Partial<TenantSession> = {}): TenantSession => ({
   pid: 1,
   role: 'a',
@@ -63,6 +63,12 @@ describe('who is put out', () => {
       [session({ transactionSeconds: 6 }), session({ pid: 2, transactionSeconds: 5 })],
       { notifications: 0.51 },
       [[1, 'notifications']],
+    ],
+    [
+      'whoever keeps vacuum from clearing row locks',
+      [session({ transactionSeconds: 61 }), session({ pid: 2, transactionSeconds: 60 })],
+      { rowLocks: 1.01 },
+      [[1, 'row_locks']],
     ],
   ])('is %s', (_, sessions, state, ends) => {
     const decided = decideEnds(sessions, { ...server, ...state }, bounds);

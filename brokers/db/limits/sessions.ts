@@ -20,6 +20,8 @@ export interface ServerState {
   readonly predicates: number;
   /** How full the queue of notifications is, 0 to 1. */
   readonly notifications: number;
+  /** Row locks that several hold and that vacuum has not cleared, as a part of what the server should let come together. */
+  readonly rowLocks: number;
 }
 
 /** The most that one role may hold. A tenant can override each of the server's own timeouts for itself, and none of these. */
@@ -29,7 +31,13 @@ export interface SessionBounds {
   readonly idleInTransactionSeconds: number;
 }
 
-export type EndReason = 'locks' | 'predicate_locks' | 'transaction' | 'idle_in_transaction' | 'notifications';
+export type EndReason =
+  | 'locks'
+  | 'predicate_locks'
+  | 'transaction'
+  | 'idle_in_transaction'
+  | 'notifications'
+  | 'row_locks';
 
 interface End {
   readonly session: TenantSession;
@@ -43,6 +51,8 @@ const QUEUED = 0.5;
 /** What serializable transactions have read is forgotten when none is open that began before their end. */
 const PREDICATES = 0.5;
 const SLOW_READER_SECONDS = 5;
+/** What vacuum should have cleared is kept by a transaction that was open before: one so long does it, and few others are. */
+const KEEPER_SECONDS = 60;
 /** A session with fewer locks is not why the table is full. */
 const FEW_LOCKS = 100;
 
@@ -71,7 +81,7 @@ function reasonFor(
   greedy: boolean,
   /** The session that has read most, when the table of reads is too full. */
   reader: TenantSession | undefined,
-  { notifications }: ServerState,
+  { notifications, rowLocks }: ServerState,
   bounds: SessionBounds,
 ): EndReason | undefined {
   if (greedy && locks >= FEW_LOCKS) return 'locks';
@@ -81,5 +91,6 @@ function reasonFor(
   if (idleSeconds > bounds.idleInTransactionSeconds) return 'idle_in_transaction';
   if (transactionSeconds > bounds.transactionSeconds) return 'transaction';
   if (notifications > QUEUED && old) return 'notifications';
+  if (rowLocks > 1 && transactionSeconds > KEEPER_SECONDS) return 'row_locks';
   return undefined;
 }

@@ -54,7 +54,10 @@ const LOOK = `SELECT a.pid, a.usename::text AS role, coalesce(l.locks, 0) AS loc
   WHERE a.pid <> pg_backend_pid()
     AND (l.locks >= 100 OR l.predicates > 0 OR a.xact_start < clock_timestamp() - interval '5 seconds')`;
 
+/** Vacuum begins at half of what counts as full here. */
 const STATE = `SELECT pg_notification_queue_usage() AS notifications,
+    (SELECT max(mxid_age(datminmxid)) FROM pg_database WHERE datconnlimit <> -2) /
+      (2 * current_setting('autovacuum_multixact_freeze_max_age')::float8) AS "rowLocks",
     ((SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock') /
       (current_setting('max_pred_locks_per_transaction')::float8 * current_setting('max_connections')::int))::float8 AS predicates,
     current_setting('max_locks_per_transaction')::int *

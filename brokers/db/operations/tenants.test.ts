@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type pg from 'pg';
+import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../../../testing/eventually.ts';
 import type { PostgresMajor } from '../../../testing/postgres/binaries.ts';
@@ -295,6 +295,36 @@ describe.each<PostgresMajor>(['15', '18'])('on PostgreSQL %s', (major) => {
         await waits(hostile.name, 'ClientRead', 'active');
         return connection.stream;
       });
+    });
+  });
+
+  describe('logins that stop half-way', () => {
+    it("again and again delay another Capsule's drop and do not keep it from ending", async () => {
+      const hostile = await tenant();
+      const victim = await tenant();
+      let stop = false;
+      let begun = 0;
+      const halfWay = Array.from({ length: 8 }, async () => {
+        while (!stop) {
+          const client = new pg.Client({ connectionString: hostile.url });
+          const over = new Promise((resolve) => client.once('end', resolve));
+          client.on('error', () => undefined);
+          // It says who it is, is asked for its proof, and says nothing more.
+          const { connection } = client as unknown as {
+            connection: { sendSCRAMClientFinalMessage: () => void };
+          };
+          connection.sendSCRAMClientFinalMessage = () => {
+            begun += 1;
+          };
+          client.connect().catch(() => undefined);
+          await over;
+        }
+      });
+      await eventually(() => begun >= 8, { what: 'logins to stop half-way' });
+      expect(await victim.drop()).toMatchObject({ status: 200, json: { dropped: victim.name } });
+      expect(await sqlstate(victim.url)).not.toBe('ok');
+      stop = true;
+      await Promise.all(halfWay);
     });
   });
 });
