@@ -12,6 +12,8 @@ import type { KubeObject } from '../space/kube-object.ts';
 import type { Restore } from './model.ts';
 import { claimOf, type Rendered, statefulSet } from './pods.ts';
 import { refuseLiving, restoreSpace } from './restore.ts';
+import { putBack, secretsIn } from './secret.ts';
+import type { State } from './state.ts';
 import { BACKUP } from './testing/values.ts';
 
 let directory: string;
@@ -76,6 +78,34 @@ it('a restore that was begun is gone on with to the same moment, and to no other
       `a restore of home to ${AT} was begun: end that one, or delete the namespaces home-services and home-system`,
     );
   await kube.run(['annotate', 'namespace', 'home-services', `${MARK}-`]);
+});
+
+it('a Secret of a backup is put back where it was lost, and is not written over where it is there', async () => {
+  const secret = (namespace: string, word: string): KubeObject => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'grants', namespace, labels: { 'platform.space/space': 'home' } },
+    type: 'Opaque',
+    data: { word: Buffer.from(word).toString('base64') },
+  });
+  await kube.apply(namespace('home-system'));
+  await kube.apply(secret('home-system', 'living'));
+  const state: State = {
+    space: 'home',
+    namespaces: { release: 'home', system: 'home-system', services: 'home-services' },
+    taken: AT,
+    objects: [secret('home-services', 'saved'), secret('home-system', 'saved')],
+  };
+  const wordIn = async (of: string) => (await kube.get('secret', 'grants', of))?.['data'].word;
+  expect(await putBack(kube, secretsIn(state, 'grants'))).toEqual(['home-services']);
+  expect([await wordIn('home-services'), await wordIn('home-system')]).toEqual([
+    btoa('saved'),
+    btoa('living'),
+  ]);
+  await expect(putBack(kube, secretsIn(state, 'grants'))).rejects.toThrow(
+    /is not written over: delete it first/,
+  );
+  expect(() => secretsIn(state, 'nothing')).toThrow(`the state of ${AT} has no Secret nothing`);
 });
 
 it('a moment that is still to come is refused before anything is asked', async () => {

@@ -12,11 +12,14 @@ import { restoreCapsule } from './capsule/index.ts';
 import type { Restore } from './model.ts';
 import { RestoreProblem } from './problem.ts';
 import { restoreSpace } from './restore.ts';
+import { restoreSecret } from './secret.ts';
 
 const USAGE = `usage: npm run restore -- --values FILE --identity FILE --key FILE [options]
        npm run restore -- --capsule NAME [--as OTHER] --identity FILE [options]
+       npm run restore -- --secret NAME --identity FILE [options]
   --capsule NAME         puts one Capsule back into the Space that runs, where nothing else is changed
   --as OTHER             gives it another name
+  --secret NAME          puts one Secret back into the Space that runs, in each of its namespaces that has lost it
   --values FILE          of the release that is lost, as Helm takes them; again for each further file
   --identity FILE        of the recipient in backup.recipient (AGE-SECRET-KEY-1…), as age-keygen writes it; a line for each where there
                          was another recipient before
@@ -69,6 +72,7 @@ const { values: options } = commandLine(USAGE, {
     at: { type: 'string' },
     capsule: { type: 'string' },
     as: { type: 'string' },
+    secret: { type: 'string' },
     'accept-sets': { type: 'string', multiple: true, default: [] },
     space: { type: 'string', default: 'home' },
     namespace: { type: 'string' },
@@ -108,6 +112,10 @@ async function wholeSpace(
   });
 }
 
+async function oneSecret(begun: Begun, secret: string): Promise<object> {
+  return restoreSecret({ ...begun, kube: kubeOf(begun), secret });
+}
+
 const NAME = /^(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
 async function oneCapsule(begun: Begun, capsule: string, as: string): Promise<object> {
@@ -127,8 +135,15 @@ async function oneCapsule(begun: Begun, capsule: string, as: string): Promise<ob
   });
 }
 
+function restoredBy(begun: Begun, options: Options): Promise<object> {
+  const { secret, capsule } = options;
+  if (secret !== undefined) return oneSecret(begun, secret);
+  if (capsule !== undefined) return oneCapsule(begun, capsule, options.as ?? capsule);
+  return wholeSpace(begun, options);
+}
+
 async function main(options: Options): Promise<void> {
-  const { identity = '', space, namespace = space, capsule } = options;
+  const { identity = '', space, namespace = space } = options;
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
   const at = momentOf(options.at);
@@ -137,10 +152,7 @@ async function main(options: Options): Promise<void> {
   try {
     const identities = identitiesIn(await readFile(identity, 'utf8'));
     const begun = { ...tools, space, namespace, at, identities, steps, signal: stop.signal };
-    const restored =
-      capsule === undefined
-        ? await wholeSpace(begun, options)
-        : await oneCapsule(begun, capsule, options.as ?? capsule);
+    const restored = await restoredBy(begun, options);
     console.log(JSON.stringify(restored, null, 2));
   } finally {
     steps.close();
@@ -148,7 +160,8 @@ async function main(options: Options): Promise<void> {
 }
 
 const isWhole = options.key !== undefined && options.values.length > 0 && options.as === undefined;
-if (options.identity === undefined || (options.capsule === undefined && !isWhole)) {
+const isOne = (options.capsule === undefined) !== (options.secret === undefined);
+if (options.identity === undefined || !(isOne || isWhole)) {
   console.error(USAGE);
   process.exitCode = 2;
 } else

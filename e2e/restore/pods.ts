@@ -76,12 +76,19 @@ export function statePod(objects: Rendered): KubeObject {
     volumes: spec.volumes.filter(isNeeded),
     containers: [
       doing(container, {
-        command: ['sleep', 'infinity'],
+        command: IDLE,
         args: [],
         volumeMounts: container.volumeMounts.filter(isNeeded),
       }),
     ],
   });
+}
+
+/** The same beside a Space that runs, with the labels by which the network lets the Jobs of its backup to the bucket. */
+export function livingStatePod(objects: Rendered): KubeObject {
+  const { labels } = carrier(objects).spec.jobTemplate.spec.template.metadata;
+  const pod = statePod(objects);
+  return { ...pod, metadata: { ...pod.metadata, labels: { ...labels, ...pod.metadata.labels } } };
 }
 
 /** Until it is asked to do something; longer than any restore takes, so that none that is forgotten stays. */

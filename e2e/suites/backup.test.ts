@@ -220,6 +220,20 @@ describe('a Space with a backup', () => {
     expect([code, said]).toEqual([1, expect.stringContaining(`the release ${name} is installed`)]);
   });
 
+  it('has a Secret again that was lost, and keeps one that is there', async () => {
+    const lost = 'egress-keys';
+    const before = (await kube.get('secret', lost, arkServices))?.['data'];
+    const putOneBack = () =>
+      new Promise<string>((done) => {
+        run(['--secret', lost], (_, out, err) => done(`${out}${err}`));
+      });
+    expect(await putOneBack()).toContain('is not written over: delete it first');
+    await kube.remove('secret', lost, arkServices);
+    await gone('secret', lost, arkServices);
+    expect(await putOneBack()).toContain(`"${arkServices}"`);
+    expect((await kube.get('secret', lost, arkServices))?.['data']).toEqual(before);
+  });
+
   describe('one Capsule of it', () => {
     const at = () => new Date(moment).toISOString();
     const nothingIsLeft = async () => {

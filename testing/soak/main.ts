@@ -74,7 +74,7 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     load: () => import('./model-deletion.ts'),
   },
   restore: {
-    what: 'rows and objects of 50 Capsules (2 GiB) lost and made again as of a moment before an error; what a backup costs meanwhile',
+    what: 'rows and objects of 50 Capsules (2 GiB) lost and made again as of a moment before an error, and of one of them beside it; what a backup costs meanwhile',
     load: () => import('./restore.ts'),
   },
   walls: {

@@ -5,6 +5,8 @@ import { mountFiles, startTestBroker } from '../../brokers/db/testing/broker.ts'
 import { type Buckets, openBuckets } from './restore/buckets.ts';
 import { makeError, newestTick } from './restore/error.ts';
 import { limitTo } from './restore/limit.ts';
+import { look, notRefused } from './restore/look.ts';
+import { restoreOne } from './restore/one-capsule.ts';
 import { openOf, retire } from './restore/retired.ts';
 import { type BackedUpServer, openServer } from './restore/server.ts';
 import {
@@ -26,7 +28,7 @@ const MIB = 1024 ** 2;
 const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };
 const QUICK: Size = { capsules: 5, assistants: 10, rowBytes: 32 * MIB, objectBytes: 32 * MIB };
 /** What has to hold, of the whole size. */
-const MOST = { restoreSeconds: 60, costPercent: 10, undoneSeconds: 5 };
+const MOST = { restoreSeconds: 60, capsuleSeconds: 10, costPercent: 10, undoneSeconds: 5 };
 
 interface Space {
   readonly server: BackedUpServer;
@@ -35,8 +37,11 @@ interface Space {
 }
 
 /**
- * The data of a Space lost, and made again as of a moment before an error: PostgreSQL with its backup in the Space's own image,
- * the database broker, S3 servers. Pods of Assistants, which start at their nodes' pace, are in e2e/suites/backup.test.ts.
+ * The data of a Space lost, and made again as of a moment before an error; and before that one Capsule of it, beside the living one.
+ * PostgreSQL with its backup is in the Space's own image, beside the database broker and S3 servers, and both restores are the
+ * programs of the image and of `npm run restore` that look at, choose and move data. There is no cluster: what a restore does
+ * there beside (keys, the release, the exchange of credentials, which takes the object store's broker as well, gates and pods),
+ * e2e/suites/backup.test.ts has at a small size.
  */
 export async function run({ quick }: SoakOptions): Promise<SoakReport> {
   const directory = await mkdtemp(join(tmpdir(), 'space-soak-restore-'));
@@ -79,42 +84,62 @@ async function tell(size: Size, space: Space): Promise<SoakReport> {
   const before = await contentsOf(space, tenants);
   say('an error, and all is lost');
   const moment = await makeError(server, buckets.client, tenants);
+  say('one Capsule, beside the living one');
+  const one = await restoreOne(server, buckets, broker, moment, { tenants, rows: before.rows });
   await broker.stop();
   await server.lose();
   buckets.lose();
+  say('backups that are damaged');
+  const accepted = await notRefused(server, buckets, moment);
   say('a restore');
   const { restored, ...times } = await restoreTo(moment, space);
   try {
     const after = await contentsOf(space, tenants);
-    const lost = [...differences(before.rows, after.rows), ...differences(before.objects, after.objects)];
+    const lost = [
+      ...differences(before.rows, after.rows),
+      ...differences(before.objects, after.objects),
+      ...one.lost,
+    ];
     const open = await openOf(retired, restored);
     const undone = (moment.getTime() - (await newestTick(tenants))) / 1_000;
     const holds =
-      times.all <= MOST.restoreSeconds && undone <= MOST.undoneSeconds && cost.percent <= MOST.costPercent;
+      times.all <= MOST.restoreSeconds &&
+      one.all <= MOST.capsuleSeconds &&
+      undone <= MOST.undoneSeconds &&
+      cost.percent <= MOST.costPercent;
     return {
-      passed: lost.length + open.length === 0 && holds,
-      title: `${size.capsules} Capsules, ${size.assistants} Assistants, ${size.rowBytes / MIB} MiB of rows and as many of objects, made again as of a moment`,
+      passed: lost.length + open.length + accepted.length === 0 && holds,
+      title: `the data of ${size.capsules} Capsules and ${size.assistants} Assistants, ${size.rowBytes / MIB} MiB of rows and as many of objects, made again as of a moment, without a cluster`,
       rows: [
         { what: 'the first backup, s', measured: cost.seconds, most: '' },
         { what: 'transactions beside it, % of those alone', measured: cost.transactions, most: '' },
         { what: 'uploads beside it, % of those alone', measured: cost.uploads, most: '' },
         { what: 'what it costs of both, %', measured: cost.percent, most: MOST.costPercent },
+        { what: 'one Capsule: until a server has what there was, s', measured: one.scratch, most: '' },
+        {
+          what: 'one Capsule: until its rows and objects are there, s',
+          measured: one.all,
+          most: MOST.capsuleSeconds,
+        },
+        { what: 'looking at the backup, s', measured: times.look, most: '' },
         { what: 'restore of the database, s', measured: times.database, most: '' },
         { what: 'restore of the objects, at the same time, s', measured: times.objects, most: '' },
-        { what: 'server and broker begin, s', measured: times.begin, most: '' },
-        { what: 'from nothing to answers, s', measured: times.all, most: MOST.restoreSeconds },
+        { what: 'server and database broker begin, s', measured: times.begin, most: '' },
+        { what: 'from nothing to answers of both, s', measured: times.all, most: MOST.restoreSeconds },
         { what: 'before the moment that was asked for, s', measured: undone, most: MOST.undoneSeconds },
         { what: 'databases and objects that are others than before', measured: lost.length, most: 0 },
-        { what: 'retired credentials that open something', measured: open.length, most: 0 },
+        { what: 'retired database URLs and principals that open something', measured: open.length, most: 0 },
+        { what: 'damaged backups that were not refused', measured: accepted.length, most: 0 },
       ],
       figures: {
         restore_seconds: times.all,
+        capsule_seconds: one.all,
         cost_percent: cost.percent,
         undone_seconds: undone,
         lost: lost.length,
         open: open.length,
       },
-      notes: [...lost, ...open].slice(0, 10),
+      notes: [...lost, ...open, ...accepted].slice(0, 10),
     };
   } finally {
     await restored.stop();
@@ -130,6 +155,8 @@ async function restoreTo(moment: Date, { server, buckets, startBroker }: Space) 
   const started = performance.now();
   const since = () => (performance.now() - started) / 1_000;
   const at = moment.toISOString();
+  await look(server, buckets, at);
+  const looked = since();
   const [database, objects] = await Promise.all([
     server
       .inside('/bin/sh', '/usr/share/space/restore.sh', at.replace('T', ' ').replace('Z', '+00'))
@@ -143,7 +170,7 @@ async function restoreTo(moment: Date, { server, buckets, startBroker }: Space) 
   await server.start();
   const restored = await startBroker();
   const all = since();
-  return { restored, database, objects, begin: all - filled, all };
+  return { restored, look: looked, database, objects, begin: all - filled, all };
 }
 
 const say = (text: string) => console.error(`… ${text}`);

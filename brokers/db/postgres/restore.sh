@@ -35,9 +35,12 @@ said() { echo "restore: $1, $(($(date +%s) - began)) s"; }
 rm -rf "$draft"
 mkdir -p "$draft"
 [ -z "$time" ] || set -- --type=time "--target=$time" --target-action=promote "$@"
+# More than there are processors are in each other's way.
+processors=$(nproc)
+[ "$processors" -le 4 ] || processors=4
 # Each database is some 300 files, and a disk that is waited for after each takes most of the time. Until the end nothing of
 # this is believed, so all of it is waited for at once, there.
-LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-4}" restore || fail 'the backup cannot be restored: the lines above say why'
+LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" restore || fail 'the backup cannot be restored: the lines above say why'
 said 'the files are there'
 
 ident=$sockets/ident.conf
@@ -61,6 +64,11 @@ done
 said 'the log is followed'
 reached=$(grep -Eo 'last completed transaction was at log time .*' "$log" | tail -n 1 | cut -d ' ' -f 8-)
 if [ -n "${STAYS:-}" ]; then
+  # Pages that the log changes and a shell has not are meant to be missing. Any other is not.
+  shells=$(printf '%s\n' "$@" | sed -n 's/^--db-exclude=//p' | paste -s -d '|')
+  if grep -E 'page [0-9]+ of relation ' "$log" | grep -Ev " of relation base/($shells)/" >&2; then
+    fail 'the copy lacks these pages: name an earlier time, for which an older copy is taken'
+  fi
   echo "restore: done, up to ${reached:-the end of the backup}"
   exit
 fi

@@ -3,7 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { copiesIn, copyFor } from '../copies.ts';
 import { type Place, told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { asked } from './asking.ts';
+import { asked, othersDatabases } from './asking.ts';
+import type { Places } from './model.ts';
 
 const SCRATCH = ['/bin/sh', '/usr/share/space/scratch.sh'];
 const PROGRESS_MS = 500;
@@ -27,19 +28,29 @@ export async function archiveNow(server: Place, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Starts a server in the pod with all that the Space's had at that moment, but for databases of others. Answers what it reached. */
-export async function startScratch(
-  scratch: Place,
+/** Which copy a server of then begins with, and which databases in it are others'. @throws RestoreProblem where there is none */
+export async function copyOfThen(
+  { server, scratch }: Pick<Places, 'server' | 'scratch'>,
   at: string | undefined,
-  others: readonly string[],
-): Promise<string> {
-  const { label } = copyFor((await copiesIn(scratch)).all, at);
+  capsule: string,
+): Promise<readonly string[]> {
+  const [others, { all }] = await Promise.all([othersDatabases(server, capsule), copiesIn(scratch)]);
+  const { label } = copyFor(all, at);
   const [copy] = (await copiesIn(scratch, label)).all;
   const left = new Set(others);
   const without = (copy?.['database-ref'] ?? [])
     .filter(({ oid }) => left.has(String(oid)))
     .map(({ oid }) => `--db-exclude=${oid}`);
+  return [`--set=${label}`, ...without];
+}
+
+/** Starts a server in the pod with all that the Space's had at that moment, but for what is left out. Answers what it reached. */
+export async function startScratch(
+  scratch: Place,
+  at: string | undefined,
+  copy: readonly string[],
+): Promise<string> {
   const time = at === undefined ? '' : at.replace('T', ' ').replace(/Z$/, '+00');
-  const said = await told(scratch, [...SCRATCH, time, `--set=${label}`, ...without]);
+  const said = await told(scratch, [...SCRATCH, time, ...copy]);
   return said.trim().split('\n').at(-1) ?? '';
 }

@@ -1,9 +1,10 @@
 /** What there was at a moment, and all that a restore can be refused for. */
+import { fetchedState } from '../fetched.ts';
 import { type Place, told } from '../place.ts';
 import { RestoreProblem } from '../problem.ts';
-import { type Known, openState, type State } from '../state.ts';
-import { databasesOf, filesOf, othersDatabases } from './asking.ts';
-import { archiveNow, startScratch } from './copies.ts';
+import type { Known } from '../state.ts';
+import { databasesOf, filesOf } from './asking.ts';
+import { archiveNow, copyOfThen, startScratch } from './copies.ts';
 import { refuseOccupied } from './living.ts';
 import { openAll } from './load.ts';
 import { type CapsuleRestore, namespacesOf, type Places, type Then } from './model.ts';
@@ -17,37 +18,28 @@ export async function reachThen(
   isBegun: boolean,
 ): Promise<Then> {
   const { kube, capsule, as, at, steps, signal } = about;
-  const state = await steps.run('open the state', () => fetchState(about, places.objects, known));
+  // Each waits for other programs than the next.
+  const [state, copy] = await Promise.all([
+    steps.run('open the state', () => fetchedState(places.objects, about, at, known)),
+    steps.run('choose a copy of the database', () => copyOfThen(places, at, capsule)),
+    steps.run('archive the log', () => archiveNow(places.server, signal)),
+    requirePoints(places.objects),
+  ]);
   const found = tenantIn(state, capsule);
   const tenant = as === capsule ? found : renamed(found, as);
   await refuseOccupied(kube, namespacesOf(about), tenant, isBegun);
-  await requirePoints(places.objects);
-  await steps.run('archive the log', () => archiveNow(places.server, signal));
-  const reached = await steps.run('have a copy go through the log', async () =>
-    startScratch(places.scratch, at, await othersDatabases(places.server, capsule)),
+  const reached = await steps.run('have a copy go through the log', () =>
+    startScratch(places.scratch, at, copy),
   );
-  const databases = await databasesOf(places.scratch, capsule);
-  const files = await filesOf(places.scratch, capsule);
+  const [databases, files] = await Promise.all([
+    databasesOf(places.scratch, capsule),
+    filesOf(places.scratch, capsule),
+  ]);
   await openAll(
     places.scratch,
     databases.map(({ name }) => name),
   );
   return { tenant, taken: state.taken, reached, databases, files };
-}
-
-async function fetchState(
-  { space, namespace, identities, at }: CapsuleRestore,
-  objects: Place,
-  known: Known,
-): Promise<State> {
-  const moment = at === undefined ? [] : ['--at', at];
-  const sealed = await told(objects, ['node', '/app/backup.mjs', 'state', ...moment]);
-  const state = await openState(Buffer.from(sealed, 'base64'), identities, known);
-  if (state.space !== space || state.namespaces.release !== namespace)
-    throw new RestoreProblem(
-      `the backup is of the Space ${state.space} in the namespace ${state.namespaces.release}: name it with --space and --namespace`,
-    );
-  return state;
 }
 
 async function requirePoints(objects: Place): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { KubeObject } from '../../space/kube-object.ts';
+import { fetchedState } from '../fetched.ts';
 import { phaseOf } from '../fill.ts';
 import type { Restore } from '../model.ts';
 import { placeOf, told } from '../place.ts';
@@ -18,7 +19,7 @@ import {
   statePod,
 } from '../pods.ts';
 import { RestoreProblem } from '../problem.ts';
-import { merge, openState, type State } from '../state.ts';
+import { merge, type State } from '../state.ts';
 import { requireDatabase } from './log.ts';
 
 export interface States {
@@ -46,7 +47,7 @@ const inside = (room: string, object: KubeObject): KubeObject => ({
 });
 
 async function openStates(about: Restore, objects: Rendered, room: string): Promise<States> {
-  const { kube, identities, space, namespace, at } = about;
+  const { kube, at } = about;
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   const pod = inside(room, statePod(objects));
   await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: room, labels } });
@@ -56,18 +57,9 @@ async function openStates(about: Restore, objects: Rendered, room: string): Prom
     pod,
   );
   await phaseOf(about, pod, ['Running']);
-  const fetched = async (...moment: string[]) => {
-    const program = ['node', '/app/backup.mjs', 'state', ...moment];
-    const { code, stdout, stderr } = await kube.exec(room, pod.metadata.name, program);
-    if (code !== 0) throw new RestoreProblem(`the state cannot be fetched: ${stderr.trim()}`);
-    return openState(Buffer.from(stdout, 'base64'), identities, knownTo(objects));
-  };
-  const newest = await fetched();
-  const then = at === undefined ? newest : await fetched('--at', at);
-  if (newest.space !== space || newest.namespaces.release !== namespace)
-    throw new RestoreProblem(
-      `the backup is of the Space ${newest.space} in the namespace ${newest.namespaces.release}: restore it by these names`,
-    );
+  const place = placeOf(kube, pod);
+  const newest = await fetchedState(place, about, undefined, knownTo(objects));
+  const then = at === undefined ? newest : await fetchedState(place, about, at, knownTo(objects));
   return { then, newest };
 }
 

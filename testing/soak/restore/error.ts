@@ -4,7 +4,7 @@ import { connect, query } from '../../../brokers/db/testing/postgres.ts';
 import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 import { eventually } from '../../eventually.ts';
 import type { BackedUpServer } from './server.ts';
-import type { Tenant } from './tenants.ts';
+import { keyOf, type Tenant } from './tenants.ts';
 
 const TICK_MS = 200;
 const TICKS = 50;
@@ -35,7 +35,7 @@ export async function makeError(
     ).rows;
     await wait(TICK_MS);
     await query(erring.url, 'DELETE FROM entry');
-    await bucket.delete(`${erring.capsule}/${erring.app}/0`);
+    await bucket.delete(keyOf(erring, 0));
     for (let i = 0; i < TICKS; i += 1) await tick();
     await untilArchived(server, moment);
     return moment;

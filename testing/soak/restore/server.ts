@@ -12,6 +12,7 @@ import { freePort } from '../../ports.ts';
 import type { S3Server } from '../../s3.ts';
 import type { Limit } from './limit.ts';
 import { unpackImage } from './rootfs.ts';
+import { type StandIn, standIn } from './stand-in.ts';
 
 export const VAULT_BUCKET = 'vault';
 export const VAULT_PREFIX = 'home';
@@ -21,7 +22,7 @@ export const BACKUP_NICE = '10';
 const POSTGRES = 999;
 const VOLUME = 'var/lib/postgresql/data';
 
-export interface BackedUpServer {
+export interface BackedUpServer extends StandIn {
   readonly port: number;
   /** The database broker's URL. */
   readonly brokerUrl: string;
@@ -71,6 +72,7 @@ export async function openServer(
     await ended;
   };
   return {
+    ...(await standIn(directory, root, POSTGRES, env)),
     port,
     brokerUrl: `postgresql://space_broker:${password}@127.0.0.1:${port}/space_registry`,
     start: async () => {

@@ -68,6 +68,10 @@ export async function writeRows(tenants: readonly Tenant[], bytes: number): Prom
   });
 }
 
+/** Where a Capsule's objects are, as the object store's broker names such places. */
+export const prefixOf = (capsule: string) => `c/${createHash('sha1').update(capsule).digest('hex')}/`;
+export const keyOf = ({ capsule, app }: Tenant, number: number) => `${prefixOf(capsule)}a/${app}/${number}`;
+
 export async function writeObjects(
   bucket: S3Client,
   tenants: readonly Tenant[],
@@ -76,7 +80,7 @@ export async function writeObjects(
   const count = Math.ceil(bytes / OBJECT_BYTES);
   await several([...Array(count).keys()], async (number) => {
     const tenant = tenants[number % tenants.length];
-    await bucket.put(`${tenant?.capsule}/${tenant?.app}/${number}`, randomBytes(OBJECT_BYTES));
+    if (tenant !== undefined) await bucket.put(keyOf(tenant, number), randomBytes(OBJECT_BYTES));
   });
 }
 

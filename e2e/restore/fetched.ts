@@ -1,0 +1,28 @@
+/** The state of a Space out of its backup, by a pod that reaches the bucket. */
+import { type Place, told } from './place.ts';
+import { RestoreProblem } from './problem.ts';
+import { type Known, openState, type State } from './state.ts';
+
+export interface Fetching {
+  readonly space: string;
+  readonly namespace: string;
+  /** Of the recipient that the state was sealed for. */
+  readonly identities: readonly string[];
+}
+
+/** That of a moment, or the newest. @throws RestoreProblem where there is none, or one of another Space */
+export async function fetchedState(
+  place: Place,
+  { space, namespace, identities }: Fetching,
+  at: string | undefined,
+  known: Known,
+): Promise<State> {
+  const moment = at === undefined ? [] : ['--at', at];
+  const sealed = await told(place, ['node', '/app/backup.mjs', 'state', ...moment]);
+  const state = await openState(Buffer.from(sealed, 'base64'), identities, known);
+  if (state.space !== space || state.namespaces.release !== namespace)
+    throw new RestoreProblem(
+      `the backup is of the Space ${state.space} in the namespace ${state.namespaces.release}: give these names, with --space and --namespace. Nothing was changed`,
+    );
+  return state;
+}

@@ -1,0 +1,71 @@
+/** One Secret of a Space out of its backup, where it was lost. */
+import type { Steps } from '../progress/index.ts';
+import type { Kube } from '../space/kube.ts';
+import type { KubeObject } from '../space/kube-object.ts';
+import { type Fetching, fetchedState } from './fetched.ts';
+import { phaseOf, removePod } from './fill.ts';
+import { placeOf } from './place.ts';
+import { knownTo, livingStatePod } from './pods.ts';
+import { RestoreProblem } from './problem.ts';
+import type { State } from './state.ts';
+
+export interface SecretRestore extends Fetching {
+  readonly kube: Kube;
+  readonly secret: string;
+  readonly at: string | undefined;
+  readonly steps: Steps;
+  readonly signal: AbortSignal;
+}
+
+export interface RestoredSecret {
+  /** When the state was taken that it is of. */
+  readonly state: string;
+  /** Namespaces that have it again. */
+  readonly putBack: readonly string[];
+}
+
+export async function restoreSecret(about: SecretRestore): Promise<RestoredSecret> {
+  const { kube, space, at, steps, secret } = about;
+  const cron = await kube.get('cronjob', 'backup', `${space}-services`);
+  if (cron === undefined)
+    throw new RestoreProblem(
+      `there is no Space ${space} with a backup that runs: name it with --space, or restore all of it without --secret`,
+    );
+  const pod = livingStatePod([cron]);
+  try {
+    const state = await steps.run('open the state', async () => {
+      await removePod(kube, pod);
+      await kube.apply(pod);
+      await phaseOf(about, pod, ['Running']);
+      return fetchedState(placeOf(kube, pod), about, at, knownTo([cron]));
+    });
+    return await steps.run(`put Secret ${secret} back`, async () => ({
+      state: state.taken,
+      putBack: await putBack(kube, secretsIn(state, secret)),
+    }));
+  } finally {
+    await kube.remove('pod', pod.metadata.name, pod.metadata.namespace);
+  }
+}
+
+/** It may be in several of the Space's namespaces. @throws RestoreProblem where it is in none */
+export function secretsIn({ taken, objects }: State, name: string): readonly KubeObject[] {
+  const found = objects.filter(({ kind, metadata }) => kind === 'Secret' && metadata.name === name);
+  if (found.length > 0) return found;
+  throw new RestoreProblem(
+    `the state of ${taken} has no Secret ${name}: give another time, with --at. Nothing was changed`,
+  );
+}
+
+/** What is there stays as it is. */
+export async function putBack(kube: Kube, secrets: readonly KubeObject[]): Promise<readonly string[]> {
+  const lost: KubeObject[] = [];
+  for (const one of secrets)
+    if ((await kube.get('secret', one.metadata.name, one.metadata.namespace)) === undefined) lost.push(one);
+  if (lost.length === 0)
+    throw new RestoreProblem(
+      `Secret ${secrets[0]?.metadata.name} is there wherever the backup has it, and is not written over: delete it first if its content was lost. Nothing was changed`,
+    );
+  await kube.apply(...lost);
+  return lost.map(({ metadata }) => metadata.namespace ?? '');
+}

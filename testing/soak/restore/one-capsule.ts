@@ -1,0 +1,72 @@
+/** One Capsule put back beside the living one, by the very parts of `npm run restore -- --capsule` that move its data. */
+import type { TestBroker } from '../../../brokers/db/testing/broker.ts';
+import { databasesOf } from '../../../e2e/restore/capsule/asking.ts';
+import { archiveNow, copyOfThen, startScratch } from '../../../e2e/restore/capsule/copies.ts';
+import { load, openAll } from '../../../e2e/restore/capsule/load.ts';
+import { told } from '../../../e2e/restore/place.ts';
+import type { Buckets } from './buckets.ts';
+import type { BackedUpServer } from './server.ts';
+import { digestOfRows, prefixOf, type Tenant } from './tenants.ts';
+
+const ATTIC = 'attic';
+const SCRATCH_DATA = '/var/lib/postgresql/data/17.restored';
+
+export interface OneCapsule {
+  /** Until a server has what there was. */
+  readonly scratch: number;
+  readonly all: number;
+  /** Databases that have other rows than before, and whether objects are missing. */
+  readonly lost: readonly string[];
+}
+
+/** Under another name. Seconds. */
+export async function restoreOne(
+  { places, kubectl }: BackedUpServer,
+  buckets: Buckets,
+  broker: TestBroker,
+  moment: Date,
+  { tenants, rows }: { readonly tenants: readonly Tenant[]; readonly rows: ReadonlyMap<string, string> },
+): Promise<OneCapsule> {
+  const [{ capsule } = { capsule: '' }] = tenants;
+  const mine = tenants.filter((one) => one.capsule === capsule);
+  const [at, signal] = [moment.toISOString(), new AbortController().signal];
+  const started = performance.now();
+  const since = () => (performance.now() - started) / 1_000;
+  const [copy] = await Promise.all([copyOfThen(places, at, capsule), archiveNow(places.server, signal)]);
+  await startScratch(places.scratch, at, copy);
+  const scratch = since();
+  try {
+    const databases = await databasesOf(places.scratch, capsule);
+    await openAll(
+      places.scratch,
+      databases.map(({ name }) => name),
+    );
+    const attic = await furnished(broker, mine);
+    const moves = ['--prefix', prefixOf(capsule), '--to', prefixOf(ATTIC)];
+    const [brought] = await Promise.all([
+      buckets.backup('restore', '--at', at, ...moves),
+      ...attic.map(async ({ app, url }) => {
+        const name = databases.find((one) => one.app === app)?.name ?? '';
+        await load(kubectl, places, name, { url, ca: undefined, address: '127.0.0.1' }, signal);
+      }),
+    ]);
+    const all = since();
+    const now = await digestOfRows(attic);
+    const others = attic.filter(({ app }) => now.get(`${ATTIC}/${app}`) !== rows.get(`${capsule}/${app}`));
+    const lost = others.map(({ app }) => `${ATTIC}/${app}`);
+    return { scratch, all, lost: brought['objects'] === 0 ? [...lost, 'its objects'] : lost };
+  } finally {
+    await told(places.scratch, ['pg_ctl', '-D', SCRATCH_DATA, '-m', 'immediate', 'stop']);
+  }
+}
+
+async function furnished(broker: TestBroker, mine: readonly Tenant[]): Promise<readonly Tenant[]> {
+  const caller = await broker.capsule(ATTIC);
+  const attic: Tenant[] = [];
+  for (const { app } of mine) {
+    const made = await caller.create(ATTIC, app);
+    if (made.status !== 200) throw new Error(`${ATTIC}/${app}: ${made.text}`);
+    attic.push({ capsule: ATTIC, app, url: made.json.database_url });
+  }
+  return attic;
+}
