@@ -10,7 +10,7 @@ const TABLE = `# Architecture
 
 | Folder | Purpose | May import |
 | --- | --- | --- |
-| \`rules/\` | what \`rules\` mean | nothing of ours |
+| \`rules/\` | what \`rules\` mean | none of our folders |
 | \`kit/\` | shared | \`rules\` |
 | \`kit/contracts/\` | a room within a folder of another | \`rules\`, \`kit\` |
 | \`operator/\` | controllers | \`rules\` |
@@ -75,7 +75,7 @@ test.each([
 });
 
 test('a row that does not say what may be imported is an error that names it', () => {
-  expect(() => roomsOf(TABLE.replace('nothing of ours', 'little'))).toThrow(/rules.*: little/);
+  expect(() => roomsOf(TABLE.replace('none of our folders', 'little'))).toThrow(/rules.*: little/);
   expect(() => roomsOf('# Architecture\n')).toThrow(/no table/);
 });
 

@@ -22,7 +22,7 @@ export function roomsOf(page: string): Room[] {
   const rooms = rows.flatMap((row) => {
     const [, folders = '', , last = ''] = row.split('|').map((cell) => cell.trim());
     const mayImport: Room['mayImport'] = last === 'anything' ? last : quoted(last);
-    if (mayImport.length === 0 && last !== 'nothing of ours' && last !== '–')
+    if (mayImport.length === 0 && last !== 'none of our folders' && last !== '–')
       throw new Error(`the row of ${folders} does not say what it may import: ${last}`);
     return quoted(folders).map((folder) => ({ folder, mayImport }));
   });
