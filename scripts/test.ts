@@ -6,10 +6,10 @@
  * Ends with what failed, each with its first words, and the line `N passed, N failed`, whatever happens before. What
  * results/expected.ts expects and no result tells of fails, too, and so does what is skipped where nothing permits it.
  */
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { glob, mkdir, readFile, rm } from 'node:fs/promises';
 import { relative } from 'node:path';
-import { choose } from '../e2e/cluster/index.ts';
+import { promisify } from 'node:util';
 import { commandLine } from './command-line.ts';
 import {
   type Count,
@@ -38,6 +38,12 @@ function run(program: string, args: readonly string[]): Promise<boolean> {
     child.on('error', reject);
     child.on('close', (code) => resolve(code === 0));
   });
+}
+
+/** Where the suites' cluster comes from on this machine, when nobody has said it. */
+async function providerHere(): Promise<string> {
+  const asked = ['e2e/cluster/main.ts', 'provider', '--name', CLUSTER];
+  return (await promisify(execFile)(process.execPath, asked)).stdout.trim();
 }
 
 /** One step that passes or fails as a whole. */
@@ -93,7 +99,7 @@ const counts: Count[] = [];
 const ran: string[] = [];
 try {
   await mkdir(RESULTS, { recursive: true });
-  const provider = process.env['SPACE_PROVIDER'] ?? (await choose({ name: CLUSTER }));
+  const provider = process.env['SPACE_PROVIDER'] ?? (await providerHere());
   const permitted = permittedOn(provider, values['may-skip']);
   counts.push(await step('checks: types, lint, dead code, generated files', ['scripts/check.ts']));
   if (counts.every((count) => count.failed === 0)) {

@@ -1,9 +1,9 @@
 /** A bare cluster, without a Space on it. */
 import { commandLine } from '../../scripts/command-line.ts';
 import { createSteps } from '../progress/index.ts';
-import { bringUp, openCluster, takeDown } from './index.ts';
+import { bringUp, choose, openCluster, takeDown } from './index.ts';
 
-const USAGE = 'usage: node e2e/cluster/main.ts up|down|status [--name N] [--api-port P] [--keep]';
+const USAGE = 'usage: node e2e/cluster/main.ts up|down|status|provider [--name N] [--api-port P] [--keep]';
 
 const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
@@ -40,6 +40,9 @@ try {
       );
       break;
     }
+    case 'provider':
+      console.log(await choose({ name })); // the provider that `up` would use
+      break;
     default:
       console.error(USAGE);
       process.exitCode = 2;
