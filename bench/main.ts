@@ -1,6 +1,7 @@
 /**
  * `npm run bench -- NAME [--quick] [--capsules N] [--rest SECONDS] [--only PART,…]`: runs one benchmark of this folder,
- * prints its table for people and ends with one JSON line of its figures for machines. `--quick` ends within a minute.
+ * prints its table for people and ends with one JSON line of its figures for machines, and with 1 where a limit was missed. `--quick`
+ * ends within a minute.
  */
 import { readdir } from 'node:fs/promises';
 import { commandLine } from '../scripts/command-line.ts';
@@ -57,3 +58,4 @@ const report = await run({
   ...(values.rest === undefined ? {} : { rest: Number(values.rest) }),
 });
 printReport(report, { bench: name, quick: values.quick }, performance.now() - started);
+process.exitCode = (report.missed ?? []).length === 0 ? 0 : 1;

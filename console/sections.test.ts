@@ -53,12 +53,12 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
     '': seen,
     Conditions: seen,
     'Quota beside use': seen,
-    ...under('Quota beside use', QUOTA),
+    ...under('Quota beside use', { ...QUOTA, Assistants: act(CAPSULE_ADMINS) }),
     Assistants: seen,
     'Integrations that it is granted': seen,
     'Where its files are kept': { shown: CAPSULE_ADMINS },
     'How it is set up': seen,
-    'What happened': { shown: ['warden'], withheld: READERS },
+    'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
     Suspend: { acts: CAPSULE_ADMINS },
     'The same with kubectl': seen,
   },
@@ -67,12 +67,12 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
     '': act(CAPSULE_ADMINS),
     Conditions: seen,
     'Quota beside use': seen,
-    ...under('Quota beside use', QUOTA),
+    ...under('Quota beside use', { ...QUOTA, Assistants: act(CAPSULE_ADMINS) }),
     Assistants: seen,
     'Integrations that it is granted': seen,
     'Where its files are kept': { shown: CAPSULE_ADMINS },
     'How it is set up': seen,
-    'What happened': { shown: ['warden'], withheld: READERS },
+    'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
     'The same with kubectl': seen,
   },
   '/capsules/household/assistants/post': {
@@ -91,17 +91,17 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
       'What all Assistants of its Capsule take, whose quota they share': seen,
       ...QUOTA,
     }),
-    'What happened': { shown: ['warden'], withheld: READERS },
+    'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
     Suspend: { acts: DEPLOYERS },
     'The same with kubectl': seen,
   },
   '/sandbox': {
     '': { shown: EVERYBODY },
-    'Runtime classes': around,
+    'Verdict of the gate': { shown: EVERYBODY },
     Nodes: around,
-    'Probes of the sandbox': around,
-    'Programs in home-system': around,
-    'Programs in home-services': around,
+    Probes: around,
+    Programs: around,
+    Certificates: around,
     'The same with kubectl': { shown: EVERYBODY },
   },
   '/diagnostics': {
@@ -125,10 +125,9 @@ const list = (group: string, resource: string) => ({
   verbs: ['list'],
 });
 const AROUND = {
-  'Runtime classes': list('node.k8s.io', 'runtimeclasses'),
   Nodes: list('', 'nodes'),
-  'Probes of the sandbox': list('', 'pods'),
-  'Programs in home-system': list('apps', 'deployments'),
+  Probes: list('', 'pods'),
+  Programs: list('apps', 'deployments'),
 };
 
 let all: Gathering;
@@ -170,7 +169,7 @@ beforeAll(async () => {
   const warden = await guest(
     'warden',
     [read, list('events.k8s.io', 'events')],
-    [...Object.values(AROUND), ...running],
+    [...Object.values(AROUND), list('node.k8s.io', 'runtimeclasses'), ...running],
   );
   as = { ...all.as, warden };
 });

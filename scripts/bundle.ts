@@ -17,6 +17,8 @@ interface Context {
   readonly documents?: Readonly<Record<string, string>>;
   /** Files that are copied as they are, by the name that they get. */
   readonly files?: Readonly<Record<string, string>>;
+  /** It reads the bodies of requests itself, and names the types of its answers whole. */
+  readonly hasNoParsers?: boolean;
   /** esbuild leaves the letters of tagged templates as they are, and writes those of calls in ASCII. */
   readonly hasTaggedTexts?: boolean;
 }
@@ -55,6 +57,7 @@ const CONTEXTS = {
     programs: { 'main.mjs': 'console/main.ts' },
     files: { 'style.css': 'console/html/style.css', 'live.js': 'console/html/live.js' },
     hasTaggedTexts: true,
+    hasNoParsers: true,
   },
   ledger: { programs: { 'server.mjs': 'manifests/examples/ledger/server.ts' } },
 } as const satisfies Record<string, Context>;
@@ -70,7 +73,7 @@ const require = __createRequire(import.meta.url);`;
 
 /** Fills `dist/<name>/`; when it holds the same already it is not touched, so that whoever reads it is not disturbed. */
 export async function bundle(name: BundleName): Promise<void> {
-  const { programs, documents = {}, files = {}, hasTaggedTexts }: Context = CONTEXTS[name];
+  const { programs, documents = {}, files = {}, ...how }: Context = CONTEXTS[name];
   const target = contextOf(name);
   const draft = `${target}.${process.pid}`;
   await rm(draft, { recursive: true, force: true });
@@ -78,7 +81,7 @@ export async function bundle(name: BundleName): Promise<void> {
   try {
     await Promise.all([
       ...Object.entries(programs).map(([file, entry]) =>
-        bundleProgram(join(ROOT, entry), join(draft, file), hasTaggedTexts),
+        bundleProgram(join(ROOT, entry), join(draft, file), how),
       ),
       ...Object.entries(documents).map(([directory, source]) =>
         copyDocuments(join(ROOT, source), join(draft, directory)),
@@ -119,11 +122,24 @@ const ONE_LANGUAGE: Plugin = {
   },
 };
 
+/** Express brings parsers of bodies, with the tables of every character set, and 2,500 types of files by their endings. */
+const NO_PARSERS: Plugin = {
+  name: 'no-parsers',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]body-parser[\\/]index\.js$/ }, () => ({ contents: 'module.exports = {};' }));
+    onLoad({ filter: /[\\/]mime-db[\\/]db\.json$/ }, () => ({ contents: '{}', loader: 'json' }));
+  },
+};
+
 /**
  * A program's text stays in memory for as long as it runs, and so has no indentation. Names are as they were written: a stack
  * trace names our functions.
  */
-export async function bundleProgram(entry: string, file: string, hasTaggedTexts = false): Promise<void> {
+export async function bundleProgram(
+  entry: string,
+  file: string,
+  { hasTaggedTexts = false, hasNoParsers = false }: Pick<Context, 'hasTaggedTexts' | 'hasNoParsers'> = {},
+): Promise<void> {
   const { outputFiles } = await build({
     write: false,
     absWorkingDir: ROOT,
@@ -135,7 +151,7 @@ export async function bundleProgram(entry: string, file: string, hasTaggedTexts 
     target: 'node26',
     minifyWhitespace: true,
     lineLimit: 160,
-    plugins: [ONE_LANGUAGE],
+    plugins: [ONE_LANGUAGE, ...(hasNoParsers ? [NO_PARSERS] : [])],
     external: ['pg-native'],
     banner: { js: REQUIRE },
     legalComments: 'none',

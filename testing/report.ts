@@ -6,6 +6,8 @@ export interface Report {
   readonly rows: readonly Row[];
   readonly figures: Readonly<Record<string, number | string>>;
   readonly notes?: readonly string[];
+  /** Limits that were not kept, each in words; who runs it is told by its exit code. */
+  readonly missed?: readonly string[];
 }
 
 /** One line of the table; every row of a report has the same columns. */
@@ -42,7 +44,7 @@ function format(value: number | string | undefined): string {
 
 /** The table for people, then one JSON line for machines, which begins with what was run. */
 export function printReport(
-  { title, rows, notes = [], figures }: Report,
+  { title, rows, notes = [], missed = [], figures }: Report,
   ran: Readonly<Record<string, unknown>>,
   ms: number,
 ): void {
@@ -51,5 +53,6 @@ export function printReport(
   console.log(`\n${title}\n${machine}, load ${loadavg()[0]?.toFixed(1)}, ${seconds} s\n`);
   console.log(renderTable(rows));
   for (const note of notes) console.log(`\n${note}`);
+  for (const limit of missed) console.log(`\nMISSED  ${limit}`);
   console.log(`\n${JSON.stringify({ ...ran, seconds, ...figures })}`);
 }

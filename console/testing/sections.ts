@@ -4,7 +4,7 @@ import { attribute, textOf, walk } from './browser.ts';
 /** What a person has of a section: its content, with an act that they may do, or a sentence that says what they lack. */
 export type Given = 'shown' | 'acts' | 'withheld';
 
-const WITHHELD = /You may not (?:see|enter)|Who has the verb/;
+const WITHHELD = /You may not (?:see|enter)|Who(?:ever)? has the verb/;
 
 /** The sections of a page by their headings, `chapter / card`; what stands before the first of them has an empty name. */
 export function sectionsOf(page: string): Readonly<Record<string, Given>> {
@@ -18,8 +18,9 @@ export function sectionsOf(page: string): Readonly<Record<string, Given>> {
     if (tagName === 'h2') chapter = text;
     if (tagName === 'h2' || tagName === 'h3') name = tagName === 'h2' ? text : `${chapter} / ${text}`;
     sections[name] ??= 'shown';
-    if (tagName === 'form' || attribute(element, 'class') === 'button') sections[name] = 'acts';
-    if (tagName === 'p' && WITHHELD.test(text)) sections[name] = 'withheld';
+    if (tagName === 'form' || /(?:^| )button(?: |$)/.test(attribute(element, 'class') ?? ''))
+      sections[name] = 'acts';
+    if (/^(?:p|span|summary|li)$/.test(tagName) && WITHHELD.test(text)) sections[name] = 'withheld';
   }
   return sections;
 }

@@ -1,0 +1,34 @@
+import type { Row } from '../../testing/report.ts';
+
+/** What one page took. */
+export interface Measured {
+  readonly page: string;
+  readonly kb: number;
+  readonly p50_ms: number;
+  readonly p95_ms: number;
+  readonly first_paint_p50_ms: number;
+}
+
+/** The most that a page and the program may take. */
+export const MOST = { kb: 100, p95_ms: 50, first_paint_p50_ms: 300, memory_mib: 96 } as const;
+
+const OF_A_PAGE = ['kb', 'p95_ms', 'first_paint_p50_ms'] as const;
+
+/** Which limits were missed, each in words; and the rows with a verdict. */
+export function judge(
+  pages: readonly Measured[],
+  memory: Readonly<Record<string, number>>,
+): { readonly rows: readonly Row[]; readonly missed: readonly string[] } {
+  const missedBy = (page: Measured) => OF_A_PAGE.filter((key) => page[key] > MOST[key]);
+  const rows = pages.map((page) => {
+    const missed = missedBy(page);
+    return { ...page, verdict: missed.length === 0 ? 'met' : `MISSED ${missed.join(', ')}` };
+  });
+  const ofPages = pages.flatMap((page) =>
+    missedBy(page).map((key) => `${page.page}: ${key} ${page[key].toFixed(1)}, at most ${MOST[key]}`),
+  );
+  const ofMemory = Object.entries(memory)
+    .filter(([, mib]) => mib > MOST.memory_mib)
+    .map(([when, mib]) => `memory, ${when}: ${mib} MiB, at most ${MOST.memory_mib}`);
+  return { rows, missed: [...ofPages, ...ofMemory] };
+}
