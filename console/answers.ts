@@ -49,7 +49,11 @@ export class Answers {
   }
 
   errorPage(response: Response, error: PageError, back?: Url): Page {
-    return { title: error.title, main: errorBody(error, traceId(response), back), status: error.status };
+    return {
+      title: error.title,
+      main: errorBody(error, traceId(response), this.#options.names, back),
+      status: error.status,
+    };
   }
 
   /** For whoever is not signed in, and for what fails before it is known who asks. */

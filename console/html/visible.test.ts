@@ -28,6 +28,21 @@ describe('a text that deceives', () => {
     expect(lookAlikes('\uff42ank')).toEqual([{ word: '\uff42ank', letters: 'U+FF42' }]);
     expect(lookAlikes('Ключ банка, Größe, café')).toEqual([]);
   });
+
+  it.each([
+    ['Cyrillic', '\u0440\u0430\u0443\u0440\u0430\u04cf', 'U+0440, U+0430, U+0443, U+04CF'],
+    ['Greek', '\u039d\u0391\u03a4\u039f', 'U+039D, U+0391, U+03A4, U+039F'],
+    ['Armenian', '\u057d\u057d\u0578', 'U+057D, U+0578'],
+    ['Cherokee', '\u13da\u13aa\u13d9\u13ac', 'U+13DA, U+13AA, U+13D9, U+13AC'],
+    ['Lisu', '\ua4d0\ua4ee\ua4e0\ua4d7', 'U+A4D0, U+A4EE, U+A4E0, U+A4D7'],
+  ])('is told when a word is spelt with nothing but such letters, of %s', (_, word, letters) => {
+    expect(lookAlikes(`Key of ${word}-24`)).toEqual([{ word: `${word}-24`, letters }]);
+  });
+
+  it('is not told of words that look like what they are', () => {
+    for (const text of ['Я и она, а у кота о нём', 'και η τράπεζα', 'բանկի բանալին', 'Это пароль от банка'])
+      expect(lookAlikes(text), text).toEqual([]);
+  });
 });
 
 describe('a host', () => {

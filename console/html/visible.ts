@@ -28,11 +28,23 @@ const LATIN = /\p{Script=Latin}/u;
 /** Mathematical, full-width and other variants of letters, which a compatibility form turns into plain ones. */
 const isVariant = (word: string) => word.normalize('NFKC') !== word.normalize('NFC');
 
-/** Words that mix Latin with letters that look like it, each with the code points of what is not Latin. */
+/** Letters that by themselves are taken for Latin ones: Cyrillic, Greek, Armenian, Cherokee; of Lisu it is nearly all. */
+const TWINS =
+  /^(?:[асеорхуѕіјһԁԛԝӏАВСЕНІЈКМОРЅТХУЗ]|[ονραυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]|[օոսհցյզՏԼՕ]|[ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏏᏙᏚᏞᏟᏢᏦᏴ]|\p{Script=Lisu})+$/u;
+/** In texts of those scripts, shorter ones are everyday words. */
+const SHORTEST_TWIN = 3;
+
+/** A word in which every letter is of another script, and none looks so. */
+function isTwin(word: string): boolean {
+  const letters = word.replace(/[\p{N}.-]/gu, '').normalize('NFC');
+  return [...letters].length >= SHORTEST_TWIN && TWINS.test(letters);
+}
+
+/** Words that mix Latin with letters that look like it, or are spelt with such letters alone, each with their code points. */
 export function lookAlikes(text: string): readonly { readonly word: string; readonly letters: string }[] {
   const words = text.slice(0, LONGEST_JUDGED).match(/[\p{L}\p{M}\p{N}.-]+/gu) ?? [];
   return words
-    .filter((word) => (LATIN.test(word) && LOOK_ALIKE.test(word)) || isVariant(word))
+    .filter((word) => (LATIN.test(word) && LOOK_ALIKE.test(word)) || isTwin(word) || isVariant(word))
     .slice(0, MOST_TOLD)
     .map((word) => ({ word, letters: foreignLetters(word) }));
 }

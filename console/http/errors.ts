@@ -1,7 +1,8 @@
-import { foreign } from '../html/parts.ts';
+import { foreign, kubectl } from '../html/parts.ts';
 import { type Html, html } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import { KubernetesError } from '../kubernetes/client.ts';
+import type { SpaceNames } from '../visit.ts';
 import { PageError } from './outcome.ts';
 
 /** What a person is told of an error. Whatever is not known by its type is told by its trace id alone. */
@@ -54,12 +55,30 @@ function explainKubernetes(error: KubernetesError): PageError {
   }
 }
 
+/** Where the same can be asked for by `kubectl`: the Space's namespace, and where the console runs. */
+type Names = Pick<SpaceNames, 'space' | 'namespace' | 'systemNamespace'>;
+
+/** What tells more of it: one's own rights, what there is, or what the console wrote in its log. */
+function commandsFor(
+  { status }: PageError,
+  traceId: string,
+  { space, namespace, systemNamespace }: Names,
+): readonly string[] {
+  if (status === 403) return [`kubectl -n ${namespace} auth can-i --list`];
+  if (status < 500) return [`kubectl -n ${namespace} get capsules,assistants -o wide`];
+  return [
+    'kubectl get --raw /readyz',
+    `kubectl -n ${systemNamespace} logs deployment/${space}-console --since 10m | grep ${traceId}`,
+  ];
+}
+
 /** `back` leads to the form that was sent. */
-export function errorBody(error: PageError, traceId: string, back?: Url): Html {
+export function errorBody(error: PageError, traceId: string, names: Names, back?: Url): Html {
   const said =
     error.quoted === undefined
       ? ''
       : html`<h2>What the API server said</h2><pre>${foreign(error.quoted, 2_000)}</pre>`;
   return html`<p class="lead">${error.advice}</p>${said}
-<p>${back === undefined ? '' : html`<a href="${back}">Back to the form</a> · `}<a href="${Url.path`/`}">To Repairs</a></p><p class="quiet">Number of this request: <code>${traceId}</code></p>`;
+<p>${back === undefined ? '' : html`<a href="${back}">Back to the form</a> · `}<a href="${Url.path`/`}">To Repairs</a></p><p class="quiet">Number of this request: <code>${traceId}</code></p>
+${kubectl(...commandsFor(error, traceId, names))}`;
 }

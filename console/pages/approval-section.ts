@@ -13,7 +13,7 @@ export function digestOf(view: AssistantView): string | undefined {
 }
 
 /** Whether the very manifest on this page is approved. */
-const isApproved = (view: AssistantView): boolean => {
+export const isApproved = (view: AssistantView): boolean => {
   const digest = digestOf(view);
   return digest !== undefined && view.metadata.annotations[APPROVED] === digest;
 };

@@ -18,13 +18,18 @@ export function conditionTable(conditions: readonly Condition[]): Html {
 
 function tableOf(conditions: readonly Condition[]): Html {
   const rows = conditions.map((one) => [
-    html`${inWords(one.type)} <code class="code">${one.type}</code>`,
+    named(one.type),
     reasonOf(isWell(one) ? 'good' : one.status === 'False' ? 'bad' : 'warn', one.reason || one.status),
     advice(one.message),
     moment(one.lastTransitionTime),
   ]);
   return table(['Condition', 'State', 'What to do', 'Since'], rows);
 }
+
+const named = (type: string): Html => {
+  const says = inWords(type);
+  return says === type ? html`${type}` : html`${says} <code class="code">${type}</code>`;
+};
 
 /** A reason in words, with its code. */
 export const reasonOf = (tone: Tone, reason: string): Html => coded(tone, inWords(reason), reason);

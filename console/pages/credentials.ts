@@ -104,7 +104,7 @@ async function page(
     broker.call('capsule.credential.list', principal, { capsule_id: capsule }),
   ]).catch((cause) => unseen(cause, problem));
   const main = html`<p class="lead">Keys of this Capsule’s own to an S3 store. A key is tried out before it is kept, and never shown again.</p>
-${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.says}</p>${problem.isStale === true ? changesSince(visit.form.get('seen'), list) : ''}`)}
+${problem === undefined ? '' : card('bad', html`<p class="problem" role="alert">${problem.field !== undefined && visit.form.has('name') ? 'Nothing was kept. What is wrong stands beside its field, below.' : problem.says}</p>${problem.isStale === true ? changesSince(visit.form.get('seen'), list) : ''}`)}
 <h2>Sets</h2>${setsTable(visit, capsule, form, list)}
 <h2>A new set</h2>${createForm(visit, capsule, { form, seen: html`${hidden('generation', list.inventory_generation)}${seenOf(list)}`, problem })}
 ${kubectl(`kubectl -n ${visit.names.namespace} get capsule ${capsule} -o yaml`, '# Credential sets have no resource in Kubernetes: docs/custody.md has the wire.')}`;
@@ -175,7 +175,7 @@ function setsTable(visit: Visit, capsule: string, form: CredentialForm, list: In
     return html`<p>There is none: objects are kept with the Space’s own credential.</p>`;
   const rows = list.sets.map((set) => [
     html`${set.name} ${set.selected ? state('good', 'selected') : ''}`,
-    html`<code>${set.endpoint_host}</code> ${set.bucket} (${set.region})`,
+    html`<code>${set.endpoint_host}</code><div>${set.bucket} (${set.region})</div>`,
     html`<code>${set.access_key_fingerprint}</code>`,
     html`${set.generation}, verified ${moment(set.verified_at)}${set.rotated_at === null ? '' : html`, rotated ${moment(set.rotated_at)}`}`,
     html`<div class="acts">${choose(visit, capsule, list, set)}${remove(visit, capsule, list, set)}</div>${rotate(visit, capsule, { form, list, set })}`,

@@ -23,10 +23,16 @@ function document({ assets, title, main: body }: Frame, space: string, code: Val
 export const alone = (frame: Frame, space: string): Html =>
   document({ ...frame, main: html`<main class="alone" id="main">${frame.main}</main>` }, space);
 
-const LINKS: readonly { readonly section: Section; readonly to: Url; readonly says: string }[] = [
+/** `more` is left to whoever listens where a row is short of room. */
+const LINKS: readonly {
+  readonly section: Section;
+  readonly to: Url;
+  readonly says: string;
+  readonly more?: string;
+}[] = [
   { section: 'repairs', to: Url.path`/`, says: 'Repairs' },
   { section: 'capsules', to: Url.path`/capsules`, says: 'Capsules' },
-  { section: 'sandbox', to: Url.path`/sandbox`, says: 'Sandbox and brokers' },
+  { section: 'sandbox', to: Url.path`/sandbox`, says: 'Sandbox', more: ' and brokers' },
   { section: 'diagnostics', to: Url.path`/diagnostics`, says: 'Diagnostics' },
 ];
 
@@ -41,8 +47,8 @@ export function framed(
       ? html`<span class="count">${frame.repairs}<span class="hidden"> to repair</span></span>`
       : '';
   const links = LINKS.map(
-    ({ section, to, says }) =>
-      html`<li><a href="${to}" aria-current="${section === frame.under ? 'page' : 'false'}"><span>${says}</span>${count(section)}</a></li>`,
+    ({ section, to, says, more = '' }) =>
+      html`<li><a href="${to}" aria-current="${section === frame.under ? 'page' : 'false'}"><span>${says}<span class="long">${more}</span></span>${count(section)}</a></li>`,
   );
   const main = html`<a class="skip" href="${Url.here('main')}">Skip to the page</a>
 <div class="frame"><nav class="side" aria-label="Space"><p class="space-name">${SIGN}${names.space}</p>

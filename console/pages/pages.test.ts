@@ -222,6 +222,7 @@ describe('what is new in a manifest', () => {
 
   beforeAll(async () => {
     await made.assistant('wider', { capsule: 'household', manifest: next });
+    await environment.judged.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
     await running(environment, NAMESPACE, runs);
   });
 

@@ -42,39 +42,49 @@ interface Plan {
   readonly is: 'wide' | 'narrow';
   readonly width: number;
   readonly left: number;
+  /** How wide what it reaches is drawn. */
+  readonly box: number;
   /** The most letters of a line. */
   readonly letters: number;
 }
 const PLANS: readonly Plan[] = [
-  { is: 'wide', width: 800, left: 270, letters: 62 },
-  { is: 'narrow', width: 360, left: 40, letters: 38 },
+  { is: 'wide', width: 720, left: 272, box: 446, letters: 50 },
+  { is: 'narrow', width: 360, left: 46, box: 312, letters: 36 },
 ];
-const [ROW, TOP, SELF] = [56, 8, 52];
+const [ROW, TOP, SELF, LEGEND] = [56, 8, 52, 34];
+/** From the tip of an arrow to the box that it points to. */
+const GAP = 3;
 
 /** Assistant → what it may reach, drawn on the server; the same is beside it as a list for who does not see it. */
 export const powersPicture = (name: string, reaches: readonly Reach[]): Html =>
   html`${PLANS.map((plan) => drawn(plan, name, reaches))}`;
 
 function drawn(plan: Plan, name: string, reaches: readonly Reach[]): Html {
-  const { is, width, left, letters } = plan;
+  const { is, width, left, box, letters } = plan;
   const isWide = is === 'wide';
   const first = isWide ? TOP : TOP + SELF + 20;
-  const height = first + reaches.length * ROW + TOP;
-  const middle = isWide ? height / 2 : TOP + SELF / 2;
+  const end = first + reaches.length * ROW;
+  const middle = isWide ? (first + end) / 2 - 4 : TOP + SELF / 2;
+  const tip = left - GAP;
   const lines = reaches.map(({ what, more, isOutside }, index) => {
     const y = first + index * ROW;
     const centre = y + ROW / 2 - 4;
     const way = isWide
-      ? `M 190 ${middle} C 230 ${middle} 230 ${centre} ${left} ${centre}`
-      : `M 20 ${TOP + SELF} V ${centre - 8} Q 20 ${centre} 28 ${centre} H ${left}`;
-    return html`<path d="${way}"></path>
-<g class="${isOutside ? 'outside' : 'inside'}"><rect x="${left}" y="${y}" width="${width - left - 2}" height="${ROW - 8}" rx="8"></rect>
+      ? `M 190 ${middle} C 230 ${middle} 220 ${centre} ${tip - 8} ${centre}`
+      : `M 20 ${TOP + SELF} V ${centre - 8} Q 20 ${centre} 28 ${centre} H ${tip - 8}`;
+    return html`<path d="${way}"></path><path class="head" d="M ${tip} ${centre} l -9 -5 v 10 z"></path>
+<g class="${isOutside ? 'outside' : 'inside'}"><rect x="${left}" y="${y}" width="${box}" height="${ROW - 8}" rx="8"></rect>
 <text x="${left + 14}" y="${y + 20}">${short(what, letters)}</text><text class="small" x="${left + 14}" y="${y + 38}">${short(more, letters + 10)}</text></g>`;
   });
-  return html`<svg class="picture ${is}" viewBox="0 0 ${width} ${height}" role="img" aria-label="What the Assistant may reach; the list below says the same">
+  return html`<svg class="picture ${is}" viewBox="0 0 ${width} ${end + LEGEND}" role="img" aria-label="What the Assistant may reach; the list below says the same">
 ${lines}<rect class="self" x="2" y="${middle - SELF / 2}" width="188" height="${SELF}" rx="10"></rect>
-<text class="self-text" x="18" y="${middle + 5}">${short(name, 20)}</text></svg>`;
+<text class="self-text" x="18" y="${middle + 5}">${short(name, 20)}</text>${legend(left, end + 12)}</svg>`;
 }
+
+/** What the two colours say. */
+const legend = (x: number, y: number): Html =>
+  html`<g class="inside"><rect x="${x}" y="${y}" width="14" height="14" rx="4"></rect></g><text class="small" x="${x + 22}" y="${y + 11}">within this Space</text>
+<g class="outside"><rect x="${x + 142}" y="${y}" width="14" height="14" rx="4"></rect></g><text class="small" x="${x + 164}" y="${y + 11}">leaves the Space</text>`;
 
 /** For a place that is narrow; the list has the whole. */
 const short = (text: string, most: number) =>

@@ -127,7 +127,7 @@ const programTable = (programs: readonly Program[]): Html =>
 function imageOf(image: string): Html {
   const [name = '', digest] = image.split('@sha256:');
   const short = name.split('/').at(-1) ?? name;
-  const rest = digest === undefined ? '' : html` <span class="quiet">${digest.slice(0, 12)}</span>`;
+  const rest = digest === undefined ? '' : html` <code class="code">${digest.slice(0, 12)}</code>`;
   return html`<div title="${image}">${code(short, 120)}${rest}</div>`;
 }
 

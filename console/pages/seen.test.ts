@@ -59,7 +59,7 @@ describe('without script', () => {
     await page.getByRole('link', { name: 'Enter the stored input' }).click();
     await page.getByLabel('Value', { exact: true }).fill('S3cret-of-the-bank');
     await page.getByRole('button', { name: 'Store' }).click();
-    await page.getByText('household.asking.bank').waitFor();
+    await page.locator('dd').getByText('household.asking.bank').waitFor();
 
     await page.getByRole('link', { name: 'Repairs' }).click();
     await page.getByRole('link', { name: 'Review what it may do, and approve' }).click();

@@ -4,6 +4,7 @@ import { type Html, html, type Value } from '../html/template.ts';
 import { Url } from '../html/url.ts';
 import type { AssistantView } from '../kubernetes/space.ts';
 import { postForm, type Visit } from '../visit.ts';
+import { isApproved } from './approval-section.ts';
 
 export const INPUT_TYPE = 'platform.space/stored-input';
 
@@ -44,11 +45,14 @@ export async function inputsSection(
     (['create', 'patch'] as const).map((verb) => visit.may({ resource: 'secrets', namespace, verb })),
   );
   const refusal = html`<p class="quiet">You may not enter values: it takes <code>create</code> and <code>patch</code> on Secrets of the Space’s namespace.</p>`;
+  // One act of a page stands out: what is missing first, once nobody has to approve before.
+  const missing = inputs.find(([key]) => view.spec.storedInputs?.[key] === undefined);
+  const stands = isApproved(view) ? missing?.[0] : undefined;
   const shown = inputs.map(
     ([key, input]) => html`<section class="card"><h3>${foreign(input.label, 80)}</h3>
 <p>${foreign(input.description, 400)}</p><p>${outside(input.help_url, 'How to get it')}</p>
 <dl class="facts"><dt>Goes to</dt><dd>${hostName(input.host)}</dd><dt>Value</dt><dd>${bound(view, key)}</dd></dl>
-${may.every(Boolean) ? inputForm(visit, view, key, problem?.key === key ? problem.says : undefined) : ''}</section>`,
+${may.every(Boolean) ? inputForm(visit, view, key, { stands: stands === key, problem: problem?.key === key ? problem.says : undefined }) : ''}</section>`,
   );
   return html`<h2 id="stored-inputs">Stored inputs</h2>${may.every(Boolean) ? '' : refusal}${shown}`;
 }
@@ -58,7 +62,12 @@ function bound({ spec }: AssistantView, key: string): Value {
   return name === undefined ? state('bad', 'not entered yet') : html`in the Secret <code>${name}</code>`;
 }
 
-function inputForm(visit: Visit, view: AssistantView, key: string, problem: string | undefined): Html {
+function inputForm(
+  visit: Visit,
+  view: AssistantView,
+  key: string,
+  { stands, problem }: { readonly stands: boolean; readonly problem: string | undefined },
+): Html {
   const { name } = view.metadata;
   const action = Url.path`/capsules/${view.spec.capsule ?? ''}/assistants/${name}/inputs/${key}`;
   const id = `input-${key}`;
@@ -71,6 +80,6 @@ function inputForm(visit: Visit, view: AssistantView, key: string, problem: stri
     html`<div class="field"><label for="${id}">${isSet ? 'Another value in its place' : 'Value'}</label>${said}
 <input id="${id}" name="value" type="password" autocomplete="new-password" spellcheck="false" required maxlength="8192" aria-invalid="${problem === undefined ? 'false' : 'true'}" aria-describedby="${id}-help ${id}-problem">
 <p class="quiet" id="${id}-help">It is written and never shown again. The Assistant does not get it.</p></div>
-<button>${isSet ? 'Replace' : 'Store'}</button>`,
+<button class="${stands ? '' : 'plain'}">${isSet ? 'Replace' : 'Store'}</button>`,
   );
 }

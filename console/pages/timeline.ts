@@ -86,7 +86,7 @@ function ofWrite({ manager, time, subresource, fieldsV1 }: Write, metadata: Meta
           written(
             time,
             'Written',
-            html`${foreign(spec.filter((key) => key !== '.').join(', '), 300)} of the specification, ${program}.`,
+            html`Of the specification: ${foreign(spec.filter((key) => key !== '.').join(', '), 300)}; ${program}.`,
           ),
         ]),
     ...(annotations.includes(`f:${APPROVED}`)

@@ -198,5 +198,5 @@ function signInForm(about: {
 <input type="hidden" name="to" value="${to}"><div class="field"><label for="token">Token</label>${said}
 <input id="token" name="token" type="password" autocomplete="off" spellcheck="false" required autofocus aria-describedby="token-help token-problem" aria-invalid="${problem === undefined ? 'false' : 'true'}">
 <p class="quiet" id="token-help">For a service account: <code>kubectl -n ${namespace} create token NAME</code></p></div>
-<button>Sign in</button></form>`;
+<button class="${issuer === undefined ? '' : 'plain'}">Sign in</button></form>`;
 }

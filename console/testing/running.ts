@@ -1,7 +1,7 @@
 import { manifestDigest } from '@space/manifests';
 import type { TestEnvironment } from './environment.ts';
 
-/** What the operator leaves of an Assistant that runs under this manifest, in its Capsule's namespace. */
+/** What the operator leaves of an Assistant that runs under this manifest, in its Capsule's namespace, which there is. */
 export async function running(
   { judged: { create } }: TestEnvironment,
   namespace: string,
@@ -9,7 +9,6 @@ export async function running(
 ): Promise<void> {
   const { id } = manifest.platform;
   const configMap = `${id}-manifest-${manifestDigest(manifest).slice(0, 10)}`;
-  await create('/api/v1/namespaces', { metadata: { name: namespace } });
   await create(`/api/v1/namespaces/${namespace}/configmaps`, {
     metadata: { name: configMap },
     data: { 'manifest.json': JSON.stringify(manifest) },

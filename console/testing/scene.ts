@@ -1,9 +1,10 @@
-import { createHash } from 'node:crypto';
 import { manifestDigest } from '@space/manifests';
 import type { OwnStore } from '../../brokers/objectstore/byok/credentials/testing/byok.ts';
 import { manifest } from '../../operator/testing/manifest.ts';
 import type { TestEnvironment } from './environment.ts';
 import { startReplica, type TestReplica } from './gateway.ts';
+import { node, probe, program } from './machinery.ts';
+import { running } from './running.ts';
 import { condition, HOSTILE, input, type Subjects, subjects } from './subjects.ts';
 import { startWithStore } from './with-store.ts';
 
@@ -17,11 +18,14 @@ export interface Scene {
 }
 
 const HOUSEHOLD = '/capsules/household';
+/** The namespace of that Capsule. */
+const INSIDE = 'home-household-0a1b2c3d';
 const about = (id: string, name: string, summary: string) => ({
   platform: { ...manifest(id).platform, name, summary, description: `${summary} It asks before it acts.` },
 });
 const at = (assistant: string) => `${HOUSEHOLD}/assistants/${assistant}`;
 
+/** What there is to look at, whatever the scene is made for. */
 const PAGES = {
   repairs: '/',
   capsules: '/capsules',
@@ -29,9 +33,9 @@ const PAGES = {
   'capsules-not-found': '/capsules?name=nowhere',
   capsule: HOUSEHOLD,
   'capsule-broken': '/capsules/workshop',
+  'capsule-full': '/capsules/studio',
   assistant: at('ledger'),
   'assistant-waiting': at('post'),
-  'assistant-hostile': at('helper'),
   credentials: `${HOUSEHOLD}/credentials`,
   sandbox: '/sandbox',
   diagnostics: '/diagnostics',
@@ -40,14 +44,16 @@ const PAGES = {
 
 const BANK = input({ label: 'Key of your bank', description: 'Reads balances and rates, and pays nothing.' });
 
-export async function setScene(): Promise<Scene> {
+/** Without `isHostile` nobody attacks: for pictures that people look at before they know what they see. */
+export async function setScene({ isHostile = true } = {}): Promise<Scene> {
   const replica = await startReplica();
   const withStore = await startWithStore(replica.environment);
   const { environment, store } = withStore;
   const made = subjects(environment);
   await capsules(made);
-  await assistants(made);
-  await called(made, replica);
+  await assistants(made, environment);
+  if (isHostile) await attacker(made);
+  await called(made, replica, isHostile);
   await happened(environment);
   await sandbox(environment);
   await environment.administer('admin');
@@ -56,15 +62,31 @@ export async function setScene(): Promise<Scene> {
     await withStore.close();
     await replica.close();
   };
-  return { environment, made, store, pages: PAGES, close };
+  const pages = { ...PAGES, ...(isHostile ? { 'assistant-hostile': at('helper') } : {}) };
+  return { environment, made, store, pages, close };
 }
 
 async function capsules(made: Subjects): Promise<void> {
-  const well = ['Accepted', 'NamespaceReady', 'DatabaseReady', 'ObjectStoreReady', 'SandboxReady'];
+  const well = ['Accepted', 'NamespaceReady', 'DatabaseReady', 'ObjectStoreReady'];
   const ready = [condition('Ready', 'True', 'Ready', 'Everything it needs is there.')];
-  const all = [...ready, ...well.map((type) => condition(type, 'True', 'Provisioned', 'Nothing is to do.'))];
+  const all = [
+    ...ready,
+    condition(
+      'SandboxReady',
+      'True',
+      'SandboxAvailable',
+      'RuntimeClass "gvisor" has handler "runsc", and a probe has found itself in the sandbox.',
+    ),
+    condition(
+      'NetworkReady',
+      'True',
+      'Ready',
+      'Everything is denied but what an Assistant needs, and a probe has found it so.',
+    ),
+    ...well.map((type) => condition(type, 'True', 'Provisioned', 'Nothing is to do.')),
+  ];
   const usage = {
-    namespace: 'home-household-0a1b2c3d',
+    namespace: INSIDE,
     usage: { database: '920Mi', storage: '3Gi' },
     assistants: { total: 4, ready: 2 },
   };
@@ -88,7 +110,7 @@ async function capsules(made: Subjects): Promise<void> {
       'Ready',
       'False',
       'BrokerUnreachable',
-      'The database broker gave no answer for 40 s. Look at its pods: kubectl -n home-services get pods -l app=db-broker.',
+      'The database broker gave no answer for 40 s. Look at its pods: kubectl -n home-services get pods -l app=db-broker',
     ),
     condition('DatabaseReady', 'False', 'BrokerUnreachable', 'Start the database broker.'),
     condition('NamespaceReady', 'True', 'Provisioned', 'Nothing is to do.'),
@@ -96,13 +118,21 @@ async function capsules(made: Subjects): Promise<void> {
   await made.capsule('archive', { displayName: 'Old papers', suspend: true }, [
     condition('Ready', 'False', 'Suspended', 'Somebody suspended it; resume it when it is wanted.'),
   ]);
+  await made.capsule('studio', { displayName: 'Photographs', quota: { database: '256Mi' } }, [
+    condition(
+      'Ready',
+      'False',
+      'QuotaExceeded',
+      'Its databases hold 270Mi, more than spec.quota.database allows (256Mi). Raise it, or delete something.',
+    ),
+  ]);
   await made.capsule('school', { displayName: 'School' }, ready, {
     usage: { database: '40Mi', storage: '120Mi' },
     assistants: { total: 0, ready: 0 },
   });
 }
 
-async function assistants(made: Subjects): Promise<void> {
+async function assistants(made: Subjects, environment: TestEnvironment): Promise<void> {
   const ledger = manifest('ledger', {
     ...about('ledger', 'Ledger', 'Keeps the household’s books.'),
     network: { allowed_hosts: ['rates.ecb.europa.eu'] },
@@ -123,15 +153,19 @@ async function assistants(made: Subjects): Promise<void> {
       annotations: { 'platform.space/approved': digest, 'platform.space/approved-by': `${digest} admin` },
     },
   });
+  const post = (version: string, allowed_hosts: readonly string[], scopes: readonly string[]) => {
+    const { platform } = about('post', 'Post', 'Sorts the letters and drafts the answers.');
+    const rest = { network: { allowed_hosts }, integrations: { mail: { scopes } } };
+    return manifest('post', { platform: { ...platform, version }, ...rest });
+  };
+  await environment.judged.create('/api/v1/namespaces', { metadata: { name: INSIDE } });
+  await running(environment, INSIDE, ledger);
+  await running(environment, INSIDE, post('1.3.0', ['api.post.example', 'old.post.example'], ['read']));
   await made.assistant(
     'post',
     {
       capsule: 'household',
-      manifest: manifest('post', {
-        ...about('post', 'Post', 'Sorts the letters and drafts the answers.'),
-        network: { allowed_hosts: ['api.post.example', 'tracking.post.example'] },
-        integrations: { mail: { scopes: ['read', 'send'] } },
-      }),
+      manifest: post('1.4.0', ['api.post.example', 'tracking.post.example'], ['read', 'send']),
     },
     [
       condition(
@@ -155,6 +189,13 @@ async function assistants(made: Subjects): Promise<void> {
     },
     [condition('Ready', 'False', 'InputsMissing', 'No Secret is bound for: bank.')],
   );
+  await made.assistant('garden', { capsule: 'household', suspend: true }, [
+    condition('Ready', 'False', 'Suspended', 'Somebody suspended it.'),
+  ]);
+}
+
+/** Somebody who writes what deceives wherever a manifest lets them. */
+async function attacker(made: Subjects): Promise<void> {
   const text = HOSTILE.replace('\u202e', '');
   const platform = {
     ...manifest('helper').platform,
@@ -174,16 +215,14 @@ async function assistants(made: Subjects): Promise<void> {
     },
     [condition('Ready', 'False', 'ManifestInvalid', HOSTILE)],
   );
-  await made.assistant('garden', { capsule: 'household', suspend: true }, [
-    condition('Ready', 'False', 'Suspended', 'Somebody suspended it.'),
-  ]);
 }
 
-/** An Assistant that asks for more than it was let, in look-alikes too. */
-async function called(made: Subjects, replica: TestReplica): Promise<void> {
+/** An Assistant that asks for more than it was let, in look-alikes too where somebody attacks. */
+async function called(made: Subjects, replica: TestReplica, isHostile: boolean): Promise<void> {
   const { metadata } = await made.get('/apis/platform.space/v1/namespaces/home/assistants/ledger');
   const about = { capsule_id: 'household', app_id: 'ledger', assistant_uid: metadata.uid };
-  const refused = ['tracking.example:443', 'xn--pypal-4ve.example:443', '10.0.0.1:8443'];
+  const deceives = isHostile ? ['xn--pypal-4ve.example:443'] : [];
+  const refused = ['tracking.example:443', ...deceives, '10.0.0.1:8443'];
   await replica.call(about, ['rates.ecb.europa.eu'], ['rates.ecb.europa.eu:443', ...refused, ...refused]);
 }
 
@@ -209,40 +248,18 @@ async function happened({ judged }: TestEnvironment): Promise<void> {
 }
 
 /** What an administrator of the cluster sees: nodes, probes, programs. */
-async function sandbox({ judged }: TestEnvironment): Promise<void> {
-  await judged.create('/api/v1/nodes', { metadata: { name: 'node-1' } });
-  await judged.server.client.call({
-    method: 'PATCH',
-    path: '/api/v1/nodes/node-1/status',
-    contentType: 'application/merge-patch+json',
-    body: {
-      status: {
-        nodeInfo: { containerRuntimeVersion: 'containerd://2.1.4' },
-        runtimeHandlers: [{ name: 'runc' }, { name: 'runsc' }],
-      },
-    },
-  });
-  for (const [name, namespace, readyReplicas] of [
+async function sandbox(environment: TestEnvironment): Promise<void> {
+  await node(environment, 'node-1', ['runc', 'runsc']);
+  await node(environment, 'node-2', ['runc', 'runsc']);
+  for (const name of ['node-1', 'node-2']) {
+    await probe(environment, 'sandbox-probe', name);
+    await probe(environment, 'network-probe', name);
+  }
+  for (const [name, namespace, ready] of [
     ['operator', 'home-system', 2],
     ['db-broker', 'home-services', 0],
     ['egress-gateway', 'home-services', 2],
-  ] as const) {
-    const labels = { app: name };
-    const image = `registry.example/space/${name}:0.1.0@sha256:${createHash('sha256').update(name).digest('hex')}`;
-    const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
-    await judged.create(path, {
-      metadata: { name },
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: labels },
-        template: { metadata: { labels }, spec: { containers: [{ name, image }] } },
-      },
-    });
-    await judged.server.client.call({
-      method: 'PATCH',
-      path: `${path}/${name}/status`,
-      contentType: 'application/merge-patch+json',
-      body: { status: { replicas: 2, readyReplicas, updatedReplicas: 2 } },
-    });
-  }
+    ['objectstore-broker', 'home-services', 2],
+  ] as const)
+    await program(environment, [namespace, name], ready);
 }

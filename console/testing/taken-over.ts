@@ -151,7 +151,7 @@ export async function startTakenOver() {
         return 'main' in outcome ? `${outcome.title} ${outcome.main}` : outcome.name;
       } catch (error) {
         const told = explain(error);
-        return `${told.title} ${errorBody(told, 'a'.repeat(32))}`;
+        return `${told.title} ${errorBody(told, 'a'.repeat(32), names)}`;
       }
     },
     async close() {

@@ -111,7 +111,7 @@ it.each(persons)(
     const look = async () => {
       if (script) wrong.push(...(await violationsOnEach(page)));
     };
-    const state = (text: string) => says(page, script, text, '.top .state');
+    const state = (text: string) => says(page, script, text, '.top');
 
     // A Capsule that is not Ready is mended where it is found.
     await page.getByText(`Capsule ${home}`).waitFor();
@@ -133,7 +133,7 @@ it.each(persons)(
     await look();
     await hands.fill(page, 'Value', VALUE);
     await hands.press(page, 'Store');
-    await page.getByText(`${home}.saver.bank`).waitFor();
+    await page.locator('dd').getByText(`${home}.saver.bank`).waitFor();
     await state('Ready');
     await look();
 
@@ -145,7 +145,7 @@ it.each(persons)(
     await look();
     await hands.press(page, 'Approve exactly this manifest');
     await page.getByText('Approved.').waitFor();
-    await says(page, script, 'It may do nothing that it could not do before.');
+    await says(page, script, 'Exactly this manifest runs.');
     await state('Ready');
     await ready('assistant', `${home}-saver`);
 

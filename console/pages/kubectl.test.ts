@@ -1,0 +1,97 @@
+/** Each page, and each that says what went wrong, ends with what one would type for the same. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { manifest } from '../../operator/testing/manifest.ts';
+import { freePort } from '../../testing/ports.ts';
+import { ROUTES } from '../routes.ts';
+import type { Browser } from '../testing/browser.ts';
+import type { TestEnvironment } from '../testing/environment.ts';
+import { condition, input, subjects } from '../testing/subjects.ts';
+import { startWithStore, type WithStore } from '../testing/with-store.ts';
+import { credentialRoutes } from './credentials.ts';
+import { diagnosticsRoutes } from './diagnostics.ts';
+
+let whole: WithStore;
+let environment: TestEnvironment;
+let admin: Browser;
+let viewer: Browser;
+
+const HOUSEHOLD = '/capsules/household';
+const ASKING = `${HOUSEHOLD}/assistants/asking`;
+const ENDS =
+  /<h2 class="kubectl">The same with kubectl<\/h2><pre class="typed" tabindex="0">([^<]+)<\/pre>\s*<\/main>/;
+
+/** What stands there; undefined where the page ends with something else. */
+const commands = (html: string) => ENDS.exec(html)?.[1];
+
+beforeAll(async () => {
+  whole = await startWithStore();
+  ({ environment } = whole);
+  const made = subjects(environment);
+  await made.capsule('household');
+  await whole.principal('household');
+  const asks = manifest('asking', { stored_inputs: { bank: input() } });
+  await made.assistant('asking', { capsule: 'household', manifest: asks }, [
+    condition('Ready', 'False', 'InputsMissing'),
+  ]);
+  await environment.administer('admin');
+  [admin, viewer] = [await environment.signedIn('admin'), await environment.signedIn('viewer')];
+});
+afterAll(() => whole?.close());
+
+const PAGES = [...ROUTES, ...credentialRoutes({} as never), ...diagnosticsRoutes(() => new Date())]
+  .filter(({ method, path }) => method === 'GET' && !path.endsWith('/archive'))
+  .map(({ path }) => path.replace(':capsule', 'household').replace(':assistant', 'asking'));
+
+describe('the same with kubectl', () => {
+  it.each(PAGES)('ends %s', async (path) => {
+    const { status, html } = await admin.get(path);
+    expect(status).toBe(200);
+    expect(commands(html)).toMatch(/^kubectl /m);
+  });
+
+  it('has what a stored input, its binding, suspending and resuming take', async () => {
+    const told = commands((await admin.get(ASKING)).html);
+    for (const line of [
+      'kubectl -n home create secret generic household.asking.bank --type=platform.space/stored-input --from-file=value=FILE',
+      'kubectl label --local -f - platform.space/capsule=household -o yaml | kubectl create -f -',
+      `kubectl -n home patch assistant asking --type merge -p '{"spec":{"storedInputs":{"bank":{"secretKeyRef":{"name":"household.asking.bank","key":"value"}}}}}'`,
+      `kubectl -n home patch assistant asking --type merge -p '{"spec":{"suspend":true}}'`,
+    ])
+      expect(told?.replaceAll('&#39;', "'").replaceAll('&quot;', '"')).toContain(line);
+    for (const path of [ASKING, HOUSEHOLD]) {
+      const suspended = await admin.send(await admin.get(path), `${path}/suspend`);
+      expect(commands(suspended.html)).toContain('suspend&quot;:false');
+      await admin.send(suspended, `${path}/resume`);
+    }
+  });
+
+  it('ends a page with a form that was not taken', async () => {
+    const refused = [
+      [ASKING, `${ASKING}/inputs/bank`, { value: 'aaaa' }],
+      [HOUSEHOLD, `${HOUSEHOLD}/quota`, { database: 'much' }],
+      [`${HOUSEHOLD}/credentials`, `${HOUSEHOLD}/credentials/create`, { name: 'Not a name' }],
+    ] as const;
+    for (const [path, action, fields] of refused) {
+      const { status, html } = await admin.send(await admin.get(path), action, fields);
+      expect(status, action).toBe(422);
+      expect(commands(html), action).toMatch(/^kubectl /);
+    }
+  });
+
+  it('ends a page that says what went wrong, with what tells more of it', async () => {
+    const missing = await admin.get('/capsules/nowhere');
+    expect([missing.status, commands(missing.html)]).toEqual([
+      404,
+      'kubectl -n home get capsules,assistants -o wide',
+    ]);
+    const refused = await viewer.get(`${HOUSEHOLD}/credentials`);
+    expect([refused.status, commands(refused.html)]).toEqual([403, 'kubectl -n home auth can-i --list']);
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const { origin } = await environment.start({ OBJECT_STORE_URL: url });
+    const away = await (await environment.signedIn('admin', origin)).get(`${HOUSEHOLD}/credentials`);
+    expect(away.status).toBe(503);
+    expect(commands(away.html)).toMatch(/logs deployment\/home-console --since 10m \| grep [0-9a-f]{32}$/);
+    const outside = await admin.get('/no/such/page');
+    expect([outside.status, commands(outside.html)]).toEqual([404, expect.stringMatching(/^kubectl /)]);
+  });
+});
