@@ -31,6 +31,8 @@ export interface S3Options {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Buckets may be versioned. */
   readonly versions?: boolean;
+  /** It refuses whatever would change something. */
+  readonly readOnly?: boolean;
   /** It stands for another machine: its objects are in memory, and it takes the processor that others leave. */
   readonly elsewhere?: boolean;
 }
@@ -59,6 +61,7 @@ export async function startS3Server(options: S3Options = {}): Promise<S3Server> 
     const args = [
       ...['--port', `127.0.0.1:${port}`, '--keep-alive'],
       ...(tls === undefined ? [] : ['--cert', tls.cert, '--key', tls.key]),
+      ...(options.readOnly === true ? ['--readonly'] : []),
       'posix',
       ...(options.versions === true ? ['--versioning-dir', versions] : []),
       directory,

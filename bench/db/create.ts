@@ -12,8 +12,25 @@ export async function createWarm(scene: Scene, spares: number, quick: boolean): 
   const repeats = await measure(quick ? 100 : 500, 1, (i) => scene.create(appName((i % 10) + 1)));
   return {
     rows: [row('create, warm, 1 caller', warm), row('create again, 1 caller', repeats)],
-    figures: { warm_create_p50_ms: p50(warm), warm_create_p99_ms: p99(warm) },
+    figures: {
+      warm_create_p50_ms: p50(warm),
+      warm_create_p99_ms: p99(warm),
+      create_again_p50_ms: p50(repeats),
+    },
   };
+}
+
+/** The least that anything costs whose answer outlives a crash: a COMMIT that writes nothing but the log. */
+export async function commit({ superuserUrl }: Scene, quick: boolean): Promise<Part> {
+  const client = await connect(superuserUrl);
+  try {
+    const alone = await measure(quick ? 100 : 500, 1, () =>
+      client.query("SELECT pg_logical_emit_message(true, 'bench', '')"),
+    );
+    return { rows: [row('COMMIT alone, 1 connection', alone)], figures: { commit_p50_ms: p50(alone) } };
+  } finally {
+    await client.end();
+  }
 }
 
 /** A burst that empties the pool, then as fast as it is filled. */

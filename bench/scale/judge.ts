@@ -52,7 +52,7 @@ function costsOf(size: Size, large: Cost): Judged[] {
   const sweepPercent = (100 * large.restartCpuSeconds) / SWEEP_SECONDS;
   const objects = size.capsules + size.assistants;
   return [
-    told('settle_seconds', 'time to settle', 's', large.settleSeconds),
+    most('settle_seconds', 'time to settle', 's', large.settleSeconds, 150),
     line('assistants_per_second', 'Assistants settled', '/s', perSecond, '≥ 20', perSecond >= 20),
     most('writes_per_assistant', 'writes per Assistant', '', large.assistantWrites, 4),
     most('writes_per_capsule', 'writes per Capsule', '', large.capsuleWrites, 12),
@@ -61,7 +61,7 @@ function costsOf(size: Size, large: Cost): Judged[] {
     told('requests_per_object', 'requests per object', '', large.requests / objects),
     told('broker_calls', 'broker calls', '', large.brokerCalls),
     most('peak_rss_mib', 'RSS, peak while settling', 'MiB', large.peakRssMiB, 200),
-    told('rss_mib', 'RSS at rest', 'MiB', large.rssMiB),
+    most('rss_mib', 'RSS at rest', 'MiB', large.rssMiB, 200),
     most('rest_writes', `writes at rest, in ${size.restSeconds} s`, '', large.restWrites, 0),
     line(
       'rest_cpu_percent',

@@ -35,7 +35,14 @@ function isoTime(): () => string {
 }
 
 /** Errors of ours, whose messages are written to be logged. */
-const OWN_ERRORS = new Set(['ServiceError', 'StepError', 'ConfigError', 'KeyringError', 'EnvelopeError']);
+const OWN_ERRORS = new Set([
+  'ServiceError',
+  'StepError',
+  'ConfigError',
+  'KeyringError',
+  'EnvelopeError',
+  'UnfitBucketError',
+]);
 
 /** What may be said of an error: class, code, and our own step names; messages of foreign errors may quote data. */
 export function errorFields(error: unknown): Record<string, unknown> {

@@ -13,7 +13,7 @@ import {
   type Connections,
   closeRegistry,
   openConnections,
-  requireNoPool,
+  requireRegistryServer,
   serverParser,
   untilReachable,
 } from '@space/broker-kit/postgres';
@@ -123,7 +123,7 @@ async function openRegistry(config: Config, log: Logger, held: Held): Promise<Co
   const connections = openConnections(address, log, CONNECTIONS);
   held.closers.push(() => connections.close());
   await untilReachable(connections, log);
-  await requireNoPool(connections);
+  await requireRegistryServer(connections);
   await closeRegistry(connections);
   await migrate(connections, config.SPACE_NAME);
   return connections;

@@ -33,7 +33,8 @@ export async function fromDebian(name: string, program: string): Promise<Install
       const unpacked = join(work, 'unpacked');
       for (const file of files) await run(['dpkg-deb', '-x', join(work, file), unpacked]);
       // Some packages still name directories that are links to those below `usr`.
-      for (const directory of ['bin', 'sbin', 'lib', 'usr/bin', 'usr/sbin', 'usr/lib']) {
+      const kept = ['bin', 'sbin', 'lib', 'usr/bin', 'usr/sbin', 'usr/lib', 'usr/share/postgresql'];
+      for (const directory of kept) {
         await mkdir(join(unpacked, directory), { recursive: true });
         const to = directory.startsWith('usr/') ? directory : join('usr', directory);
         await cp(join(unpacked, directory), join(draft, to), { recursive: true, verbatimSymlinks: true });

@@ -49,6 +49,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: 'a line of each security decision of the database broker (--only FILE,…) broken in a copy: its test fails then',
     load: () => import('./db-mutations.ts'),
   },
+  failover: {
+    what: 'the primary of three PostgreSQL under Patroni handed over and killed (5 times each, --kills N) under load: no answered write lost, back within 5 s',
+    load: () => import('./failover.ts'),
+  },
   'fuzz-db': {
     what: "schemathesis against the database broker's OpenAPI document (--examples N of each operation)",
     load: () => import('./fuzz-db.ts'),

@@ -1,5 +1,5 @@
 import { ConfigError } from '@space/broker-kit';
-import { type Connections, POOLED } from '@space/broker-kit/postgres';
+import { type Connections, REFUSED } from '@space/broker-kit/postgres';
 import { judgeSettings, REQUIREMENTS } from './settings.ts';
 
 /** What the server's owner must have set up, read in one go. */
@@ -77,12 +77,9 @@ function refusalsOf(facts: ServerFacts, { acceptedOpen, connections }: Wanted): 
       facts.version < 150_000,
       `PostgreSQL 15 or later is needed, and this is ${Math.floor(facts.version / 10_000)}: upgrade it`,
     ],
-    [facts.standby, 'the server is a read-only standby: name the primary, or a Service that follows it'],
-    [
-      facts.readOnly && !facts.standby,
-      `it takes no writes: make room on its disk, or undo default_transaction_read_only (ALTER ROLE ${role} RESET default_transaction_read_only; ALTER SYSTEM RESET default_transaction_read_only)`,
-    ],
-    [facts.pooled, POOLED],
+    [facts.standby, REFUSED.standby],
+    [facts.readOnly && !facts.standby, REFUSED.readOnly(role)],
+    [facts.pooled, REFUSED.pooled],
     [
       max - kept < connections,
       `max_connections is ${max}, of which ${kept} are not for Assistants, and one of them may have ${connections}: ALTER SYSTEM SET max_connections = 300, and restart it`,

@@ -6,8 +6,6 @@ import { query } from './postgres.ts';
 export interface RowWriter {
   /** Rows whose COMMIT was answered. */
   acknowledged(): number;
-  /** When the latest of them was, by `performance.now()`. */
-  latest(): number;
   /** Ends, and says which of them are not there. */
   lost(): Promise<number[]>;
 }
@@ -15,12 +13,16 @@ export interface RowWriter {
 export interface WriterOptions {
   /** Between two rows, in milliseconds. */
   readonly gapMs?: number;
+  /** Called when a COMMIT is answered. */
+  readonly onRow?: () => void;
 }
 
-export async function writeRows(url: string, { gapMs = 0 }: WriterOptions = {}): Promise<RowWriter> {
+export async function writeRows(
+  url: string,
+  { gapMs = 0, onRow = () => undefined }: WriterOptions = {},
+): Promise<RowWriter> {
   await query(url, 'CREATE TABLE IF NOT EXISTS written (n int PRIMARY KEY)');
   const acknowledged: number[] = [];
-  let latest = 0;
   let ended = false;
   let next = 0;
   const insertUntilCut = async (client: pg.Client) => {
@@ -28,7 +30,7 @@ export async function writeRows(url: string, { gapMs = 0 }: WriterOptions = {}):
       next += 1;
       await client.query('INSERT INTO written VALUES ($1)', [next]);
       acknowledged.push(next);
-      latest = performance.now();
+      onRow();
       if (gapMs > 0) await wait(gapMs);
     }
   };
@@ -53,7 +55,6 @@ export async function writeRows(url: string, { gapMs = 0 }: WriterOptions = {}):
   })();
   return {
     acknowledged: () => acknowledged.length,
-    latest: () => latest,
     lost: async () => {
       ended = true;
       await writing;

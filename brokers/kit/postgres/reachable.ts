@@ -23,12 +23,31 @@ export async function untilReachable(connections: Connections, log: Logger): Pro
   }
 }
 
-export const POOLED =
-  'a pool of connections answers in the place of the server: it would mix up sessions that hold locks, limits and proofs: name the server itself';
+/** What no registry can be on, as sentences. */
+export const REFUSED = {
+  pooled:
+    'a pool of connections answers in the place of the server: it would mix up sessions that hold locks, limits and proofs: name the server itself',
+  standby: 'the server is a read-only standby: name the primary, or a Service that follows it',
+  /** A server may take no writes though it is no standby: some are set so while their disk is full. */
+  readOnly: (role: string) =>
+    `it takes no writes: make room on its disk, or undo default_transaction_read_only (ALTER ROLE ${role} RESET default_transaction_read_only; ALTER SYSTEM RESET default_transaction_read_only)`,
+};
 
-/** Fails closed behind a pool of connections, which lends one session of the server to several of its clients. */
-export async function requireNoPool(connections: Connections): Promise<void> {
-  if (await connections.isPooled()) throw new ConfigError(`the registry's server is not ready: ${POOLED}`);
+/** Fails closed on a server on which a registry cannot be kept. */
+export async function requireRegistryServer(connections: Connections): Promise<void> {
+  const refuse = (why: string) => {
+    throw new ConfigError(`the registry's server is not ready: ${why}`);
+  };
+  if (await connections.isPooled()) refuse(REFUSED.pooled);
+  const [found] = await connections.session((session) =>
+    session.read<{ standby: boolean; readOnly: boolean; role: string }>(
+      'ask for writes',
+      `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only')::boolean AS "readOnly",
+              quote_ident(current_user) AS role`,
+    ),
+  );
+  if (found?.standby) refuse(REFUSED.standby);
+  if (found?.readOnly) refuse(REFUSED.readOnly(found.role));
 }
 
 /** Takes the right to connect to the registry's database from PUBLIC, where the server takes writes at all. */

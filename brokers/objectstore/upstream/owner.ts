@@ -19,7 +19,13 @@ export interface Owner {
   readonly id: string;
 }
 
-const schema = z.strictObject({ v: z.literal(1), space: z.string().min(1), id: z.string().min(1) });
+/** Whatever is in the bucket is told by the log only where it has this shape. */
+const SPACE = /^[a-z][a-z0-9-]{0,39}$/;
+const schema = z.strictObject({
+  v: z.literal(1),
+  space: z.string().regex(SPACE),
+  id: z.string().regex(/^[0-9a-f]{64}$/),
+});
 
 /**
  * A Space is whoever has the key that its objects' places are named by: a restore puts that key back, a Space that is
@@ -99,7 +105,7 @@ async function requireUnused(
   signal: AbortSignal,
 ): Promise<void> {
   const { objects } = await s3.list({ prefix: EPOCHS, limit: 1_000 }, { signal });
-  const spaces = objects.map(({ key }) => key.slice(EPOCHS.length));
+  const spaces = objects.map(({ key }) => key.slice(EPOCHS.length)).filter((name) => SPACE.test(name));
   const [other] = spaces;
   if (other !== undefined && !spaces.includes(space)) throw ofAnother(bucket, other);
 }

@@ -1,0 +1,142 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { mountFiles, startTestBroker } from '../../brokers/db/testing/broker.ts';
+import { census } from '../../brokers/db/testing/census.ts';
+import { query } from '../../brokers/db/testing/postgres.ts';
+import { eventually } from '../eventually.ts';
+import { type Cluster, startCluster } from './failover/cluster.ts';
+import { type Load, startLoad } from './failover/load.ts';
+import type { Node } from './failover/node.ts';
+import type { SoakOptions, SoakReport } from './soak.ts';
+
+/**
+ * A database broker, and tenants' databases, on three PostgreSQL that Patroni keeps up, with synchronous replication. Again
+ * and again the primary hands over or is killed while callers create and drop and tenants write rows.
+ */
+
+const TIMES = 5;
+/** From the new primary's first write to the broker's first answer. */
+const BACK_MS = 5_000;
+/** Of work between two changes. */
+const SETTLED_MS = 5_000;
+
+type Kind = 'switchover' | 'killed';
+
+interface Change {
+  readonly kind: Kind;
+  /** Without an answer of the broker to a create that is repeated. */
+  readonly outage: number;
+  /** From the new primary's first write to the first answer of each kind. */
+  readonly back: Readonly<Record<keyof Load['at'], number>>;
+}
+
+export async function run({ quick, kills }: SoakOptions): Promise<SoakReport> {
+  const times = kills ?? (quick ? 1 : TIMES);
+  const cluster = await startCluster();
+  const mounts = mountFiles({ brokerUrl: cluster.brokerUrl, port: cluster.port }, 'failover');
+  const broker = await startTestBroker(mounts, { environment: { LOG_LEVEL: 'debug' } });
+  try {
+    const load = await startLoad(await broker.capsule('moving'));
+    const changes: Change[] = [];
+    for (let i = 1; i <= times; i += 1)
+      for (const kind of ['switchover', 'killed'] as const) {
+        await wait(SETTLED_MS);
+        changes.push(await change(cluster, load, kind));
+        console.error(`${kind} ${i} of ${times}: ${JSON.stringify(changes.at(-1))}`);
+      }
+    await wait(SETTLED_MS);
+    const { lost, problems } = await load.end();
+    problems.push(...(await census(cluster.superuserUrl)));
+    return reportOf(cluster, load, changes, lost, problems);
+  } finally {
+    (await import('node:fs')).writeFileSync('/tmp/broker.log', broker.log.join(''));
+    await broker.stop();
+    mounts.remove();
+    await cluster.remove();
+  }
+}
+
+/** Takes the primary away, and waits until another has its place and the cluster is whole again. */
+async function change(cluster: Cluster, load: Load, kind: Kind): Promise<Change> {
+  const from = await cluster.primary();
+  if (from === undefined) throw new Error('the cluster has no primary');
+  const others = cluster.nodes.filter((node) => node !== from);
+  const started = performance.now();
+  const acceptance = acceptedBy(cluster, others);
+  await (kind === 'killed' ? from.lose() : cluster.switchover(from));
+  const accepted = await acceptance;
+  const first = (times: readonly number[]) =>
+    eventually(() => times.find((at) => at > accepted), { what: 'an answer after the new primary wrote' });
+  const { repeats, changes, rows } = load.at;
+  const back = { repeats: await first(repeats), changes: await first(changes), rows: await first(rows) };
+  if (kind === 'killed') from.start();
+  await cluster.whole();
+  return {
+    kind,
+    outage: longestGap(repeats, started),
+    back: {
+      repeats: back.repeats - accepted,
+      changes: back.changes - accepted,
+      rows: back.rows - accepted,
+    },
+  };
+}
+
+/** When one of these servers, all standbys now, has answered a COMMIT, which it does once a standby of its own has it. */
+async function acceptedBy(cluster: Cluster, nodes: readonly Node[]): Promise<number> {
+  const write = async ({ port }: Node) => {
+    const url = new URL(cluster.superuserUrl);
+    url.port = String(port);
+    await query(url.href, "SELECT pg_logical_emit_message(true, 'space', '')");
+    return performance.now();
+  };
+  const what = 'a standby to become primary';
+  let done = false;
+  try {
+    return await Promise.any(nodes.map((node) => eventually(() => (done ? 1 : write(node)), { what })));
+  } finally {
+    done = true;
+  }
+}
+
+/** The longest time without an answer since then. */
+function longestGap(times: readonly number[], since: number): number {
+  const from = times.filter((at) => at >= since);
+  return Math.max(...from.map((at, i) => at - (from[i - 1] ?? since)));
+}
+
+function reportOf(
+  cluster: Cluster,
+  load: Load,
+  changes: readonly Change[],
+  lost: readonly string[],
+  problems: readonly string[],
+): SoakReport {
+  const worst = (kind: Kind, of: (change: Change) => number) =>
+    Math.max(...changes.filter((one) => one.kind === kind).map(of)) / 1_000;
+  const kinds = ['switchover', 'killed'] as const;
+  const slowest = Math.max(...changes.map(({ back }) => Math.min(back.repeats, back.changes)));
+  return {
+    passed: lost.length === 0 && problems.length === 0 && slowest <= BACK_MS,
+    title: `A primary handed over and killed under load: ${cluster.versions}, three servers, synchronous replication`,
+    rows: kinds.map((kind) => ({
+      primary: kind,
+      times: changes.filter((one) => one.kind === kind).length,
+      'no answer, s': worst(kind, ({ outage }) => outage),
+      'repeated create back, s': worst(kind, ({ back }) => back.repeats),
+      'create or drop back, s': worst(kind, ({ back }) => back.changes),
+      'rows back, s': worst(kind, ({ back }) => back.rows),
+    })),
+    figures: {
+      ...load.answered,
+      refused: load.refusals,
+      lost: lost.length,
+      problems: problems.length,
+      slowest_back_ms: Math.round(slowest),
+    },
+    notes: [
+      'times are the longest; back: after the new primary answered its first COMMIT',
+      ...lost.slice(0, 10).map((one) => `lost: ${one}`),
+      ...problems.slice(0, 10),
+    ],
+  };
+}
