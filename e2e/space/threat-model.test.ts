@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { titlesIn } from './testing/titles.ts';
 
 /** The pages about attackers and leaks name tests, metrics and alerts: they are there, under these names. */
 
@@ -31,6 +32,39 @@ const namedIn = (cell: string) =>
     name,
   }));
 
+describe('the titles of a file of tests', () => {
+  it('are those of its tests and groups, whole, and nothing that only stands in it', () => {
+    const file = `
+      // it('a comment says this', () => {})
+      /* test('so does this', () => {}) */
+      const text = "it('a text says this')";
+      describe.each([['a', 'b']] as const)('of a group: %s', () => {
+        it('holds what it holds', () => {});
+        test.skipIf(missing)(
+          'holds it "elsewhere", too',
+          async () => {},
+        );
+        it.each<[string, object]>([['a row', {}]])(\`a title of parts\`, () => {});
+        test.each([
+          ['a case that is named by its row', { a: 1 }],
+        ])('%s', () => {});
+        const each = test.each([1, 2]);
+        each('by another name', () => {});
+      });`;
+    expect(titlesIn(file)).toEqual([
+      'a',
+      'of a group: %s',
+      'holds what it holds',
+      'holds it "elsewhere", too',
+      'a row',
+      'a title of parts',
+      'a case that is named by its row',
+      '%s',
+      'by another name',
+    ]);
+  });
+});
+
 describe.each([
   ['docs/threat-model.md', 80],
   ['docs/leaks.md', 25],
@@ -44,7 +78,8 @@ describe.each([
       const named = namedIn(cell);
       if (named.length === 0 && !cell.startsWith('nothing ')) missing.push(`no test: ${row[0]}`);
       for (const { file, name } of named)
-        if (!(await read(file).catch(() => '')).includes(name)) missing.push(`${file}: ${name}`);
+        if (!titlesIn(await read(file).catch(() => '')).some((title) => title.includes(name)))
+          missing.push(`${file}: ${name}`);
     }
     expect(missing).toEqual([]);
   });

@@ -1,7 +1,12 @@
-/** Walls that nobody enforces: what the network plugin has put into the kernel is taken out, and put in again. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+/**
+ * Walls that nobody enforces, or one way alone, or late: what the network plugin has put into the kernel is taken out and put
+ * in again, and a policy of its own, which it judges first, lets one direction through.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openCluster } from '../cluster/index.ts';
 import { finish } from '../space/kube.ts';
+import { LOOK, sightingsIn } from '../verify/look.ts';
+import { enforceAll, letting, openMatrix } from './support/one-way.ts';
 import {
   assistant,
   capsule,
@@ -50,6 +55,109 @@ const network = async () => kube.list('pods', system, PROBES);
 async function askAgain(): Promise<void> {
   for (const { metadata } of await network()) await kube.remove('pod', metadata.name, system);
 }
+
+interface Way {
+  readonly unenforced: 'Ingress' | 'Egress';
+  /** What a probe reaches then, and what it does not. */
+  readonly open: readonly string[];
+  readonly closed: readonly string[];
+  /** One cell that is not as drawn then, and what is in none of them: walls of the other direction stand. */
+  readonly cell: string;
+  readonly none: RegExp;
+}
+
+const WAYS: readonly (readonly [string, Way])[] = [
+  [
+    'enforces what goes out alone',
+    {
+      unenforced: 'Ingress',
+      open: ['the canary, where no policy lets it in'],
+      closed: ['the canary, where no policy lets it go', 'the API server', 'its node'],
+      cell: 'client -> s3 tcp 7070: closed is drawn, connected was seen',
+      none: /^(Assistant|keys|unlabelled)\b.* -> (stranger|API server|node)/,
+    },
+  ],
+  [
+    'enforces what comes in alone',
+    {
+      unenforced: 'Egress',
+      open: ['the canary, where no policy lets it go', 'the API server', 'its node'],
+      closed: ['the canary, where no policy lets it in'],
+      cell: 'Assistant a -> stranger tcp 8080: closed is drawn, connected was seen',
+      none: /^(client|neighbour|stranger) -> (s3|postgres|db-broker)/,
+    },
+  ],
+];
+
+describe('walls that hold one way alone', () => {
+  const home = unique('oneway');
+  const patience = { seconds: 600, signal: new AbortController().signal };
+  let matrix: Awaited<ReturnType<typeof openMatrix>>;
+
+  beforeAll(async () => {
+    await kube.apply(capsule(home), assistant(home, 'before', {}, `${home}-before`));
+    await ready('assistant', `${home}-before`);
+    matrix = await openMatrix(patience);
+    expect(await matrix.wrong()).toEqual([]);
+  });
+  afterEach(enforceAll);
+  afterAll(async () => {
+    await matrix?.close();
+    await leave(home);
+  });
+
+  it.each(WAYS)('are found, and named by the condition and by verify: a plugin that %s', async (_, way) => {
+    await kube.apply(letting(way.unenforced));
+    // A policy takes a moment until it holds on a node; a probe from before it is no answer.
+    await until('verify to name it', async () => (await matrix.wrong()).includes(way.cell));
+    await askAgain();
+    const { message } = await told('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
+    console.info(message);
+    for (const what of way.open) expect(message).toContain(what);
+    for (const what of way.closed) expect(message).not.toContain(`${what} (`);
+    const wrong = await matrix.wrong();
+    expect(wrong).toContain(way.cell);
+    expect(wrong.filter((line) => way.none.test(line))).toEqual([]);
+
+    await enforceAll();
+    await until('every wall to stand again', async () => (await matrix.wrong()).length === 0);
+    await askAgain();
+    await ready('capsule', home);
+  });
+
+  it('are waited for by a pod before tenant code, under a plugin that enforces later than pods begin', async () => {
+    const namespace = await namespaceOf(home);
+    const name = `${home}-later`;
+    const command = [
+      'perl',
+      '-e',
+      LOOK,
+      '3',
+      '20',
+      `tcp ${await serviceAddress('kubernetes', 'default')} 443`,
+    ];
+    await kube.apply(letting('Egress'));
+    await until('egress to be open', async () => (await matrix.wrong()).length > 0);
+    // The operator's own probe has passed, and is not asked again: the pod itself is the last to know.
+    await kube.apply(
+      assistant(home, 'later', { command, env: [{ name: 'LISTEN', value: '8080' }], port: 8080 }, name),
+    );
+    await told('assistant', name, 'WorkloadReady', 'False', 'NotAttested');
+    const [waiting] = await podsOf(namespace, 'later');
+    expect(waiting?.['status'].containerStatuses?.[0]?.state.running).toBeUndefined();
+    await enforceAll();
+    await ready('assistant', name);
+    const found = await until('its first look', async () => {
+      const { metadata } = await runningPod(namespace, 'later');
+      const args = ['logs', '-n', namespace, metadata.name, '-c', 'assistant'];
+      return sightingsIn((await kube.run(args)).stdout);
+    });
+    expect([...found.values()].map(({ seen }) => seen)).toEqual(['silence']);
+  });
+});
+
+const serviceAddress = async (name: string, namespace: string): Promise<string> =>
+  (await kube.get('service', name, namespace))?.['spec'].clusterIP;
 
 describe('walls', () => {
   const home = unique('walls');

@@ -22,9 +22,9 @@ export interface Patience {
   readonly signal: AbortSignal;
 }
 
-/** Asks until there is an answer. */
+/** Asks until there is an answer. What was waited for is said at the end, when more may be known of it. */
 export async function wait<T>(
-  what: string,
+  what: string | (() => string),
   { seconds, signal }: Patience,
   ask: () => Promise<T | undefined>,
 ): Promise<T> {
@@ -33,7 +33,8 @@ export async function wait<T>(
     signal.throwIfAborted();
     const answer = await ask();
     if (answer !== undefined) return answer;
-    if (performance.now() > end) throw new Error(`waited ${seconds} s for ${what}`);
+    if (performance.now() > end)
+      throw new Error(`waited ${seconds} s for ${typeof what === 'string' ? what : what()}`);
     await pause(300);
   }
 }
@@ -64,19 +65,7 @@ export async function setScene(
     ...names.map((name) => prober(place, name, image, firstLook)),
     ...bystanders.map(({ pod }) => pod),
   );
-  const capsules = await Promise.all(
-    names.map((name) =>
-      wait(`the prober in ${name}`, patience, async () => {
-        const conditions = (await kube.get('assistant', name, place.namespace))?.['status']?.conditions ?? [];
-        const ready = conditions.find(({ type }: { type: string }) => type === 'Ready');
-        const namespace = (await kube.get('capsule', name, place.namespace))?.['status']?.namespace;
-        if (ready?.status !== 'True' || namespace === undefined) return undefined;
-        const pods = await kube.list('pods', namespace, `platform.space/assistant=${PROBER}`);
-        const pod = pods.find(({ status }) => status?.phase === 'Running');
-        return pod && { name, namespace, pod };
-      }),
-    ),
-  );
+  const capsules = await Promise.all(names.map((name) => proberIn(kube, place, name, patience)));
   const looking = await Promise.all(
     bystanders.map(async ({ name, party, pod: { metadata } }) => {
       const running = await wait(`the pod ${metadata.name}`, patience, async () => {
@@ -88,6 +77,31 @@ export async function setScene(
   );
   const probers = capsules.map(({ pod }, i) => sourceOf(`Assistant ${'ab'[i]}`, 'assistant', pod));
   return { capsules, sources: [...probers, ...looking] };
+}
+
+/** Where it does not come, a wall that is known to be open may be why: then nobody's code is started. */
+function proberIn(kube: Kube, place: Place, name: string, patience: Patience) {
+  let why = '';
+  const what = () => `the prober in ${name}${why}`;
+  return wait(what, patience, async () => {
+    const [assistant, capsule] = await Promise.all(
+      ['assistant', 'capsule'].map((kind) => kube.get(kind, name, place.namespace)),
+    );
+    why = [capsule, assistant].map(refusalOf).find((one) => one !== '') ?? '';
+    const namespace = capsule?.['status']?.namespace;
+    if (why !== '' || namespace === undefined) return undefined;
+    const pods = await kube.list('pods', namespace, `platform.space/assistant=${PROBER}`);
+    const pod = pods.find(({ status }) => status?.phase === 'Running');
+    return pod && { name, namespace, pod };
+  });
+}
+
+function refusalOf(object: KubeObject | undefined): string {
+  const conditions: readonly Record<string, string>[] = object?.['status']?.conditions ?? [];
+  const ready = conditions.find(({ type }) => type === 'Ready');
+  return ready?.['status'] === 'True'
+    ? ''
+    : `; ${ready?.['reason'] ?? 'Unknown'}: ${ready?.['message'] ?? 'nobody has said why'}`;
 }
 
 const sourceOf = (name: string, party: Party, pod: KubeObject): Looking => ({

@@ -108,6 +108,17 @@ describe.concurrent('the record of a node', () => {
     one.close();
   });
 
+  test('names an IPv6 address that answers where only the IPv4 one is closed', async () => {
+    const store = await open();
+    const six = createServer((socket) => socket.end()).listen(0, '::1');
+    await once(six, 'listening');
+    const { port } = six.address() as AddressInfo;
+    const found = await prove(`+store=${at(store.port)}`, `-its node=127.0.0.1,::1:${port}`);
+    expect(found).toEqual({ code: 3, said: `reached: its node (::1 port ${port})\n` });
+    six.close();
+    store.close();
+  });
+
   test('is none where what is allowed does not answer: who reaches nothing has met no wall', async () => {
     const away = await closed();
     const found = await prove(`+store=${at(away)}`, `-a=${at(dropping.port)}`);

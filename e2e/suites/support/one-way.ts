@@ -1,0 +1,38 @@
+/** Walls of one direction alone, by a policy of the network plugin's own; and the matrix, measured on one scene as often as is asked. */
+import { lookAt } from '../../verify/ask.ts';
+import { lookAround } from '../../verify/discover.ts';
+import { measure } from '../../verify/measure.ts';
+import { failures } from '../../verify/report.ts';
+import { leave, type Patience, setScene } from '../../verify/scene.ts';
+import { targetsOf } from '../../verify/verify.ts';
+import { installed, kube, unique } from './space.ts';
+
+/** Judged before every policy of Kubernetes, so that nothing of that direction is enforced any more. */
+export const letting = (type: 'Ingress' | 'Egress') => ({
+  apiVersion: 'crd.projectcalico.org/v1',
+  kind: 'GlobalNetworkPolicy',
+  metadata: { name: `default.one-way-${type.toLowerCase()}` },
+  spec: { order: 0, selector: 'all()', types: [type], [type.toLowerCase()]: [{ action: 'Allow' }] },
+});
+const POLICIES = 'globalnetworkpolicies.crd.projectcalico.org';
+export const enforceAll = () =>
+  Promise.all(
+    (['Ingress', 'Egress'] as const).map((type) => kube.remove(POLICIES, letting(type).metadata.name)),
+  );
+
+/** A matrix that is measured again and again, on one scene that was set while all walls stood. */
+export async function openMatrix(patience: Patience) {
+  const { space, namespace } = installed;
+  const place = { space, namespace, run: unique('way'), lifetime: 3_600 };
+  const around = await lookAround(kube, installed.space);
+  const targets = targetsOf(around, []);
+  const nobody = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
+  const scene = await setScene(kube, place, around, lookAt(around.picture, nobody, targets), patience);
+  return {
+    async wrong() {
+      const { cells, unanswered } = await measure(kube, around, scene, targets);
+      return failures({ cells, unanswered, checks: [] });
+    },
+    close: () => leave(kube, place, patience.seconds),
+  };
+}
