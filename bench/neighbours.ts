@@ -22,7 +22,7 @@ const SCENES: Readonly<Record<string, OpenScene>> = {
   objectstore: openObjectStore,
   gateway: openGateway,
 };
-/** Beside a hostile neighbour, so many times its p99 alone at most, and nothing fails. */
+/** Beside a hostile neighbour, p99 may be at most this many times its value alone, and nothing may fail. */
 const MOST_RATIO = 3;
 
 interface Plan {

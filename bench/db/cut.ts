@@ -4,7 +4,7 @@ import type { Scene } from './scene.ts';
 
 /** As many as the broker and its connections take to have seen each statement once, as for the other figures. */
 const WARM_UP = 10;
-/** So many more databases at a time: the server's vacuum visits each, and of hundreds always one. */
+/** Databases are added in rounds of this size: autovacuum visits each, and of hundreds always one. */
 const ROUND = 50;
 
 /**

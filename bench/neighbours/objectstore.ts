@@ -15,7 +15,7 @@ import { openStraight } from './straight.ts';
 
 const MIB = 2 ** 20;
 const OBJECTS = 1_000;
-/** Of a document; larger ones are not read. */
+/** The size of a document; larger ones are not read. */
 const DOCUMENT = MIB - 4_096;
 
 /** The broker as in its pod, in front of a real S3 server, with two Capsules. */

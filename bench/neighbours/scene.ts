@@ -4,7 +4,7 @@ import type { Habit } from './quiet.ts';
 /** A service as its pod runs it, a quiet tenant of it, and what a hostile one may do to it. */
 export interface Scene {
   readonly habits: readonly Habit[];
-  /** By name; each begins alone, on a service that was let come to rest. */
+  /** Acts by name; each begins alone, on a service at rest. */
   readonly hostile: Readonly<Record<string, readonly Act[]>>;
   /** The same past the service, where that is possible. */
   readonly straight?: Straight;
@@ -17,7 +17,7 @@ export interface Scene {
 export interface Straight {
   /** As many as those of the scene, in their order. */
   readonly habits: readonly Habit[];
-  /** By the same names, those that have a counterpart. */
+  /** The same names, for acts that have a counterpart. */
   readonly hostile: Readonly<Record<string, () => readonly Act[]>>;
   close(): Promise<void>;
 }

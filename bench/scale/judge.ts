@@ -103,7 +103,7 @@ function changesOf(large: Cost): Judged[] {
   ];
 }
 
-/** Of twice as many objects. */
+/** Judges the cost of twice as many objects. */
 function growthOf(small: Cost, large: Cost): Judged[] {
   return [
     most(

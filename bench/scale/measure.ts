@@ -19,7 +19,7 @@ const CALM_CHANGES = 50;
 /** Between two live changes. */
 const PAUSE_MS = 50;
 
-/** On an API server of its own. */
+/** Runs on an API server of its own. */
 export async function inTheatre(size: CrowdSize, restSeconds: number): Promise<Cost> {
   const environment = await openTestEnvironment();
   try {

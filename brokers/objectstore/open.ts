@@ -138,7 +138,7 @@ interface PrincipalOptions {
   readonly metrics: BrokerMetrics;
 }
 
-/** By what a principal proves that this broker has registered it, and what says that it did not. */
+/** Creates the checks that a principal was registered by this broker, with the log and metrics for those that were not. */
 function createPrincipals({ config, log, connections, nameKey, s3, metrics }: PrincipalOptions) {
   const bindings = createBindings(nameKey, config.SPACE_NAME);
   const prefixNames = createPrefixNames(nameKey, config.SPACE_NAME);

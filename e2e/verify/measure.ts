@@ -12,7 +12,7 @@ const AT_ONCE = 8;
 
 interface Looked {
   readonly cells: readonly Cell[];
-  /** Who was asked and did not say anything, and why. */
+  /** Probes that gave no answer, and why. */
   readonly unanswered: readonly string[];
   readonly seen: Sightings;
 }
@@ -44,7 +44,7 @@ export async function measure(
   return { cells: compare(around.picture, sources, all, seen), unanswered, seen };
 }
 
-/** Who has no wall that would keep anybody from it is no target, but for one: only walls of those who look hide it. */
+/** Parties without a policy of their own are only targets if the asking side's policy hides them. */
 const OPEN: readonly Party[] = ['client', 'neighbour'];
 const ANY_DNS_PORT = 53;
 

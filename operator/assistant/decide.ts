@@ -12,7 +12,7 @@ import { ANNOTATION, ASSISTANT_FINALIZER, LABEL } from '../names.ts';
 import { claimedId } from '../stores.ts';
 import type { Workload } from './identity.ts';
 
-/** Who an id belongs to, and who asks for it. */
+/** The owner of an id, and the Assistant that claims it. */
 export interface Claim {
   /** UID in the workload Secret, when there is one. */
   readonly registered: string | undefined;

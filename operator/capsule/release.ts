@@ -44,7 +44,7 @@ export async function readHoldings(
     read(principalSecretName(name), {
       condition: 'DatabaseReady',
       broker: database,
-      // Of any of its workloads, there or not: only the Capsule's authority is asked for.
+      // Any workload will do, existing or not: the request only tests the authority over the Capsule.
       ask: (principal, asking) => database.appUsage(name, name, principal, asking).catch(ignore(404)),
     }),
     ...(objectStore

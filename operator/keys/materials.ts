@@ -170,7 +170,7 @@ export function materialsOf({
     fields: { key: grantKey },
     loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
   };
-  // Whoever deletes it ends every session.
+  // Deleting this Secret ends every session.
   const sessions: Material = {
     name: 'console-session',
     value: 'consoleSession',

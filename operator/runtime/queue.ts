@@ -15,7 +15,7 @@ export interface QueueOptions {
   readonly clock: Clock;
   readonly firstRetryMs?: number;
   readonly longestRetryMs?: number;
-  /** So many low keys at most are begun at the same time, so that a live one finds a worker and a quick server. */
+  /** Limits concurrent low-priority keys, so that a high-priority one finds a worker and a responsive server. */
   readonly lowAtOnce?: number;
   /** A low key that takes longer waits for something else than the server, and holds up no other any more. */
   readonly lowForMs?: number;
@@ -56,7 +56,7 @@ export class Queue {
     return this.#ready.live.size + this.#ready.low.size;
   }
 
-  /** For how long the longest-running key has been worked on. */
+  /** The time that the longest-running key has been worked on. */
   get longestRunMs(): number {
     return Math.max(0, ...[...this.#processing.values()].map(({ since }) => this.#clock.now() - since));
   }

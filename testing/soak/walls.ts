@@ -86,7 +86,7 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
   }
 }
 
-/** Of the Space's parts, and of the first prober's Capsule, which are those of each. */
+/** The policies of the Space's components, and of the first prober's Capsule, which are the same for each Capsule. */
 async function wantedPolicies(
   kube: Kube,
   { policies }: Around,

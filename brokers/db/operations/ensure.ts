@@ -150,7 +150,7 @@ export async function reopen(context: Context, workload: Workload, name: string)
     if (row?.state !== 'ready' || row.name !== name || !row.evicting) return;
     await markEvicted(session, workload);
     if (row.closed) return;
-    // Whoever showed the old password and came as far as the lock of the database is to find it shut still.
+    // A session with the old password that waits for the database's lock must find the database closed.
     await seize(context, session, [{ name, ...(await observe(session, name)) }]);
     await session.run('reopen database', reopeningStatements(name));
   });

@@ -32,7 +32,7 @@ export function onlyCapsule(args: readonly string[]): string {
   return capsule;
 }
 
-/** For a Capsule's principal that was lost. */
+/** Commands that replace a lost principal of a Capsule. */
 export function principalCommands<Context extends { readonly connections: Connections }>(
   audience: Audience,
   /** In the same transaction, with the Capsule locked: what the service keeps about a principal beside its digest. */

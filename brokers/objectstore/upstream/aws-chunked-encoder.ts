@@ -32,7 +32,7 @@ export function coded(source: Readable, length: number): CodedBody {
   };
 }
 
-/** Whoever reads the coded body hears of every error by it. A pipeline() would make and throw an error for each body. */
+/** Passes every error to the reader of the encoded body. A pipeline() would create and throw an error for each body. */
 function connect(source: Readable, stream: ChunkCoder): void {
   const onEnd = () => void (source.readableEnded || stream.destroy(source.errored ?? new Error('cut short')));
   stream.on('close', () => source.destroy()).on('error', () => undefined);

@@ -95,7 +95,7 @@ export function remove(
   if (set === undefined && tombstone === undefined) return { refused: 'not_found' };
   if ((set?.generation ?? tombstone) !== expected) return { refused: 'stale_generation' };
   if (set === undefined) return { next: inventory, alreadyAbsent: true };
-  // Else objects would silently go to another bucket.
+  // If the selected set could be deleted, objects would silently go to another bucket.
   if (inventory.selected === setId) return { refused: 'credential_selected' };
   const sets = inventory.sets.filter((one) => one.setId !== setId);
   return { next: { ...nextGeneration(inventory), sets }, alreadyAbsent: false };

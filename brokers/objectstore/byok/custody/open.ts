@@ -27,7 +27,7 @@ export interface OpenCustody {
 /** Opens the custody, fail-closed: a keyring that lacks a key which something is sealed with does not start a broker. */
 export async function openCustody(parts: CustodyParts, held: Held): Promise<OpenCustody> {
   const { connections, log } = parts;
-  // Since the last look; a key stays in use until a look that found nothing under it.
+  // Keys found in use at the last check; a key counts as in use until a check finds nothing sealed with it.
   let inUse: readonly string[] = await connections.session(kidsInUse);
   const keyring = hold(
     held,

@@ -21,9 +21,9 @@ interface Granted {
 }
 
 /**
- * Whose bucket a request works in: undefined is the Space's, because the Capsule has selected no set of its own. Throws
- * when it has and the request has no good grant for it, or when what is in custody cannot be believed; never is one
- * bucket taken for the other.
+ * Finds the bucket of a request: undefined is the Space's, because the Capsule has selected no set of its own. Throws
+ * if it has and the request has no valid grant for it, or if custody cannot be trusted; one bucket never replaces
+ * the other.
  */
 export type OpenGranted = (call: Call) => Promise<Granted | undefined>;
 

@@ -158,7 +158,7 @@ export function custodySpace(bounds: Bounds, defect?: Defect): Space<State> {
       (is('believes a reader who saw a rollback') && work === 'read') ||
       (is('changes what was set back') && work === 'change');
     if (standing === 'rollback' && !trusting) {
-      // Without the lock the two may be of two moments.
+      // Without the lock, the two reads may be of different moments.
       const again = work === 'read' && !process.locked && !is('does not read again under the lock');
       if (again) return go({ at: 'lock' }, ': not of one moment');
       return end(': alarm', process.alarmed ? undefined : 'a false alarm: nothing was set back');
