@@ -1,8 +1,8 @@
 /** `npx node console/testing/screenshots.ts FOLDER [PAGE…]`: every page at two widths, in both schemes, to be looked at. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { windowOf } from './browser-window.ts';
 import { launchChromium } from './chromium.ts';
-import { windowOf } from './looked.ts';
 import { setScene } from './scene.ts';
 
 const [folder, ...wanted] = process.argv.slice(2);

@@ -1,11 +1,11 @@
-/** Has every pod of a Space and of the scene look at everything, and holds what they saw against the arrows. */
+/** Has every pod of a Space and of the probers look at everything, and holds what they saw against the arrows. */
 import type { Kube } from '../space/kube.ts';
 import type { Party } from './arrows.ts';
 import { ask } from './ask.ts';
 import { PORT } from './bystanders.ts';
 import { type Around, sourcesOf, targetsAtPod } from './discover.ts';
 import { type Cell, compare, type Seen, type Sightings, type Target } from './matrix.ts';
-import type { Scene } from './scene.ts';
+import type { Probers } from './probers.ts';
 
 /** Many looks at once would make each other late. */
 const AT_ONCE = 8;
@@ -17,17 +17,17 @@ interface Looked {
   readonly seen: Sightings;
 }
 
-/** Every pod of the Space and of the scene looks at everything, or those `whom` takes. */
+/** Every pod of the Space and of the probers looks at everything, or those `whom` takes. */
 export async function measure(
   kube: Kube,
   around: Around,
-  scene: Scene,
+  probers: Probers,
   targets: readonly Target[],
   say: (sources: number, targets: number) => void = () => {},
   whom: (name: string) => boolean = () => true,
 ): Promise<Looked> {
-  const sources = [...scene.sources, ...sourcesOf(around)].filter(({ name }) => whom(name));
-  const all = [...targets, ...targetsAtScene(scene)];
+  const sources = [...probers.sources, ...sourcesOf(around)].filter(({ name }) => whom(name));
+  const all = [...targets, ...targetsAtProbers(probers)];
   say(sources.length, all.length);
   const seen = new Map<string, ReadonlyMap<string, Seen>>();
   const unanswered: string[] = [];
@@ -49,7 +49,7 @@ const OPEN: readonly Party[] = ['client', 'neighbour'];
 const ANY_DNS_PORT = 53;
 
 /** Each listens, so that nothing but a wall is silent. */
-const targetsAtScene = ({ sources }: Scene): Target[] =>
+const targetsAtProbers = ({ sources }: Probers): Target[] =>
   sources
     .filter(({ party }) => !OPEN.includes(party))
     .flatMap(({ name, party, pod }) =>

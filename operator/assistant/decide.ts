@@ -47,7 +47,7 @@ export function decideIdentity(assistant: Assistant): Finding | undefined {
 }
 
 /** Whether the Capsule's own number of Assistants has room: who has a place keeps it, then the older come first. */
-export function decidePlace(
+export function decideAssistantQuota(
   assistant: Assistant,
   capsule: Capsule | undefined,
   all: readonly Assistant[],

@@ -26,7 +26,7 @@ export interface QueueOptions {
 interface Run {
   readonly since: number;
   readonly priority: Priority;
-  readonly makeRoom: () => void;
+  readonly freeSlot: () => void;
 }
 
 /**
@@ -129,7 +129,7 @@ export class Queue {
     const run = this.#processing.get(key);
     if (run === undefined) throw new Error(`${key} was not being worked on`);
     this.#processing.delete(key);
-    run.makeRoom();
+    run.freeSlot();
     this.#options.observer?.done?.(key, this.#clock.now() - run.since);
     const again = this.#again.get(key);
     this.#again.delete(key);
@@ -153,8 +153,8 @@ export class Queue {
       const [key, since] = next;
       this.#ready[priority].delete(key);
       const now = this.#clock.now();
-      const makeRoom = priority === 'low' ? this.#beginLow() : () => {};
-      this.#processing.set(key, { since: now, priority, makeRoom });
+      const freeSlot = priority === 'low' ? this.#beginLow() : () => {};
+      this.#processing.set(key, { since: now, priority, freeSlot });
       this.#options.observer?.taken?.(key, now - since);
       this.#takers.shift()?.(key);
     }
@@ -165,16 +165,16 @@ export class Queue {
     const { lowForMs = 2_000 } = this.#options;
     this.#lowBegun += 1;
     let cancel: (() => void) | undefined = this.#clock.after(lowForMs, () => {
-      makeRoom();
+      freeSlot();
       this.#serve();
     });
-    const makeRoom = () => {
+    const freeSlot = () => {
       if (!cancel) return;
       cancel();
       cancel = undefined;
       this.#lowBegun -= 1;
     };
-    return makeRoom;
+    return freeSlot;
   }
 
   #arm(at: number): void {

@@ -18,7 +18,7 @@ import {
   reopeningStatements,
   shuttingStatement,
 } from '../isolation/statements.ts';
-import { requireRoom } from '../limits/room.ts';
+import { requireCapacity } from '../limits/capacity.ts';
 import {
   advanceDatabase,
   insertDatabase,
@@ -85,7 +85,7 @@ async function create(
   const password = passwordOf(key, context.space, workload, edition);
   const registration: Registration = { ...edition, incarnation, name, keyId: key.id };
   const [connections, registered, spare, verifier] = await Promise.all([
-    requireRoom(context, session, workload),
+    requireCapacity(context, session, workload),
     tombstone === undefined
       ? insertDatabase(session, workload, registration)
       : advanceDatabase(session, workload, tombstone, registration).then(() => true),

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { decideQuota, type Standing, standingOf } from '../core/quota.ts';
 import { observeRegistered } from '../isolation/observe.ts';
 import { connectionStatements, within } from '../isolation/statements.ts';
-import { requireConnections } from '../limits/room.ts';
+import { requireConnections } from '../limits/capacity.ts';
 import { connectionsGranted, type Limits, measure, readLimits, writeLimits } from '../limits/rows.ts';
 import { seize } from './cut.ts';
 

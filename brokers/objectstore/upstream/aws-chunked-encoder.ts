@@ -22,7 +22,7 @@ const TRAILER = 'x-amz-checksum-crc32';
 /** `0CRLF`, the trailer with 8 characters of Base64, an empty line. */
 const END_BYTES = `0\r\n${TRAILER}:AAAAAA==\r\n\r\n`.length;
 
-export function coded(source: Readable, length: number): CodedBody {
+export function encodeChunked(source: Readable, length: number): CodedBody {
   const stream = new ChunkCoder(length);
   connect(source, stream);
   return {

@@ -1,4 +1,4 @@
-import { type Page, tabTo } from '../../../console/testing/looked.ts';
+import { type Page, tabTo } from '../../../console/testing/browser-window.ts';
 
 /** How somebody uses a page: what they press and fill in, by the names that they read there. */
 export interface Hands {

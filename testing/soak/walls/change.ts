@@ -1,5 +1,5 @@
 /** One NetworkPolicy as a mutant has it, for as long as something is done. */
-import { type Patience, wait } from '../../../e2e/verify/scene.ts';
+import { type Patience, wait } from '../../../e2e/verify/probers.ts';
 import { asWritten, type Mutant, type Policy } from './mutants.ts';
 import { must, OPEN, type Undoing, undoably } from './undo.ts';
 

@@ -11,7 +11,7 @@ const CAPSULE = 'bench';
 const UNLIMITED = '1000000';
 
 /** A durable server, the broker as in its pod, and one Capsule that asks. */
-export interface Scene {
+export interface DatabaseFixture {
   readonly superuserUrl: string;
   readonly readySeconds: number;
   /** Asks for a workload's database; the URL is the answer. */
@@ -29,7 +29,7 @@ export interface Scene {
   close(): Promise<void>;
 }
 
-export async function openScene(spares: number): Promise<Scene> {
+export async function openDatabaseFixture(spares: number): Promise<DatabaseFixture> {
   const server = await startEmbeddedServer({ settings: MANY_DATABASES });
   const { superuserUrl } = server;
   const program = await brokerProgram();

@@ -9,7 +9,7 @@ import { connectionsGranted, type Granted, readLimits } from './rows.ts';
  * if all databases together could use more connections than the server has. Concurrent creates do not
  * see each other, so the sum may exceed the server by as many as run at once.
  */
-export async function requireRoom(
+export async function requireCapacity(
   context: Context,
   session: Session,
   { capsule, app }: Workload,
