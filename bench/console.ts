@@ -7,8 +7,8 @@
 import { readFileSync } from 'node:fs';
 import { Agent } from 'undici';
 import { Browser } from '../console/testing/browser.ts';
+import type { Page as Window } from '../console/testing/browser-window.ts';
 import { launchChromium } from '../console/testing/chromium.ts';
-import type { Page as Window } from '../console/testing/looked.ts';
 import { type Subjects, subjects } from '../console/testing/subjects.ts';
 import { filled, startWithStore, type WithStore } from '../console/testing/with-store.ts';
 import { eventually } from '../testing/eventually.ts';

@@ -1,9 +1,9 @@
 import type { Report } from '../testing/report.ts';
 import { commit, createByHand, createByVault, createMany, createWarm } from './db/create.ts';
 import { cut } from './db/cut.ts';
+import { openDatabaseFixture } from './db/fixture.ts';
 import { refuse } from './db/refuse.ts';
 import { type Part, round } from './db/samples.ts';
-import { openScene } from './db/scene.ts';
 import { buildVault } from './vault.ts';
 
 /**
@@ -51,18 +51,18 @@ interface Options {
 
 export async function run({ quick, only }: Options): Promise<Report> {
   const spares = quick ? POOL.quick : POOL.whole;
-  const scene = await openScene(spares);
+  const fixture = await openDatabaseFixture(spares);
   const isWanted = (part: string) => only === undefined || only.includes(part);
   const vault = isWanted('vault') ? await buildVault() : undefined;
   /** What makes many databases comes last: the server's vacuum visits each, ten a second in the end. */
   const parts: Readonly<Record<string, () => Promise<Part>>> = {
-    commit: () => commit(scene, quick),
-    warm: () => createWarm(scene, spares, quick),
-    refuse: () => refuse(scene, quick),
-    cut: () => cut(scene, quick),
-    many: () => createMany(scene, spares, quick),
-    hand: () => createByHand(scene, quick),
-    ...(vault ? { vault: () => createByVault(scene, vault, quick) } : {}),
+    commit: () => commit(fixture, quick),
+    warm: () => createWarm(fixture, spares, quick),
+    refuse: () => refuse(fixture, quick),
+    cut: () => cut(fixture, quick),
+    many: () => createMany(fixture, spares, quick),
+    hand: () => createByHand(fixture, quick),
+    ...(vault ? { vault: () => createByVault(fixture, vault, quick) } : {}),
   };
   try {
     const unknown = only?.find((name) => !(name in parts));
@@ -80,9 +80,9 @@ export async function run({ quick, only }: Options): Promise<Report> {
       rows: told.flatMap(({ rows }) => rows),
       figures: {
         ...figures,
-        server_connections: await scene.connections(),
-        rss_mib: round(scene.rssMiB()),
-        ready_s: round(scene.readySeconds),
+        server_connections: await fixture.connections(),
+        rss_mib: round(fixture.rssMiB()),
+        ready_s: round(fixture.readySeconds),
       },
       notes: [
         ...verdicts(figures),
@@ -90,7 +90,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
       ],
     };
   } finally {
-    await scene.close();
+    await fixture.close();
     await vault?.remove();
   }
 }

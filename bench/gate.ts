@@ -20,7 +20,7 @@ const SIZES = {
 };
 type Size = (typeof SIZES)['quick'];
 const LIMIT_MS = 120_000;
-/** So many in a row, and admission has made up its mind. */
+/** After this many refusals in a row, admission is considered closed. */
 const REFUSALS = 20;
 
 type Conditioned = KubeObject & {
@@ -73,7 +73,7 @@ async function measure(environment: TestEnvironment, space: TestSpace, size: Siz
   return reportOf(size, samples);
 }
 
-/** Of each round, in milliseconds after the change can be read. */
+/** Times of each round, in milliseconds after the change can be read. */
 interface Samples {
   readonly closes: number[];
   readonly told: number[];

@@ -7,7 +7,7 @@ import { openGateway } from './neighbours/gateway.ts';
 import { startHostile } from './neighbours/hostile.ts';
 import { openObjectStore } from './neighbours/objectstore.ts';
 import { measure, type Taken } from './neighbours/quiet.ts';
-import type { OpenScene, Scene } from './neighbours/scene.ts';
+import type { OpenServiceUnderTest, ServiceUnderTest } from './neighbours/service-under-test.ts';
 
 /**
  * What a hostile tenant costs a quiet one, for each resource that they share: the quiet one's p99 alone, and beside a
@@ -16,13 +16,13 @@ import type { OpenScene, Scene } from './neighbours/scene.ts';
  * other pods. `--only gateway,postgres/processor` measures these alone.
  */
 
-const SCENES: Readonly<Record<string, OpenScene>> = {
+const SERVICES: Readonly<Record<string, OpenServiceUnderTest>> = {
   'db-broker': openDbBroker,
   postgres: openPostgres,
   objectstore: openObjectStore,
   gateway: openGateway,
 };
-/** Beside a hostile neighbour, so many times its p99 alone at most, and nothing fails. */
+/** Beside a hostile neighbour, p99 may be at most this many times its value alone, and nothing may fail. */
 const MOST_RATIO = 3;
 
 interface Plan {
@@ -39,28 +39,28 @@ interface Options {
 }
 
 export async function run({ quick, only }: Options): Promise<Report> {
-  const unknown = only?.find((part) => SCENES[part.split('/')[0] ?? ''] === undefined);
+  const unknown = only?.find((part) => SERVICES[part.split('/')[0] ?? ''] === undefined);
   if (unknown !== undefined)
-    throw new Error(`no part ${unknown}; there are ${Object.keys(SCENES).join(', ')}, and PART/ACT`);
+    throw new Error(`no part ${unknown}; there are ${Object.keys(SERVICES).join(', ')}, and PART/ACT`);
   const wanted = (part: string) =>
     only === undefined || only.some((one) => part === one || part.startsWith(`${one}/`));
   const rows: Row[] = [];
   const figures: Record<string, number> = {};
   const elsewhere = await openElsewhere();
   try {
-    for (const [name, open] of Object.entries(SCENES)) {
+    for (const [name, open] of Object.entries(SERVICES)) {
       if (only !== undefined && !only.some((one) => one.split('/')[0] === name)) continue;
-      const scene = await open();
+      const service = await open();
       try {
-        await warm(scene.habits);
-        if (scene.straight !== undefined) await warm(scene.straight.habits);
-        for (const act of Object.keys(scene.hostile)) {
+        await warm(service.habits);
+        if (service.straight !== undefined) await warm(service.straight.habits);
+        for (const act of Object.keys(service.hostile)) {
           const part = `${name}/${act}`;
           if (wanted(part))
-            await beside({ scene, elsewhere }, part, act, quick ? QUICK : WHOLE, rows, figures);
+            await beside({ service, elsewhere }, part, act, quick ? QUICK : WHOLE, rows, figures);
         }
       } finally {
-        await scene.close();
+        await service.close();
       }
     }
   } finally {
@@ -81,22 +81,22 @@ export async function run({ quick, only }: Options): Promise<Report> {
 }
 
 async function beside(
-  { scene, elsewhere }: { readonly scene: Scene; readonly elsewhere: Elsewhere },
+  { service, elsewhere }: { readonly service: ServiceUnderTest; readonly elsewhere: Elsewhere },
   part: string,
   act: string,
   plan: Plan,
   rows: Row[],
   figures: Record<string, number>,
 ): Promise<void> {
-  const acts = scene.hostile[act] ?? [];
-  const { alone: alones, taken, became } = await compare(scene.habits, acts, plan, scene);
-  const machine = await compare(scene.habits, elsewhere.of(acts), plan, scene);
-  const around = scene.straight?.hostile[act];
+  const acts = service.hostile[act] ?? [];
+  const { alone: alones, taken, became } = await compare(service.habits, acts, plan, service);
+  const machine = await compare(service.habits, elsewhere.of(acts), plan, service);
+  const around = service.straight?.hostile[act];
   const straight =
-    scene.straight === undefined || around === undefined
+    service.straight === undefined || around === undefined
       ? undefined
-      : await compare(scene.straight.habits, around(), plan, scene);
-  for (const [i, habit] of scene.habits.entries()) {
+      : await compare(service.straight.habits, around(), plan, service);
+  for (const [i, habit] of service.habits.entries()) {
     const alone = alones[i] ?? [];
     const { ms = [], failures = 0 } = taken[i] ?? {};
     const [p99, p50, p99Alone] = [quantile(ms, 0.99), quantile(ms, 0.5), quantile(alone, 0.99)];
@@ -145,10 +145,10 @@ interface Compared {
 }
 
 async function compare(
-  habits: Scene['habits'],
+  habits: ServiceUnderTest['habits'],
   acts: readonly Act[],
   { aloneSeconds, besideSeconds }: Plan,
-  { settle }: Pick<Scene, 'settle'>,
+  { settle }: Pick<ServiceUnderTest, 'settle'>,
 ): Promise<Compared> {
   const before = await measure(habits, aloneSeconds);
   const hostile = await startHostile(acts);
@@ -171,7 +171,7 @@ const told = (became: Readonly<Record<string, number>>): string =>
     .join(', ');
 
 /** Code that is compiled as it runs, connections and caches are as they stay. */
-async function warm(habits: Scene['habits']): Promise<void> {
+async function warm(habits: ServiceUnderTest['habits']): Promise<void> {
   await measure(
     habits.map((habit) => ({ ...habit, perSecond: habit.perSecond * 2 })),
     2,

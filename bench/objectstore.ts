@@ -68,11 +68,11 @@ export async function run({ quick, only }: Options): Promise<Report> {
   const { broker, stop } = contestants;
   try {
     const told: Told = { rows: [], figures: {}, targets: [] };
-    const scene: Scene = { plan, contestants, told };
+    const run: BenchRun = { plan, contestants, told };
     for (const size of plan.sizes)
-      for (const method of METHODS) if (wanted(partOf(method, size))) await measureLoops(scene, method, size);
-    if (wanted('rate')) await measureRate(scene);
-    if (wanted('streams')) await measureStreams(scene);
+      for (const method of METHODS) if (wanted(partOf(method, size))) await measureLoops(run, method, size);
+    if (wanted('rate')) await measureRate(run);
+    if (wanted('streams')) await measureStreams(run);
     const { rows, figures, targets } = told;
     const peak = Math.round(broker.program.peakMib());
     figures['broker_peak_rss_mib'] = peak;
@@ -101,7 +101,7 @@ interface Told {
   readonly targets: Target[];
 }
 
-interface Scene {
+interface BenchRun {
   readonly plan: Plan;
   readonly contestants: Awaited<ReturnType<typeof startContestants>>;
   readonly told: Told;
@@ -109,7 +109,7 @@ interface Scene {
 
 /** One row and figure for each contestant, with the direct way as the measure. */
 async function compare(
-  { plan, contestants: { all }, told: { rows, figures, targets } }: Scene,
+  { plan, contestants: { all }, told: { rows, figures, targets } }: BenchRun,
   what: string,
   measure: (one: Contestant) => Promise<Measured>,
   by = byRate,
@@ -124,39 +124,39 @@ async function compare(
 }
 
 /** Those whose code is compiled as it runs take some ten thousand requests for it, and forget it when it rests. */
-async function warm({ plan, contestants: { all } }: Scene, method: Method, size: number): Promise<void> {
+async function warm({ plan, contestants: { all } }: BenchRun, method: Method, size: number): Promise<void> {
   for (const one of all) await closedLoop(one, { method, size, clients: 16, seconds: 3 * plan.seconds });
 }
 
-async function storeByAll({ contestants: { all, settle } }: Scene, size: number): Promise<void> {
+async function storeByAll({ contestants: { all, settle } }: BenchRun, size: number): Promise<void> {
   for (const contestant of all) await store(contestant, size);
   await settle();
 }
 
-async function measureLoops(scene: Scene, method: Method, size: number): Promise<void> {
-  const { plan, contestants } = scene;
-  if (method === 'GET') await storeByAll(scene, size);
-  if (!isLong(size)) await warm(scene, method, size);
+async function measureLoops(run: BenchRun, method: Method, size: number): Promise<void> {
+  const { plan, contestants } = run;
+  if (method === 'GET') await storeByAll(run, size);
+  if (!isLong(size)) await warm(run, method, size);
   for (const clients of plan.clients) {
     const load: Load = { method, size, clients, seconds: plan.seconds };
-    await compare(scene, `${method} ${label(size)} × ${clients}`, (one) => closedLoop(one, load));
+    await compare(run, `${method} ${label(size)} × ${clients}`, (one) => closedLoop(one, load));
     if (method === 'PUT' && isLong(size)) contestants.clear();
   }
 }
 
-async function measureRate(scene: Scene): Promise<void> {
-  await storeByAll(scene, KIB);
-  await warm(scene, 'GET', KIB);
-  const load = { size: KIB, clients: STEADY_CLIENTS, seconds: 2 * scene.plan.seconds };
+async function measureRate(run: BenchRun): Promise<void> {
+  await storeByAll(run, KIB);
+  await warm(run, 'GET', KIB);
+  const load = { size: KIB, clients: STEADY_CLIENTS, seconds: 2 * run.plan.seconds };
   await compare(
-    scene,
+    run,
     `GET ${label(KIB)} at ${STEADY_RATE}/s`,
     (one) => steadyRate(one, load, STEADY_RATE),
     byP99,
   );
 }
 
-async function measureStreams({ plan, contestants, told: { rows, figures } }: Scene): Promise<void> {
+async function measureStreams({ plan, contestants, told: { rows, figures } }: BenchRun): Promise<void> {
   const { broker, clear, settle } = contestants;
   const size = plan.streamBytes;
   await store(broker, size);

@@ -10,8 +10,8 @@ import { operatorProgram } from '../operator/testing/program.ts';
 import { openTestEnvironment, type TestEnvironment } from '../operator/testing/test-environment.ts';
 import { eventually } from '../testing/eventually.ts';
 import type { Report, Row } from '../testing/report.ts';
-import { assemble, type Crowd } from './outage/crowd.ts';
 import { type Keeper, keep } from './outage/keeper.ts';
+import { createUsers, type Users } from './outage/users.ts';
 
 const SECONDS = { quick: { short: 12, long: 20 }, full: { short: 60, long: 300 } };
 /** A leader that is back at once waits for the end of the Lease that it had. */
@@ -93,10 +93,10 @@ async function measure(
   });
   const keeper = keep(program);
   try {
-    const crowd = await assemble(space);
-    await crowd.settled();
+    const users = await createUsers(space);
+    await users.settled();
     const rows: Row[] = [];
-    for (const outage of outages) rows.push(await suffer(outage, proxy, keeper, crowd));
+    for (const outage of outages) rows.push(await suffer(outage, proxy, keeper, users));
     const worst = (of: string) => Math.max(...rows.map((row) => Number(row[of])));
     return {
       title: 'An operator without its API server',
@@ -122,14 +122,14 @@ async function suffer(
   { what, seconds, begin, end, usersAct }: Outage,
   proxy: FaultProxy,
   keeper: Keeper,
-  crowd: Crowd,
+  users: Users,
 ): Promise<Row> {
   console.error(`${what}, for ${seconds} s`);
   const starts = keeper.starts;
   keeper.forgive();
   const asked = proxy.asked.length;
   await begin();
-  if (usersAct) await crowd.act();
+  if (usersAct) await users.act();
   const each: number[] = [];
   for (let second = 0, before = asked; second < seconds; second += 1) {
     await pause(1_000);
@@ -140,10 +140,10 @@ async function suffer(
   const perSecond = (of: readonly number[]) => Math.round((sum(of) / of.length) * 10) / 10;
   await end();
   const ended = performance.now();
-  if (!usersAct) await crowd.act();
+  if (!usersAct) await users.act();
   await eventually(() => keeper.leads(), { what: 'an operator leads', within: LEADS_WITHIN_MS });
   const leads = performance.now() - ended;
-  await crowd.settled();
+  await users.settled();
   return {
     outage: what,
     seconds,

@@ -36,7 +36,7 @@ export async function run({ quick }: { readonly quick: boolean }): Promise<Repor
 }
 
 const BYTES = 1024 * 1024;
-/** As in turns. */
+/** The size of a slice, as in turns. */
 const SLICE = 16 * 1024;
 const SHAPE: XmlShape = { root: 'Delete', items: ['Object'], most: Number.POSITIVE_INFINITY };
 const NUMBERS = `[${'0,'.repeat(BYTES / 2 - 1)}0]`;

@@ -6,7 +6,7 @@
  */
 import type { Report } from '../testing/report.ts';
 import { judge, rounded } from './scale/judge.ts';
-import { inTheatre } from './scale/measure.ts';
+import { inTestEnvironment } from './scale/measure.ts';
 
 const CAPSULES = { quick: 100, full: 1_000 };
 const ASSISTANTS_EACH = 5;
@@ -24,15 +24,15 @@ export async function run({ quick, capsules, rest }: Options): Promise<Report> {
   const whole = sized(capsules ?? (quick ? CAPSULES.quick : CAPSULES.full));
   const half = sized(Math.ceil(whole.capsules / 2));
   const restSeconds = rest ?? (quick ? REST_SECONDS.quick : REST_SECONDS.full);
-  const small = await inTheatre(half, REST_SECONDS.quick);
-  const large = await inTheatre(whole, restSeconds);
+  const small = await inTestEnvironment(half, REST_SECONDS.quick);
+  const large = await inTestEnvironment(whole, restSeconds);
   const judged = judge({ ...whole, restSeconds }, small, large);
   return {
     title: `${whole.capsules} Capsules and ${whole.assistants} Assistants, suspended from birth; half of them first`,
     rows: judged.map(({ row }) => row),
     figures: Object.fromEntries(judged.map(({ key, figure }) => [key, figure])),
     notes: [
-      'Growth is that of the whole crowd against half of it: 2 is linear. A live change is counted from its request until its effect is told by a watch. A fail-over is counted from the signal to the old leader until the new one has served a change.',
+      'Growth is that of the whole population against half of it: 2 is linear. A live change is counted from its request until its effect is told by a watch. A fail-over is counted from the signal to the old leader until the new one has served a change.',
       'Half: ' + JSON.stringify(rounded(half, small)),
     ],
   };

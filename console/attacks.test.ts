@@ -11,10 +11,10 @@ import { freePort } from '../testing/ports.ts';
 import { credentialRoutes } from './pages/credentials.ts';
 import { ROUTES } from './routes.ts';
 import { Browser } from './testing/browser.ts';
+import { windowOf } from './testing/browser-window.ts';
 import { launchChromium } from './testing/chromium.ts';
 import { startEnvironment, type TestEnvironment } from './testing/environment.ts';
 import { forged, formTokenOf } from './testing/forged.ts';
-import { windowOf } from './testing/looked.ts';
 import { condition, HOSTILE, input, type Subjects, subjects } from './testing/subjects.ts';
 
 const SESSION = '__Host-space-session';

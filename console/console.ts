@@ -1,4 +1,12 @@
-import { createMetrics, type Held, hold, type Logger, parseKeys, Secret, watched } from '@space/broker-kit';
+import {
+  createMetrics,
+  keepFile,
+  type Logger,
+  parseKeys,
+  type Resources,
+  Secret,
+  watched,
+} from '@space/broker-kit';
 import { startShell } from '@space/broker-kit/service';
 import type { Express } from 'express';
 import { createApp } from './app.ts';
@@ -57,17 +65,17 @@ export async function startConsole({
   now = () => new Date(),
   html,
 }: ConsoleOptions): Promise<Console> {
-  const { ports, parts, stop } = await startShell(config, log, async (held) => {
-    const files = filesOf(held, log);
+  const { ports, parts, stop } = await startShell(config, log, async (resources) => {
+    const files = filesOf(resources, log);
     const keys = await files.follow(config.SESSION_KEYS_FILE, (text) => parseKeys(text, 'SESSION_KEYS_FILE'));
     const account = await files.follow(config.KUBERNETES_TOKEN_FILE, (text) => new Secret(text.trim()));
     const authority = await files.authority(config.KUBERNETES_CA_FILE);
     const api = kubernetes({ url: config.KUBERNETES_URL, authority });
-    held.closers.push(() => api.close());
+    resources.closers.push(() => api.close());
     const issuer = await openIssuer(config, files);
-    if (issuer !== undefined) held.closers.push(() => issuer.close());
+    if (issuer !== undefined) resources.closers.push(() => issuer.close());
     const broker = await openBroker(config, files);
-    if (broker !== undefined) held.closers.push(() => broker.close());
+    if (broker !== undefined) resources.closers.push(() => broker.close());
     const credentials = broker && { broker, principalOf: principals(api, account) };
     const names = namesIn(config, broker !== undefined);
     const sealed = new Sealed({ space: names.space, keys, now });
@@ -75,7 +83,7 @@ export async function startConsole({
     const callerOf = ({ proof }: Session): Caller =>
       'token' in proof ? proof : { token: account(), person: proof.person };
     const lists = new KeptLists(api);
-    held.closers.push(() => lists.end());
+    resources.closers.push(() => lists.end());
     const live = new LiveStreams({ kubernetes: api, lists, callerOf, names, now });
     const app = createApp({
       names,
@@ -152,9 +160,9 @@ function signInFor(config: Config, { api, account, issuer, sealed, now }: SignIn
   });
 }
 
-function filesOf(held: Held, log: Logger): Files {
+function filesOf(resources: Resources, log: Logger): Files {
   const follow: Files['follow'] = async (path, parse) => {
-    const file = hold(held, await watched(path, parse, log));
+    const file = keepFile(resources, await watched(path, parse, log));
     return () => file.current();
   };
   return {

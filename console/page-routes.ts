@@ -90,7 +90,7 @@ export async function servePage(
 const SESSION_ENDED =
   'Your session has ended, and nothing was changed. What you entered is there again once you have signed in, but for secrets.';
 
-/** For somebody whose session ended while they filled in a form. */
+/** Handles a form whose session expired while it was filled in. */
 async function interrupted(
   { signIn, kept }: PageOptions,
   answers: Answers,

@@ -28,7 +28,7 @@ interface Judge extends KubeObject {
   readonly spec: unknown;
 }
 
-/** By the name of its object: the spec of each, as the chart has written it down. */
+/** The spec of each policy and binding as the chart recorded it, by the object's name. */
 type Specs = Readonly<Record<string, unknown>>;
 
 /**

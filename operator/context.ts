@@ -17,7 +17,7 @@ import type { Kept } from './runtime/kept.ts';
 import { pathOf } from './runtime/kube-object.ts';
 import type { Stores } from './stores.ts';
 
-/** Who the operator is to the API server: the subject of the RoleBindings that it makes for itself. */
+/** The operator's identity at the API server: the subject of the RoleBindings that it creates for itself. */
 export interface Identity {
   readonly kind: 'ServiceAccount' | 'User';
   readonly name: string;
@@ -55,7 +55,7 @@ export interface Context {
   readonly objectUsages: Usages<ObjectsUsage>;
   /** What an Assistant's database and files took when the brokers were asked last. */
   readonly appUsages: Usages<AppUsage>;
-  /** By a Capsule's name, what it has selected: asked once for all its Assistants. */
+  /** The selection of each Capsule, by name, which is read once for all its Assistants. */
   readonly selections: Kept<Selection | undefined>;
   /** Between two reconciles of an object that nothing has touched. */
   readonly sweepMs: () => number;

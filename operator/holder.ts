@@ -5,7 +5,7 @@ import { type KubeObject, pathOf } from './runtime/kube-object.ts';
 
 const SEPARATOR = '_';
 
-/** Who holds the lease: a pod by name and UID, as its token names it to the API server, and one process of it. */
+/** Identifies the holder of the Lease: the pod's name and UID, as in its token, and one process of it. */
 export function holderOf(pod: { readonly name: string; readonly uid: string }): string {
   return [pod.name, pod.uid, randomBytes(6).toString('hex')].join(SEPARATOR);
 }

@@ -24,11 +24,11 @@ const log = pino({
   formatters: { level: (level) => ({ level }) },
 });
 const registry = new Registry();
-// At its default of 10 ms, the look at the event loop's delay is most of what an idle operator costs.
+// At the default of 10 ms, measuring the event loop's delay is most of an idle operator's cost.
 collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 const measured = operatorMetrics(registry);
 
-/** Beside the bundle in an image; in the sources, in the room that it belongs to. */
+/** The document is beside the bundle in an image, and in its own room in the sources. */
 async function driverDocument(file: string): Promise<Buffer> {
   const here = (path: string) => readFile(new URL(path, import.meta.url));
   return here(`driver/${file}`).catch(() => here(`../manifests/driver/${file}`));

@@ -28,7 +28,7 @@ export interface SpaceNames {
 
 /** A PostgreSQL that the Space does not run, as its Assistants, who have no DNS, reach it. */
 export interface DatabaseServer {
-  /** As their URLs and its certificate name it. */
+  /** The name in their URLs and in its certificate. */
   readonly host: string;
   readonly addresses: readonly string[];
   readonly port: number;
@@ -36,7 +36,7 @@ export interface DatabaseServer {
   readonly egress: readonly object[];
 }
 
-/** Of whichever server Assistants have their databases on. */
+/** The port of the server that has the Assistants' databases, embedded or external. */
 export const databasePort = ({ databaseServer }: Pick<SpaceNames, 'databaseServer'>): number =>
   databaseServer?.port ?? 5432;
 

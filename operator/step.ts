@@ -2,7 +2,7 @@ import type { Finding } from './conditions.ts';
 
 /** What one step of a reconcile comes to. */
 export interface Step<Output = never> {
-  /** For the condition of the step's type. */
+  /** The status of the condition that the step maintains. */
   readonly finding: Finding;
   /** What later steps are made of; undefined when they cannot be taken. */
   readonly output?: Output | undefined;

@@ -93,7 +93,7 @@ export function makeStores() {
 
 export type Stores = ReturnType<typeof makeStores>;
 
-/** Of the Service that stands for a component of the Space, one of each family of addresses. */
+/** The addresses of the Service of a component, one of each family. */
 export function addressesOf(
   names: SpaceNames,
   services: Stores['services'],

@@ -16,7 +16,7 @@ export interface Triggers {
 }
 
 const COUNT_AFTER_MS = 250;
-/** Of many Capsules that come at once, the names are written together. */
+/** The names of many Capsules that arrive together are written in one update. */
 const NAME_AFTER_MS = 100;
 /** Components whose Service's address is in the pods of Assistants. */
 const ADDRESSED = new Set(['postgres', 'objectstore', CANARY, EGRESS_COMPONENT]);

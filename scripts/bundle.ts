@@ -100,7 +100,7 @@ export async function bundle(name: BundleName): Promise<void> {
   }
 }
 
-/** Of the names and contents of all files in a directory; undefined when there is no directory. */
+/** Returns the digest of the names and contents of all files in a directory; undefined if it does not exist. */
 async function digestOf(directory: string): Promise<string | undefined> {
   if (!existsSync(directory)) return undefined;
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
@@ -111,7 +111,7 @@ async function digestOf(directory: string): Promise<string | undefined> {
   return hash.digest('hex');
 }
 
-/** Of all the languages in which zod can say what is wrong, each of some kilobytes, only its own is ever spoken. */
+/** zod has messages in many languages, each of some kilobytes; the bundle only needs the default one. */
 const ONE_LANGUAGE: Plugin = {
   name: 'one-language',
   setup({ onLoad }) {

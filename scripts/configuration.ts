@@ -44,7 +44,7 @@ What each program reads of its environment. The chart sets it from [its values](
 its bounds names itself and stops the start. A file is named by its path in the container.
 `;
 
-/** For `scripts/generate.ts`. */
+/** Called by `scripts/generate.ts`. */
 export function generated(): readonly { readonly path: string; readonly text: string }[] {
   return [{ path: 'docs/configuration.md', text: [HEAD, ...PROGRAMS.map(section)].join('\n') }];
 }

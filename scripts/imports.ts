@@ -1,6 +1,6 @@
 /**
- * Who may import whom: refuses, by file, line and rule, what the table of rooms in docs/architecture.md forbids, and
- * every circle of files or of folders.
+ * Checks imports between rooms: reports, by file, line and rule, what the table in docs/architecture.md forbids, and
+ * every cycle of files or folders.
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';

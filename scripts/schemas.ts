@@ -2,7 +2,7 @@
 import { SCHEMA_VERSION as database } from '../brokers/db/registry/migrations.ts';
 import { SCHEMA_VERSION as objectStore } from '../brokers/objectstore/registry/migrations.ts';
 
-/** For `scripts/generate.ts`. */
+/** Called by `scripts/generate.ts`. */
 export function generated(): readonly { readonly path: string; readonly text: string }[] {
   const text = `${JSON.stringify({ database, objectStore })}\n`;
   return [{ path: 'charts/space/schemas.generated.json', text }];

@@ -13,7 +13,7 @@ import { freePort } from './ports.ts';
 /** A real kube-apiserver on a real etcd, on loopback, with nothing else of a cluster. */
 export interface ApiServer {
   readonly url: string;
-  /** Of `system:masters`. */
+  /** A client with the group `system:masters`. */
   readonly client: ApiClient;
   /** For kubectl and helm, JSON. */
   readonly kubeconfig: string;

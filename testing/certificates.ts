@@ -16,7 +16,7 @@ export interface Authority extends Certificate {
 }
 
 const OPENSSL = 'openssl';
-/** Without a configuration of its own openssl adds the distribution's extensions to ours. */
+/** An empty configuration, since openssl would otherwise add the distribution's extensions to ours. */
 const CONFIG = '[req]\ndistinguished_name = subject\n[subject]\n';
 
 export function makeAuthority(directory: string, name: string): Authority {

@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:net';
 const FIRST = 12_000;
 const SLICES = 1_000;
 const SLICE = 20;
-/** Of slices that this process has, and not given out yet. */
+/** Ports of this process's slices that are not given out yet. */
 const left: number[] = [];
 
 /**
@@ -29,7 +29,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Whose the first port of a slice is, has all of it; the kernel takes it back when the process ends. */
+/** Binding the first port of a slice reserves all of it; the kernel releases it when the process ends. */
 async function takeSlice(): Promise<void> {
   for (let slice = randomInt(SLICES); ; slice = (slice + 1) % SLICES) {
     const first = FIRST + slice * SLICE;

@@ -1,15 +1,15 @@
 import { connect } from '../../brokers/db/testing/postgres.ts';
 import type { Peer } from '../vault.ts';
+import { appName, type DatabaseFixture } from './fixture.ts';
 import { measure, type Part, p50, p99, rate, round, row, type Samples } from './samples.ts';
-import { appName, type Scene } from './scene.ts';
 
 /** From the pool: one after the other, and again. */
-export async function createWarm(scene: Scene, spares: number, quick: boolean): Promise<Part> {
-  await scene.settle();
-  await measure(5, 1, scene.createNext);
-  await scene.settle();
-  const warm = await measure(spares - 8, 1, scene.createNext);
-  const repeats = await measure(quick ? 100 : 500, 1, (i) => scene.create(appName((i % 10) + 1)));
+export async function createWarm(fixture: DatabaseFixture, spares: number, quick: boolean): Promise<Part> {
+  await fixture.settle();
+  await measure(5, 1, fixture.createNext);
+  await fixture.settle();
+  const warm = await measure(spares - 8, 1, fixture.createNext);
+  const repeats = await measure(quick ? 100 : 500, 1, (i) => fixture.create(appName((i % 10) + 1)));
   return {
     rows: [row('create, warm, 1 caller', warm), row('create again, 1 caller', repeats)],
     figures: {
@@ -21,7 +21,7 @@ export async function createWarm(scene: Scene, spares: number, quick: boolean): 
 }
 
 /** The least that anything costs whose answer outlives a crash: a COMMIT that writes nothing but the log. */
-export async function commit({ superuserUrl }: Scene, quick: boolean): Promise<Part> {
+export async function commit({ superuserUrl }: DatabaseFixture, quick: boolean): Promise<Part> {
   const client = await connect(superuserUrl);
   try {
     const alone = await measure(quick ? 100 : 500, 1, () =>
@@ -34,10 +34,10 @@ export async function commit({ superuserUrl }: Scene, quick: boolean): Promise<P
 }
 
 /** A burst that empties the pool, then as fast as it is filled. */
-export async function createMany(scene: Scene, spares: number, quick: boolean): Promise<Part> {
-  await scene.settle();
-  const burst = await measure(spares, 8, scene.createNext);
-  const sustained = await measure(quick ? 40 : 300, 4, scene.createNext);
+export async function createMany(fixture: DatabaseFixture, spares: number, quick: boolean): Promise<Part> {
+  await fixture.settle();
+  const burst = await measure(spares, 8, fixture.createNext);
+  const sustained = await measure(quick ? 40 : 300, 4, fixture.createNext);
   return {
     rows: [
       row(`create, burst of ${spares}, 8 callers`, burst),
@@ -52,7 +52,7 @@ export async function createMany(scene: Scene, spares: number, quick: boolean): 
 }
 
 /** The same made by hand, on one open connection and on four. */
-export async function createByHand({ superuserUrl, settle }: Scene, quick: boolean): Promise<Part> {
+export async function createByHand({ superuserUrl, settle }: DatabaseFixture, quick: boolean): Promise<Part> {
   await settle();
   const alone = await byHand(superuserUrl, quick ? 20 : 100, 1);
   const together = await byHand(superuserUrl, quick ? 40 : 300, 4);
@@ -68,7 +68,11 @@ export async function createByHand({ superuserUrl, settle }: Scene, quick: boole
 }
 
 /** Vault's plugin, which makes roles and cannot make databases. */
-export async function createByVault({ superuserUrl }: Scene, vault: Peer, quick: boolean): Promise<Part> {
+export async function createByVault(
+  { superuserUrl }: DatabaseFixture,
+  vault: Peer,
+  quick: boolean,
+): Promise<Part> {
   const alone = await vault.makeRoles(superuserUrl, quick ? 50 : 300, 1);
   const together = await vault.makeRoles(superuserUrl, quick ? 100 : 600, 8);
   return {

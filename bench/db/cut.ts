@@ -1,31 +1,31 @@
 import { connect, intoDatabase } from '../../brokers/db/testing/postgres.ts';
+import type { DatabaseFixture } from './fixture.ts';
 import { measure, type Part, p50, p99, rate, round, row, type Samples, unpaced } from './samples.ts';
-import type { Scene } from './scene.ts';
 
 /** As many as the broker and its connections take to have seen each statement once, as for the other figures. */
 const WARM_UP = 10;
-/** So many more databases at a time: the server's vacuum visits each, and of hundreds always one. */
+/** Databases are added in rounds of this size: autovacuum visits each, and of hundreds always one. */
 const ROUND = 50;
 
 /**
  * From the request until a tenant's open session has ended: from before that on nobody can log in. One caller in turns
  * with the same by hand, then eight.
  */
-export async function cut(scene: Scene, quick: boolean): Promise<Part> {
+export async function cut(fixture: DatabaseFixture, quick: boolean): Promise<Part> {
   const names = (what: string, count: number) => Array.from({ length: count }, (_, i) => `${what}${i}`);
-  const hand = await cutByHand(scene.superuserUrl);
-  await dropEach(scene, names('cold', WARM_UP), 1, hand.cut);
+  const hand = await cutByHand(fixture.superuserUrl);
+  await dropEach(fixture, names('cold', WARM_UP), 1, hand.cut);
   hand.ms.length = 0;
   const drops: number[] = [];
   const cuts: number[] = [];
   for (let turn = 0; turn < (quick ? 1 : 4); turn++) {
-    const alone = await dropEach(scene, names(`alone${turn}-`, quick ? 12 : ROUND), 1, hand.cut);
+    const alone = await dropEach(fixture, names(`alone${turn}-`, quick ? 12 : ROUND), 1, hand.cut);
     drops.push(...alone.whole.ms);
     cuts.push(...alone.cut.ms);
   }
   await hand.end();
   const [whole, alone, byHand] = [drops, cuts, hand.ms].map(unpaced) as [Samples, Samples, Samples];
-  const together = await dropEach(scene, names('together', quick ? 24 : 120), 8);
+  const together = await dropEach(fixture, names('together', quick ? 24 : 120), 8);
   return {
     rows: [
       row('drop, 1 caller', whole),
@@ -46,20 +46,20 @@ export async function cut(scene: Scene, quick: boolean): Promise<Part> {
 }
 
 async function dropEach(
-  scene: Scene,
+  fixture: DatabaseFixture,
   apps: readonly string[],
   callers: number,
   between = async (): Promise<void> => undefined,
 ) {
   const tenants: TenantSession[] = [];
-  for (const app of apps) tenants.push(await tenantSession(await scene.create(app)));
+  for (const app of apps) tenants.push(await tenantSession(await fixture.create(app)));
   // The first drop after much writing pays for the checkpoint; that is measured by nobody here.
-  await scene.settle();
+  await fixture.settle();
   const cuts: number[] = [];
   const ms: number[] = [];
   const { seconds } = await measure(apps.length, callers, async (i) => {
     const begun = performance.now();
-    await scene.drop(apps[i] ?? '');
+    await fixture.drop(apps[i] ?? '');
     ms.push(performance.now() - begun);
     cuts.push(((await tenants[i]?.ended) ?? Number.NaN) - begun);
     await between();

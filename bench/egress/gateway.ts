@@ -7,17 +7,17 @@ import { HOST, VALUE } from './fixture.ts';
 /** This gateway in a process of its own, put together here, so that a part of it can be left out. */
 export interface Ours extends Pick<Program, 'cpuSeconds' | 'stop'> {
   readonly port: number;
-  /** Of the one caller. */
+  /** The principal of the only caller. */
   readonly principal: string;
 }
 
 export async function startOurs(options: {
-  /** Of the upstream. */
+  /** The port of the upstream. */
   readonly port: number;
   /** File with the upstream's authority. */
   readonly authority: string;
   readonly unscrubbed?: true;
-  /** Of the stored input, unless it is the fixture's. */
+  /** The value of the stored input, unless it is the fixture's. */
   readonly value?: string;
 }): Promise<Ours> {
   const program = join(import.meta.dirname, 'gateway-process.ts');

@@ -14,7 +14,7 @@ import { type Fixture, HOST, VALUE } from './fixture.ts';
 /** This gateway as its pod runs it, with one Assistant that has one stored input and may reach one host. */
 export interface Pod extends Pick<Program, 'cpuSeconds' | 'peakMib' | 'stop'> {
   readonly port: number;
-  /** Of the one caller. */
+  /** The principal of the only caller. */
   readonly principal: string;
 }
 
@@ -47,7 +47,7 @@ export async function startPod(fixture: Fixture, upstream: number): Promise<Pod>
 interface Admission {
   readonly capsule: string;
   readonly principal: string;
-  /** Of its pod. */
+  /** The address of its pod. */
   readonly address: string;
   readonly routes: readonly { readonly method: 'GET'; readonly path: string }[];
   readonly value: string;
@@ -147,6 +147,6 @@ async function admit(control: string, provisioner: string, admission: Admission)
     allowed_hosts: [HOST],
     stored_inputs: { bank: { definition, envelope } },
   } satisfies PolicyPut);
-  // Whom it does not know now is nobody.
+  // From now on, an unknown principal is refused.
   await post('/v1/replicas/in-step', { instance });
 }

@@ -2,7 +2,7 @@ import { scrubberOf } from '../../brokers/egress/core/scrub.ts';
 import { quantile } from '../../testing/report.ts';
 
 const BYTES = 2 ** 20;
-/** As they come through the gateway. */
+/** The size of the pieces that come through the gateway. */
 const PIECE = 16 * 1024;
 const ROUNDS = 41;
 

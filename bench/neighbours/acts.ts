@@ -9,7 +9,7 @@ export type Act =
     }
   /** Requests, each on a connection of its own, at a rate. */
   | (Http & { readonly kind: 'requests'; readonly perSecond: number })
-  /** So many requests in one go on each connection, so many connections a second. */
+  /** This many requests at once on each connection, and this many connections a second. */
   | (Http & { readonly kind: 'pipelined'; readonly times: number; readonly perSecond: number })
   /** Answers that are read at 32 KiB a second. */
   | (Http & { readonly kind: 'slow-reads'; readonly connections: number })

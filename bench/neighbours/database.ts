@@ -10,7 +10,7 @@ import { brokerProgram } from '../db/process.ts';
 import { headOf } from './acts.ts';
 import { COMPUTE } from './elsewhere.ts';
 import { ownGroup } from './group.ts';
-import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
+import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
 /** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
 async function openFixture() {
@@ -72,7 +72,7 @@ const ALL_LOCKS = [
 const MUCH = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
 
 /** What the operator asks of the broker for a quiet Capsule: an Assistant's database again, and another made and dropped. */
-export async function openDbBroker(): Promise<Scene> {
+export async function openDbBroker(): Promise<ServiceUnderTest> {
   const { port, quiet, hostile, settle, close } = await openFixture();
   let made = 0;
   const unknown = headOf('POST /v1/capsules/apps/create', {
@@ -142,7 +142,7 @@ export async function openDbBroker(): Promise<Scene> {
 }
 
 /** A quiet tenant's own statements and logins beside a hostile tenant's, both with the database that they were given. */
-export async function openPostgres(): Promise<Scene> {
+export async function openPostgres(): Promise<ServiceUnderTest> {
   const { server, quiet, hostile, settle, close } = await openFixture();
   const session = new pg.Pool({
     connectionString: quiet.url,
@@ -185,7 +185,7 @@ export async function openPostgres(): Promise<Scene> {
 }
 
 /** With its own database, and with the server's port. */
-function hostileActs(url: string, port: number): Scene['hostile'] {
+function hostileActs(url: string, port: number): ServiceUnderTest['hostile'] {
   const sql = (sessions: number, ...statements: string[]) =>
     [{ kind: 'sql', url, sessions, statements }] as const;
   return {

@@ -9,14 +9,14 @@ import { newToken } from '../../brokers/kit/index.ts';
 import { type Fixture, HOST, openFixture, VALUE } from '../egress/fixture.ts';
 import { startGatewayPod } from '../egress/pod.ts';
 import { headOf } from './acts.ts';
-import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
+import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
 /** A bad value to look for in an answer of the one letter: each place might be its beginning. */
 const PERIODIC = `${'a'.repeat(4_080)}bcdefghijklmnop`;
 const ROUTES = ['/v1/rates', '/v1/large', '/v1/letters'];
 
 /** The gateway as in its pod, two Capsules with an Assistant each, and one host outside. */
-export async function openGateway(): Promise<Scene> {
+export async function openGateway(): Promise<ServiceUnderTest> {
   const fixture = await openFixture();
   const closers: (() => unknown)[] = [fixture.remove];
   const close = async () => {
@@ -47,7 +47,7 @@ function sceneOf(
   quiet: string,
   hostile: string,
   agent: Agent,
-): Omit<Scene, 'close'> {
+): Omit<ServiceUnderTest, 'close'> {
   const by = { port, from: HOSTILE } as const;
   const input = (path: string, principal: string) =>
     headOf(`GET /i/bank${path}`, {

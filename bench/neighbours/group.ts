@@ -4,7 +4,7 @@ import { weigh } from '../../e2e/cluster/share.ts';
 import { eventually } from '../../testing/eventually.ts';
 
 const HIERARCHY = '/sys/fs/cgroup/cpu';
-/** As many as it may well have at work at once. */
+/** The number of processes that are usually busy at once. */
 const PROCESSES = 8;
 
 /**

@@ -6,7 +6,7 @@ import type { Act } from './acts.ts';
 import { doHttp, doSilent } from './hostile-http.ts';
 import { doSql } from './hostile-sql.ts';
 
-// As in a cluster, where its processor share is its own: it is not to be what is measured.
+// The process gets low priority, since in a cluster it has a processor share of its own and is not what is measured.
 setPriority(19);
 const input = createInterface({ input: process.stdin });
 const [line] = await once(input, 'line');

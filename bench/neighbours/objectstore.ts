@@ -10,16 +10,16 @@ import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { startS3Server } from '../../testing/s3.ts';
 import { startProgram } from '../objectstore/program.ts';
 import { headOf } from './acts.ts';
-import { HOSTILE, MANY, type Scene, STRANGER } from './scene.ts';
+import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 import { openStraight } from './straight.ts';
 
 const MIB = 2 ** 20;
 const OBJECTS = 1_000;
-/** Of a document; larger ones are not read. */
+/** The size of a document; larger ones are not read. */
 const DOCUMENT = MIB - 4_096;
 
 /** The broker as in its pod, in front of a real S3 server, with two Capsules. */
-export async function openObjectStore(): Promise<Scene> {
+export async function openObjectStore(): Promise<ServiceUnderTest> {
   const closers: (() => unknown)[] = [];
   const close = async () => {
     for (const closer of closers.toReversed()) await closer();
@@ -71,7 +71,7 @@ async function sceneOf(
   port: number,
   quiet: Tenant,
   hostile: Tenant,
-): Promise<Omit<Scene, 'close' | 'straight'>> {
+): Promise<Omit<ServiceUnderTest, 'close' | 'straight'>> {
   const body = Buffer.alloc(1_024, 'x');
   let stored = 0;
   return {
@@ -92,7 +92,7 @@ async function sceneOf(
   };
 }
 
-async function hostileActs(port: number, hostile: Tenant): Promise<Scene['hostile']> {
+async function hostileActs(port: number, hostile: Tenant): Promise<ServiceUnderTest['hostile']> {
   const headers = (length: number) => ({
     host: 'objects',
     authorization: `Bearer ${hostile.token}`,

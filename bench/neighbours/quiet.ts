@@ -11,7 +11,7 @@ export interface Taken {
   readonly failures: number;
 }
 
-/** Whoever waits for longer has failed. */
+/** A request that takes longer has failed. */
 const LONGEST_MS = 30_000;
 
 /** All habits at once for so long; each time counts from when it was due, so a service that stops shows it. */

@@ -5,7 +5,7 @@ import { createPool } from '../../brokers/objectstore/upstream/managed.ts';
 import { createSigner, UNSIGNED_PAYLOAD } from '../../brokers/objectstore/upstream/sigv4.ts';
 import type { S3Server } from '../../testing/s3.ts';
 import { headOf } from './acts.ts';
-import { HOSTILE, type Straight } from './scene.ts';
+import { HOSTILE, type Straight } from './service-under-test.ts';
 
 const MIB = 2 ** 20;
 const OBJECTS = 1_000;

@@ -110,7 +110,7 @@ async function startBroker(closers: Closers, registryUrl: string, s3: S3Server):
     OBJECT_REQUESTS_BURST: plenty,
     OBJECT_STREAMS: '1000',
   };
-  // As in its pod: one file, and no types to strip.
+  // The program is bundled as in its pod: one file, and no types to strip.
   await bundle('objectstore-broker');
   const main = join(import.meta.dirname, '../../dist/objectstore-broker/main.mjs');
   const url = `http://127.0.0.1:${port}`;

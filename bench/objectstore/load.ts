@@ -20,7 +20,7 @@ export interface Load {
 export interface Measured {
   readonly perSecond: number;
   readonly mibPerSecond: number;
-  /** Of requests, from their beginning to their last byte; none where bodies are cut when the time is over. */
+  /** Latencies of requests to their last byte; empty if bodies are cut off when the time is over. */
   readonly ms: readonly number[];
   /** Processors that the process in between, or the server itself, kept busy. */
   readonly cpu: number;
@@ -36,7 +36,7 @@ const nameOf = (size: number, i = 0) => `object-${size}-${i}`;
 /** Bodies that take longer than a moment are counted by their bytes, and cut in the end. */
 export const isLong = (size: number) => size > MIB;
 
-/** So many callers, each asking again as soon as it was answered. */
+/** Runs this many callers, each sending its next request as soon as it was answered. */
 export async function closedLoop(contestant: Contestant, load: Load): Promise<Measured> {
   const { method, size, clients, seconds } = load;
   const calls = open(contestant, clients);

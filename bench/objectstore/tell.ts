@@ -27,7 +27,7 @@ const percent = (ratio: number) => `${Math.round(100 * ratio)} %`;
 const ratioOf = (one: Measured, direct: Measured | undefined) =>
   direct === undefined ? Number.NaN : one.perSecond / direct.perSecond;
 
-/** Of several rounds the one in the middle. */
+/** Returns the median of several rounds. */
 export function middle(rounds: readonly Measured[], by: (one: Measured) => number): Measured {
   const found = rounds.toSorted((a, b) => by(a) - by(b))[Math.floor(rounds.length / 2)];
   if (found === undefined) throw new Error('no round was measured');

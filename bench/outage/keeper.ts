@@ -11,7 +11,7 @@ const waitOf = (failures: number) =>
 export interface Keeper {
   /** How often it was started. */
   readonly starts: number;
-  /** As if it had run well for ten minutes. */
+  /** Treats the process as if it had run well for ten minutes. */
   forgive(): void;
   leads(): Promise<boolean>;
   stop(): Promise<void>;

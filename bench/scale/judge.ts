@@ -1,10 +1,10 @@
 import { quantile, type Row } from '../../testing/report.ts';
-import type { CrowdSize } from '../operator/crowd.ts';
+import type { PopulationSize } from '../operator/population.ts';
 
 /** As `operator.ts` has it: every object is looked at again after so long. */
 const SWEEP_SECONDS = 600;
 
-/** What one size of crowd cost. */
+/** What one size of population cost. */
 export interface Cost {
   readonly settleSeconds: number;
   readonly settleCpuSeconds: number;
@@ -37,7 +37,7 @@ export interface Judged {
   readonly row: Row;
 }
 
-type Size = CrowdSize & { readonly restSeconds: number };
+type Size = PopulationSize & { readonly restSeconds: number };
 
 /** What it cost against what it may cost. */
 export const judge = (size: Size, small: Cost, large: Cost): Judged[] => [
@@ -103,7 +103,7 @@ function changesOf(large: Cost): Judged[] {
   ];
 }
 
-/** Of twice as many objects. */
+/** Judges the cost of twice as many objects. */
 function growthOf(small: Cost, large: Cost): Judged[] {
   return [
     most(
@@ -149,7 +149,7 @@ function line(
   return { key, figure, row: { measure, figure: `${figure} ${unit}`.trim(), target, verdict } };
 }
 
-export const rounded = (size: CrowdSize, { live, calm, ...cost }: Cost) => ({
+export const rounded = (size: PopulationSize, { live, calm, ...cost }: Cost) => ({
   ...size,
   ...Object.fromEntries(Object.entries(cost).map(([key, value]) => [key, Math.round(value * 100) / 100])),
   live: live.length,

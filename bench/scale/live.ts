@@ -3,12 +3,12 @@ import { CAPSULE, RESOURCE_QUOTA } from '../../operator/kinds.ts';
 import { pathOf } from '../../operator/runtime/kube-object.ts';
 import type { TestSpace } from '../../operator/testing/space.ts';
 import type { TestEnvironment } from '../../operator/testing/test-environment.ts';
-import { follow } from '../operator/crowd.ts';
+import { follow } from '../operator/population.ts';
 
-/** A Capsule outside the crowd. */
+/** A Capsule outside the population. */
 export const LIVE = 'live';
 
-/** Changes the quota of a Capsule outside the crowd; answers after how many ms its namespace has it. */
+/** Changes the quota of a Capsule outside the population; answers after how many ms its namespace has it. */
 export async function liveChanges(
   { server: { client } }: TestEnvironment,
   space: TestSpace,

@@ -5,7 +5,7 @@ import { type OperatorProcess, operatorProgram, type Pod } from '../../operator/
 import type { TestSpace } from '../../operator/testing/space.ts';
 import { openTestEnvironment, type TestEnvironment } from '../../operator/testing/test-environment.ts';
 import { eventually } from '../../testing/eventually.ts';
-import { type CrowdSize, createCrowd, follow } from '../operator/crowd.ts';
+import { createPopulation, follow, type PopulationSize } from '../operator/population.ts';
 import { podOf, serviceAccount } from './account.ts';
 import type { Cost } from './judge.ts';
 import { LIVE, liveChanges } from './live.ts';
@@ -19,8 +19,8 @@ const CALM_CHANGES = 50;
 /** Between two live changes. */
 const PAUSE_MS = 50;
 
-/** On an API server of its own. */
-export async function inTheatre(size: CrowdSize, restSeconds: number): Promise<Cost> {
+/** Runs on an API server of its own. */
+export async function inTestEnvironment(size: PopulationSize, restSeconds: number): Promise<Cost> {
   const environment = await openTestEnvironment();
   try {
     return await measure(environment, await environment.space(), size, restSeconds);
@@ -33,7 +33,7 @@ export async function inTheatre(size: CrowdSize, restSeconds: number): Promise<C
 interface Run {
   readonly environment: TestEnvironment;
   readonly space: TestSpace;
-  readonly size: CrowdSize;
+  readonly size: PopulationSize;
   readonly restSeconds: number;
   readonly say: (what: string) => void;
   readonly start: (pod: Pod) => Promise<OperatorProcess>;
@@ -44,7 +44,7 @@ interface Run {
 async function measure(
   environment: TestEnvironment,
   space: TestSpace,
-  size: CrowdSize,
+  size: PopulationSize,
   restSeconds: number,
 ): Promise<Cost> {
   const { database } = environment;
@@ -76,24 +76,24 @@ async function measure(
   }
 }
 
-/** An empty Space, a crowd that settles, rest, changes at rest, a restart, two fail-overs. */
+/** An empty Space, a population that settles, rest, changes at rest, a restart, two fail-overs. */
 async function stages(run: Run): Promise<Cost> {
   const { say } = run;
   const pod = { name: 'operator-a', uid: randomUUID() };
   const emptyRssMiB = await weighEmpty(run, pod);
   say('creating');
-  const crowd = await bringCrowd(run);
+  const population = await startPopulation(run);
   say('settling');
-  const { operator, after, cost: settling } = await settle(run, crowd, pod);
+  const { operator, after, cost: settling } = await settle(run, population, pod);
   const resting = await rest(run, operator, after);
   const calm: number[] = [];
-  while (calm.length < CALM_CHANGES) calm.push(await crowd.change());
+  while (calm.length < CALM_CHANGES) calm.push(await population.change());
   // The last one's status may not be written yet, and its end would be the restart's to write.
   await atRest(operator);
   say('killed, and started again');
   const { again, cost: restarting } = await restart(run, operator, pod);
   say('handing over');
-  const failovers = await handOver(run, again, crowd.change);
+  const failovers = await handOver(run, again, population.change);
   return { emptyRssMiB, ...settling, ...resting, calm, ...restarting, ...failovers };
 }
 
@@ -107,17 +107,17 @@ async function weighEmpty({ space, start }: Run, pod: Pod): Promise<number> {
   return empty.peakRssMiB;
 }
 
-async function bringCrowd({ environment, space, size, signal }: Run) {
+async function startPopulation({ environment, space, size, signal }: Run) {
   const { client } = environment.server;
   const { namespace } = space.names;
-  await createCrowd(client, namespace, size);
+  await createPopulation(client, namespace, size);
   const capsules = follow<kinds.Capsule>(client, kinds.CAPSULE, namespace, signal);
   const assistants = follow<kinds.Assistant>(client, kinds.ASSISTANT, namespace, signal);
   await Promise.all([capsules.synced, assistants.synced]);
   return { capsules, assistants, change: await liveChanges(environment, space, signal) };
 }
 
-type Crowd = Awaited<ReturnType<typeof bringCrowd>>;
+type Population = Awaited<ReturnType<typeof startPopulation>>;
 
 /** What the operator and the API server tell of it. */
 async function accountsOf({ environment, space }: Run, operator: OperatorProcess) {
@@ -128,7 +128,7 @@ async function accountsOf({ environment, space }: Run, operator: OperatorProcess
 
 type Accounts = Awaited<ReturnType<typeof accountsOf>>;
 
-async function settle(run: Run, { capsules, assistants, change }: Crowd, pod: Pod) {
+async function settle(run: Run, { capsules, assistants, change }: Population, pod: Pod) {
   const { size, say } = run;
   const operator = await run.start(pod);
   const cpuBefore = (await operator.usage()).cpuSeconds;
@@ -202,7 +202,11 @@ async function restart(run: Run, operator: OperatorProcess, pod: Pod) {
 }
 
 /** To one that is warm: from one that stops, and from one that is killed. */
-async function handOver({ environment, space, start }: Run, first: OperatorProcess, change: Crowd['change']) {
+async function handOver(
+  { environment, space, start }: Run,
+  first: OperatorProcess,
+  change: Population['change'],
+) {
   const successor = await start(await podOf(environment, space.names.systemNamespace, 'operator-b'));
   await eventually(() => successor.warm(), { what: 'the second is warm', within: LIMIT_MS });
   const stopping = performance.now();

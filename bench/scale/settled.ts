@@ -1,5 +1,10 @@
 import type * as kinds from '../../operator/kinds.ts';
-import { type CrowdSize, type Followed, isSettledAssistant, isSettledCapsule } from '../operator/crowd.ts';
+import {
+  type Followed,
+  isSettledAssistant,
+  isSettledCapsule,
+  type PopulationSize,
+} from '../operator/population.ts';
 import { LIVE } from './live.ts';
 
 const LIMIT_MS = 15 * 60_000;
@@ -9,7 +14,7 @@ const TELL_MS = 10_000;
 export async function settled(
   capsules: Followed<kinds.Capsule>,
   assistants: Followed<kinds.Assistant>,
-  size: CrowdSize,
+  size: PopulationSize,
   say: (what: string) => void,
 ): Promise<number> {
   const each = size.assistants / size.capsules;

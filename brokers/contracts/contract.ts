@@ -1,10 +1,10 @@
 import type * as z from 'zod';
 import type { ErrorCode } from './errors.ts';
 
-/** Who may call an operation: the Space's provisioner, the Capsule that the request names, or who may look and change nothing. */
+/** Who may call an operation: the Space's provisioner, the Capsule that the request names, or a read-only observer. */
 export type Authority = 'provisioner' | 'capsule' | 'observer';
 
-/** Whom a token may speak to; written in its prefix, so that a leak is found and a mix-up refused early. */
+/** The service and kind of caller that a token is for. It is in the token's prefix, so that leaks are found and mix-ups refused early. */
 export type Audience = 'prv' | 'dbp' | 'osp' | 'osw' | 'egr' | 'obs';
 
 /** One operation: what is asked, by whom, what is answered, and what may be refused. */
@@ -34,9 +34,9 @@ interface Document {
  */
 export interface Contract {
   readonly title: string;
-  /** Whose token each authority proves itself with. */
+  /** The audience of the tokens of each authority. */
   readonly audiences: Readonly<{ provisioner: Audience } & Partial<Record<Authority, Audience>>>;
-  /** By path. */
+  /** The documents by path. */
   readonly documents: Readonly<Record<`/v1/${string}`, Document>>;
   readonly operations: Readonly<Record<string, Operation>>;
   /** What a status means here, where it means more than everywhere. */

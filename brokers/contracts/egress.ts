@@ -5,7 +5,7 @@ import { id, traceId } from './fields.ts';
 
 /** The wire of the egress gateway: for the operator, and for the console, which looks and changes nothing. */
 
-/** Of requests that may carry a stored input. */
+/** Methods of requests that may carry a stored input. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 /** A host that may be dialled: two or more LDH labels in lower case, none of them looking like an address. */
@@ -76,7 +76,7 @@ const policy = z.strictObject({
   revision: sha256,
   /** SHA-256 of each egress principal that is valid now; two while one is replaced. */
   principals: z.array(sha256).min(1).max(2),
-  /** Of the Assistant's pods. */
+  /** The addresses of the Assistant's pods. */
   addresses: z.array(z.string().max(64)).max(1_000),
   allowed_hosts: z.array(host).max(32),
   stored_inputs: z.record(identifier, z.strictObject({ definition, envelope })),
@@ -251,7 +251,7 @@ type Requests = { readonly [Name in keyof typeof EGRESS.operations]: RequestOf<t
 export type PolicyPut = Requests['policy.put'];
 export type InputSeal = Requests['input.seal'];
 export type PolicyNarrow = Requests['policy.narrow'];
-/** Whom a message is about. */
+/** The Assistant that a message is about. */
 export type About = Requests['policy.remove'];
 export type Calls = AnswerOf<typeof EGRESS, 'calls.tell'>;
 export type PolicyTaken = Omit<AnswerOf<typeof EGRESS, 'policy.put'>, 'trace_id'>;

@@ -73,7 +73,7 @@ function upkeepMetrics(registers: Registry[]) {
   };
 }
 
-/** Who was ended, and who should have been. */
+/** Counts sessions that were ended, and those that should have been. */
 function sessionMetrics(registers: Registry[]) {
   return {
     sessionsEnded: new Counter({

@@ -4,10 +4,10 @@ import {
   ConcurrencyLimit,
   ConfigError,
   createMetrics,
-  type Held,
-  hold,
+  keepFile,
   type Logger,
   parseKey,
+  type Resources,
   watched,
 } from '@space/broker-kit';
 import {
@@ -44,12 +44,12 @@ const CLONES = { active: 3, queued: 1_000 };
 export async function openContext(
   config: Config,
   log: Logger,
-  held: Held,
+  resources: Resources,
   failpoint?: (name: string) => void,
 ) {
-  const keys = hold(held, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
+  const keys = keepFile(resources, await watched(config.DERIVATION_KEY_FILE, parseDerivationKeys, log));
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
-  const opened = await openServer(config, log, held);
+  const opened = await openServer(config, log, resources);
   const { blockers, address, registry, metrics } = opened;
   const shares = shareConnections(opened.connections);
   const connections = shares();
@@ -93,12 +93,12 @@ export async function openContext(
 }
 
 /** Returns once the server answers: its connections, and who watches what keeps them waiting. */
-async function openServer(config: Config, log: Logger, held: Held) {
+async function openServer(config: Config, log: Logger, resources: Resources) {
   const readCa = (path: string) => readFileSync(path, 'utf8');
   const url = config.ADMIN_DATABASE_URL;
   const parse = serverParser({ url, setting: 'ADMIN_DATABASE' }, readCa);
   const file = url === undefined ? config.ADMIN_DATABASE_URL_FILE : config.ADMIN_DATABASE_PASSWORD_FILE;
-  const address = hold(held, await watched(file, parse, log));
+  const address = keepFile(resources, await watched(file, parse, log));
   const registry = createMetrics();
   const unwatched = openConnections(address, log, CONNECTIONS, (pid) => {
     blockers
@@ -112,7 +112,7 @@ async function openServer(config: Config, log: Logger, held: Held) {
     onEnded: (reason) => metrics.sessionsEnded.labels(reason).inc(),
   });
   const connections = blockers.guard(unwatched);
-  held.closers.push(() => connections.close());
+  resources.closers.push(() => connections.close());
   await untilReachable(connections, log);
   return { connections, blockers, address, registry, metrics };
 }

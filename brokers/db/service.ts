@@ -1,5 +1,5 @@
 import {
-  hold,
+  keepFile,
   type Logger,
   parseProvisionerTokens,
   type Round,
@@ -55,7 +55,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const driver = loadDriverDocument(driverPath);
     const opened = await openContext(config, log, held, failpoint);
     const { context, acceptedOpen, registry: metrics } = opened;
-    const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
+    const tokens = keepFile(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
     const mutations = new SharedSlots(MUTATIONS);
     await context.ensureTemplate();
 

@@ -31,9 +31,9 @@ export interface ControlOptions {
   /** Random for each start. */
   readonly instance: string;
   readonly tokens: Watched<readonly TokenDigest[]>;
-  /** Of who may look; without them nobody may. */
+  /** Tokens of read-only callers; if undefined, nobody may read. */
   readonly observers: Watched<readonly TokenDigest[]> | undefined;
-  /** Of one address. */
+  /** The limit of refusals for one address. */
   readonly refusals: { readonly perSecond: number; readonly burst: number };
   readonly log: Logger;
   readonly metrics: ServiceMetrics;

@@ -23,7 +23,7 @@ const blocks = z
 
 const MOST_BODY_BYTES = 1024 ** 4;
 
-/** In which the largest body that is signed has room. */
+/** The budget must hold at least one body of the maximum size. */
 const signedBytes = (fallback: number) =>
   z.coerce.number().int().min(DEFAULT_LIMITS.signedBodyBytes).max(MOST_BODY_BYTES).default(fallback);
 

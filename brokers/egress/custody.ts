@@ -9,7 +9,7 @@ import {
   seal,
 } from '@space/broker-kit/custody';
 
-/** Whose value it is, and what it was entered for. */
+/** The owner of a value, and the definition that it was entered for. */
 export interface Owner {
   readonly capsule: string;
   readonly app: string;
@@ -40,7 +40,7 @@ export function createCustody(space: string, keyring: () => Keyring): Custody {
       purpose: PURPOSE,
       context: { space, capsule, app, uid, input, definition },
     }) as const;
-  /** Of each owner the last envelope, and what was found out about it. */
+  /** The last envelope of each owner, and the result of opening it. */
   const openers = new WeakMap<Owner, { readonly envelope: string; readonly opener: Opener }>();
   const openerFor = (owner: Owner, envelope: string): Opener => {
     const known = openers.get(owner);

@@ -78,7 +78,7 @@ async function start() {
     guard: addressGuard(),
     names: ['127.0.0.1', 'localhost', 'assistant-egress'],
     authorities: args.ca === undefined ? undefined : await readFile(args.ca, 'utf8'),
-    // Whoever tries it has the host send back what it is sent.
+    // Developers try hosts that send back what they receive.
     limits: { reflections: 0 },
     metrics: createMetrics(),
     log,

@@ -21,7 +21,7 @@ export type SharedResource = 'tunnels' | 'requests' | 'signedBytes';
 /** What the gateway counts. Plain numbers are taken up when somebody looks, as each request changes them often. */
 export interface EgressMetrics {
   readonly finished: Histogram<'operation' | 'code'>;
-  /** Since somebody looked. */
+  /** Bytes since the last scrape. */
   readonly bytes: Readonly<Record<Operation, { out: number; in: number }>>;
   readonly turnedAway: Counter<'reason'>;
   /** 429 when a Capsule has its share, 503 when all is taken. */
@@ -35,7 +35,7 @@ export interface EgressMetrics {
 /** How things stand when somebody looks. */
 export interface EgressState {
   readonly policies: number;
-  /** Of callers. */
+  /** The number of callers' connections. */
   readonly connections: number;
   /** Callers that wait for a policy. */
   readonly waiting: number;

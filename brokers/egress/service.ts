@@ -5,7 +5,7 @@ import {
   createMetrics,
   dnsResolve,
   fixedMap,
-  hold,
+  keepFile,
   type Logger,
   parseProvisionerTokens,
   parseTokens,
@@ -40,12 +40,12 @@ export async function startService(config: Config, log: Logger): Promise<Service
       inUse: () => gateway?.policies.keysInUse() ?? [],
       onChange: ({ ok }) => log[ok ? 'info' : 'error']({ taken: ok }, 'the custody keyring changed'),
     });
-    hold(held, ring);
-    const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
+    keepFile(held, ring);
+    const tokens = keepFile(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
     const { OBSERVER_TOKEN_FILE: observerFile } = config;
     const ofObservers = parseTokens('obs', 'OBSERVER_TOKEN_FILE');
     const observers =
-      observerFile === undefined ? undefined : hold(held, await watched(observerFile, ofObservers, log));
+      observerFile === undefined ? undefined : keepFile(held, await watched(observerFile, ofObservers, log));
     const metrics = createMetrics();
     const custody = createCustody(config.SPACE_NAME, (): Keyring => ring.current());
     const started = await openGateway(config, log, custody, metrics);

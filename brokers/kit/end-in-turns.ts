@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-/** So many are ended in one turn of the event loop. */
+/** This many are ended in one turn of the event loop. */
 const A_TURN = 32;
 
 /**

@@ -15,7 +15,6 @@ export { boundConnections, type ConnectionShare, sharesByAddress } from './conne
 export { errorBody, refusal, ServiceError } from './errors.ts';
 export { gatheredOutput } from './gathered-output.ts';
 export { hearNoMore } from './hear-no-more.ts';
-export { closeAll, type Held, hold, watched } from './held.ts';
 export { type Indexed, IndexedSet } from './indexed-set.ts';
 export { type JsonLimits, parseStrictJson } from './json.ts';
 export { parseKey, parseKeys } from './key-file.ts';
@@ -30,6 +29,7 @@ export { fixedMap, parseFixed } from './net/fixed.ts';
 export { type AddressGuard, addressGuard, isNat64Prefix } from './net/guard.ts';
 export { type Answer, cached, dnsResolve, type Resolve, withFixed } from './net/resolve.ts';
 export { isProvisioner, parseProvisionerTokens, parseTokens } from './provisioners.ts';
+export { closeAll, keepFile, type Resources, watched } from './resources.ts';
 export { type GiveBack, SharedSlots, type ShareOptions, type ShareRefusal } from './shares.ts';
 export { shutDown, stopSignal } from './shutdown.ts';
 export { SmallPieces } from './small-pieces.ts';

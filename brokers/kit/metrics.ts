@@ -13,7 +13,7 @@ export interface ServiceMetrics {
 /** A registry with the process metrics and what every service tells of its requests and connections. */
 export function createMetrics(): ServiceMetrics {
   const registry = new Registry();
-  // At its default of 10 ms, the look at the event loop's delay is most of what an idle service costs.
+  // At the default of 10 ms, measuring the event loop's delay is most of an idle service's cost.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   const requests = new Histogram({
     name: 'space_http_request_seconds',

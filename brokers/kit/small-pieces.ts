@@ -43,13 +43,13 @@ export class SmallPieces {
     if (this.#from === this.#to) return true;
     const piece = this.#block.subarray(this.#from, this.#to);
     this.#from = this.#to;
-    // Whoever has a whole block may free it.
+    // The receiver of a whole block may free it.
     if (this.#to === BLOCK_BYTES) [this.#block, this.#from, this.#to] = [NOTHING, 0, 0];
     return this.#pass(piece);
   }
 }
 
-/** So many pass as they are: bodies of usual clients have fewer. */
+/** This many pieces pass unchanged: bodies of usual clients have fewer. */
 const FIRST_PIECES = 16;
 
 /** A request whose body waits in as much memory as it has bytes, in however many chunks it comes. */

@@ -130,7 +130,7 @@ export class Turns {
       const [key, line] = next;
       const work = line.shift();
       this.#lines.delete(key);
-      // To the end of the turns.
+      // The line moves to the end of the turns.
       if (line.length > 0) this.#lines.set(key, line);
       work?.();
     } while (used() - begun < sliceMs);

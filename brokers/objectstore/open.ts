@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import {
   createMetrics,
-  type Held,
-  hold,
+  keepFile,
   type Logger,
   parseKey,
+  type Resources,
   type Secret,
   watched,
 } from '@space/broker-kit';
@@ -50,14 +50,14 @@ const CLAIM_MS = 30_000;
 export async function openContext(
   config: Config,
   log: Logger,
-  held: Held,
+  resources: Resources,
   failpoint: (name: string) => void = () => undefined,
 ) {
   const nameKey = parseKey(await readFile(config.NAME_KEY_FILE, 'utf8'), 'NAME_KEY_FILE');
-  const connections = await openRegistry(config, log, held);
+  const connections = await openRegistry(config, log, resources);
   // A request in progress holds one connection; one that was given up may hold its for a moment longer.
   const upstream = { ...OWN_UPSTREAM, objects: config.OBJECT_CONNECTIONS };
-  const managed = hold(held, await openManagedStore(config, log, upstream));
+  const managed = keepFile(resources, await openManagedStore(config, log, upstream));
   // A server that is the Space's own has no bucket of anybody else.
   if (!config.S3_CREATE_BUCKET)
     await claimBucket(
@@ -77,7 +77,7 @@ export async function openContext(
       onAlarm: (alarm) => metrics.custodyAlarms.inc({ alarm }),
       failpoint,
     },
-    held,
+    resources,
   );
   const principals = createPrincipals({ config, log, connections, nameKey, s3: managed.s3, metrics });
   const reach = await openReach(config);
@@ -108,20 +108,20 @@ export async function openContext(
   };
   const shares = createShares(config, metrics);
   const grants = config.DATA_PLANE_BYOK
-    ? await openGrants(config, context, reach, shares.records, held)
+    ? await openGrants(config, context, reach, shares.records, resources)
     : undefined;
   return { context, registry, reseal, managed, nameKey, grants, shares };
 }
 
 /** Returns once the registry answers, is the broker's alone, and has its tables. */
-async function openRegistry(config: Config, log: Logger, held: Held): Promise<Connections> {
+async function openRegistry(config: Config, log: Logger, resources: Resources): Promise<Connections> {
   const readCa = (path: string) => readFileSync(path, 'utf8');
   const url = config.REGISTRY_DATABASE_URL;
   const parse = serverParser({ url, setting: 'REGISTRY_DATABASE' }, readCa);
   const file = url === undefined ? config.REGISTRY_DATABASE_URL_FILE : config.REGISTRY_DATABASE_PASSWORD_FILE;
-  const address = hold(held, await watched(file, parse, log));
+  const address = keepFile(resources, await watched(file, parse, log));
   const connections = openConnections(address, log, CONNECTIONS);
-  held.closers.push(() => connections.close());
+  resources.closers.push(() => connections.close());
   await untilReachable(connections, log);
   await requireRegistryServer(connections);
   await closeRegistry(connections);
@@ -138,7 +138,7 @@ interface PrincipalOptions {
   readonly metrics: BrokerMetrics;
 }
 
-/** By what a principal proves that this broker has registered it, and what says that it did not. */
+/** Creates the checks that a principal was registered by this broker, with the log and metrics for those that were not. */
 function createPrincipals({ config, log, connections, nameKey, s3, metrics }: PrincipalOptions) {
   const bindings = createBindings(nameKey, config.SPACE_NAME);
   const prefixNames = createPrefixNames(nameKey, config.SPACE_NAME);

@@ -1,4 +1,4 @@
-import { hold, type Logger, parseProvisionerTokens, type Round, watched } from '@space/broker-kit';
+import { keepFile, type Logger, parseProvisionerTokens, type Round, watched } from '@space/broker-kit';
 import { startShell } from '@space/broker-kit/service';
 import type { PaceOptions } from './api/slow-callers.ts';
 import { createControl } from './app.ts';
@@ -48,7 +48,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const driver = loadDriver(options.driverDirectory);
     const opened = await openContext(config, log, held, options.failpoint);
     const { context, registry: metrics, reseal } = opened;
-    const tokens = hold(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
+    const tokens = keepFile(held, await watched(config.PROVISIONER_TOKEN_FILE, parseProvisionerTokens, log));
     const control = createControl({ config, context, driver, provisioners: tokens.current, metrics });
     await compareEpochs(context, log);
     const data = openData(options, opened);

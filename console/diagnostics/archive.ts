@@ -134,7 +134,7 @@ const capsuleView = z.object({
   }),
 });
 
-/** Of Capsules that are not Ready first. */
+/** Returns namespaces of Capsules, those that are not Ready first. */
 function namespacesOf(capsules: readonly unknown[]): readonly string[] {
   const known = capsules.flatMap((one) => capsuleView.safeParse(one).data?.status ?? []);
   const isReady = ({ conditions }: (typeof known)[number]) =>

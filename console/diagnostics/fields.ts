@@ -163,6 +163,6 @@ export const node = z.object({
 
 export const runtimeClass = z.object({ metadata, handler: maybe(word) });
 export const quota = z.object({ metadata, status: maybe(z.object({ hard: quantities, used: quantities })) });
-/** Of what there only is to know that it is there. */
+/** Objects of which only the existence matters. */
 export const nameAlone = z.object({ metadata });
 export const version = z.object({ gitVersion: maybe(word), platform: maybe(word) });

@@ -31,7 +31,7 @@ interface Given {
 export type CallsOf = (assistant: Given) => Promise<GatewayCalls>;
 
 export interface GatewayOptions {
-  /** Of all replicas: its name has the address of each. */
+  /** The URL of all replicas: its name resolves to the address of each. */
   readonly url: string;
   readonly token: () => Secret<string>;
   /** The only authority that is believed, and the name that its certificate is for. */

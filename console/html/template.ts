@@ -10,7 +10,7 @@ export class Html {
     this.#text = text;
   }
 
-  /** For this module and for the page that is sent. */
+  /** Only this module and the page that is sent use it. */
   static join(parts: readonly string[]): Html {
     return new Html(parts.join(''));
   }

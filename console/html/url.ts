@@ -29,7 +29,7 @@ export class Url {
     return isPlain ? new Url(url.href) : undefined;
   }
 
-  /** Of an external address: whose it is, as it is sent over the wire. */
+  /** The host of an external address, as it is sent over the wire. */
   get host(): string {
     return new URL(this.text, 'https://console.invalid').host;
   }

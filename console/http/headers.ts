@@ -31,7 +31,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 export function securityHeaders(options: { readonly isSecure: boolean }): RequestHandler {
   return (request, response, next) => {
     response.set(HEADERS);
-    // Of localhost a browser would ask everything else on the machine by https, too.
+    // For localhost, HSTS would make a browser use https for everything else on the machine, too.
     const isLocal = /^localhost(?::|$)/.test(request.headers.host ?? '');
     if (options.isSecure && !isLocal) response.set('strict-transport-security', 'max-age=31536000');
     next();

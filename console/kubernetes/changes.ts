@@ -13,7 +13,7 @@ export interface About {
 
 const NAMES = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
 const LIST = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
-/** Whoever loses the right to look is told nothing more after this. */
+/** A person who loses the right to read receives nothing more after this. */
 const WATCH_SECONDS = 240;
 
 const list = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
@@ -22,7 +22,7 @@ const event = z.object({
   object: z.object({ metadata: z.object({ resourceVersion: z.string().default('') }).optional() }),
 });
 
-/** That a list has changed, and what version of the API server's state says so. */
+/** Says that a list has changed, and in which resource version. */
 export interface Change {
   readonly path: string;
   readonly version: string;

@@ -13,7 +13,7 @@ export interface Ask {
   readonly accept?: string;
 }
 
-/** Who asks: whose token it is, or whom the console's own stands for. */
+/** The person who asks: the owner of the token, or the person whom the console impersonates. */
 export interface Caller {
   readonly token: Secret<string>;
   readonly person?: Person;
@@ -57,7 +57,7 @@ export class KubernetesError extends Error {
 
 export interface KubernetesOptions {
   readonly url: string;
-  /** Of the API server. */
+  /** The CA of the API server. */
   readonly authority: Authority | undefined;
   readonly timeoutMs?: number;
 }

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { Caller, Kubernetes } from './client.ts';
 import { type Columns, type Row, readTable, TABLE, type Table, tableOf } from './tables.ts';
 
-/** Whose list it is: a session's, and nobody else's. */
+/** The session that a list belongs to. */
 interface Owner {
   readonly id: string;
 }
@@ -66,7 +66,7 @@ export class KeptLists {
   #keep(key: string, list: KeptList): KeptList {
     const before = this.#lists.get(key);
     if (before !== undefined && before !== list) before.end();
-    // To the end of the order in which lists are given up.
+    // The list moves to the end of the eviction order.
     this.#lists.delete(key);
     this.#lists.set(key, list);
     list.used(() => {

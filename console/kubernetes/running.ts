@@ -52,7 +52,7 @@ export async function placeOf(visit: Visit, capsule: string): Promise<Place> {
 
 /** Reads, as the person, which document the Assistant's pods mount. Many may not: it is in the Capsule's namespace. */
 export async function runningManifest(visit: Visit, place: Place, id: string): Promise<Running> {
-  // Who may not see the Capsule does not learn its namespace, and whether something runs there is not known.
+  // A person who may not see the Capsule does not learn its namespace, so whether something runs there is unknown.
   if (place.is === 'hidden') return { is: 'hidden' };
   const namespace = place.is === 'known' ? place.capsule.status.namespace : undefined;
   if (namespace === undefined) return { is: 'nothing' };

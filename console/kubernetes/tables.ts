@@ -9,7 +9,7 @@ export interface Row {
   readonly name: string;
   /** When it was made, as the API server tells moments. */
   readonly created: string;
-  /** Of the condition Ready: its status, its reason and its message. */
+  /** The condition Ready: its status, its reason and its message. */
   readonly ready: string;
   readonly reason: string;
   readonly why: string;

@@ -5,12 +5,12 @@ import type { Kubernetes } from './client.ts';
 const answer = z.object({
   status: z.object({
     authenticated: z.boolean().optional(),
-    // Of a token that is nobody's it is there, and empty.
+    // For an invalid token the field exists and is empty.
     user: z.object({ username: z.string().max(512).optional() }).optional(),
   }),
 });
 
-/** Whose token it is, by the API server's own word; undefined when nobody's. The one thing that the console asks for itself. */
+/** Returns the token's user according to the API server; undefined if it is invalid. The console asks this, and only this, for itself. */
 export async function reviewToken(
   kubernetes: Kubernetes,
   own: Secret<string>,

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import type { Authority } from '../authority.ts';
 
-/** Until when a certificate of the Space's own is good. */
+/** The expiry of one of the Space's own certificates. */
 export interface Certificate {
   readonly of: string;
   /** Undefined where whoever should show it gave no answer. */

@@ -15,7 +15,7 @@ export interface Machinery {
   readonly certificates: readonly Certificate[] | undefined;
 }
 
-/** For whoever may see nothing of it. */
+/** Shown to people who may see none of it. */
 export const UNSEEN: Machinery = {
   at: new Date(0),
   programs: undefined,

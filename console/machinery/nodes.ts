@@ -18,7 +18,7 @@ export interface Node {
   /** Whether Assistants find their sandbox there: `missing` where pods of the class are sent all the same. */
   readonly sandbox: 'there' | 'missing' | 'not-asked' | 'unknown';
   readonly handlers: readonly string[];
-  /** Of the kubelet, and of the container runtime. */
+  /** The versions of the kubelet and of the container runtime. */
   readonly kubelet: string;
   readonly runtime: string;
 }

@@ -6,7 +6,7 @@ import type { AssistantView } from '../kubernetes/space.ts';
 import { mayOn, postForm, type Visit } from '../visit.ts';
 import { APPROVED, approver } from './timeline.ts';
 
-/** Of the manifest as the operator reads and names it; undefined of one that is none. */
+/** Returns the digest of the manifest as the operator computes it; undefined if the manifest is invalid. */
 export function digestOf(view: AssistantView): string | undefined {
   const checked = checkManifest(view.spec.manifest);
   return checked.ok ? `sha256:${manifestDigest(checked.manifest)}` : undefined;
@@ -18,7 +18,7 @@ export const isApproved = (view: AssistantView): boolean => {
   return digest !== undefined && view.metadata.annotations[APPROVED] === digest;
 };
 
-/** Who approved what is on this page, or the form with which somebody does. It names the very digest that is shown. */
+/** Shows the approver of the manifest on this page, or the form to approve it. The form names the very digest that is shown. */
 export async function approvalSection(visit: Visit, view: AssistantView): Promise<Html> {
   const { name, annotations } = view.metadata;
   const capsule = view.spec.capsule ?? '';

@@ -76,7 +76,7 @@ ${assistantCommands(visit, view)}`;
   };
 }
 
-/** That somebody suspended it, on top, with what ends that. */
+/** Says on top that somebody suspended the Assistant, with the button to resume it. */
 function standing(visit: Visit, { view, mayDeploy }: Seen): Value {
   if (view.spec.suspend !== true) return '';
   const resume = mayDeploy ? suspension(visit, view) : '';

@@ -46,7 +46,7 @@ ${fieldInput(name, { prefix: 'new', name: 'name', value: typed('name'), problem:
   return html`<div class="card">${postForm(visit, Url.path`/capsules/${capsule}/credentials/create`, content)}</div>`;
 }
 
-/** By its name it is known whether what was entered may be kept. */
+/** The name tells whether the entered value may be stored. */
 export const inputOf = ({ id, secret }: Field): string => `${secret ? 'secret' : 'field'}-${id}`;
 
 interface FieldState {

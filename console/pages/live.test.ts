@@ -1,9 +1,9 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
+import { windowOf } from '../testing/browser-window.ts';
 import { launchChromium } from '../testing/chromium.ts';
 import { startEnvironment, type TestEnvironment } from '../testing/environment.ts';
-import { windowOf } from '../testing/looked.ts';
 import { condition, input, type Subjects, subjects } from '../testing/subjects.ts';
 
 let environment: TestEnvironment;

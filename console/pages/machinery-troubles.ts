@@ -6,7 +6,7 @@ import type { Program } from '../machinery/programs.ts';
 import type { Trouble } from './troubles.ts';
 
 const DAY_MS = 86_400_000;
-/** As the alert of the chart has it. */
+/** The threshold of the chart's alert. */
 const SOON_DAYS = 30;
 
 export const daysLeft = (ends: Date, now: Date): number =>

@@ -42,7 +42,7 @@ export async function actOf(visit: Visit, trouble: Trouble): Promise<Act | undef
   return undefined;
 }
 
-/** Who may do it to all of them is asked once, and not for each of fifty: it decides what is shown, and nothing that is done. */
+/** The right for all Capsules is asked once instead of fifty times: it decides what is shown, and nothing that is done. */
 async function onCapsule({ may, names }: Visit, capsule: string, verb: string): Promise<boolean> {
   const onAll = { group: 'platform.space', resource: 'capsules', namespace: names.namespace, verb };
   return (await may(onAll)) || may({ ...onAll, name: capsule });
@@ -56,7 +56,7 @@ const link =
   (isFirst) =>
     html`<a class="${isFirst ? 'button' : 'button plain'}" href="${to}">${says}</a>`;
 
-/** Of a Capsule its databases hold more than they may; of an Assistant its Capsule has as many as it may. */
+/** A Capsule's databases exceed its quota, or an Assistant's Capsule has its maximum number of them. */
 async function raise(visit: Visit, kind: Trouble['kind'], capsule: string): Promise<Act | undefined> {
   if (!(await onCapsule(visit, capsule, 'patch'))) return undefined;
   try {

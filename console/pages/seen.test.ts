@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tabTo, violations, windowOf } from '../testing/browser-window.ts';
 import { launchChromium } from '../testing/chromium.ts';
-import { tabTo, violations, windowOf } from '../testing/looked.ts';
 import { type Scene, setScene } from '../testing/scene.ts';
 
 let scene: Scene;

@@ -16,7 +16,7 @@ const MOST_SHOWN = 100;
 /** The digest that is approved, and after it and a blank who approved it. */
 export const APPROVED = 'platform.space/approved';
 export const APPROVED_BY = 'platform.space/approved-by';
-/** Who made it, as the API server wrote it. */
+/** The creator, as the API server wrote it. */
 const INSTALLED_BY = 'platform.space/installed-by';
 
 /**
@@ -108,7 +108,7 @@ const written = (at: string, says: string, more: Html): Moment => ({
   more,
 });
 
-/** Who made it. */
+/** Returns the creator. */
 export function installer({ annotations }: Pick<Metadata, 'annotations'>): Html {
   const person = annotations[INSTALLED_BY];
   return person === undefined
@@ -116,7 +116,7 @@ export function installer({ annotations }: Pick<Metadata, 'annotations'>): Html 
     : html`Installed by ${foreign(person, 200)}.`;
 }
 
-/** Who approved the digest that is approved, as the admission policy let them write it. */
+/** Returns the approver of the approved digest, whose name the admission policy verified. */
 export function approver({ annotations }: Pick<Metadata, 'annotations'>): Html {
   const digest = annotations[APPROVED];
   const by = annotations[APPROVED_BY];

@@ -9,7 +9,7 @@ const NAMES: Readonly<Record<Purpose, string>> = {
   kept: '__Host-space-kept',
 };
 
-/** From the issuer somebody comes back by a link of another site, which brings no strict cookie. */
+/** Lax for the trip: strict cookies are not sent on the issuer's redirect. */
 const attributesOf = (purpose: Purpose) =>
   ({
     path: '/',

@@ -22,9 +22,9 @@ import type { Trip } from './session.ts';
 export interface IssuerOptions {
   readonly url: string;
   readonly clientId: string;
-  /** Of a client that has one. */
+  /** The secret of a confidential client. */
   readonly clientSecret?: (() => Secret<string>) | undefined;
-  /** Of the issuer, if not the public ones. */
+  /** The CA of the issuer, if it is not a public one. */
   readonly authority?: Authority | undefined;
   readonly scope: string;
   readonly userClaim: string;
@@ -37,7 +37,7 @@ export interface IssuerOptions {
 
 type Proof = Pick<Trip, 'state' | 'nonce' | 'verifier'>;
 
-/** Who may stand in a header, and for nobody of the cluster's own. */
+/** Names that are valid in a header and do not belong to the cluster itself. */
 const NAME = /^(?!system:)[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 const CALL_SECONDS = 10;
 
@@ -69,7 +69,7 @@ export class Issuer {
     return { url, proof };
   }
 
-  /** Whom the answer names. */
+  /** Returns the person whom the answer names. */
   async finish(answer: URL, { state, nonce, verifier }: Proof): Promise<Person> {
     const configuration = await this.#configuration();
     const checks = {

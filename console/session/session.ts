@@ -27,10 +27,10 @@ export const storedSession = z.strictObject({
 
 export type StoredSession = z.infer<typeof storedSession>;
 
-/** Of the time before somebody signs in: only what its form is bound to. */
+/** The session before a sign-in, to which only the form is bound. */
 export const storedStart = z.strictObject({ formKey: z.string() });
 
-/** Of the time that somebody is at the issuer: what its answer is bound to, and where they wanted to go. */
+/** The session while somebody is at the issuer: the values that its answer is bound to, and the page to return to. */
 export const storedTrip = z.strictObject({
   state: z.string(),
   nonce: z.string(),
@@ -39,7 +39,7 @@ export const storedTrip = z.strictObject({
 });
 export type Trip = z.infer<typeof storedTrip>;
 
-/** Who signed in, and as whom they ask the API server: with their own token, or as a person whom the issuer named. */
+/** The person who signed in, and how they ask the API server: with their own token, or impersonated as the issuer named them. */
 export interface Session {
   readonly id: string;
   readonly proof: { readonly token: Secret<string> } | { readonly person: Person };

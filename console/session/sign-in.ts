@@ -32,11 +32,11 @@ export interface SignInOptions {
   readonly now: () => Date;
   readonly space: string;
   readonly namespace: string;
-  /** Of one address. */
+  /** The limit for one address. */
   readonly attemptsPerMinute: number;
-  /** Whose token it is. */
+  /** Returns the user of a token. */
   readonly review: (token: Secret<string>) => Promise<string | undefined>;
-  /** Who else says who somebody is. */
+  /** The identity provider, if there is one. */
   readonly issuer?: Issuer | undefined;
 }
 
@@ -59,7 +59,7 @@ export class SignIn {
     this.#attempts = new RateLimit({ perSecond: burst / 60, burst });
   }
 
-  /** Who asks; undefined when nobody has signed in, or no longer. */
+  /** Returns the session of a request; undefined if nobody is signed in, or no longer. */
   async sessionOf(request: Request): Promise<Session | undefined> {
     const cookie = readCookie(request.headers.cookie, 'session');
     if (cookie === undefined) return undefined;

@@ -16,7 +16,7 @@ const asset = (name: string): Outside => ({
     const [path] = new RegExp(`/assets/[0-9a-f]{16}/${name}`).exec(html) ?? [];
     return path === undefined ? 'not named' : (await who.once('GET', path)).status;
   },
-  // Who has not signed in is sent to a page without script.
+  // The page for people who are not signed in has no script.
   wanted: (person) => (person === 'stranger' && name === 'live.js' ? 'not named' : 200),
 });
 

@@ -35,7 +35,7 @@ export interface Gathering {
   /** Each route of the console. */
   readonly routes: readonly string[];
   readonly as: Readonly<Record<Person, Browser>>;
-  /** Of the Capsule `household`, at the object-storage broker. */
+  /** The principal of the Capsule `household` at the object-storage broker. */
   readonly principal: string;
   close(): Promise<void>;
 }

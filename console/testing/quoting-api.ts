@@ -33,7 +33,7 @@ const objectsOf = ({ principal }: Canaries): Readonly<Record<string, unknown>> =
   events: { items: [] },
 });
 
-/** By HTTP/2 where it is asked for, and with watches that stay open, as the API server has them. */
+/** It serves HTTP/2 if requested, and keeps watches open, as the API server does. */
 export async function startQuotingApi(
   files: { readonly cert: string; readonly key: string },
   canaries: Canaries,

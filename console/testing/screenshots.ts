@@ -2,8 +2,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
+import { windowOf } from './browser-window.ts';
 import { launchChromium } from './chromium.ts';
-import { windowOf } from './looked.ts';
 import { type Scene, setScene } from './scene.ts';
 
 const [folder, ...wanted] = process.argv.slice(2);

@@ -9,7 +9,7 @@ import { UNSEEN } from '../machinery/machinery.ts';
 import { credentialRoutes } from '../pages/credentials.ts';
 import type { Visit } from '../visit.ts';
 
-/** As long as a key of S3 and spelt like one. */
+/** A canary with the length and alphabet of an S3 key. */
 export const CANARY = 'C4NARYwJalrXUtnFEMIK7MDENGbPxRfiCYKEY9az';
 
 const DOCUMENT = new URL('../../manifests/driver/objectstore-credentials.json', import.meta.url);

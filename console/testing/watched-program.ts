@@ -19,7 +19,7 @@ import { type Replies, WHOLE } from './taken-over.ts';
 const SCRIPT = new URL('../main.ts', import.meta.url).pathname;
 export const CREDENTIALS = '/capsules/household/credentials';
 export const ASSISTANT = '/capsules/household/assistants/post';
-/** Of the log, for who looks at why the program has ended. */
+/** The lines of the log that are kept, to show why the program has ended. */
 const LAST_LINES = 4_000;
 
 async function listen(answer: RequestListener) {

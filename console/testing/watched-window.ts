@@ -2,9 +2,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
+import { sendForm } from './browser-window.ts';
 import type { Canaries, Lookout } from './canaries.ts';
 import { launchProfile } from './chromium.ts';
-import { sendForm } from './looked.ts';
 import { STORES } from './quoting-api.ts';
 import { FIELDS, type Replies } from './taken-over.ts';
 import { ASSISTANT, CREDENTIALS, type WatchedProgram } from './watched-program.ts';

@@ -19,9 +19,9 @@ import { built, onPath } from './tools.ts';
 export interface Carried {
   /** Without tag: `space/operator`. */
   readonly name: string;
-  /** By which the archive has it. */
+  /** The image's reference in the archive. */
   readonly reference: string;
-  /** By which a registry has it that took it as it is: of the image, or of the index where there are several platforms. */
+  /** The digest in a registry that received it unchanged: the image's, or the index's if there are several platforms. */
   readonly digest: string;
 }
 

@@ -60,7 +60,7 @@ interface NodeAccess {
 }
 
 export interface OutsideOptions {
-  /** Of TCP; it speaks HTTP there. */
+  /** TCP ports, on which it speaks HTTP. */
   readonly ports: readonly number[];
   /** One of the ports speaks TLS. */
   readonly tls?: OutsideTls;

@@ -13,7 +13,7 @@ export interface ClusterRecord {
   readonly provider: Provider;
   readonly kubeconfig: string;
   readonly imageRegistry?: string;
-  /** Of kind: nothing interrupted its making. */
+  /** Set for kind, if the creation was not interrupted. */
   readonly whole?: boolean;
 }
 

@@ -4,7 +4,7 @@ import { run } from '../cluster/run.ts';
 
 /** An OCI archive that was unpacked, its layers each into a directory of its own. */
 export interface Unpacked {
-  /** By reference: the digest that leads to it, and its images by the platform that the index says. */
+  /** Images by reference: their digest in the index, and the image of each platform. */
   readonly names: ReadonlyMap<string, Named>;
 }
 

@@ -31,7 +31,7 @@ export interface Exchanged {
   readonly unknown: readonly { readonly capsule: string; readonly broker: string }[];
   /** Capsules whose own credentials are of before what was answered last. They stay closed until somebody decides. */
   readonly setBack: readonly string[];
-  /** Of them, those that go on, because whoever restores said so. */
+  /** The accepted ones, as the person who restores decided. */
   readonly accepted: readonly string[];
 }
 

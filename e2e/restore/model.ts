@@ -13,7 +13,7 @@ export interface Restore extends Destination {
   readonly namespace: string;
   /** The moment that is restored; the end of the backup without it. */
   readonly at: string | undefined;
-  /** Of the recipient that the state was sealed for. */
+  /** Identities of the recipient that the state was sealed for. */
   readonly identities: readonly string[];
   /** Capsules whose own S3 credentials go on although they were set back. */
   readonly accepted: readonly string[];

@@ -34,7 +34,7 @@ export const execArgs = ({ namespace, pod, container }: Place, hasInput: boolean
   ...['-n', namespace, pod, '-c', container, '--'],
 ];
 
-/** Without what kubectl adds. */
+/** Returns the reason without kubectl's additions. */
 export const reasonIn = (stderr: string): string =>
   stderr
     .split('\n')

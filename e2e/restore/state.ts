@@ -79,7 +79,7 @@ function refuseNewer({ version = '0', schemas = {} }: Partial<Known>, known: Kno
     );
 }
 
-/** By the numbers of both; what is between two versions has the number of the later. */
+/** Compares the numbers of both; a build between two versions has the number of the later one. */
 function isNewer(version: string, known: string): boolean {
   const numbersIn = (text: string) => (text.split(/[-+]/)[0] ?? '').split('.').map(Number);
   const mine = numbersIn(known);

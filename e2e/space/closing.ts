@@ -5,7 +5,7 @@ import type { Line, Story } from './example.ts';
 import type { Release } from './release.ts';
 import { ADMINISTRATOR } from './release.ts';
 
-type Place = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> & Release;
+type UpTarget = Pick<Cluster, 'name' | 'provider' | 'kubeconfig'> & Release;
 
 const WIDTH = 11;
 const row = (name: string, text: string) => `  ${name.padEnd(WIDTH)} ${text}`;
@@ -15,12 +15,12 @@ const shortest = (path: string) =>
 const money = ({ account, currency, amount }: Line) => `${account} ${amount} ${currency}`;
 
 /** What came up, what the example told, how long each part took and what to try next. */
-export function closing(place: Place, story: Story | undefined, summary: readonly StepSummary[]): string {
+export function closing(place: UpTarget, story: Story | undefined, summary: readonly StepSummary[]): string {
   const parts = [cameUp(place, story), ...(story === undefined ? [] : [told(story)]), took(summary)];
   return [...parts, next(place, story)].map((lines) => `\n${lines.join('\n')}`).join('\n');
 }
 
-function cameUp({ name, provider, kubeconfig, space }: Place, story: Story | undefined) {
+function cameUp({ name, provider, kubeconfig, space }: UpTarget, story: Story | undefined) {
   return [
     'What came up',
     row('cluster', `${name} (${provider}), ${shortest(kubeconfig)}`),
@@ -56,7 +56,7 @@ function took(summary: readonly StepSummary[]): string[] {
   ];
 }
 
-function next({ name, space, namespace }: Place, story: Story | undefined): string[] {
+function next({ name, space, namespace }: UpTarget, story: Story | undefined): string[] {
   const kubectl = `npm run -s kubectl --${name === DEFAULT_CLUSTER ? '' : ` --cluster ${name}`}`;
   const down = `npm run down${name === DEFAULT_CLUSTER ? '' : ` -- --cluster ${name}`}`;
   const lines = ['What to try next', `  ${kubectl} -n ${namespace} get capsules,assistants`];

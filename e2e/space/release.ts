@@ -14,12 +14,12 @@ export interface Release {
   readonly namespace: string;
 }
 
-/** On one node a second replica of each part has nothing to survive. */
+/** A second replica of each component is useless on a single node. */
 const SINGLE = ['operator', 'dbBroker', 'objectStore', 'egress', 'console'].map(
   (part) => `${part}.replicas=1`,
 );
 
-/** Who signs in to the console of a Space that was brought up, and sees all of it. */
+/** The user who signs in to the console of a Space of `npm run up`, and sees all of it. */
 export const ADMINISTRATOR = 'console-admin';
 const administrators = (namespace: string) => [
   'people.administrators[0].kind=ServiceAccount',

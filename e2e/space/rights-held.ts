@@ -5,7 +5,7 @@ import { type DrawnRule, EVERYWHERE, OF_CAPSULES } from './rights-page.ts';
 /** Where accounts are asked: in the Space's namespaces, in a Capsule's, and beside the Space. */
 const CAPSULE = 'home-household-0123abcd';
 export const PLACES = ['home', 'home-system', 'home-services', CAPSULE, 'beside'] as const;
-/** Of no role: what every cluster lets everybody ask about themselves. */
+/** Rights that come from no role: every cluster lets everybody ask about themselves. */
 const EVERYBODY: ReadonlySet<string> = new Set(
   [
     'selfsubjectreviews.authentication.k8s.io',
@@ -22,7 +22,7 @@ interface Client {
 
 /** An account, and a way to ask as it. */
 export interface Account {
-  /** As `namespace/name`. */
+  /** Written as `namespace/name`. */
   readonly name: string;
   readonly client: Client;
 }

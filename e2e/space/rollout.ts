@@ -105,7 +105,7 @@ async function symptomsIn(kube: Kube, namespace: string): Promise<readonly strin
   return lines;
 }
 
-/** Of a container that restarted, the log of the one that ended tells more than that of the one that just began. */
+/** If a container restarted, the log of the previous run says more than that of the current one. */
 async function logOf(kube: Kube, namespace: string, pod: string): Promise<readonly string[]> {
   const logs = ['logs', '--namespace', namespace, pod, '--all-containers', `--tail=${LOG_LINES}`];
   for (const which of [['--previous'], []]) {

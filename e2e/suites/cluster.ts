@@ -8,7 +8,7 @@ import type { Installed } from './support/installed.ts';
 const provider = process.env['SPACE_PROVIDER'];
 /** One that is chosen has a cluster of its own name: a native one belongs to the machine, whoever made it. */
 const CLUSTER = provider === undefined ? 'space-test' : `space-test-${provider}`;
-/** Beside the port of `npm run up`, so that tests and a running Space do not meet. */
+/** The port differs from that of `npm run up`, so that tests and a running Space do not conflict. */
 const API_PORT = '17444';
 
 const steps = createSteps();

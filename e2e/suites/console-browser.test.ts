@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type Page, signedIn, violationsOnEach } from '../../console/testing/looked.ts';
+import { type Page, signedIn, violationsOnEach } from '../../console/testing/browser-window.ts';
 import { browseConsole, tokenOf } from './support/console.ts';
 import { type Hands, keyboard, mouse } from './support/hands.ts';
 import { type Provider, startProvider } from './support/own-bucket.ts';

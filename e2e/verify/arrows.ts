@@ -3,7 +3,7 @@
  * NetworkPolicies are held against it (arrows.test.ts), and `npm run verify` measures a cluster against it.
  */
 
-/** Who stands in the picture: the parts of a Space by their label, pods that people run, and one beside the parts that is none of them. */
+/** The parties of the picture: the components of a Space by their label, pods that people run, and one that is no component. */
 export type Party =
   | 'operator'
   | 'console'

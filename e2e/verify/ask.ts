@@ -5,10 +5,10 @@ import type { Looking } from './discover.ts';
 import { LOOK, type Sighting, sightingsIn } from './look.ts';
 import { expectedOf, isOwn, type Seen, type Source, type Target, targetKey } from './matrix.ts';
 
-/** Of what is closed; what is drawn has longer. */
+/** The time for a closed target; an open one gets longer. */
 const LEAST_SECONDS = 3;
 const MOST_SECONDS = 20;
-/** As many as the attester takes. */
+/** The attester's maximum. */
 const ATTESTER_TARGETS = 24;
 
 export interface Answer {

@@ -5,7 +5,7 @@ import type { Protocol } from './arrows.ts';
 export interface Block {
   readonly cidr: string;
   readonly except: readonly string[];
-  /** None is all of them. */
+  /** An empty list means all ports. */
   readonly ports: readonly { readonly protocol: Protocol; readonly port: number }[];
 }
 

@@ -46,7 +46,7 @@ export function bystandersOf(place: Place, picture: Picture, image: string): Bys
       'platform.space/assistant': 'x',
       'platform.space/client': 'true',
     }),
-    // Beside the parts, and none of them: what somebody starts there by hand has no way at all.
+    // Pods beside the components: whatever somebody starts there by hand can reach nothing.
     at('unlabelled in system', 'unlabelled', system),
     at('unlabelled in services', 'unlabelled', services),
     // They stand for programs that come and go, and for one that speaks TCP alone.
@@ -58,7 +58,7 @@ export function bystandersOf(place: Place, picture: Picture, image: string): Bys
   ];
 }
 
-/** As Pod Security `restricted` takes it. */
+/** The pod satisfies Pod Security `restricted`. */
 function podOf(place: Place, name: string, namespace: string, image: string, labels: object) {
   return {
     apiVersion: 'v1',

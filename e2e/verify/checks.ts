@@ -3,14 +3,14 @@ import type { Kube } from '../space/kube.ts';
 import type { Place } from './bystanders.ts';
 import { custodyCheck } from './custody.ts';
 import { PROBER } from './prober.ts';
+import type { Probers } from './probers.ts';
 import type { Check } from './report.ts';
-import type { Scene } from './scene.ts';
 
 import { CONNECT, DATABASE, OBJECT } from './within.ts';
 
 const check = (name: string, holds: boolean, found: string): Check => ({ name, holds, found });
 
-type Capsule = Scene['capsules'][number];
+type Capsule = Probers['capsules'][number];
 
 /** Two Capsules, each to be kept from what is the other's, and how programs are run in them. */
 interface Sides {
@@ -23,7 +23,7 @@ interface Sides {
   readonly node: (of: Capsule, program: string, ...args: readonly string[]) => Promise<string>;
 }
 
-export async function checksOf(kube: Kube, place: Place, { capsules }: Scene): Promise<Check[]> {
+export async function checksOf(kube: Kube, place: Place, { capsules }: Probers): Promise<Check[]> {
   const [a, b] = capsules;
   if (a === undefined || b === undefined) throw new Error('two Capsules are needed');
   const within: Sides['within'] = async (of, argv) => {

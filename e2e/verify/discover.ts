@@ -8,7 +8,7 @@ import { pluginsOf } from './plugins.ts';
 
 export const COMPONENT = 'platform.space/component';
 
-/** Whose pods stay. Those of keys, uninstall-guard and backup come and go: a bystander with their labels is asked. */
+/** Components whose pods are permanent. Those of keys, uninstall-guard and backup are not: a bystander with their labels is asked. */
 const PARTS: readonly string[] = [
   'operator',
   'console',
@@ -103,7 +103,7 @@ export const addressesOf = (pod: KubeObject): string[] =>
   (pod['status']?.podIPs ?? []).map(({ ip }: { ip: string }) => ip);
 
 const partOf = (pod: KubeObject) => pod.metadata.labels?.[COMPONENT] as Party;
-/** By its part, and where there are several of that, by which. */
+/** Names a pod after its component, with the pod's own name if there are several. */
 const nameOf = (pod: KubeObject, pods: readonly KubeObject[]) => {
   const same = pods.filter((other) => partOf(other) === partOf(pod));
   return same.length === 1 ? partOf(pod) : `${partOf(pod)} ${same.indexOf(pod) + 1}`;
@@ -175,7 +175,7 @@ export const targetsInside = (around: Around): Target[] => [
   ...targetsAtServices(around),
 ];
 
-/** Of Services with pods of the Space behind them. */
+/** Targets at Services with pods of the Space behind them. */
 function targetsAtServices({ services, pods }: Around): Target[] {
   return services.flatMap(({ metadata, spec }) => {
     const behind = pods.filter(

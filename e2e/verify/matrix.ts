@@ -1,4 +1,4 @@
-/** Who is asked about what, what the arrows say of it, and whether what was seen is that. No cluster in here. */
+/** Compares the picture with observations: which probe is asked about which target, and the expected result. It uses no cluster. */
 import { type Beyond, FREE, leads, type Party, type Picture, type Protocol } from './arrows.ts';
 import { type Block, covers } from './blocks.ts';
 

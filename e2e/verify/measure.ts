@@ -1,33 +1,33 @@
-/** Has every pod of a Space and of the scene look at everything, and holds what they saw against the arrows. */
+/** Has every pod of a Space and of the probers look at everything, and holds what they saw against the arrows. */
 import type { Kube } from '../space/kube.ts';
 import type { Party } from './arrows.ts';
 import { ask } from './ask.ts';
 import { PORT } from './bystanders.ts';
 import { type Around, sourcesOf, targetsAtPod } from './discover.ts';
 import { type Cell, compare, type Seen, type Sightings, type Target } from './matrix.ts';
-import type { Scene } from './scene.ts';
+import type { Probers } from './probers.ts';
 
 /** Many looks at once would make each other late. */
 const AT_ONCE = 8;
 
 interface Looked {
   readonly cells: readonly Cell[];
-  /** Who was asked and did not say anything, and why. */
+  /** Probes that gave no answer, and why. */
   readonly unanswered: readonly string[];
   readonly seen: Sightings;
 }
 
-/** Every pod of the Space and of the scene looks at everything, or those `whom` takes. */
+/** Every pod of the Space and of the probers looks at everything, or those `whom` takes. */
 export async function measure(
   kube: Kube,
   around: Around,
-  scene: Scene,
+  probers: Probers,
   targets: readonly Target[],
   say: (sources: number, targets: number) => void = () => {},
   whom: (name: string) => boolean = () => true,
 ): Promise<Looked> {
-  const sources = [...scene.sources, ...sourcesOf(around)].filter(({ name }) => whom(name));
-  const all = [...targets, ...targetsAtScene(scene)];
+  const sources = [...probers.sources, ...sourcesOf(around)].filter(({ name }) => whom(name));
+  const all = [...targets, ...targetsAtProbers(probers)];
   say(sources.length, all.length);
   const seen = new Map<string, ReadonlyMap<string, Seen>>();
   const unanswered: string[] = [];
@@ -44,12 +44,12 @@ export async function measure(
   return { cells: compare(around.picture, sources, all, seen), unanswered, seen };
 }
 
-/** Who has no wall that would keep anybody from it is no target, but for one: only walls of those who look hide it. */
+/** Parties without a policy of their own are only targets if the asking side's policy hides them. */
 const OPEN: readonly Party[] = ['client', 'neighbour'];
 const ANY_DNS_PORT = 53;
 
 /** Each listens, so that nothing but a wall is silent. */
-const targetsAtScene = ({ sources }: Scene): Target[] =>
+const targetsAtProbers = ({ sources }: Probers): Target[] =>
   sources
     .filter(({ party }) => !OPEN.includes(party))
     .flatMap(({ name, party, pod }) =>

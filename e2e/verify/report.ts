@@ -89,7 +89,7 @@ export const failures = ({
 
 const wasAsked = ({ seen }: Cell) => seen !== 'unasked' && seen !== 'unable';
 
-/** Of many cells the one that says most. */
+/** Returns the mark of the most informative of several cells. */
 function mark(cells: readonly Cell[]): string {
   if (cells.length === 0) return '';
   if (cells.some(({ agrees }) => !agrees)) return '!';

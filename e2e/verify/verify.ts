@@ -1,4 +1,4 @@
-/** One run: looks around, sets the scene, has every pod look, compares, checks, and takes the scene away whatever happens. */
+/** One run: looks around, sets the probers, has every pod look, compares, checks, and takes the probers away whatever happens. */
 import type { Kube } from '../space/kube.ts';
 import { lookAt, seenOf } from './ask.ts';
 import { targetsBeyond } from './beyond.ts';
@@ -8,8 +8,8 @@ import { type Around, lookAround, targetsInside } from './discover.ts';
 import { sightingsIn } from './look.ts';
 import { compare, type Source } from './matrix.ts';
 import { measure } from './measure.ts';
+import { deployProbers, leave, type Patience, type Probers, wait } from './probers.ts';
 import type { Report } from './report.ts';
-import { leave, type Patience, type Scene, setScene, wait } from './scene.ts';
 
 export interface Wanted extends Place {
   /** Something that answers beyond the cluster. */
@@ -48,20 +48,26 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
   const around = await lookAround(kube, wanted.space);
   const targets = targetsOf(around, wanted.outside);
   say('two Capsules with a prober each');
-  const scene = await setScene(kube, wanted, around, lookAt(around.picture, PROBER, targets), patience);
+  const probers = await deployProbers(
+    kube,
+    wanted,
+    around,
+    lookAt(around.picture, PROBER, targets),
+    patience,
+  );
   const [looked, first] = await Promise.all([
-    measure(kube, around, scene, targets, (sources, all) => say(`${sources} pods look at ${all} targets`)),
-    firstLooks(kube, scene, patience),
+    measure(kube, around, probers, targets, (sources, all) => say(`${sources} pods look at ${all} targets`)),
+    firstLooks(kube, probers, patience),
   ]);
   patience.signal.throwIfAborted();
   say('credentials, sandbox and admission');
-  const checks = await checksOf(kube, wanted, scene);
+  const checks = await checksOf(kube, wanted, probers);
   const nowhere = wanted.outside.length === 0;
   return {
     space: wanted.space,
     started: new Date(started).toISOString(),
     seconds: Math.round((clock() - started) / 1000),
-    versions: versionsOf(around, scene),
+    versions: versionsOf(around, probers),
     images: imagesOf(around),
     cells: [...compare(around.picture, first.sources, targets, first.seen, looked.seen), ...looked.cells],
     checks,
@@ -71,7 +77,7 @@ async function look(wanted: Wanted, { kube, clock, patience, say }: Parts): Prom
 }
 
 /** What each prober met from its first instruction on, of its own log. */
-async function firstLooks(kube: Kube, { sources }: Scene, patience: Patience) {
+async function firstLooks(kube: Kube, { sources }: Probers, patience: Patience) {
   const probers = sources.filter(({ party }) => party === 'assistant');
   const looks = await Promise.all(
     probers.map(async ({ pod, ...source }) => {
@@ -90,7 +96,7 @@ async function firstLooks(kube: Kube, { sources }: Scene, patience: Patience) {
 
 function versionsOf(
   { kubernetes, nodes, policies, plugins }: Around,
-  { capsules }: Scene,
+  { capsules }: Probers,
 ): Record<string, string> {
   const classes = new Set(capsules.map(({ pod }) => pod['spec'].runtimeClassName));
   return {

@@ -14,7 +14,7 @@ const text: Structural = { type: 'string' };
  */
 const UNSEEN = { observedGeneration: -1 };
 
-/** As the Kubernetes API conventions have it. */
+/** Conditions as in the Kubernetes API conventions. */
 const conditions: Structural = {
   type: 'array',
   'x-kubernetes-list-type': 'map',

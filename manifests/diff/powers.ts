@@ -92,7 +92,7 @@ function newDestination(
 }
 
 function newRoutes(pointer: string, name: string, before: StoredInput, input: StoredInput): readonly Power[] {
-  // On another host every route is a new one, and the change of host says so already.
+  // If the host changed, every route is new, and the change of host says so already.
   if (before.host !== input.host) return [];
   return input.routes.flatMap((route, index) =>
     before.routes.some((known) => covers(known, route))

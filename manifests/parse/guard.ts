@@ -6,7 +6,7 @@ import { DEPTH_LIMIT, tooMany } from './json.ts';
 /** What a value amounts to. */
 interface Measure {
   values: number;
-  /** At least as many bytes as its JSON has. */
+  /** An upper bound for the bytes of its JSON. */
   bytes: number;
 }
 

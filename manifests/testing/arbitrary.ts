@@ -58,7 +58,7 @@ function acceptedString(rule: StringRule): fc.Arbitrary<string> {
       (rule.checks ?? []).every((check) => compiled(check).test(value) === (check.expect === 'match'))
     );
   };
-  // To make a string from a pattern takes long; the members of a pool are put together anew in every document.
+  // Generating a string from a pattern is slow, so each document combines members of a pool.
   const pool = fc.sample(base.filter(fits), { numRuns: 40, seed: 1 });
   const arbitrary = fc.constantFrom(...pool);
   strings.set(rule, arbitrary);

@@ -56,7 +56,7 @@ async function whatIsLeft(
     return 'all';
   } catch (error) {
     if (isRefusal(error, 404)) return context.objectStore ? 'files' : 'nothing';
-    // Without authority over the Capsule nothing of it was dropped either.
+    // The broker also dropped nothing if the operator has no authority over the Capsule.
     if (isRefusal(error, 403)) return 'all';
     return blockedBy(context, { capsule, principal }, error);
   }

@@ -162,19 +162,19 @@ describe('a Capsule', () => {
     const placed = { ...first, metadata: { ...first.metadata, finalizers: [ASSISTANT_FINALIZER] } };
     const twin = assistant('a', '2026-01-01T00:00:00Z');
     const limited = capsuleWith({}, { quota: { assistants: 1 } });
-    expect(decide.decidePlace(placed, limited, [placed, twin])).toBeUndefined();
-    expect(decide.decidePlace(twin, limited, [placed, twin])?.reason).toBe('QuotaExceeded');
+    expect(decide.decideAssistantQuota(placed, limited, [placed, twin])).toBeUndefined();
+    expect(decide.decideAssistantQuota(twin, limited, [placed, twin])?.reason).toBe('QuotaExceeded');
   });
 
   test('takes as many Assistants as its quota says, the older first', () => {
     const all = ['1', '2', '3'].map((n) => assistant(`a${n}`, `2026-01-0${n}T00:00:00Z`));
     const limited = capsuleWith({}, { quota: { assistants: 2 } });
-    expect(all.map((one) => decide.decidePlace(one, limited, all)?.reason)).toEqual([
+    expect(all.map((one) => decide.decideAssistantQuota(one, limited, all)?.reason)).toEqual([
       undefined,
       undefined,
       'QuotaExceeded',
     ]);
-    expect(all.map((one) => decide.decidePlace(one, inPlace, all))).toEqual([
+    expect(all.map((one) => decide.decideAssistantQuota(one, inPlace, all))).toEqual([
       undefined,
       undefined,
       undefined,

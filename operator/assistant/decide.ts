@@ -12,7 +12,7 @@ import { ANNOTATION, ASSISTANT_FINALIZER, LABEL } from '../names.ts';
 import { claimedId } from '../stores.ts';
 import type { Workload } from './identity.ts';
 
-/** Who an id belongs to, and who asks for it. */
+/** The owner of an id, and the Assistant that claims it. */
 export interface Claim {
   /** UID in the workload Secret, when there is one. */
   readonly registered: string | undefined;
@@ -47,7 +47,7 @@ export function decideIdentity(assistant: Assistant): Finding | undefined {
 }
 
 /** Whether the Capsule's own number of Assistants has room: who has a place keeps it, then the older come first. */
-export function decidePlace(
+export function decideAssistantQuota(
   assistant: Assistant,
   capsule: Capsule | undefined,
   all: readonly Assistant[],

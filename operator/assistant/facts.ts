@@ -43,7 +43,7 @@ export interface Facts extends EnteredInputs {
   readonly without: ReadonlySet<string>;
   /** Addresses of the Services that its pods reach. */
   readonly addresses: Readonly<Record<'postgres' | 'objectstore' | 'egress', string | undefined>>;
-  /** Of the Service that they must not reach. */
+  /** Addresses of the Service that pods must not reach. */
   readonly canaryAddresses: readonly string[];
 }
 

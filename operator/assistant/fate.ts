@@ -5,9 +5,9 @@ import { theSame } from '../last-word.ts';
 import { registeredOwner } from './claim.ts';
 import { deletionPolicyOf } from './retain.ts';
 
-/** What becomes of the data of an Assistant that goes, as pure decisions over what was read. */
+/** Pure decisions about the data of an Assistant that is being deleted. */
 
-/** The Secret says whose it is; should it be gone, what was told in the status does, unless somebody else asks. */
+/** The claim Secret names the owner. Without it the status decides, unless a rival asks. */
 export function ownsDatabase(
   assistant: Assistant,
   claim: SecretObject | undefined,
@@ -35,7 +35,7 @@ export interface Fate {
   readonly grace: Grace | undefined;
 }
 
-/** By what the API server says at this moment of the Assistant and its Capsule. */
+/** Decides by the current state of the Assistant and its Capsule at the API server. */
 export function decideFate(
   context: Pick<Context, 'names' | 'now'>,
   assistant: Assistant,

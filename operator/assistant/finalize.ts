@@ -120,7 +120,7 @@ async function stopWorkload(
 /** The Secrets of its id in the Capsule's namespace, whoever they belong to. */
 interface Secrets {
   readonly claim: SecretObject | undefined;
-  /** Of the object store. */
+  /** The Secret with the object store's token. */
   readonly token: SecretObject | undefined;
 }
 

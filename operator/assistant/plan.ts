@@ -44,7 +44,7 @@ export function planAssistant(facts: PlanFacts): Plan {
       understood,
       decide.decideIdentity(assistant),
       decide.decideOwner(assistant, claim),
-      decide.decidePlace(assistant, capsule, neighbours),
+      decide.decideAssistantQuota(assistant, capsule, neighbours),
     ].find((finding) => finding && !isTrue(finding)) ?? understood;
   const suspended = spec.suspend === true || capsule?.spec.suspend === true;
   const before = {

@@ -3,7 +3,7 @@ import { POD, type Pod } from '../kinds.ts';
 import { ANNOTATION, workloadSecretName } from '../names.ts';
 import { pathOf } from '../runtime/kube-object.ts';
 
-/** Of both families, where pods have both. Pods that are going may still speak until they have gone. */
+/** Returns addresses of both families if pods have both. Terminating pods count, since they may still send. */
 export const addressesOfPods = (pods: readonly Pod[]): readonly string[] =>
   pods.flatMap(({ status: { podIP, podIPs } = {} }) => podIPs?.map(({ ip }) => ip) ?? podIP ?? []).toSorted();
 

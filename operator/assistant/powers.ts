@@ -57,7 +57,7 @@ async function readDocument(
     const path = pathOf(CONFIG_MAP, namespace, name);
     return (await context.client.call<ConfigMap>({ method: 'GET', path, signal })).data?.[key];
   } catch (error) {
-    // Who took it away by hand is told nothing; the next version is compared again.
+    // If somebody deleted it by hand, no Event is sent; the next version is compared again.
     if (isNotFound(error)) return undefined;
     throw error;
   }

@@ -20,7 +20,7 @@ export interface SavedObject {
 
 type Listed = KubeObject & Pick<SavedObject, 'type' | 'data' | 'spec'>;
 
-/** Of a page: a Secret may have a MiB. */
+/** The page is small because a Secret may have a MiB. */
 const PAGE = 100;
 const STORED_INPUT = 'platform.space/stored-input';
 /** What the cluster makes itself, and what Helm remembers of a release. */

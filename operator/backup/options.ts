@@ -11,7 +11,7 @@ export const backupOptions = z.strictObject({
   recipient: z.string().startsWith('age1'),
   /** Where the sealed state is put for the program that carries it away. */
   file: z.string().min(1),
-  /** Of the chart, and of the registries that its brokers write: a version that knows less does not restore it. */
+  /** The versions of the chart and of its brokers' registries: an older version does not restore the backup. */
   version: z.string().min(1),
   schemas: z.strictObject({ database: z.int().min(1), objectStore: z.int().min(1) }),
 });

@@ -8,7 +8,7 @@ export interface StateHeader {
   readonly format: 1;
   readonly space: string;
   readonly namespaces: { readonly release: string; readonly system: string; readonly services: string };
-  /** Of the chart, and of the registries that its brokers write. */
+  /** The versions of the chart and of its brokers' registries. */
   readonly version: string;
   readonly schemas: BackupOptions['schemas'];
   readonly taken: string;
@@ -26,7 +26,7 @@ export async function seal(
   return encrypter.encrypt([header, ...objects].map((line) => `${JSON.stringify(line)}\n`).join(''));
 }
 
-/** Whoever carries it away never sees half of it. */
+/** Renames the complete file into place, so that no reader sees half of it. */
 export async function put(file: string, sealed: Uint8Array): Promise<void> {
   await writeFile(`${file}.new`, sealed, { flush: true });
   await rename(`${file}.new`, file);

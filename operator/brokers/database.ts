@@ -23,7 +23,7 @@ export interface DatabaseLimits {
 
 export interface DatabaseUsage {
   readonly usedBytes: number;
-  /** In force. */
+  /** The limit in effect. */
   readonly limitBytes: number;
   readonly standing: 'ok' | 'near' | 'full' | 'closed';
 }

@@ -3,14 +3,14 @@ import { type Finding, no } from '../conditions.ts';
 import type { SpaceNames } from '../names.ts';
 
 /** Where the principal is that a call on a Capsule's behalf was made with. */
-export interface PrincipalPlace {
+export interface PrincipalRef {
   readonly names: Pick<SpaceNames, 'systemNamespace' | 'servicesNamespace'>;
   readonly capsule: string;
   readonly secretName: string;
 }
 
 /** What a person should know of a failed call, or `undefined` when it was no broker's failure. */
-export function brokerFinding(error: unknown, place?: PrincipalPlace): Finding | undefined {
+export function brokerFinding(error: unknown, principal?: PrincipalRef): Finding | undefined {
   if (!(error instanceof BrokerError)) return undefined;
   const { name, deployment } = error.broker;
   switch (error.failure) {
@@ -38,7 +38,7 @@ export function brokerFinding(error: unknown, place?: PrincipalPlace): Finding |
       return error.code === 'conflict'
         ? no(
             'PrincipalLost',
-            `The ${name} knows this Capsule with another principal. Put the Capsule's Secret back from a backup, or replace the principal with the broker's administrator command${place ? `: ${replaceCommand(deployment, place)}` : '.'}`,
+            `The ${name} knows this Capsule with another principal. Put the Capsule's Secret back from a backup, or replace the principal with the broker's administrator command${principal ? `: ${replaceCommand(deployment, principal)}` : '.'}`,
           )
         : no(
             'BrokerRefused',
@@ -48,23 +48,23 @@ export function brokerFinding(error: unknown, place?: PrincipalPlace): Finding |
 }
 
 /** The same of a call that the Capsule's principal alone authorises. */
-export function principalFinding(error: unknown, place: PrincipalPlace): Finding | undefined {
+export function principalFinding(error: unknown, principal: PrincipalRef): Finding | undefined {
   if (error instanceof BrokerError && error.failure === 'refused' && error.code === 'conflict')
     return no(
       'BrokerRefused',
-      `The ${error.broker.name} keeps this closed, or is dropping it. Its administrator's command "list" says which, and "open ${place.capsule}" undoes a close; it closes a database by itself when nothing ends a session in it.`,
+      `The ${error.broker.name} keeps this closed, or is dropping it. Its administrator's command "list" says which, and "open ${principal.capsule}" undoes a close; it closes a database by itself when nothing ends a session in it.`,
     );
   if (!(error instanceof BrokerError && error.failure === 'refused' && error.status === 403))
-    return brokerFinding(error, place);
+    return brokerFinding(error, principal);
   const { name, deployment } = error.broker;
   return no(
     'BrokerRefused',
-    `The ${name} refused the principal of Capsule "${place.capsule}" with "${error.code ?? 'no code'}". If its Secret was lost or changed, put it back from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, place)}`,
+    `The ${name} refused the principal of Capsule "${principal.capsule}" with "${error.code ?? 'no code'}". If its Secret was lost or changed, put it back from a backup, or replace the principal with the broker's administrator command: ${replaceCommand(deployment, principal)}`,
   );
 }
 
 /** Tells the broker of the principal that is in the Secret; on no command line, so in no list of processes. */
-function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalPlace): string {
+function replaceCommand(deployment: string, { names, capsule, secretName }: PrincipalRef): string {
   const read = `kubectl -n ${names.systemNamespace} get secret ${secretName} -o jsonpath='{.data.principal}' | base64 -d`;
   const write = `kubectl -n ${names.servicesNamespace} exec -i deploy/${deployment} -- node /app/admin.mjs replace-principal ${capsule}`;
   return `${read} | ${write}`;

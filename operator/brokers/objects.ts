@@ -33,7 +33,7 @@ export interface ObjectStoreBroker {
 
 export interface ObjectsUsage {
   readonly usedBytes: number;
-  /** In force. */
+  /** The limit in effect. */
   readonly limitBytes: number;
 }
 

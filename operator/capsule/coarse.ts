@@ -25,7 +25,7 @@ export function coarseAlone(usedBytes: number, shownBefore: number | undefined):
 
 function stepped(usedBytes: number, step: number, shownBefore: number | undefined): string {
   const shown = Math.ceil(usedBytes / step) * step;
-  // At the edge of two steps it stays where it is.
+  // A value at the edge of two steps keeps its step.
   const near = shownBefore !== undefined && shownBefore % step === 0 && shownBefore - shown === step;
   return quantity(near && usedBytes > shown - step / 2 ? shownBefore : shown);
 }

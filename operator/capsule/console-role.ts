@@ -21,7 +21,7 @@ export async function reconcileConsoleRole(
   return {};
 }
 
-/** Of which Capsules the console may read the principal; of all, where there is no Role because there is no console. */
+/** Tells which Capsules' principals the console may read: all, if there is no Role because there is no console. */
 export function readableIn(role: Role | undefined): (capsule: Capsule) => boolean {
   if (!role) return () => true;
   const names = new Set(role.rules?.flatMap(({ resourceNames = [] }) => resourceNames));

@@ -20,7 +20,7 @@ import { ensurePullSecret } from './steps/pull-secret.ts';
 
 const UNWATCHED = new Set<Reason>(['NamespaceConflict', 'PrincipalConflict', 'PrincipalLost']);
 const LOOK_AGAIN_MS = 15_000;
-/** Until the pods of one that is taken away are gone. */
+/** The pods of an orphan are gone after about this long. */
 const ORPHANS_MS = 2_000;
 
 /** Takes away what Assistants left that are gone; answers whether there was any. */
@@ -87,7 +87,7 @@ async function ensureBounds(context: Context, facts: CapsuleFacts, signal: Abort
     : guardrails;
 }
 
-/** Without its finalizer nothing of a Capsule may be made. */
+/** Nothing may be created for a Capsule that lacks its finalizer. */
 function withoutFinalizer(error: unknown): Guardrails {
   const { finding, retry } = asRefused(error);
   return { namespace: finding, network: waitsFor('NamespaceReady'), restored: [], retry };

@@ -5,7 +5,7 @@ import type { Capsule, SecretObject } from '../kinds.ts';
 import { theSame } from '../last-word.ts';
 import { ANNOTATION } from '../names.ts';
 
-/** What becomes of the data of a Capsule that goes, as pure decisions over what was read. */
+/** Pure decisions about the data of a Capsule that is being deleted. */
 
 export interface Fate {
   readonly retain: boolean;
@@ -13,7 +13,7 @@ export interface Fate {
   readonly grace: Grace | undefined;
 }
 
-/** By what the API server says of it at this moment. */
+/** Decides by the Capsule's current state at the API server. */
 export function decideFate(
   context: Pick<Context, 'names' | 'now'>,
   capsule: Capsule,

@@ -9,7 +9,7 @@ import { removeFinalizer } from '../runtime/finalizer.ts';
 import { together } from '../runtime/together.ts';
 import { ownsNamespace } from './decide.ts';
 import { decideFate } from './fate.ts';
-import { endPrincipal, readHoldings, type Settled, settle } from './release.ts';
+import { endPrincipal, readBrokerData, type Settled, settle } from './release.ts';
 import { reportCapsule } from './status.ts';
 
 /**
@@ -61,7 +61,7 @@ async function takeAway(
   }
 
   const settled: Settled[] = [];
-  for (const holding of await readHoldings(context, capsule, signal)) {
+  for (const holding of await readBrokerData(context, capsule, signal)) {
     const end = await settle(context, capsule, holding, retain, signal);
     if ('cause' in end) {
       await wait(end.finding);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Context } from '../context.ts';
 import type { Capsule, SecretObject } from '../kinds.ts';
 import { ANNOTATION, LABEL } from '../names.ts';
-import { endPrincipal, type Holding, settle } from './release.ts';
+import { type BrokerData, endPrincipal, settle } from './release.ts';
 
 const CAPSULE: Capsule = { metadata: { name: 'home', uid: 'one' }, spec: {} };
 const { signal } = new AbortController();
@@ -38,7 +38,7 @@ function world(refused?: number) {
     drop: async () => void acts.push('drop'),
     finalize: async () => void acts.push('finalize'),
   };
-  const holding = (secret: SecretObject): Holding => ({ condition: 'DatabaseReady', broker, ask, secret });
+  const holding = (secret: SecretObject): BrokerData => ({ condition: 'DatabaseReady', broker, ask, secret });
   const context = { writer, events: { record: () => undefined } } as unknown as Context;
   return { acts, context, holding };
 }

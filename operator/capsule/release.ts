@@ -10,7 +10,7 @@ import { mustRelease, ownPrincipal, releaseOf } from './fate.ts';
 import { principalOf } from './principal.ts';
 
 /** What one broker keeps for a Capsule, and the principal that closes it, when it is this Capsule's own. */
-export interface Holding {
+export interface BrokerData {
   /** True in the Capsule's status once the broker had opened anything. */
   readonly condition: 'DatabaseReady' | 'ObjectStoreReady';
   readonly broker: Pick<DatabaseBroker, 'drop' | 'finalize'>;
@@ -25,18 +25,18 @@ export interface Blocked {
 }
 
 /** What became of it. Without its principal nobody knows whether a broker still has what it is to keep. */
-export interface Settled extends Pick<Holding, 'condition' | 'secret'> {
+export interface Settled extends Pick<BrokerData, 'condition' | 'secret'> {
   readonly outcome: 'kept' | 'dropped' | 'lost';
 }
 
-export async function readHoldings(
+export async function readBrokerData(
   context: Context,
   capsule: Capsule,
   signal: AbortSignal,
-): Promise<Holding[]> {
+): Promise<BrokerData[]> {
   const { name } = capsule.metadata;
   const { database, objectStore } = context;
-  const read = async (secretName: string, about: Omit<Holding, 'secret'>): Promise<Holding> => {
+  const read = async (secretName: string, about: Omit<BrokerData, 'secret'>): Promise<BrokerData> => {
     const secret = await readSecret(context, context.names.systemNamespace, secretName, signal);
     return { ...about, secret: ownPrincipal(capsule, secret) };
   };
@@ -44,7 +44,7 @@ export async function readHoldings(
     read(principalSecretName(name), {
       condition: 'DatabaseReady',
       broker: database,
-      // Of any of its workloads, there or not: only the Capsule's authority is asked for.
+      // Any workload will do, existing or not: the request only tests the authority over the Capsule.
       ask: (principal, asking) => database.appUsage(name, name, principal, asking).catch(ignore(404)),
     }),
     ...(objectStore
@@ -63,7 +63,7 @@ export async function readHoldings(
 export async function settle(
   context: Context,
   capsule: Capsule,
-  holding: Holding,
+  holding: BrokerData,
   retain: boolean,
   signal: AbortSignal,
 ): Promise<Settled | Blocked> {
@@ -91,7 +91,7 @@ export async function settle(
 }
 
 /** A word to keep may come when a drop was sent and its answer never seen: then only the broker knows. */
-async function isThere(secret: SecretObject, { ask }: Holding, signal: AbortSignal): Promise<boolean> {
+async function isThere(secret: SecretObject, { ask }: BrokerData, signal: AbortSignal): Promise<boolean> {
   const released = releaseOf(secret);
   if (released !== 'begun') return released === 'not begun';
   try {
@@ -107,7 +107,7 @@ async function isThere(secret: SecretObject, { ask }: Holding, signal: AbortSign
 async function release(
   context: Context,
   capsule: Capsule,
-  { condition, broker, secret: found }: Holding,
+  { condition, broker, secret: found }: BrokerData,
   signal: AbortSignal,
 ): Promise<void> {
   const { name } = capsule.metadata;

@@ -140,9 +140,9 @@ type ReplicaRecord = ReturnType<typeof recordOf>;
 
 /** What each replica was told, and what it said to that. */
 function recordOf(replicas: () => readonly Replica[]) {
-  /** By the replica's start, then by Assistant: what it has, as a digest, and what it said to that. */
+  /** Policies sent, by the replica's start, then by Assistant: a digest and the replica's answer. */
   const told = new Map<string, Map<string, Told>>();
-  /** By the same keys: whether the replica took, or refused for good, what it was last told. */
+  /** The same keys: whether the replica accepted, or refused for good, the last policy. */
   const heard = new Map<string, Map<string, boolean>>();
 
   async function tellAll<T>(
@@ -161,7 +161,7 @@ function recordOf(replicas: () => readonly Replica[]) {
         const answered = ofReplica(heard, replica.key);
         const known = had.get(tenant);
         if (known?.digest === digest) return { replica, outcome: known };
-        // While it is being told, what it has is not known.
+        // Until the replica answers, its policy is unknown.
         had.delete(tenant);
         try {
           const outcome = { digest, ...outcomeOf(await tell(replica)) };

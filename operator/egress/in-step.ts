@@ -104,7 +104,7 @@ function waitOf(
     // One that goes is given no policy any more.
     const staying = context.stores.assistants.list().filter(({ metadata }) => !metadata.deletionTimestamp);
     const all = staying.map(keyOf);
-    // While it is closed no policy is put, though what runs goes on.
+    // No policy is put while the gate is closed, though running pods continue.
     const closed = all.length > 0 && !isTrue(context.gate());
     if (closed && clock.now() - start.since < PATIENCE_MS) return { requeueAfterMs: AGAIN_MS };
     start.left = { untried: new Set(all), tried: new Set() };

@@ -23,7 +23,7 @@ export interface Pair {
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 86_400_000;
-/** For clocks that are behind. */
+/** Certificates begin earlier, for clocks that are behind. */
 const EARLIER_MS = 5 * 60_000;
 
 cryptoProvider.set(webcrypto as Crypto);

@@ -41,8 +41,8 @@ export interface Cluster {
 }
 
 /**
- * A role can name what may be created only where the name is in the path, so objects are created by server-side apply.
- * That would also change one that exists, but not what another manager owns: `run` is a name of this run alone.
+ * RBAC can restrict creation by name only if the name is in the path, so objects are created by server-side apply.
+ * That would also change an existing object, but not fields of another manager: `run` is a name of this run alone.
  */
 export function clusterOf(client: ApiClient, run: string): Cluster {
   const patch = (kind: Kind, namespace: string, name: string, contentType: string, body: object) =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Stored } from './cluster.ts';
 import { type Decision, decide } from './decide.ts';
-import { type Fields, type Material, materialsOf, type Place, verifyingKeys } from './materials.ts';
+import { type Fields, type Location, type Material, materialsOf, verifyingKeys } from './materials.ts';
 
 const everything = {
   servicesNamespace: 'home-services',
@@ -14,7 +14,7 @@ const everything = {
 const ALL = materialsOf(everything);
 const named = (name: string): Material => ALL.find((material) => material.name === name) as Material;
 const stored = (data: Fields): Stored => ({ annotations: {}, data, resourceVersion: '1' });
-const at = (...all: readonly (readonly [Place, Fields])[]) =>
+const at = (...all: readonly (readonly [Location, Fields])[]) =>
   new Map(all.map(([place, data]) => [place, stored(data)]));
 const made = (decision: Decision): Fields => {
   if (decision.kind !== 'make') throw new Error(`it is to ${decision.kind}`);
@@ -40,7 +40,7 @@ describe.each(ALL.map((material) => [material.name, material] as const))('%s', (
 
   it('is refused with a key missing or of another shape, and the reason shows nothing of it', () => {
     const data = fresh(material);
-    const [place] = material.places as readonly [Place];
+    const [place] = material.places as readonly [Location];
     for (const key of Object.keys(material.fields)) {
       const { [key]: _, ...rest } = data;
       for (const wrong of [rest, { ...data, [key]: '' }, { ...data, [key]: 'was "ist das"\u0007?' }]) {

@@ -1,15 +1,15 @@
 import type { Stored } from './cluster.ts';
-import type { Fields, Material, Place } from './materials.ts';
+import type { Fields, Location, Material } from './materials.ts';
 
 /** What is to be done about a Secret that is made once. */
 export type Decision =
   | { readonly kind: 'keep' /** The places do not have the same. */; readonly differing: boolean }
-  | { readonly kind: 'make'; readonly places: readonly Place[]; readonly data: Fields }
-  | { readonly kind: 'derive'; readonly place: Place; readonly stored: Stored; readonly data: Fields }
+  | { readonly kind: 'make'; readonly places: readonly Location[]; readonly data: Fields }
+  | { readonly kind: 'derive'; readonly place: Location; readonly stored: Stored; readonly data: Fields }
   | { readonly kind: 'refuse'; readonly reason: string };
 
 export interface Found {
-  readonly stored: ReadonlyMap<Place, Stored>;
+  readonly stored: ReadonlyMap<Location, Stored>;
   /** Where it is written down that it was there once: something may have been stored, or given out, by it. */
   readonly promisedBy: readonly string[];
 }

@@ -1,6 +1,6 @@
 import type { Stored } from './cluster.ts';
 import { decide } from './decide.ts';
-import { type Material, materialsOf, type Place, verifyingKeys } from './materials.ts';
+import { type Location, type Material, materialsOf, verifyingKeys } from './materials.ts';
 import { labelsOf, type Run } from './options.ts';
 import { type Record, readRecord } from './record.ts';
 import { keepCertificates } from './renew.ts';
@@ -26,19 +26,19 @@ export async function keepKeys(run: Run): Promise<number> {
   return refused;
 }
 
-const namespaceOf = (run: Run, place: Place) =>
+const namespaceOf = (run: Run, place: Location) =>
   place === 'system' ? run.systemNamespace : run.servicesNamespace;
 
 /** Says whether the Secret is there, and what it has to be. */
 async function keepOne(run: Run, material: Material, record: Record): Promise<boolean> {
   const { cluster, tell } = run;
   const { name, places } = material;
-  const stored = new Map<Place, Stored>();
+  const stored = new Map<Location, Stored>();
   for (const place of places) {
     const found = await cluster.read('Secret', namespaceOf(run, place), name);
     if (found !== undefined) stored.set(place, found);
   }
-  const at = (place: Place) => `${namespaceOf(run, place)}/${name}`;
+  const at = (place: Location) => `${namespaceOf(run, place)}/${name}`;
   const decision = decide(material, { stored, promisedBy: record.promisedBy(name) });
   switch (decision.kind) {
     case 'refuse':

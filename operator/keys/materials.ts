@@ -3,7 +3,7 @@ import { bech32 } from '@scure/base';
 import { grantKeyId } from '@space/manifests';
 
 /** The namespace that it lies in: the operator's, or that of the services. */
-export type Place = 'system' | 'services';
+export type Location = 'system' | 'services';
 
 export type Fields = Readonly<Record<string, string>>;
 
@@ -21,7 +21,7 @@ export interface Material {
   /** Its value among `existingSecrets` of the chart: named there, it is somebody else's and never looked at. */
   readonly value: string;
   /** The first is where it is made; the others get the same. */
-  readonly places: readonly Place[];
+  readonly places: readonly Location[];
   readonly fields: Readonly<Record<string, Field>>;
   /** What follows from the fields, and is kept in step with them. */
   derive?(fields: Fields): Fields;
@@ -170,7 +170,7 @@ export function materialsOf({
     fields: { key: grantKey },
     loss: 'no Assistant reaches objects in a bucket of its Capsule until another one is known to the broker',
   };
-  // Whoever deletes it ends every session.
+  // Deleting this Secret ends every session.
   const sessions: Material = {
     name: 'console-session',
     value: 'consoleSession',

@@ -120,7 +120,7 @@ function holdsSecrets({ data }: Document): boolean {
 const isKept = ({ metadata }: KubeObject, space: string) =>
   metadata.labels?.[SPACE] === space && metadata.annotations?.[OWNER] !== undefined;
 
-/** Without what says that it is Helm's. */
+/** Copies a Secret or ConfigMap without Helm's ownership marks. */
 function copyOf({ type, data, metadata }: Document, namespace: string) {
   const { labels = {}, annotations = {}, name } = metadata;
   const own = ([key, value]: [string, string]) => !key.includes('helm.sh/') && value !== 'Helm';

@@ -12,12 +12,12 @@ export const keysOptions = z.strictObject({
   byok: z.boolean(),
   console: z.boolean(),
   backup: z.boolean(),
-  /** Of the chart's `existingSecrets` those that have a name: somebody else's, and never looked at. */
+  /** The chart's `existingSecrets` that have a name: they belong to somebody else, and are never read. */
   given: z.array(z.string()),
   /** Left out where there is no TLS, or where its certificates are somebody else's. */
   certificates: z
     .strictObject({
-      /** By the name of its Service, where each is and by what names it is known beside that. */
+      /** Each service by the name of its Service: its namespace and its other names. */
       services: z.record(
         z.string(),
         z.strictObject({ place: z.enum(['system', 'services']), names: z.array(z.string()) }),

@@ -2,14 +2,14 @@ import type { ApiClient } from './client.ts';
 import type { Clock } from './clock.ts';
 import { TransportError } from './errors.ts';
 
-/** So many calls in a row without an answer, of whatever object: it is the server, and not one of them. */
+/** After this many unanswered calls in a row, whatever their objects, the server is at fault and not one object. */
 const ENOUGH = 5;
 const ASK_EVERY_MS = 500;
 
 /**
- * While the server answers nobody, calls fail at once and are not sent, but for one now and then that finds out whether
- * it is back. Thousands of objects may want to be tried again: they do not keep a server from starting, nor this process
- * from its Lease. Watches have waits of their own and pass.
+ * While the server answers nothing, calls fail at once without being sent, except for one now and then that finds out whether
+ * it is back. Retries of thousands of objects thus neither keep a server from starting nor this process from
+ * its Lease. Watches have a backoff of their own and are not held back.
  */
 export function sparingClient(client: ApiClient, clock: Clock): ApiClient {
   let unanswered = 0;

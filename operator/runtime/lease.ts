@@ -9,9 +9,9 @@ export interface LeaseOptions extends LeaseRef {
   readonly clock: Clock;
   /** It names this process, and no other that ever was. */
   readonly identity: string;
-  /** Who waits lets a lease be that was not renewed for so long. */
+  /** A standby takes a lease that was not renewed for this long. */
   readonly durationMs?: number;
-  /** Who holds it and could not renew it for so long gives up: earlier than anybody else may take it. */
+  /** A holder that could not renew it for this long gives up, before anybody else may take it. */
   readonly giveUpMs?: number;
   readonly renewMs?: number;
   /** How often who waits looks. */

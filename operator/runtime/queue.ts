@@ -15,7 +15,7 @@ export interface QueueOptions {
   readonly clock: Clock;
   readonly firstRetryMs?: number;
   readonly longestRetryMs?: number;
-  /** So many low keys at most are begun at the same time, so that a live one finds a worker and a quick server. */
+  /** Limits concurrent low-priority keys, so that a high-priority one finds a worker and a responsive server. */
   readonly lowAtOnce?: number;
   /** A low key that takes longer waits for something else than the server, and holds up no other any more. */
   readonly lowForMs?: number;
@@ -26,7 +26,7 @@ export interface QueueOptions {
 interface Run {
   readonly since: number;
   readonly priority: Priority;
-  readonly makeRoom: () => void;
+  readonly freeSlot: () => void;
 }
 
 /**
@@ -56,7 +56,7 @@ export class Queue {
     return this.#ready.live.size + this.#ready.low.size;
   }
 
-  /** For how long the longest-running key has been worked on. */
+  /** The time that the longest-running key has been worked on. */
   get longestRunMs(): number {
     return Math.max(0, ...[...this.#processing.values()].map(({ since }) => this.#clock.now() - since));
   }
@@ -129,7 +129,7 @@ export class Queue {
     const run = this.#processing.get(key);
     if (run === undefined) throw new Error(`${key} was not being worked on`);
     this.#processing.delete(key);
-    run.makeRoom();
+    run.freeSlot();
     this.#options.observer?.done?.(key, this.#clock.now() - run.since);
     const again = this.#again.get(key);
     this.#again.delete(key);
@@ -153,8 +153,8 @@ export class Queue {
       const [key, since] = next;
       this.#ready[priority].delete(key);
       const now = this.#clock.now();
-      const makeRoom = priority === 'low' ? this.#beginLow() : () => {};
-      this.#processing.set(key, { since: now, priority, makeRoom });
+      const freeSlot = priority === 'low' ? this.#beginLow() : () => {};
+      this.#processing.set(key, { since: now, priority, freeSlot });
       this.#options.observer?.taken?.(key, now - since);
       this.#takers.shift()?.(key);
     }
@@ -165,16 +165,16 @@ export class Queue {
     const { lowForMs = 2_000 } = this.#options;
     this.#lowBegun += 1;
     let cancel: (() => void) | undefined = this.#clock.after(lowForMs, () => {
-      makeRoom();
+      freeSlot();
       this.#serve();
     });
-    const makeRoom = () => {
+    const freeSlot = () => {
       if (!cancel) return;
       cancel();
       cancel = undefined;
       this.#lowBegun -= 1;
     };
-    return makeRoom;
+    return freeSlot;
   }
 
   #arm(at: number): void {

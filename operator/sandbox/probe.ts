@@ -34,7 +34,7 @@ export interface Proof {
   readonly verdict: 'untried' | 'running' | 'passed' | 'failed';
   /** What it found, or what it waits for, when that says more than the verdict. */
   readonly found?: string;
-  /** Of its end, if it has ended by itself and not well. */
+  /** Set if the probe ended by itself and failed. */
   readonly exitCode?: number;
 }
 
@@ -46,7 +46,7 @@ export function probeName({ names, component, about, container }: Question, node
   return `${component}-${digestOf([where, how]).slice(0, 16)}`;
 }
 
-/** Of the probe that waits for a node, named by all that its answer would hold for. */
+/** Names the probe that waits for a node, after everything that its result would be valid for. */
 export function waitingProbeName({ runtimeClass, handler, attesterImage }: SpaceNames): string {
   return `${PROBE}-waits-${digestOf([runtimeClass, handler, attesterImage]).slice(0, 16)}`;
 }
@@ -95,7 +95,7 @@ export function probeObject(question: Question, node: Node, operator?: Deploymen
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-      // By the scheduler, as Assistants are, so that the class's own rules and the node's room count.
+      // The scheduler places it, as it places Assistants, so that the class's own rules and the node's capacity count.
       affinity: {
         nodeAffinity: {
           requiredDuringSchedulingIgnoredDuringExecution: {

@@ -42,7 +42,7 @@ export interface ProbeView {
   readonly probes: readonly Pod[];
   /** Pods of Assistants on this node that found themselves outside the sandbox. */
   readonly outside: readonly Pod[];
-  /** For how long the operator has known of a pod. */
+  /** Time since the operator first saw a pod. */
   readonly ageMs: (pod: Pod) => number;
   /** After how long a node that has passed is asked again all the same. */
   readonly freshMs?: number;
@@ -162,7 +162,7 @@ async function act(
   const operator = stores.deployments.get(makeKey(names.systemNamespace, `${names.space}-operator`));
   const probe = plan.make ? object(operator) : undefined;
   if (probe) {
-    // That it exists already is an answer that was lost, or a watch that is late.
+    // The probe may exist already if an answer was lost or the watch is late.
     await writer.create(POD, probe, signal).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;
     });

@@ -1,8 +1,8 @@
 import type { Pod } from '../kinds.ts';
 
 /**
- * Since when the operator has known of pods, by its own steady clock: the API server's, which their times of creation are
- * of, may stand an hour from the one here.
+ * Records when the operator first saw each pod, by its own monotonic clock: creation times are by the API server's clock, which
+ * may differ by an hour from the local one.
  */
 export class Sightings {
   readonly #now: () => number;

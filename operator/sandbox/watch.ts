@@ -32,7 +32,7 @@ export interface GateReflectors {
 }
 
 /**
- * That the cluster cannot be read closes the gate at once, but nobody has to act on it; told to all, each restart of an API
+ * An unreadable cluster closes the gate at once, but nobody has to act on it. If every object were told, each restart of an API
  * server would write every object twice.
  */
 const BLIND_MS = 10_000;

@@ -13,7 +13,7 @@ export const selfTestOptions = z.strictObject({
   closed: z.array(
     z.strictObject({ name: z.string(), address: z.string(), port: z.number().int().positive() }),
   ),
-  /** For how long what does not hold yet is asked again. */
+  /** Checks that do not hold yet are repeated for this long. */
   seconds: z.number().min(0),
 });
 

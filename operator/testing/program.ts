@@ -11,14 +11,14 @@ import type { SpaceNames } from '../names.ts';
 
 /** The program that the operator's image has. */
 const PROGRAM = resolve('dist/operator/main.mjs');
-/** Of `/proc/PID/stat`; the kernel has told user space in hundredths for as long as there was Linux. */
+/** The unit of `/proc/PID/stat`: Linux has always reported hundredths of a second to user space. */
 const TICKS_PER_SECOND = 100;
 
 /** What an operator says of itself. */
 interface Measured {
   /** The sum over all label sets of a metric that have these labels. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number;
-  /** By how much each label set of a metric is above what it was. */
+  /** The increase of each label set of a metric since `before`. */
   above(before: Measured, name: string): string[];
 }
 
@@ -56,7 +56,7 @@ export interface OperatorSetting {
   readonly objectStore?: { readonly url: string; readonly provisionerToken: string };
 }
 
-/** Whose process it is, to the Lease. */
+/** The pod that the Lease names as holder. */
 export interface Pod {
   readonly name: string;
   readonly uid: string;

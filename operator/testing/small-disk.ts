@@ -31,7 +31,7 @@ export function openSmallDisk(): SmallDisk | undefined {
       if (status !== 0) throw new Error(`the disk could not be given ${size} bytes: ${stderr}`);
     },
     close() {
-      // Whoever still has a file open there keeps nobody from going on.
+      // A lazy unmount also works while some process has a file open there.
       run('umount', '--lazy', path);
       rmdirSync(path);
     },

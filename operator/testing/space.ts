@@ -56,9 +56,9 @@ export interface TestSpace extends Kubectl {
 interface StartOptions {
   readonly dieAfter?: number;
   readonly brokerUrl?: string;
-  /** In place of the plain way to the API server. */
+  /** Replaces the plain client of the API server. */
   readonly client?: ApiClient;
-  /** Without it the Space has no object store. */
+  /** If undefined, the Space has no object store. */
   readonly objectStore?: ObjectStoreBroker;
   readonly grantKey?: () => Promise<GrantKey>;
   readonly callReplica?: CallReplica;
@@ -165,7 +165,7 @@ export async function makeSpace(server: ApiServer, database: Fixture): Promise<T
       onGate,
       onLost: () => onLost?.(killable.run),
       holder: `operator_${runs}`,
-      // Whoever died could not let go.
+      // A killed operator cannot release the Lease.
       lease: { renewMs: 100, lookMs: 50, isGone: async (holder) => alive.get(holder)?.dead !== false },
     });
     alive.set(`operator_${runs}`, killable.run);

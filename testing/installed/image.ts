@@ -30,8 +30,8 @@ export async function podCommand(dockerfile: string, service: string): Promise<P
 }
 
 /**
- * In its pod, Node 26 gives the old generation half of the memory limit, 256 MiB at least, and each half of the young
- * one a 128th, rounded up to a power of two and at least 2 MiB. Here no cgroup says so, and it would take many times that.
+ * In a pod, Node 26 gives the old generation half of the memory limit, at least 256 MiB, and each semi-space of the young
+ * generation a 128th, rounded up to a power of two and at least 2 MiB. Here no cgroup limits it, and it would use many times that.
  */
 async function limitsInPod(service: string): Promise<string[]> {
   const values = parse(await readFile('charts/space/values.yaml', 'utf8'));

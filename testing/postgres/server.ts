@@ -52,9 +52,9 @@ export interface EmbeddedOptions {
   /** Its log takes what sessions say, for whoever looks into it for secrets; in service it does not. */
   readonly logsSessions?: boolean;
   /**
-   * As the image starts it: its major version, its door, the memory of a session, and the guard beside it. What differs is that
-   * the superuser may come in with a password. Else every role is let to the door of every database, as on a server that
-   * somebody else set up, and what keeps tenants apart is the broker's work alone.
+   * Starts it as the image does: major version, limits on connections before login, session memory, and the guard. The only difference is that
+   * the superuser may log in with a password. Without this, every role may try to connect to every database, as on a server that
+   * somebody else set up, and only the broker keeps tenants apart.
    */
   readonly asInImage?: boolean;
   /** The directory in which it makes its own; else where that is quickest, or for temporary files. */
@@ -63,7 +63,7 @@ export interface EmbeddedOptions {
 
 /** Root may not run PostgreSQL; this account exists on every Linux. */
 const NOBODY = 65_534;
-/** That of `brokers/db/postgres/Dockerfile`. */
+/** The major version of `brokers/db/postgres/Dockerfile`. */
 const IMAGE_MAJOR = '17';
 const account = process.getuid?.() === 0 ? 'nobody' : userInfo().username;
 const SQL = new URL('../../brokers/db/postgres/', import.meta.url);

@@ -11,15 +11,19 @@ interface Options {
 const image = (file: string) =>
   readFileSync(new URL(`../../brokers/db/postgres/${file}`, import.meta.url), 'utf8');
 
-/** The lines of `settings.conf` that a major version knows, one that it does not know would keep it from starting, and then its own. */
+/** The lines of `settings.conf` that a major version knows; one that it does not know would keep it from starting. */
+export function settingsOf(major: PostgresMajor): readonly string[] {
+  const known = (line: string) => Number(/# (\d+)$/.exec(line)?.[1] ?? 0) <= Number(major);
+  return image('settings.conf').split('\n').filter(known);
+}
+
+/** The whole configuration of a server: the image's settings, and then its own. */
 export function configurationOf(
   options: Options,
   major: PostgresMajor,
   port: number,
   directory: string,
 ): string {
-  const known = (line: string) => Number(/# (\d+)$/.exec(line)?.[1] ?? 0) <= Number(major);
-  const shared = image('settings.conf').split('\n').filter(known);
   const own: Record<string, string> = {
     listen_addresses: '127.0.0.1',
     port: String(port),
@@ -32,7 +36,7 @@ export function configurationOf(
     max_connections: connectionsOf(options),
   };
   const lines = Object.entries(own).map(([name, value]) => `${name} = '${value.replaceAll("'", "''")}'`);
-  return `${[...shared, ...lines].join('\n')}\n`;
+  return `${[...settingsOf(major), ...lines].join('\n')}\n`;
 }
 
 /** As the image has it where nothing else is said; tests do with fewer. */

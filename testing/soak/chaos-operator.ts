@@ -51,9 +51,9 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
   const say = (what: string) =>
     console.error(`${Math.round((performance.now() - started) / 1000)} s: ${what}`);
   const { space, tenant } = world;
-  const { kills, population: crowd } = size;
+  const { kills, population: counts } = size;
   const before = await inventory(world);
-  const population = new Population(space.client, space.names.namespace, crowd, Math.random, world.make);
+  const population = new Population(space.client, space.names.namespace, counts, Math.random, world.make);
   const marked = new Set<string>();
   const killer = killAtRandom(world.parts, kills, Math.random, (name, error) =>
     say(`${name} did not start: ${String(error).slice(0, 1000)}`),
@@ -63,7 +63,7 @@ async function chaos(world: World, size: Size): Promise<SoakReport> {
     const over = killer.over.finally(() => {
       lasting = false;
     });
-    say(`${kills} kills, ${crowd.capsules} Capsules, ${crowd.assistants} Assistants`);
+    say(`${kills} kills, ${counts.capsules} Capsules, ${counts.assistants} Assistants`);
     await population.fill();
     let acts = 0;
     let told = 0;

@@ -22,7 +22,7 @@ import {
 import { costOf } from './restore/traffic.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
-/** Of each container, as the chart has it (`backup.resources.limits.cpu`). */
+/** The limit of each container, as in the chart (`backup.resources.limits.cpu`). */
 const BACKUP_MILLICORES = 75;
 const MIB = 1024 ** 2;
 const WHOLE: Size = { capsules: 50, assistants: 100, rowBytes: 1024 * MIB, objectBytes: 1024 * MIB };

@@ -12,7 +12,7 @@ import { lookAt } from '../../e2e/verify/ask.ts';
 import { type Around, lookAround } from '../../e2e/verify/discover.ts';
 import type { Cell } from '../../e2e/verify/matrix.ts';
 import { measure } from '../../e2e/verify/measure.ts';
-import { leave, type Scene, setScene, wait } from '../../e2e/verify/scene.ts';
+import { deployProbers, leave, type Probers, wait } from '../../e2e/verify/probers.ts';
 import { targetsOf } from '../../e2e/verify/verify.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 import { changed } from './walls/change.ts';
@@ -68,17 +68,23 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
     const around = await lookAround(kube, SPACE);
     const targets = targetsOf(around, []);
     const prober = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
-    const scene = await setScene(kube, place, around, lookAt(around.picture, prober, targets), PATIENCE);
+    const probers = await deployProbers(
+      kube,
+      place,
+      around,
+      lookAt(around.picture, prober, targets),
+      PATIENCE,
+    );
     const look: Look = async (whom) => {
-      const { cells } = await measure(kube, around, scene, targets, undefined, whom);
+      const { cells } = await measure(kube, around, probers, targets, undefined, whom);
       return cells.filter(({ agrees }) => !agrees);
     };
     const before = await look();
     if (before.length > 0) throw new Error(`not as drawn before anything was changed: ${told(before)}`);
 
-    const wanted = await wantedPolicies(kube, around, scene, only);
+    const wanted = await wantedPolicies(kube, around, probers, only);
     const mutants = wanted.flatMap(mutantsOf).filter((_, i) => !quick || i % 4 === 0);
-    const tried = await tryAll(kube, mutants, scene, look);
+    const tried = await tryAll(kube, mutants, probers, look);
     const after = await look();
     return report(tried, after);
   } finally {
@@ -86,11 +92,11 @@ async function runPolicies({ quick, only }: SoakOptions): Promise<SoakReport> {
   }
 }
 
-/** Of the Space's parts, and of the first prober's Capsule, which are those of each. */
+/** The policies of the Space's components, and of the first prober's Capsule, which are the same for each Capsule. */
 async function wantedPolicies(
   kube: Kube,
   { policies }: Around,
-  { capsules }: Scene,
+  { capsules }: Probers,
   only?: readonly string[],
 ) {
   const ofCapsule = await kube.list('networkpolicies', capsules[0]?.namespace ?? '');
@@ -98,8 +104,13 @@ async function wantedPolicies(
   return all.filter(({ metadata }) => only?.some((name) => metadata.name.includes(name)) ?? true);
 }
 
-async function tryAll(kube: Kube, mutants: readonly Mutant[], scene: Scene, look: Look): Promise<Tried[]> {
-  const ofCapsule = ({ policy }: Mutant) => policy.metadata.namespace === scene.capsules[0]?.namespace;
+async function tryAll(
+  kube: Kube,
+  mutants: readonly Mutant[],
+  probers: Probers,
+  look: Look,
+): Promise<Tried[]> {
+  const ofCapsule = ({ policy }: Mutant) => policy.metadata.namespace === probers.capsules[0]?.namespace;
   const ofParts = await inTurn(
     mutants.filter((mutant) => !ofCapsule(mutant)),
     (one) => tryOne(kube, one, look),

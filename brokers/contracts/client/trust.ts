@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher } from 'undici';
 
-/** Whom a client believes. */
+/** The servers that a client trusts. */
 export interface Trust {
   /** The only authority whose certificates are believed, PEM. */
   readonly readCa: () => Promise<string>;

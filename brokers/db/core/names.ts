@@ -4,7 +4,7 @@ import { lengthPrefixed, type Secret } from '@space/broker-kit';
 /** A PostgreSQL name that we made: safe unquoted, and checked wherever it enters a statement. */
 const NAME = /^spc_[a-z0-9_]{1,59}$/;
 
-/** Whose database it is. The Capsule's own has no app. */
+/** The owner of a database. The Capsule's own has no app. */
 export interface Workload {
   readonly capsule: string;
   readonly app: string;

@@ -53,7 +53,7 @@ export function decideQuota(state: QuotaState, used: number, limit: number, now:
   }
 }
 
-/** As callers are told it. */
+/** The quota state that callers see. */
 export type Standing = 'ok' | 'near' | 'full' | 'closed';
 
 export function standingOf(door: Door, used: number, limit: number): Standing {

@@ -39,7 +39,7 @@ const GLANCE = `WITH anew AS MATERIALIZED (SELECT pg_stat_clear_snapshot()),
     (SELECT json_agg(json_build_object('pid', pid, 'role', role, 'locks', locks)) FROM ended) AS ended`;
 
 interface Glance {
-  /** On the whole server. */
+  /** The number of locks on the whole server. */
   readonly locks: number;
   readonly ended: readonly Seen[] | null;
 }

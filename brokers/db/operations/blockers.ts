@@ -59,7 +59,7 @@ export class Blockers {
   readonly #watch: Session;
   readonly #options: BlockersOptions;
   readonly #expelled = new Map<string, number>();
-  /** Since when each session was seen to stall while a drop waited. */
+  /** The time at which each session was first seen to stall while a drop waited. */
   #stalled = new Map<string, number>();
   /** When a client of each tenant was last put out for standing still. */
   readonly #stalledLast = new Map<string, number>();

@@ -18,7 +18,7 @@ import {
   reopeningStatements,
   shuttingStatement,
 } from '../isolation/statements.ts';
-import { requireRoom } from '../limits/room.ts';
+import { requireCapacity } from '../limits/capacity.ts';
 import {
   advanceDatabase,
   insertDatabase,
@@ -85,7 +85,7 @@ async function create(
   const password = passwordOf(key, context.space, workload, edition);
   const registration: Registration = { ...edition, incarnation, name, keyId: key.id };
   const [connections, registered, spare, verifier] = await Promise.all([
-    requireRoom(context, session, workload),
+    requireCapacity(context, session, workload),
     tombstone === undefined
       ? insertDatabase(session, workload, registration)
       : advanceDatabase(session, workload, tombstone, registration).then(() => true),
@@ -150,7 +150,7 @@ export async function reopen(context: Context, workload: Workload, name: string)
     if (row?.state !== 'ready' || row.name !== name || !row.evicting) return;
     await markEvicted(session, workload);
     if (row.closed) return;
-    // Whoever showed the old password and came as far as the lock of the database is to find it shut still.
+    // A session with the old password that waits for the database's lock must find the database closed.
     await seize(context, session, [{ name, ...(await observe(session, name)) }]);
     await session.run('reopen database', reopeningStatements(name));
   });

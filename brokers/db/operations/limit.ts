@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { decideQuota, type Standing, standingOf } from '../core/quota.ts';
 import { observeRegistered } from '../isolation/observe.ts';
 import { connectionStatements, within } from '../isolation/statements.ts';
-import { requireConnections } from '../limits/room.ts';
+import { requireConnections } from '../limits/capacity.ts';
 import { connectionsGranted, type Limits, measure, readLimits, writeLimits } from '../limits/rows.ts';
 import { seize } from './cut.ts';
 
@@ -49,7 +49,7 @@ export function setLimits(context: Context, call: Call, capsule: string, wanted:
       observed.map(({ name }) => name),
     );
     const usedBytes = [...sizes.values()].reduce((sum, bytes) => sum + bytes, row.shared);
-    // As the next look will have it, which moves the doors; a pause is not over for it.
+    // Predicts the next check's decision; only that check opens or closes databases. A pause does not end here.
     const { door } = decideQuota(row, usedBytes, databaseBytes, 0);
     return { databaseBytes, connections, usedBytes, standing: standingOf(door, usedBytes, databaseBytes) };
   });

@@ -70,7 +70,7 @@ ${AUDIT_TABLE}`,
   ALTER TABLE broker.capsule_limits ADD COLUMN shared_bytes bigint NOT NULL DEFAULT 0;`,
 ];
 
-/** Of the registry that this broker writes; an older one is brought up to it, and a newer one is refused. */
+/** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Brings the registry up to date and returns the installation's random id, which our own names carry. */

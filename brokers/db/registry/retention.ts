@@ -1,12 +1,12 @@
 import type { Session } from '@space/broker-kit/postgres';
 
-/** So many rows at once, so that nobody waits for them. */
+/** Rows are deleted in batches of this size, so that other transactions do not wait long. */
 const BATCH = 2_000;
 
-/** Each deletes at most so many rows that are older than so many days, and tells how many. */
+/** Each deletes a limited number of rows older than the retention time, and returns the number. */
 type Prune = readonly [step: string, text: string];
 
-/** In the order of their numbers, which is that of their time but for a moment. */
+/** Deletes by id, whose order is nearly that of time. */
 const AUDIT: Prune = [
   'prune audit',
   `WITH old AS (

@@ -28,5 +28,5 @@ process.stdin.on('data', () => {
   const { heapUsed, external } = process.memoryUsage();
   process.stdout.write(`${JSON.stringify({ held: heapUsed + external })}\n`);
 });
-// Whoever started this is gone: so is its reason.
+// Exits with its parent process.
 process.stdin.once('end', () => process.exit());

@@ -10,7 +10,7 @@ export interface Operation {
   readonly kind: 'provision' | 'finalize' | 'create' | 'drop' | 'dropAll' | 'hostile';
   readonly capsule: number;
   readonly principal: number;
-  /** For `create` and `drop`. */
+  /** Used by `create` and `drop`. */
   readonly app: number;
 }
 

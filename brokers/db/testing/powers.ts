@@ -1,7 +1,7 @@
 /** What a server's catalogues say of who may do what, as one would draw it. */
 import { intoDatabase, query } from './postgres.ts';
 
-/** By role: its attributes, then the roles that it is a member of. */
+/** Returns each role's attributes, then the roles that it is a member of. */
 export async function rolesOf(superuserUrl: string): Promise<Record<string, string>> {
   const rows = await query<{ name: string; says: string }>(
     superuserUrl,
@@ -20,7 +20,7 @@ export async function rolesOf(superuserUrl: string): Promise<Record<string, stri
   return Object.fromEntries(rows.map(({ name, says }) => [name, says]));
 }
 
-/** By database: whose it is, whether anybody comes in and how many, and who may do what in it; `-` is PUBLIC. */
+/** Returns each database's owner, whether and how many may connect, and who may do what in it; `-` is PUBLIC. */
 export async function databasesOf(superuserUrl: string): Promise<Record<string, string>> {
   const rows = await query<{ name: string; says: string }>(
     superuserUrl,
@@ -49,7 +49,7 @@ export async function settingsOf(superuserUrl: string): Promise<readonly string[
   return rows.map(({ says }) => says);
 }
 
-/** Who may do what in the public schema of a database. */
+/** Returns who may do what in the public schema of a database. */
 export async function publicSchemaOf(superuserUrl: string, database: string): Promise<string> {
   const [row] = await query<{ acl: string }>(
     intoDatabase(superuserUrl, database),

@@ -52,7 +52,7 @@ async function spawnBroker(
   environment: Readonly<Record<string, string>>,
 ): Promise<BrokerProcess> {
   const child: ChildProcess = spawn(process.execPath, ['--max-semi-space-size=1', program], {
-    // As in the image.
+    // The environment is the image's.
     env: { PATH: process.env['PATH'], MALLOC_ARENA_MAX: '1', ...environment, LOG_LEVEL: 'error' },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

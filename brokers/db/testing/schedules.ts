@@ -45,7 +45,7 @@ async function contradicts(
   }
 }
 
-/** Of what a Capsule was given, the newest first; some open nothing any more. */
+/** The URLs that a Capsule was given, newest first; some are no longer valid. */
 function urlsOf(names: ReadonlyMap<string, string>, capsule: number): string[] {
   const known = [...names].filter(([model]) => model.startsWith(`${capsule}/`) && model.endsWith(' url'));
   return known.map(([, url]) => url).reverse();
@@ -56,7 +56,7 @@ const RAGE = [
   // Two of one role would wait for each other until the watch ends the first, after minutes; nobody else waits for them.
   "SET lock_timeout = '1s'",
   'CREATE TABLE IF NOT EXISTS mine (n int)',
-  // To the newest, among which are those of the schedules that run now.
+  // The newest roles include those of the schedules that run now.
   `DO $$ DECLARE other text; BEGIN
      FOR other IN SELECT rolname FROM pg_roles WHERE rolname ~ '^spc_' ORDER BY oid DESC LIMIT 12 LOOP
        BEGIN EXECUTE format('GRANT SELECT ON mine TO %I', other); EXCEPTION WHEN OTHERS THEN NULL; END;

@@ -67,7 +67,7 @@ function mend(context: Context, workload: Surveyed, kind: Repair['kind'], traceI
     if (repair === undefined) return true;
     if (repair.statements.length === 0) return false;
     await session.run(`mend ${kind}`, within('cut', repair.statements));
-    // To take back a membership that somebody else gave is no error on PostgreSQL 16 and later, and does nothing.
+    // On PostgreSQL 16 and later, revoking a membership that another role granted is no error, and does nothing.
     if ((await find()) !== undefined) return false;
     await audit(session, {
       traceId,

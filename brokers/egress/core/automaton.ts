@@ -55,7 +55,7 @@ export interface Rows {
   readonly end: Int32Array;
   readonly letter: number[];
   readonly to: number[];
-  /** By letter. */
+  /** The root's transitions, by letter. */
   readonly root: Int32Array;
 }
 

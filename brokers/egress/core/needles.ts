@@ -15,7 +15,7 @@ export function* needlesOf(values: readonly string[], pace: Pace): Slices<readon
   for (const value of values)
     for (const form of formsOf(value)) {
       if (form.length >= SHORTEST_FORM) forms.add(form);
-      // To write a form costs about half a step for each character.
+      // Writing a form costs about half a step for each character.
       pace.steps += form.length >> 1;
       if (pace.due) yield pace.rest();
     }

@@ -5,7 +5,7 @@ import type { SigningProfile } from '@space/manifests';
 export interface Signable {
   readonly method: string;
   readonly path: string;
-  /** Without the question mark. */
+  /** The query without the question mark. */
   readonly query: string | undefined;
   readonly body: Uint8Array;
   /** Seconds since 1970. */

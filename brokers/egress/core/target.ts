@@ -68,7 +68,7 @@ export function placeOfAmbiguity(raw: string): string {
 }
 
 function isPlainSegment(segment: string): boolean {
-  // Without escapes it is ASCII that decodes and normalises to itself.
+  // A segment without escapes is ASCII, which decodes and normalises to itself.
   if (!segment.includes('%')) return SEGMENT.test(segment) && !ONLY_DOTS.test(segment);
   if (!SEGMENT.test(segment) || UNRESERVED_ESCAPE.test(segment) || DANGEROUS_ESCAPE.test(segment))
     return false;

@@ -64,7 +64,7 @@ export function admit(
   return { tenant, input, method, target, headers: passed };
 }
 
-/** Not in a version of HTTP that others frame in another way, nor with a body in a coding of which its host would not hear. */
+/** True for HTTP/1.0 and 1.1 with no transfer coding but `chunked`: other framings could be read differently by the host. */
 export const isPlainlyFramed = ({ httpVersion, headers }: IncomingMessage): boolean =>
   (httpVersion === '1.1' || httpVersion === '1.0') &&
   /^(?:chunked)?$/i.test(headers['transfer-encoding'] ?? '');

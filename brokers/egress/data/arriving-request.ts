@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http';
 
-/** So much of a body waits for somebody to take it, and what came in the same segment. */
+/** This much of a body is buffered until it is read, in addition to the rest of the same segment. */
 const MOST_BYTES = 16 * 1024;
 /** Smaller pieces are put together, in blocks of this size. */
 const BLOCK_BYTES = 4 * 1024;

@@ -58,7 +58,7 @@ export async function readBody(
   signal: AbortSignal,
 ): Promise<Buffer> {
   signal.throwIfAborted();
-  // In one piece, however many it comes in; pages that nothing was written to take no memory yet.
+  // The buffer is allocated once for all pieces; pages that were not written to take no memory yet.
   const whole = Buffer.allocUnsafeSlow(length);
   const { promise, reject } = Promise.withResolvers<never>();
   const idle = setTimeout(() => flow.onIdle(new Problem('request_timeout')), flow.idleMs);

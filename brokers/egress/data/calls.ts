@@ -45,7 +45,7 @@ export class Calls {
     const key = `${called} ${input?.key} ${code}`;
     let counted = rows.get(key);
     if (counted === undefined) {
-      table.forgotten += makeRoom(rows, isKnown ? MOST_CALLS.known : MOST_CALLS.others);
+      table.forgotten += evictOldest(rows, isKnown ? MOST_CALLS.known : MOST_CALLS.others);
       counted = { row: rowOf(called, input?.key, code), count: 0, lastAt: 0 };
       rows.set(key, counted);
     }
@@ -88,7 +88,7 @@ const rowOf = (host: string | undefined, input: string | undefined, ending: Call
 });
 
 /** Takes out the row whose last call is longest ago, where all places are taken; answers how many calls it had. */
-function makeRoom(rows: Map<string, Counted>, most: number): number {
+function evictOldest(rows: Map<string, Counted>, most: number): number {
   if (rows.size < most) return 0;
   let [oldest] = rows;
   for (const row of rows) if (oldest === undefined || row[1].lastAt < oldest[1].lastAt) oldest = row;

@@ -24,9 +24,9 @@ interface Pool {
 }
 
 /**
- * Who may be connected. Known pods hold a share for each and for their Capsule; addresses in no policy hold a handful
- * of slots that are only theirs. When all are taken, the connection that was silent for longest ends: what is at work
- * is bounded by less than all, so there always is one.
+ * Limits connections. Known pods have a share each and one for their Capsule; addresses in no policy have a few
+ * slots of their own. When all are taken, the connection that was silent for longest is closed: busy connections
+ * are limited to fewer than all, so there always is a silent one.
  */
 export class ConnectionShares {
   readonly #policies: Pick<Policies, 'capsuleAt'>;

@@ -32,12 +32,12 @@ export interface DataLimits {
   readonly allSignedBytes: number;
   /** How long an unknown caller waits for a policy before it is refused. */
   readonly unknownWaitMs: number;
-  /** Until the last header of a request. */
+  /** Time until the last header of a request. */
   readonly headMs: number;
   readonly helloMs: number;
   readonly connectMs: number;
   readonly tunnelIdleMs: number;
-  /** Until the head of an upstream's answer. */
+  /** Time until the headers of an upstream's answer. */
   readonly answerMs: number;
   /** Between two parts of a body, whichever way it goes. */
   readonly bodyIdleMs: number;

@@ -73,7 +73,7 @@ export async function listenForCallers(options: {
     if (draining) response.setHeader('connection', 'close');
     void onRequest(request, response);
   };
-  // Who waits for a 100 gets it once the request is admitted.
+  // A client that waits for 100 Continue gets it once the request is admitted.
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
   server.on('connect', (request, _, head) => {
     const { socket } = request;

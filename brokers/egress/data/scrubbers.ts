@@ -56,10 +56,10 @@ export class Scrubbers {
   readonly #limits: ScrubberLimits;
   readonly #turns: Pick<Turns, 'run'>;
   readonly #now: () => number;
-  /** By envelope, in the order of their last use. */
+  /** Scrubbers by envelope, least recently used first. */
   readonly #kept = new Map<string, Kept>();
   readonly #capsules = new Map<string, CapsuleUsage>();
-  /** By envelope, the scrubbers that take more than one slice to make. */
+  /** Scrubbers that take more than one slice to compile, by envelope. */
   readonly #making = new Map<string, Promise<CompiledScrubber>>();
   /** Resolves when the last of them is made; the next one waits for it. */
   #line = Promise.resolve();

@@ -58,7 +58,7 @@ export function serveTunnel(options: TunnelOptions) {
     resume: () => void,
   ): Promise<void> => {
     const line = beginLine(request);
-    // Without bytes behind its head, the client waits for an answer and may send its credential next.
+    // If nothing follows the headers, the client waits for an answer and may send its credential next.
     if (head.length === 0 && credentialsOf(request).length === 0) {
       if (demandCredential(options, request, client, line)) resume();
       return;

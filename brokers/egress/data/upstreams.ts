@@ -75,7 +75,7 @@ export function createUpstreams(options: {
     };
     socket.once('error', fail);
     socket.once('secureConnect', () => {
-      // Until undici listens, an error must not end the process; undici asks whether there was one.
+      // An error must not end the process before undici listens; undici asks whether there was one.
       socket.off('error', fail).on('error', () => undefined);
       resolve(socket);
     });

@@ -12,7 +12,7 @@ export interface Usage {
    * when its Capsule was refused as often as it may begin.
    */
   begin(tenant: Tenant, kind: 'tunnels' | 'requests', connection: OpenConnection): () => void;
-  /** So many bytes of a body are held in memory until they are given back. @throws Problem as `begin` */
+  /** Reserves memory for this many bytes of a body until they are given back. @throws Problem as `begin` */
   hold(tenant: Tenant, bytes: number): GiveBack;
 }
 

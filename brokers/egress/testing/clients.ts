@@ -19,7 +19,7 @@ export interface ClientFixture {
   readonly port: number;
   readonly principal: string;
   readonly authority: string;
-  /** Of this fixture alone, for what a client needs. */
+  /** A directory of this fixture for a client's files. */
   readonly directory: string;
   /** How the gateway's tunnels ended since it was last asked. */
   ended(): readonly string[];

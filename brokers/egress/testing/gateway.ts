@@ -50,7 +50,7 @@ export interface TestGateway {
 
 export async function makeGateway(options: {
   readonly fixed?: ReadonlyMap<string, Answer>;
-  /** Who is asked for names that are not fixed; without it they have no address. */
+  /** Resolves names that are not fixed; without it they have no address. */
   readonly resolve?: Resolve;
   readonly guard?: AddressGuard;
   readonly authorities?: string;

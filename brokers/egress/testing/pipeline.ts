@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** In which an upstream's router says where it would go. */
+/** The header in which an upstream's router reports the route. */
 export const ROUTE_HEADER = 'x-route';
 
 const AHEAD = 500;
@@ -39,7 +39,7 @@ function askOnce(port: number, lines: readonly string[], answers: string[]): Pro
       }
       if (answers.length >= due) socket.end();
     });
-    // Who refuses a request may reset the connection; what was answered before stays so.
+    // A server that refuses a request may reset the connection; earlier answers remain valid.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
     });

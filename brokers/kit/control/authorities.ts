@@ -3,7 +3,7 @@ import type { Secret } from '@space/contracts/secret';
 import { isProvisioner } from '../provisioners.ts';
 import { digestOf, newToken, type TokenDigest } from '../tokens.ts';
 
-/** Who a request proved to come from. */
+/** The authenticated sender of a request. */
 export type Caller =
   | { readonly authority: 'provisioner' | 'observer' }
   | { readonly authority: 'capsule'; readonly capsule: string; readonly digest: TokenDigest };
@@ -20,7 +20,7 @@ export function provisionerAuthority(known: () => readonly TokenDigest[]): Authe
   return async (token) => (isProvisioner(known(), token) ? { authority: 'provisioner' } : undefined);
 }
 
-/** Who may look and change nothing; with no token known, nobody. */
+/** Authenticates read-only callers; there are none if no token is known. */
 export function observerAuthority(known: () => readonly TokenDigest[]): Authenticate {
   return async (token) => (isProvisioner(known(), token) ? { authority: 'observer' } : undefined);
 }
@@ -36,7 +36,7 @@ export function capsuleAuthority(
       if (principal === undefined || token === undefined) return undefined;
       return { authority: 'capsule', capsule: principal.capsule, digest };
     } catch (error) {
-      // Without the registry nobody can be let in; who brought nothing can still be turned away.
+      // Without the registry no credential can be accepted; a request without one can still be refused.
       if (token === undefined) return undefined;
       throw error;
     }

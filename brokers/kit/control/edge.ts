@@ -146,7 +146,7 @@ export class Edge<Caller> {
   ): Promise<Caller> {
     const { failureLimit, callerLimit, callerKey } = this.#options;
     const address = request.socket.remoteAddress ?? '';
-    // Whoever guesses costs a look-up each time, until its budget is spent: then it costs none.
+    // A wrong credential costs a lookup until the budget of its address is spent; after that it costs none.
     const spent = failureLimit.wait(address);
     if (spent !== undefined)
       throw new ServiceError('rate_limited', 'too many refusals', { retryAfter: spent });

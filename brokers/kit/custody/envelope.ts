@@ -137,7 +137,7 @@ function decrypt({ associated, iv, ciphertext, tag }: Parts, key: KeyObject): Bu
   decipher.setAAD(associated).setAuthTag(tag);
   const plaintext = decipher.update(ciphertext);
   try {
-    // In counter mode nothing is left for the end but the check of the tag.
+    // In counter mode, final() only checks the tag.
     decipher.final();
     return plaintext;
   } catch (error) {

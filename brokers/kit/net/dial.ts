@@ -96,7 +96,7 @@ function open(host: string, port: number, timeoutMs: number, signal?: AbortSigna
   socket.once('connect', () => {
     settle();
     socket.off('error', fail);
-    // Until its new owner listens, an error must not crash the process.
+    // An error must not crash the process before the new owner listens.
     socket.on('error', () => undefined);
     socket.setNoDelay(true);
     resolve(socket);

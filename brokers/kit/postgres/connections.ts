@@ -83,7 +83,7 @@ export function openConnections(
     try {
       return await act(inside.session);
     } catch (error) {
-      // Without an answer nobody knows in what state the connection is.
+      // Without an answer, the state of the connection is unknown.
       lost = error instanceof StepError && !error.answered;
       throw error;
     } finally {

@@ -26,7 +26,7 @@ function codeOf(error: unknown): string | undefined {
 }
 
 export const SQLSTATE = {
-  /** Of a pool of connections, too, for settings of a session that it does not pass on. */
+  /** Pools of connections also use it, for session settings that they do not pass on. */
   protocolViolation: '08P01',
   uniqueViolation: '23505',
   /** The server's table of locks is full, or its memory. */

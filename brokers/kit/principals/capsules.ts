@@ -14,7 +14,7 @@ import {
   reviveCapsule,
 } from './rows.ts';
 
-/** Who asks, and under which trace. */
+/** The caller of an operation, and its trace. */
 export interface Call {
   readonly traceId: string;
   /** The Capsule principal's digest where the authority is a Capsule. */
@@ -103,7 +103,7 @@ export async function finalizeCapsule(session: Session, entry: Undecided): Promi
   return true;
 }
 
-/** By an administrator's command, for a principal that was lost: the new one takes its place, the old one is retired. */
+/** Replaces a lost principal at an administrator's command: the new one is registered, the old one retired. */
 export async function exchangePrincipal(
   session: Session,
   traceId: string,

@@ -134,7 +134,7 @@ export async function audit(session: Session, entry: AuditEntry): Promise<void> 
   );
 }
 
-/** For a compare-and-swap of a row that is locked. */
+/** Asserts that a compare-and-swap of a locked row changed it. */
 export function expectOne(rows: readonly unknown[]): void {
   if (rows.length !== 1) throw new Error('a locked row did not have the expected state');
 }

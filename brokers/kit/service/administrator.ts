@@ -4,10 +4,10 @@ import type { Audience } from '@space/contracts';
 import { Secret } from '@space/contracts/secret';
 import pino from 'pino';
 import { ServiceError } from '../errors.ts';
-import { closeAll, type Held } from '../held.ts';
 import { createLogger, type Logger } from '../log.ts';
 import type { Connections, Session } from '../postgres/index.ts';
 import { exchangePrincipal } from '../principals/index.ts';
+import { closeAll, type Resources } from '../resources.ts';
 import { digestOf, isToken, newToken, type TokenDigest } from '../tokens.ts';
 
 /** What an administrator may do in the broker's container; no route leads here. */
@@ -32,7 +32,7 @@ export function onlyCapsule(args: readonly string[]): string {
   return capsule;
 }
 
-/** For a Capsule's principal that was lost. */
+/** Commands that replace a lost principal of a Capsule. */
 export function principalCommands<Context extends { readonly connections: Connections }>(
   audience: Audience,
   /** In the same transaction, with the Capsule locked: what the service keeps about a principal beside its digest. */
@@ -101,7 +101,7 @@ export async function runAdministrator<Context>(options: {
   readonly service: string;
   readonly commands: Readonly<Record<string, Command<Context>>>;
   readonly logLevel: 'warn' | 'fatal';
-  readonly open: (log: Logger, held: Held) => Promise<Context>;
+  readonly open: (log: Logger, resources: Resources) => Promise<Context>;
 }): Promise<void> {
   const { service, commands, logLevel, open } = options;
   const [name = '', ...args] = process.argv.slice(2);
@@ -112,7 +112,7 @@ export async function runAdministrator<Context>(options: {
     process.exitCode = 2;
     return;
   }
-  const held: Held = { closers: [], files: [] };
+  const resources: Resources = { closers: [], files: [] };
   const traceId = randomBytes(16).toString('hex');
   const log = createLogger({
     service: `${service}-admin`,
@@ -120,7 +120,7 @@ export async function runAdministrator<Context>(options: {
     destination: pino.destination(2),
   });
   try {
-    const result = await command.run(await open(log, held), traceId, args, () => text(process.stdin));
+    const result = await command.run(await open(log, resources), traceId, args, () => text(process.stdin));
     console.log(typeof result === 'string' ? result : JSON.stringify(result));
   } catch (error) {
     const said = error instanceof ServiceError || error instanceof UsageError;
@@ -129,6 +129,6 @@ export async function runAdministrator<Context>(options: {
       log[logLevel === 'fatal' ? 'fatal' : 'error']({ trace_id: traceId, err: error }, 'command failed');
     process.exitCode = error instanceof UsageError ? 2 : 1;
   } finally {
-    await closeAll(held);
+    await closeAll(resources);
   }
 }

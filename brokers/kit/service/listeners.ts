@@ -1,7 +1,7 @@
-import { type Held, hold } from '../held.ts';
 import { type Listener, type ListenOptions, listen, type Served } from '../listener.ts';
 import type { Logger } from '../log.ts';
 import { closeNow, type ServiceMetrics } from '../metrics.ts';
+import { keepFile, type Resources } from '../resources.ts';
 import { countTlsExpiry, watchTls } from '../tls.ts';
 
 /** What listeners read of the environment. */
@@ -26,14 +26,14 @@ export interface OpenListeners<Ports extends string> {
 export async function openListeners<Ports extends string>(
   plans: Readonly<Record<Ports, ListenerPlan>>,
   config: ListenerConfig,
-  { log, metrics, held }: { log: Logger; metrics: ServiceMetrics; held: Held },
+  { log, metrics, resources }: { log: Logger; metrics: ServiceMetrics; resources: Resources },
 ): Promise<OpenListeners<Ports>> {
   const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = config;
   const open: Listener[] = [];
   const follow = (material: Parameters<Listener['useTls']>[0]) => {
     for (const listener of open) listener.useTls(material);
   };
-  const tls = cert && key ? hold(held, await watchTls({ cert, key }, follow)) : undefined;
+  const tls = cert && key ? keepFile(resources, await watchTls({ cert, key }, follow)) : undefined;
   if (tls !== undefined) countTlsExpiry(metrics.registry, tls);
   const byPort: Partial<Record<Ports, Listener>> = {};
   for (const port of Object.keys(plans) as Ports[]) {
@@ -47,7 +47,7 @@ export async function openListeners<Ports extends string>(
       log,
       metrics,
     });
-    held.closers.push(() => closeNow(listener.server));
+    resources.closers.push(() => closeNow(listener.server));
     open.push(listener);
     byPort[port] = listener;
     // It may have been exchanged while the listener was being opened.

@@ -1,7 +1,7 @@
-import { closeAll, type Held } from '../held.ts';
 import type { Listener } from '../listener.ts';
 import type { Logger } from '../log.ts';
 import { closeNow, portOf, type ServiceMetrics, serveMetrics } from '../metrics.ts';
+import { closeAll, type Resources } from '../resources.ts';
 import { type Phase, shutDown } from '../shutdown.ts';
 import { type Round, startUpkeep, type Upkeep } from '../upkeep.ts';
 import { type ListenerConfig, type ListenerPlan, openListeners } from './listeners.ts';
@@ -50,15 +50,15 @@ const FILES_CLOSE_MS = 5_000;
 export async function startShell<Ports extends string, Parts>(
   config: ShellConfig,
   log: Logger,
-  open: (held: Held) => Promise<Plan<Ports, Parts>>,
+  open: (resources: Resources) => Promise<Plan<Ports, Parts>>,
 ): Promise<Shell<Ports, Parts>> {
-  const held: Held = { closers: [], files: [] };
+  const resources: Resources = { closers: [], files: [] };
   try {
-    const { metrics, upkeep, requestsMs, leaving = [], ...plan } = await open(held);
+    const { metrics, upkeep, requestsMs, leaving = [], ...plan } = await open(resources);
     const address = { host: config.LISTEN_HOST, port: config.METRICS_PORT };
     const metricsServer = await serveMetrics(metrics.registry, address);
-    held.closers.push(() => closeNow(metricsServer));
-    const { byPort, tls } = await openListeners(plan.listeners, config, { log, metrics, held });
+    resources.closers.push(() => closeNow(metricsServer));
+    const { byPort, tls } = await openListeners(plan.listeners, config, { log, metrics, resources });
     const upkeeps = upkeep.map(({ onStart, ...group }) => {
       const started = startUpkeep({ ...group, log, metrics });
       onStart?.(started);
@@ -78,7 +78,7 @@ export async function startShell<Ports extends string, Parts>(
       ports: ports as Record<Ports | 'metricsPort', number>,
       parts: plan.parts,
       refreshFiles: async () => {
-        for (const file of held.files) await file.refresh();
+        for (const file of resources.files) await file.refresh();
       },
       stop: () =>
         shutDown(
@@ -86,13 +86,13 @@ export async function startShell<Ports extends string, Parts>(
             { name: 'requests', timeoutMs: requestsMs, run: endRequests },
             ...leaving,
             { name: 'upkeep', timeoutMs: UPKEEP_ENDS_MS, run: endUpkeep },
-            { name: 'files and connections', timeoutMs: FILES_CLOSE_MS, run: () => closeAll(held) },
+            { name: 'files and connections', timeoutMs: FILES_CLOSE_MS, run: () => closeAll(resources) },
           ],
           log,
         ),
     };
   } catch (error) {
-    await closeAll(held);
+    await closeAll(resources);
     throw error;
   }
 }

@@ -15,7 +15,7 @@ export interface Exchange {
   /** The path and the query as they came, without the question mark. */
   readonly path: string;
   readonly query: string | undefined;
-  /** For the log line and the metrics. */
+  /** The operation's name in the log and the metrics. */
   operation: string;
   /** Was the head of a good answer sent as a sign of life? Then what follows says how it went. */
   alive: boolean;

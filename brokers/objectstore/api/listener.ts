@@ -46,7 +46,7 @@ export function createDataPlane({ json, s3, admission, log, metrics }: ListenerO
       .finally(over);
   }
 
-  /** Whoever guesses costs a look-up each time, until the budget of its address is spent: then it costs none. */
+  /** A wrong credential costs a lookup until the budget of its address is spent; after that it costs none. */
   async function admitted(exchange: Exchange, protocol: Protocol): Promise<void> {
     const spent =
       exchange.path === '/healthz'

@@ -28,7 +28,7 @@ export function detach(request: IncomingMessage, signal: AbortSignal): Readable 
   request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   request.pause();
   signal.addEventListener('abort', () => body.destroy(), { once: true });
-  // Whoever reads it hears of an error by its own listener; without one it must not end the process.
+  // Readers add a listener of their own; without any, an error would end the process.
   body.on('error', () => undefined);
   return body;
 }

@@ -147,7 +147,7 @@ function parsedOptions(args: readonly string[]) {
   }
 }
 
-/** Of what Capsules have: nothing else in the bucket is anybody's alone. */
+/** Accepts only prefixes of Capsules: nothing else in the bucket belongs to one owner. */
 function prefixOf(text: string | undefined): string {
   if (text === undefined || !/^c\/[0-9a-f]{40}\/(?:[^/]+\/)*$/.test(text))
     throw new UsageError('--prefix and --to want prefixes of Capsules, as c/…/s/ and c/…/a/…/');

@@ -45,7 +45,7 @@ export function stateOf({ key, etag, size, modified }: ListedObject): ObjectStat
   return { key, etag, size, last_modified: modified };
 }
 
-/** By a list, as only that has the time of its change as lists have it. */
+/** Reads the state from a list, since only a list has the time of change in the format of lists. */
 async function currentState({ bucket, signal }: Run, key: string): Promise<ObjectState | undefined> {
   const { objects } = await bucket.list({ prefix: key, limit: 1 }, { signal });
   const [first] = objects;
@@ -115,7 +115,7 @@ async function* labelled(label: Buffer, body: Bytes): AsyncGenerator<Uint8Array>
   yield* body;
 }
 
-/** Of an object whose entity tag is of several parts: their size, where they were of one size. */
+/** Returns the part size of a multipart object, if its parts have one size. */
 async function partSizeOf(run: Run, state: ObjectState): Promise<{ readonly part_size?: number }> {
   const parts = Number(/-(\d{1,5})"?$/.exec(state.etag)?.[1] ?? 0);
   if (parts === 0) return {};

@@ -12,7 +12,7 @@ export interface CopyReport {
   readonly point: string;
   readonly objects: number;
   readonly bytes: number;
-  /** Of them, those whose bytes no earlier run had copied. */
+  /** The number of objects whose bytes no earlier run had copied. */
   readonly copied: number;
   readonly copied_bytes: number;
   /** Objects that changed or vanished under the copy, each time that it was tried. */

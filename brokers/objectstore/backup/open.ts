@@ -103,7 +103,7 @@ async function readable(setting: string, path: string): Promise<string> {
   }
 }
 
-/** Whose failure an S3Error is. */
+/** The server, source or destination, that caused an S3Error. */
 const ends = new WeakMap<S3Error, End>();
 
 /** The same client; of each of its failures it is known which end it was. */

@@ -50,7 +50,7 @@ export async function planOf(run: Run, at: Date | undefined, begun?: PlanSource)
   const read = readerOf(run);
   const around = { before: await read(before), after: await read(after) };
   const anchors = await read(newest);
-  // Without a time, the newest point is whole.
+  // If no time is given, the newest point is used as a whole.
   const entries = chosen(around, anchors ?? [], at ?? newest.finished);
   const source = {
     format: FORMAT,

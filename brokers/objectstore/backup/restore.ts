@@ -10,7 +10,7 @@ import { listed } from './vault.ts';
 export interface RestoreReport extends PlanSource {
   readonly objects: number;
   readonly bytes: number;
-  /** Of them, those that an earlier restore of the same had brought back before it was cut short. */
+  /** The number of objects that an earlier, interrupted run of the same restore had written. */
   readonly skipped: number;
   readonly seconds: number;
   readonly notice?: string;

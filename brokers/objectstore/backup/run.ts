@@ -10,7 +10,7 @@ export interface Run {
   readonly vault: Vault;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** So many objects at one time. */
+  /** The number of objects processed concurrently. */
   readonly atOnce: number;
 }
 

@@ -19,7 +19,7 @@ export interface Sealer {
 
 const IDENTITY = /^AGE-SECRET-KEY-1[A-Z0-9]{58}$/;
 
-/** Of the text of an identity file, as age-keygen writes it. @throws ConfigError */
+/** Reads the text of an identity file, as age-keygen writes it. @throws ConfigError */
 export async function createSealer(file: string): Promise<Sealer> {
   const lines = file
     .split('\n')

@@ -15,7 +15,7 @@ export interface States {
   readonly signal: AbortSignal;
 }
 
-/** Of 10,000 Assistants it has some 60 MiB. */
+/** A state with 10,000 Assistants has some 60 MiB. */
 const MOST_BYTES = 512 * 1024 * 1024;
 const LEAST_STATES = 2;
 const DAY_MS = 86_400_000;

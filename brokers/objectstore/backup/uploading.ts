@@ -32,7 +32,7 @@ export async function upload(s3: Uploads, wanted: Upload): Promise<void> {
       await s3.put(key, { stream, length }, { headers, signal });
     } else await inParts(s3, pieces, { key, length, size, headers, signal });
   } catch (error) {
-    // To the request, a source that fails is a connection that broke.
+    // A failed source appears to the request as a broken connection.
     throw pieces.failure === undefined ? error : pieces.failure.error;
   } finally {
     await pieces.close();

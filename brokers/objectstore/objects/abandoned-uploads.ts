@@ -31,9 +31,9 @@ export async function abortUpload(
 }
 
 /**
- * To be asked when an upload is over and its row gone, and again when a part ends after that. A server that keeps parts as
- * files takes one that was under way for an upload that is over, and then tells of it in no list: nothing would ever
- * count it. What comes before the one is cleared by it, and what comes later by the other.
+ * Called when an upload is over and its row gone, and again when a part ends after that. A server that keeps parts as
+ * files accepts a running part of an upload that is over, and then shows it in no list: nothing would ever
+ * count it. The first call clears parts that arrived before it, the second those after.
  */
 export async function clearLateParts(
   client: Pick<S3Client, 'abortUpload'>,

@@ -33,7 +33,7 @@ interface Completed {
 export class Completions {
   readonly #client: S3Client;
   readonly #uploads: Uploads;
-  /** By the id of the upload, while the upstream is at it. */
+  /** Completions that the upstream is executing, by upload id. */
   readonly #running = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
 
   constructor(client: S3Client, uploads: Uploads) {

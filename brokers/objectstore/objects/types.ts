@@ -18,7 +18,7 @@ export interface Tenant {
   readonly digest: TokenDigest;
 }
 
-/** Who asks, and until when. */
+/** The caller of a request, and its deadline. */
 export interface Call {
   readonly tenant: Tenant;
   readonly signal: AbortSignal;

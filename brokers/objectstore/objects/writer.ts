@@ -11,7 +11,7 @@ export const MAX_PUT_BYTES = 5 * 1024 ** 3;
 
 /** What every write has in common: its bytes are reserved first, and its source does not change under it. */
 export interface Writer {
-  /** Beside the bytes of what is written, a quota pays so much for each object, folder and part. */
+  /** Each object, folder and part costs this much quota in addition to the bytes. */
   readonly entryBytes: number;
   /** Reserves before the first byte, and settles by what can have been stored. */
   write<T>(
@@ -105,8 +105,8 @@ async function settle(
 }
 
 /**
- * For how many seconds nobody can know whether a body that went out whole is stored; undefined when it is certain that
- * it is not. A server that answers 500 or 503 itself has done what it was going to do; others may answer for one that
+ * The time in seconds for which it is unknown whether a completely sent body is stored; undefined if it certainly
+ * is not. A server that answers 500 or 503 itself has finished; a proxy may answer for a server that
  * has not.
  */
 function doubtOf(error: unknown): number | undefined {

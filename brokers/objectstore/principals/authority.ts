@@ -11,7 +11,7 @@ interface Authorised {
   readonly prefix: string;
 }
 
-/** Who may act as a Capsule: whoever has the principal that this broker registered, and no other row of the registry. */
+/** Decides who may act as a Capsule: only the holder of the principal that this broker registered. */
 export interface CapsuleAuthority {
   /** The Capsule whose principal has the digest; undefined for nobody. */
   find(digest: TokenDigest): Promise<{ readonly capsule: string } | undefined>;

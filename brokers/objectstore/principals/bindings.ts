@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { lengthPrefixed, type Secret, type TokenDigest } from '@space/broker-kit';
 
-/** Whose principal has authority over which prefix. */
+/** Binds a Capsule's principal to its prefix. */
 export interface CapsuleBinding {
   readonly capsule: string;
   readonly incarnation: number;
@@ -9,7 +9,7 @@ export interface CapsuleBinding {
   readonly principal: TokenDigest | Buffer;
 }
 
-/** Whose principal leads to which prefix. */
+/** Binds a workload's principal to its prefix. */
 export interface WorkloadBinding {
   readonly capsule: string;
   readonly app: string;

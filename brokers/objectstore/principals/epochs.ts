@@ -72,7 +72,7 @@ class BucketEpochs implements Epochs {
   /** The highest epoch that was ever seen; it only grows. */
   #highest = 0;
   #known: Known | undefined;
-  /** Whoever comes while one is being written waits for the next, which all of them share. */
+  /** Callers that arrive while one is being written share the next write. */
   #writing: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
 

@@ -8,7 +8,7 @@ export interface SweepParts {
   readonly abortUploads: (prefix: string) => Promise<void>;
 }
 
-/** As many as one deletion may name. */
+/** The maximum of one bulk deletion. */
 const PAGE = 1_000;
 const PREFIX = /^c\/[0-9a-f]{40}\/(?:a\/[0-9a-f]{40}\/)?$/;
 

@@ -25,7 +25,7 @@ export function leasesLapse(): Promise<void> {
 /** Looks up who is behind a digest, or behind its first bytes; undefined for nobody. */
 export interface Tenants {
   byDigest(digest: TokenDigest): Promise<Tenant | undefined>;
-  /** By the first 16 bytes, which name a principal in S3 access keys. */
+  /** Finds a tenant by the first 16 bytes of the digest, which name a principal in S3 access keys. */
   byHandle(handle: Buffer): Promise<Tenant | undefined>;
 }
 
@@ -75,8 +75,8 @@ const turnEnds = () => new Promise<void>((resolve) => setImmediate(resolve));
 const MOST_LEASES = 1_000;
 
 /**
- * Who was found is known for the time of a lease. Requests that come together, or while a look-up is on its way, share
- * the next one: under load many are answered by one statement, and each by one that began after it arrived.
+ * A result is reused for the time of a lease. Requests that come together, or while a lookup is running, share
+ * the next one: under load one statement answers many, and each request is answered by one that began after it arrived.
  */
 export function createTenants(
   lookup: Session,

@@ -43,7 +43,7 @@ export function createAppSizes({ client, entryBytes, log, now = () => performanc
         }
         return false;
       });
-      // So many are listed already that this one is not: whoever asks again begins it anew.
+      // Too many listings are running, so this one was not started: the caller's next request starts it.
       if (turn === undefined) return;
       if (turn.value) break;
       afterFirstTurn();

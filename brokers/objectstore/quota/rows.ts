@@ -80,7 +80,7 @@ export async function addWritten(session: Session, capsulePrefix: string, bytes:
   ]);
 }
 
-/** By the minute when it will be certain, so that however many writes are in doubt, there are few rows. */
+/** Groups doubt by the minute in which it becomes certain, so that any number of writes needs few rows. */
 export async function addDoubt(
   session: Session,
   capsulePrefix: string,

@@ -16,7 +16,7 @@ const MIGRATIONS: readonly string[] = [
   CAPSULE_MAC,
 ];
 
-/** Of the registry that this broker writes; an older one is brought up to it, and a newer one is refused. */
+/** The registry version that this broker writes; it upgrades an older registry, and refuses a newer one. */
 export const SCHEMA_VERSION = MIGRATIONS.length;
 
 /** Brings the registry up to date and returns the installation's random id. */

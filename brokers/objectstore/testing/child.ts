@@ -23,5 +23,5 @@ const log = createLogger({
 });
 const broker = await startService({ config, driverDirectory: DRIVER_DIRECTORY, log, failpoint });
 process.stdout.write(`${JSON.stringify({ port: broker.port, dataPort: broker.dataPort })}\n`);
-// Whoever started this is gone: so is its reason.
+// Exits with its parent process.
 process.stdin.resume().once('end', () => process.exit());

@@ -22,7 +22,7 @@ const TRAILER = 'x-amz-checksum-crc32';
 /** `0CRLF`, the trailer with 8 characters of Base64, an empty line. */
 const END_BYTES = `0\r\n${TRAILER}:AAAAAA==\r\n\r\n`.length;
 
-export function coded(source: Readable, length: number): CodedBody {
+export function encodeChunked(source: Readable, length: number): CodedBody {
   const stream = new ChunkCoder(length);
   connect(source, stream);
   return {
@@ -32,7 +32,7 @@ export function coded(source: Readable, length: number): CodedBody {
   };
 }
 
-/** Whoever reads the coded body hears of every error by it. A pipeline() would make and throw an error for each body. */
+/** Passes every error to the reader of the encoded body. A pipeline() would create and throw an error for each body. */
 function connect(source: Readable, stream: ChunkCoder): void {
   const onEnd = () => void (source.readableEnded || stream.destroy(source.errored ?? new Error('cut short')));
   stream.on('close', () => source.destroy()).on('error', () => undefined);

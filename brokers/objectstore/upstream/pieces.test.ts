@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { portOf } from '@space/broker-kit';
 import type { Pool } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { coded } from './aws-chunked-encoder.ts';
+import { encodeChunked } from './aws-chunked-encoder.ts';
 import { createPool } from './managed.ts';
 import { giveAway } from './pieces.ts';
 
@@ -64,7 +64,10 @@ const kept = (sent: readonly Buffer[]) => sent.reduce((sum, { length }) => sum +
 test('what was given away is freed when it was sent, without the collector, and arrives whole', async () => {
   const sent = pieces();
   const whole = Buffer.concat(sent);
-  const { stream, length } = coded(Readable.from(sent.map(giveAway), { objectMode: false }), whole.length);
+  const { stream, length } = encodeChunked(
+    Readable.from(sent.map(giveAway), { objectMode: false }),
+    whole.length,
+  );
   await put(stream, length);
   expect(decoded(received, whole.length).equals(whole)).toBe(true);
   expect(kept(sent)).toBe(0);

@@ -43,18 +43,18 @@ export interface Patience {
 
 export const PATIENCE: Patience = { queueMs: 10_000, headMs: 30_000, pieceMs: 60_000 };
 
-/** So much of an answer is passed on as it comes: what is short waits for nobody. */
+/** This much of an answer is passed on immediately, so that short answers do not wait for a turn. */
 const AT_ONCE = 64 * 1024;
 
 /** undici's own timers stay for a second when they are done with, and so become old objects, two for each request. */
 const UNTIMED = { headersTimeout: 0, bodyTimeout: 0 };
 
 /**
- * Sends a request, and its answer's body to the sink, with back-pressure; resolves when all of it was taken.
- * Everything that is asked goes this way. undici hears of an abort when it has a connection for the request, which may
- * be never: here deadline and abort end the wait for it, too, and the request is dropped when its turn comes.
- * There is nothing in it but the body: undici's own `stream()` does more around each.
- * Who takes a piece copies what it wants to keep: when it says that it has taken it, the piece is freed.
+ * Sends a request, and its answer's body to the sink, with back-pressure; resolves when all of it was consumed.
+ * All requests go this way. undici processes an abort only when it has a connection for the request, which may
+ * never happen: here deadline and abort end the wait too, and the request is dropped when its turn comes.
+ * Only the body is handled here: undici's own `stream()` does more around each request.
+ * A sink copies what it wants to keep: once it reports a piece as consumed, the piece is freed.
  */
 export function relay(dispatcher: Dispatcher, sent: Sent, sinkFor: SinkFor): Promise<void> {
   return new Promise((resolve, reject) => new Relay(sent, sinkFor, { resolve, reject }).start(dispatcher));

@@ -80,7 +80,7 @@ function hmacHex(key: Buffer, data: string): string {
   return createHmac('sha256', key).update(data, 'utf8').digest('hex');
 }
 
-/** By code unit, as AWS sorts; names first, then values. */
+/** Sorts by code unit, as AWS does: names first, then values. */
 function sorted(pairs: Signable['query']): Signable['query'] {
   return pairs.length < 2 ? pairs : pairs.toSorted(([a, x], [b, y]) => (a === b ? order(x, y) : order(a, b)));
 }

@@ -16,7 +16,7 @@ export type InTurn = <T>(act: () => T) => Promise<T>;
 
 export const atOnce: InTurn = async (act) => act();
 
-/** So much is read of a document in one turn. */
+/** This much of a document is parsed in one turn. */
 const SLICE_BYTES = 4 * 1024;
 
 /** Feeds a document to its reader, a slice in a turn. */
@@ -25,7 +25,7 @@ export async function readSlices(bytes: Uint8Array, reader: XmlReader, inTurn: I
     await inTurn(() => reader.write(bytes.subarray(at, at + SLICE_BYTES)));
 }
 
-/** So many items of a document are worked on in one turn: the key of each may be long, and all of it escaped. */
+/** This many items of a document are processed in one turn: each key may be long, and completely escaped. */
 const ITEMS_A_TURN = 10;
 
 /** A short piece of work for each of many, a few in a turn. */

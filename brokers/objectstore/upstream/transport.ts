@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { CODED_PAYLOAD, coded } from './aws-chunked-encoder.ts';
+import { CODED_PAYLOAD, encodeChunked } from './aws-chunked-encoder.ts';
 import { fromTransport, S3Error } from './errors.ts';
 import { type Head, type Passing, type Patience, relay, type SinkFor } from './relay.ts';
 import { createSigner, EMPTY_SHA256, encode, encodePath, sha256 } from './sigv4.ts';
@@ -152,7 +152,7 @@ function payloadOf(body: Ask['body']): Payload {
   if (body === undefined) return { payload: EMPTY_SHA256, sent: null, about: [] };
   if (Buffer.isBuffer(body))
     return { payload: sha256(body), sent: body, about: [['content-length', String(body.length)]] };
-  const { stream, length, headers } = coded(body.stream, body.length);
+  const { stream, length, headers } = encodeChunked(body.stream, body.length);
   const about = [['content-length', String(length)] as const, ...Object.entries(headers)];
   return { payload: CODED_PAYLOAD, sent: stream, about };
 }

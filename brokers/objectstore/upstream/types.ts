@@ -14,7 +14,7 @@ export type Headers = Readonly<Record<string, string>>;
 interface Options {
   readonly headers?: Headers;
   readonly signal?: AbortSignal | undefined;
-  /** Whose turns an answer is read in. */
+  /** The turns in which the answer is read. */
   readonly inTurn?: InTurn | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface S3Client {
   head(key: string, options?: ReadOptions): Promise<Head>;
   /** Succeeds for what is not there, as S3 does. */
   delete(key: string, options?: Options): Promise<void>;
-  /** At most 1,000 keys. Answers those that could not be deleted. */
+  /** Deletes at most 1,000 keys, and returns those that could not be deleted. */
   deleteMany(keys: readonly string[], options?: Options): Promise<readonly { key: string; code: string }[]>;
   list(
     query: {

@@ -19,8 +19,8 @@ export interface XmlShape {
   /** How many of them, of all names together. */
   readonly most: number;
   /**
-   * Of an answer: an `Error` may stand in the root's place, and what lies below the fields of an item is passed over,
-   * for servers tell more than we ask for. Callers may not.
+   * Set for answers: an `Error` may replace the root, and elements below the fields of an item are skipped,
+   * since servers send more than we ask for. Callers may not.
    */
   readonly answer?: true;
 }
@@ -184,7 +184,7 @@ function put(fields: Fields, name: string, value: unknown): void {
   fields[name] = name in fields ? {} : value;
 }
 
-/** Without a prefix of a namespace. */
+/** Removes the namespace prefix. */
 function local(name: string): string {
   return name.slice(name.lastIndexOf(':') + 1);
 }

@@ -30,7 +30,7 @@ type Manifest = Readonly<Record<string, FileMark>>;
 
 interface FileMark {
   readonly size: number;
-  /** Of the last change, in milliseconds: while it is the same, the content need not be read. */
+  /** The time of the last change in milliseconds: while it is the same, the content need not be read. */
   readonly changed: number;
   readonly sha256: string;
 }

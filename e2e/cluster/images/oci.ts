@@ -62,7 +62,7 @@ function documentsOf({ images }: Published): readonly [...Document[], Document] 
 
 const namedBy = (published: Published): Document => documentsOf(published).at(-1) as Document;
 
-/** By which a registry has it that was given it as it is in an archive. */
+/** The digest in a registry that received the image unchanged from an archive. */
 export const ociDigest = (published: Published): string => descriptorOf(namedBy(published)).digest;
 
 /** An OCI archive of all of them in one, each by its reference: what they share is in it once. */

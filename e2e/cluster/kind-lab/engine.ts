@@ -12,7 +12,7 @@ import { weigh } from '../share.ts';
 /** All that the lab keeps; in it, Debian's engine is unpacked and not installed. */
 export const LAB = '/var/lib/space.kind-lab';
 const PROGRAMS = join(LAB, 'programs');
-/** So many of a cluster's processes are at work at once when a Space comes up on it. */
+/** The number of processes that are busy when a Space is installed on a cluster. */
 const PROCESSES = 32;
 const CGROUP = 'space.kind-lab';
 const PACKAGES = ['docker.io', 'containerd', 'runc', 'slirp4netns', 'libslirp0'];

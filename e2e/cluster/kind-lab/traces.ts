@@ -28,7 +28,7 @@ function interfaces(): readonly string[] {
   return rows.map((row) => row.split(':')[0]?.trim() ?? '');
 }
 
-/** Of some files nobody may read the text. */
+/** Returns the text of a file, or nothing if it may not be read. */
 function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();

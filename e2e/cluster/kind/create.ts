@@ -42,7 +42,7 @@ const recordOf = (name: string): ClusterRecord => ({ provider: 'kind', kubeconfi
 
 async function createNode({ name, kind, apiPort, log }: Create): Promise<void> {
   const image = nodeImage();
-  // By its name a container that a killed `up` leaves behind is found again.
+  // The name lets a later run find a container that a killed `up` left behind.
   const show = ['run', '--rm', '--name', versionOf(name), '--entrypoint', 'cat', image, '/kind/version'];
   const version = await run(['docker', ...show]).catch((cause: ProgramFailed) => {
     const mend = 'Set SPACE_NODE_IMAGE to a node image that the engine has, or let it ask where that one is.';

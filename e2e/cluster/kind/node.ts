@@ -3,7 +3,7 @@ import { run } from '../run.ts';
 
 export const nodeOf = (name: string): string => `${name}-control-plane`;
 
-/** Of the cluster alone: with the one that all kind clusters share, nobody could tell when it is no longer needed. */
+/** Each cluster has its own network: nobody could tell when the one that all kind clusters share is no longer needed. */
 export const networkOf = (name: string): string => `space-kind-${name}`;
 
 /**

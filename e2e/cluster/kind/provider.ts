@@ -66,7 +66,7 @@ async function bringUpNode(wanted: Create, step: Step): Promise<void> {
   const kubeconfig = kubeconfigPath(name);
   await run([kind, 'export', 'kubeconfig', '--name', name, '--kubeconfig', kubeconfig], { log });
   const ask = (...args: readonly string[]) => run([kubectl, `--kubeconfig=${kubeconfig}`, ...args], { log });
-  // In a node that was started again it takes a while to answer.
+  // A restarted node takes a while to answer.
   const gvisorClass = join(import.meta.dirname, '..', 'manifests', 'gvisor.yaml');
   await patiently(() => ask('apply', '--filename', gvisorClass));
   const ready = ['wait', '--for=condition=Ready', `node/${nodeOf(name)}`, '--timeout=600s'];

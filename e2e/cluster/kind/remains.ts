@@ -36,7 +36,7 @@ export async function removeRemains(name: string): Promise<void> {
   if (networks.length > 0) await run(['docker', 'network', 'rm', ...networks]);
 }
 
-/** By kind's label, and by name: another container of that name would be in kind's way. */
+/** Finds containers by kind's label, and by name: another container of that name would conflict with kind's. */
 async function nodesOf(name: string): Promise<readonly string[]> {
   const labelled = await containers(`label=io.x-k8s.kind.cluster=${name}`);
   return [...new Set([...labelled, ...(await containers(named(nodeOf(name))))])];

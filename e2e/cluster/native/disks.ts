@@ -74,7 +74,7 @@ export const isFull = ({ freeBytes, neededGib }: Disk): boolean => freeBytes < n
 
 export const gibibytes = (bytes: number): string => (bytes / GIB).toFixed(1);
 
-/** Of the nearest folder that exists already. */
+/** The file system of the nearest existing folder. */
 function fileSystemOf(path: string): FileSystem {
   let at = path;
   while (!existsSync(at) && at !== '/') at = dirname(at);

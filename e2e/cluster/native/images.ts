@@ -57,7 +57,7 @@ export const ensureS3Server = (builder: ImageBuilder, program: Program): Promise
   ensureRecipe(builder, s3Server(program));
 
 interface Recipe extends Naming {
-  /** Of the Dockerfile. */
+  /** The directory of the Dockerfile. */
   readonly directory: string;
   readonly content: () => Promise<string>;
   readonly fill: (context: string) => Promise<unknown>;

@@ -48,7 +48,7 @@ function certificates(node: string): readonly Certificate[] {
   ];
 }
 
-/** Without a configuration of its own openssl adds Debian's extensions to ours. */
+/** An empty configuration, since openssl would otherwise add Debian's extensions to ours. */
 const OPENSSL_CONFIG = '[req]\ndistinguished_name = subject\n[subject]\n';
 const DAYS = '3650';
 

@@ -5,7 +5,7 @@ import { type Disk, disksOf, gibibytes, growths, isFull } from './disks.ts';
 
 /** What must be known of this machine before anything is changed on it. */
 export interface Facts {
-  /** Of the cluster: names directories, cgroups and the node. */
+  /** The cluster's name, from which directories, cgroups and the node are named. */
   readonly name: string;
   readonly uid: number;
   readonly platform: string;
@@ -17,7 +17,7 @@ export interface Facts {
   readonly missingPackages: readonly string[];
   readonly hasApt: boolean;
   readonly disks: readonly Disk[];
-  /** Who listens on the API's port, when somebody other than this cluster does. */
+  /** The API's port, and the process that listens on it if it is not this cluster's. */
   readonly port: number;
   readonly portHolder: string | undefined;
   /** The API's port when this cluster runs already. */

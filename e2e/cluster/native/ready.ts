@@ -102,7 +102,7 @@ export async function waitFor(
   step.note('');
 }
 
-/** Whoever is started again and again is probably the cause. */
+/** Names components that restart repeatedly, which are probably the cause. */
 async function unsteady({ componentStatus }: Layout): Promise<string> {
   const statuses = (await readJson<Record<string, ComponentStatus>>(componentStatus)) ?? {};
   return Object.entries(statuses)

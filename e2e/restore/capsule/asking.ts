@@ -46,7 +46,7 @@ export const othersDatabases = async (place: Place, capsule: string): Promise<re
 /** Where a Capsule's files are in the bucket. */
 export interface Files {
   readonly place: string;
-  /** By the ids of its Assistants. */
+  /** The Assistants, by id. */
   readonly apps: Readonly<Record<string, string>>;
   /** How many sets of credentials of its own it has in custody. */
   readonly sets: number;

@@ -11,7 +11,7 @@ export type Kubectl = readonly [program: string, ...args: string[]];
 export interface Access {
   readonly url: string;
   readonly ca: string | undefined;
-  /** Of the Space's server, as pods reach it. */
+  /** The address of the Space's server for pods. */
   readonly address: string;
 }
 
@@ -36,9 +36,9 @@ const HAS_ANYTHING = `SELECT EXISTS (SELECT FROM pg_shdepend d JOIN pg_database 
 
 const FILLED = 42;
 /**
- * In the loader, with the rights of the tenant and no more: what it defined runs as itself there. The password and the
- * authority come first on the standard input, and are on no command line. The network lets a new pod in a moment after it
- * runs. All is one transaction: what is not empty is whole. A view that is filled has the rows that its owner may see.
+ * Runs in the loader pod, with no more rights than the tenant's: functions that the tenant defined run as the tenant. The password and the
+ * CA come first on the standard input, and are on no command line. The network admits a new pod a moment after it
+ * starts. Everything is one transaction: a database that is not empty is complete. A materialised view has the rows that its owner may see.
  */
 const LOAD = `read -r PGPASSWORD; read -r ca; export PGPASSWORD
 if [ -n "$ca" ]; then printf %s "$ca" | base64 -d >"/tmp/$PGDATABASE.crt"; export PGSSLROOTCERT="/tmp/$PGDATABASE.crt" PGSSLMODE=verify-full; fi

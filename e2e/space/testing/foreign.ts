@@ -1,6 +1,6 @@
 /** Kinds of network plugins and of the Gateway API, which the chart's policies name and no API server has of itself. */
 export const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-/** Of network plugins, whose policies count beside those of Kubernetes. */
+/** Kinds of network plugins, whose policies apply in addition to those of Kubernetes. */
 export const FOREIGN_WALLS = [
   ['crd.projectcalico.org', 'networkpolicies', 'NetworkPolicy'],
   ['crd.projectcalico.org', 'networksets', 'NetworkSet'],
@@ -24,7 +24,7 @@ export const definition = (group: string, plural: string, kind: string) => ({
   },
 });
 
-/** By which a Service is reached from outside. */
+/** Kinds that make a Service reachable from outside. */
 export const ROUTES = [
   ['gateway.networking.k8s.io', 'httproutes', 'HTTPRoute'],
   ['gateway.networking.k8s.io', 'grpcroutes', 'GRPCRoute'],

@@ -187,7 +187,7 @@ export async function priorityLevelOf({ server }: Judged, path: string): Promise
 
 interface Bearer {
   readonly namespace?: string;
-  /** Whose the token is, as the kubelet asks for it. */
+  /** The pod that the token belongs to, as the kubelet requests it. */
   readonly pod?: object;
 }
 

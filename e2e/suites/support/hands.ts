@@ -1,4 +1,4 @@
-import { type Page, tabTo } from '../../../console/testing/looked.ts';
+import { type Page, tabTo } from '../../../console/testing/browser-window.ts';
 
 /** How somebody uses a page: what they press and fill in, by the names that they read there. */
 export interface Hands {
@@ -9,7 +9,7 @@ export interface Hands {
 
 const NAMED = ['a', 'button', 'summary'];
 
-/** Whoever has a mouse uses what they see: the first of its name that is unfolded. */
+/** Clicks what a user would see: the first visible element of its name. */
 export const mouse: Hands = {
   async press(page, name, beside) {
     const place = beside === undefined ? page.locator('main') : page.locator('.card', { hasText: beside });

@@ -3,11 +3,11 @@ import { kube } from './space.ts';
 import { until } from './until.ts';
 
 export interface Held {
-  /** Of an Assistant's database. */
+  /** The URL of an Assistant's database. */
   readonly url: string;
-  /** Of its files. */
+  /** The token for its files. */
   readonly token: string;
-  /** Of the Capsule, for both brokers. */
+  /** The Capsule's principals for both brokers. */
   readonly principals: Readonly<Record<Broker, string>>;
 }
 

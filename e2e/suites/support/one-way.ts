@@ -1,9 +1,9 @@
-/** Walls of one direction alone, by a policy of the network plugin's own; and the matrix, measured on one scene as often as is asked. */
+/** Walls of one direction alone, by a policy of the network plugin's own; and the matrix, measured with one set of probers as often as is asked. */
 import { lookAt } from '../../verify/ask.ts';
 import { lookAround } from '../../verify/discover.ts';
 import { measure } from '../../verify/measure.ts';
+import { deployProbers, leave, type Patience } from '../../verify/probers.ts';
 import { failures } from '../../verify/report.ts';
-import { leave, type Patience, setScene } from '../../verify/scene.ts';
 import { targetsOf } from '../../verify/verify.ts';
 import { installed, kube, unique } from './space.ts';
 
@@ -20,17 +20,17 @@ export const enforceAll = () =>
     (['Ingress', 'Egress'] as const).map((type) => kube.remove(POLICIES, letting(type).metadata.name)),
   );
 
-/** A matrix that is measured again and again, on one scene that was set while all walls stood. */
+/** A matrix that is measured again and again, with probers that were deployed while all walls stood. */
 export async function openMatrix(patience: Patience) {
   const { space, namespace } = installed;
   const place = { space, namespace, run: unique('way'), lifetime: 3_600 };
   const around = await lookAround(kube, installed.space);
   const targets = targetsOf(around, []);
   const nobody = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
-  const scene = await setScene(kube, place, around, lookAt(around.picture, nobody, targets), patience);
+  const probers = await deployProbers(kube, place, around, lookAt(around.picture, nobody, targets), patience);
   return {
     async wrong() {
-      const { cells, unanswered } = await measure(kube, around, scene, targets);
+      const { cells, unanswered } = await measure(kube, around, probers, targets);
       return failures({ cells, unanswered, checks: [] });
     },
     close: () => leave(kube, place, patience.seconds),

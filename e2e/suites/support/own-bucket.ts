@@ -6,9 +6,9 @@ import { until } from './until.ts';
 /** An S3 server that is no part of any Space, behind TLS, with a bucket and a key of a Capsule's own. */
 export interface Provider {
   readonly namespace: string;
-  /** For the values of a release whose Capsules may name it. */
+  /** Values of a release whose Capsules may name it. */
   readonly byok: object;
-  /** For the values of a release that keeps all its files there. */
+  /** Values of a release that keeps all its files there. */
   readonly external: object;
   /** What a person would fill into the form. */
   readonly fields: Readonly<Record<string, string>>;

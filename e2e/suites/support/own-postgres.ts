@@ -11,9 +11,9 @@ const PORT = 5_432;
 /** A PostgreSQL as a provider hands it out: behind TLS, and its administrator is no superuser. */
 export interface OwnPostgres {
   readonly namespace: string;
-  /** For the values of a release. */
+  /** Values of a release. */
   readonly external: object;
-  /** Of `space_broker` and `space_objectstore`. */
+  /** The password of `space_broker` and `space_objectstore`. */
   readonly password: string;
   /** One statement as its superuser, whom no Space knows; rows as text. */
   rows(sql: string): Promise<string[]>;

@@ -42,7 +42,7 @@ export async function person(
   return runsAs(name, kube, ['--as', name, '--as-group', 'system:authenticated']);
 }
 
-/** Whoever has this token: no certificate, which `kubectl` would prefer. */
+/** Acts as the owner of a token, without a certificate, which `kubectl` would prefer. */
 export async function bearer(name: string, token: string): Promise<Person> {
   const config = parse(await readFile(installed.kubeconfig, 'utf8'));
   const file = join(await mkdtemp(join(tmpdir(), 'space-bearer-')), 'kubeconfig');

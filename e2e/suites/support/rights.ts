@@ -17,7 +17,7 @@ export interface Asked {
   readonly decision: string;
 }
 
-/** Of people, who ask as themselves. */
+/** Roles of people, who use their own credentials. */
 const OF_PEOPLE = /^space-(viewer|deployer|capsule-admin|admin)$/;
 const ACCOUNT = /^system:serviceaccount:([a-z0-9-]+)-system:(.+)$/;
 
@@ -65,7 +65,7 @@ export function askedIn(log: string): readonly Asked[] {
       right: rightOf(nameWithout(space, role), what, resource, apiGroup, subresource),
       decision,
     });
-    // By server-side apply, which takes both rights and is one request.
+    // Server-side apply needs both rights and is one request.
     const creates = verb === 'patch' && responseStatus.code === 201;
     return creates ? [of(verb), of('create')] : [of(verb)];
   });

@@ -34,7 +34,7 @@ export interface Journal {
   page(page: Page): Promise<readonly Posted[]>;
   /** What is dated in a month (`2026-11`), oldest first. */
   month(month: string): Promise<readonly Posted[]>;
-  /** Of an account and everything below it; of all when left out. */
+  /** Balances of an account and everything below it, or of all accounts. */
   balances(account?: string): Promise<readonly Balance[]>;
   totals(): Promise<readonly Totals[]>;
 }
@@ -141,7 +141,7 @@ async function post(
 
 async function addLines(client: PoolClient, id: string, lines: readonly Line[]): Promise<void> {
   const column = <K extends keyof Line>(key: K) => lines.map((line) => line[key]);
-  // In the order of their names, so that two entries with the same new accounts wait for, and not on, one another.
+  // Rows are inserted in the order of their names, so that two entries with the same new accounts cannot deadlock.
   await client.query(
     `INSERT INTO account (name) SELECT DISTINCT name FROM unnest($1::text[]) AS new (name)
       WHERE NOT EXISTS (SELECT FROM account WHERE account.name = new.name) ORDER BY name

@@ -41,7 +41,7 @@ export async function startService(options: Options): Promise<Service> {
     statement_timeout: ANSWER_WITHIN_MS,
     application_name: 'ledger',
   });
-  // Without a listener, an idle connection that the server ends would end this process.
+  // An error event without a listener would end this process when the server closes an idle connection.
   pool.on('error', (error) => log({ event: 'connection lost', error: error.message }));
   try {
     await migrateWhenReady(pool, options);

@@ -14,9 +14,9 @@ export interface StoredInput {
 }
 
 export interface StoredInputs {
-  /** By the manifest's key; only what could be read. */
+  /** Values that could be read, by the manifest's key. */
   readonly values: ReadonlyMap<string, StoredInput>;
-  /** By the manifest's key: why there is no value. */
+  /** The reasons for missing values, by the manifest's key. */
   readonly problems: ReadonlyMap<string, Finding>;
 }
 

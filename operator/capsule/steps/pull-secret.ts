@@ -42,7 +42,7 @@ export async function ensurePullSecret(
   await writer.create(SECRET, { metadata, type: TYPE, data: { [KEY]: wanted } }, signal);
 }
 
-/** By registry; of a Secret of another type, or of one that says something else, nothing. */
+/** Returns credentials by registry, and none for a Secret of another type or with other content. */
 function authsOf(secret: SecretObject | undefined): Readonly<Record<string, unknown>> {
   if (secret?.type !== TYPE) return {};
   try {

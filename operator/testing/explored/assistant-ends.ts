@@ -106,7 +106,7 @@ function asked({ is, operator }: Rules, state: State, worker: Own, go: Go): Step
   return go({ ...state, kept: 0 }, { ...next, at: 'send drop app' }, wrong());
 }
 
-/** As far as its Capsule's principal is told. */
+/** True if the broker no longer accepts the Capsule's principal. */
 const isGone = (rules: Rules, state: State) =>
   authority(rules, state, state.principal?.token ?? 0, 'apps') !== undefined && state.row?.state !== 'ready';
 
@@ -134,7 +134,7 @@ function gone(rules: Rules, state: State, slot: number, worker: Own, go: Go, end
   const open = state.issued.some(({ to, url }) => to === live.uid && opens(state, url));
   const issued = state.issued.map((one) => (one.to === live.uid ? { ...one, to: 0 } : one));
   const to: State = { ...state, assistant: undefined, issued };
-  // Who leads no more promises nothing: its Capsule may say otherwise by now, and another tells what it drops.
+  // A former leader guarantees nothing: its Capsule may say otherwise by now, and the next leader reports what it drops.
   if (worker.fate === 'retain' && slot !== LATE) {
     const wrong = isGone(rules, state) ? 'an Assistant goes as kept, and its data is dropped' : undefined;
     return go({ ...to, kept: keptLife(state) }, undefined, wrong);

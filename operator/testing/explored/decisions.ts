@@ -205,7 +205,7 @@ export function operatorDecisions(defect: Defect | undefined) {
     stays: (assistant: Thing, capsule: Thing | undefined) =>
       staysWithCapsule(objects.assistant(assistant), capsule && objects.capsule(capsule)),
 
-    /** Of an Assistant's data, by what was read anew. */
+    /** Decides about an Assistant's data by what was read again. */
     fate(now: number, grace: number, known: Thing, asked: Thing | undefined, capsule: Thing | undefined) {
       const key = `a${now} ${grace} ${thing(known)} ${thing(asked)} ${thing(capsule)}`;
       const decided = fates.get(key);
@@ -231,7 +231,7 @@ export function operatorDecisions(defect: Defect | undefined) {
       return fate;
     },
 
-    /** Of all that a Capsule has. */
+    /** Decides about everything that a Capsule has. */
     capsuleFate(now: number, grace: number, known: Thing, asked: Thing | undefined) {
       const key = `c${now} ${grace} ${thing(known)} ${thing(asked)}`;
       const decided = fates.get(key);

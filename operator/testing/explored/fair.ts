@@ -65,7 +65,7 @@ export function endsOf(machine: Machine, bounds: Bounds): Ends {
   };
 }
 
-/** Whoever has begun goes on, and the cluster does its work. */
+/** Every process that has begun continues, and the cluster does its work. */
 function busy(machine: Machine, state: State): Step<State> | undefined {
   return (
     machine.goesOn(state, LATE) ??

@@ -152,7 +152,7 @@ function fails(rules: Rules, state: State): Step<State>[] {
   return steps;
 }
 
-/** Whoever waited for the answer begins anew. */
+/** The process that waited for the answer starts again. */
 function failed({ is }: Rules, hear: Hear, state: State, by: number): State {
   const goes = is('takes a broker that is away for one that has dropped');
   const worker = workerAt(state, by);

@@ -134,7 +134,7 @@ export interface State {
   readonly claim: Claim | undefined;
   readonly deployment: Running | undefined;
   readonly pod: Running | undefined;
-  /** Whose documents are in the namespace: they go last, so that somebody finds what is left. */
+  /** The Assistant whose documents are in the namespace: they are removed last, so that leftovers can be found. */
   readonly documents: number;
   readonly register: Register | undefined;
   readonly row: Row | undefined;

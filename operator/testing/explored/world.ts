@@ -62,7 +62,7 @@ function says(state: State): Step<State>[] {
   });
 }
 
-/** Who is in time with a word for what is in deletion finds its data again. */
+/** Data in deletion is guaranteed to come back if `Retain` is set in time. */
 function promised(state: State): number {
   const { assistant, capsule, claim, row } = state;
   if (!assistant || assistant.deleted === 0) return state.kept;

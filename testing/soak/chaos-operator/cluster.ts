@@ -12,7 +12,7 @@ import { ledgers } from './ledgers.ts';
 import { type KillProcess, killablePod, type Part, type Record } from './pods.ts';
 import type { Ask, SpaceView, World } from './world.ts';
 
-/** As `npm run up` installs it. */
+/** The names that `npm run up` uses. */
 const NAMES = {
   space: 'home',
   namespace: 'home',

@@ -77,7 +77,7 @@ const PODS = 'Pod';
 const DOCUMENTS = 'document';
 const ROLES = 'role';
 const OBJECTS = 'object';
-/** Of what is named by chance, or is not there for all. */
+/** Kinds whose names are random, or that not everybody has. */
 const BY_CHANCE: readonly string[] = [PODS, DOCUMENTS, ROLES, OBJECTS];
 
 async function differences(

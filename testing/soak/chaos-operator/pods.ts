@@ -13,7 +13,7 @@ export interface Part {
   readonly namespace: string;
   readonly component: string;
   readonly meanRunMs: number;
-  /** Of a volume of its own there must never be two: its pod is waited for, if only for a second. */
+  /** A component with a volume of its own must never have two pods, so the old one is awaited. */
   readonly single?: boolean;
 }
 

@@ -34,11 +34,11 @@ export type Ask = <Row extends Record<string, unknown>>(statement: string) => Pr
 
 /** What a Space holds outside of its API server, as its superusers see it. */
 interface Sight {
-  /** In the database broker's registry. */
+  /** Reads the database broker's registry. */
   readonly databases: Ask;
-  /** In the object-storage broker's registry. */
+  /** Reads the object-storage broker's registry. */
   readonly files: Ask;
-  /** Of every object in the Space's bucket that is a Capsule's, something that names it. */
+  /** Identifies every object of a Capsule in the Space's bucket. */
   objects(): Promise<readonly string[]>;
 }
 

@@ -24,7 +24,7 @@ export async function withAwsCli(
   write(tree, { 'large.bin': randomBytes(24 * 1024 * 1024) });
   const names = [...NAMES, 'large.bin'];
   const config = join(directory, 'aws-config');
-  // Without it, `presign` signs with the version before.
+  // Without this setting, `presign` uses the previous signature version.
   writeFileSync(config, '[default]\ns3 =\n  signature_version = s3v4\n');
   const env = {
     PATH: process.env['PATH'],

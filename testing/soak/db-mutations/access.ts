@@ -9,7 +9,7 @@ const CUT = { file: 'operations/cut.test.ts' };
 const COMMANDS = { file: 'commands.test.ts' };
 const SPARES = { file: 'spares/spares.test.ts' };
 
-/** Who comes in, who is put out, and what keeps neither from being so. */
+/** Mutations of who may connect, whose sessions are ended, and what prevents either. */
 export const ACCESS = [
   ...mutantsOf('operations/blockers.ts', [
     [

@@ -97,7 +97,7 @@ export const SHARES = [
       'ends nobody else, and goes on when its own session was ended',
     ],
   ]),
-  ...mutantsOf('limits/room.ts', [
+  ...mutantsOf('limits/capacity.ts', [
     [
       'no more connections are promised than the server has',
       'if (others + wanted > capacity)',

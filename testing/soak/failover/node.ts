@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { freePort } from '../../ports.ts';
-import { neighbourSettings } from '../../postgres/settings.ts';
+import { settingsOf } from '../../postgres/settings.ts';
 import type { Programs } from './programs.ts';
 
 /** One PostgreSQL, and the Patroni beside it that makes it primary or standby. */
@@ -27,8 +27,6 @@ export interface NodeOptions {
 
 const NOBODY = 65_534;
 const asServer = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-/** The server's own settings for neighbours who do not trust each other. */
-const SETTINGS = new URL('../../../brokers/db/postgres/settings.conf', import.meta.url);
 
 export async function prepareNode(options: NodeOptions): Promise<Node> {
   const { name, programs, directory } = options;
@@ -38,7 +36,7 @@ export async function prepareNode(options: NodeOptions): Promise<Node> {
   chmodSync(home, 0o777);
   const major =
     programs.major === '15' || programs.major === '16' || programs.major === '18' ? programs.major : '17';
-  writeFileSync(join(home, 'settings.conf'), neighbourSettings(readFileSync(SETTINGS, 'utf8'), major));
+  writeFileSync(join(home, 'settings.conf'), `${settingsOf(major).join('\n')}\n`);
   const file = join(home, 'patroni.yml');
   writeFileSync(file, stringify(configuration(options, { home, port, restPort })));
   let running: ChildProcess | undefined;

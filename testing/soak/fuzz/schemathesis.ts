@@ -21,7 +21,7 @@ export interface Fuzzed {
   /** Name of the generated OpenAPI document below `docs/wire`. */
   readonly document: string;
   readonly url: string;
-  /** Who asks, and with which token. */
+  /** The tokens by the name of the caller. */
   readonly credentials: Readonly<Record<string, string | undefined>>;
   /** Values of which there is one that works, by the property's name, so that valid requests get through. */
   readonly there: Readonly<Record<string, readonly string[]>>;
@@ -101,7 +101,7 @@ export function fuzzReport(title: string, verdicts: readonly Verdict[]): SoakRep
 
 function narrowed(text: string, there: Fuzzed['there']): string {
   const narrow = (key: string, value: unknown) => (Object.hasOwn(there, key) ? { enum: there[key] } : value);
-  // Of requests alone: an answer may name what was made meanwhile.
+  // Only requests are changed: an answer may name what was created meanwhile.
   const document = JSON.parse(text, (key, value: unknown) => {
     if (key === 'requestBody') return JSON.parse(JSON.stringify(value), narrow);
     if (key !== 'parameters') return value;

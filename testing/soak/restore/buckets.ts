@@ -18,7 +18,7 @@ export interface Buckets {
   readonly vault: S3Server;
   /** PEM of the vault's authority. */
   readonly ca: string;
-  /** Of the bucket that the Space has now. */
+  /** A client of the Space's current bucket. */
   readonly client: S3Client;
   /** Gives the Space another bucket, which is empty. */
   lose(): void;

@@ -18,7 +18,7 @@ export const VAULT_BUCKET = 'vault';
 export const VAULT_PREFIX = 'home';
 /** About a tenth of what others get where all want the processor, as the chart's requests have it. */
 export const BACKUP_NICE = '10';
-/** Of the image: who the server runs as. */
+/** The user of the server in the image. */
 const POSTGRES = 999;
 const VOLUME = 'var/lib/postgresql/data';
 
@@ -29,7 +29,7 @@ export interface BackedUpServer extends StandIn {
   start(): Promise<void>;
   /** Ends it and takes its volume away. */
   lose(): Promise<void>;
-  /** As its container `backup` does. */
+  /** Makes a backup as its container `backup` does. */
   backUp(): Promise<void>;
   /** Runs a program of its container to its end; answers what it printed. */
   inside(...program: readonly [string, ...string[]]): Promise<string>;

@@ -5,7 +5,7 @@ import { connect } from '../../../brokers/db/testing/postgres.ts';
 import type { S3Client } from '../../../brokers/objectstore/upstream/types.ts';
 import type { Tenant } from './tenants.ts';
 
-/** Of what is done without the work, in percent; how long that took, in seconds. */
+/** The throughput in percent of that without the work, and how long the work took, in seconds. */
 export interface Cost {
   readonly seconds: number;
   readonly transactions: number;

@@ -12,7 +12,7 @@ import type { Part, Tried } from './part.ts';
 interface Source {
   readonly file: string;
   readonly policies: readonly string[];
-  /** Of the tests' names: those after which the others cannot be asked again are a source of their own. */
+  /** A pattern of test names: tests after which the others cannot be repeated are a source of their own. */
   readonly pattern?: string;
   readonly quick?: boolean;
 }
@@ -100,7 +100,7 @@ async function trySource(
     const questions = await questionsOf(server.url, recorded, () => force.put());
     const objects = await force.list([...POLICIES, ...BINDINGS]);
     console.error(`${file}: ${questions.length} questions`);
-    // Of several Spaces one.
+    // If several Spaces match, one is chosen.
     const release = RELEASES.find((one) => objects.some(({ metadata }) => metadata.name.startsWith(one)));
     for (const object of objects)
       if (object.metadata.name.startsWith(release ?? '') && isJudged(ownName(object)))

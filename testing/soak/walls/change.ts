@@ -1,5 +1,5 @@
 /** One NetworkPolicy as a mutant has it, for as long as something is done. */
-import { type Patience, wait } from '../../../e2e/verify/scene.ts';
+import { type Patience, wait } from '../../../e2e/verify/probers.ts';
 import { asWritten, type Mutant, type Policy } from './mutants.ts';
 import { must, OPEN, type Undoing, undoably } from './undo.ts';
 
@@ -29,7 +29,7 @@ export async function changed<T>(
   if (labels['platform.space/capsule'] === undefined) return make();
   return undoably(undoing, { kind: 'open', namespace }, async () => {
     await must(kube, ['annotate', '--overwrite', 'namespace', namespace, `${OPEN}=true`]);
-    // Who judges hears of the annotation a moment later.
+    // Admission sees the annotation a moment later.
     await wait(`${namespace} to be open`, patience, async () =>
       (await change('--dry-run=server')).code === 0 ? true : undefined,
     );

@@ -5,7 +5,7 @@ import { GRANTS, type Mutant, type Tests } from './grants/mutants.ts';
 import { reasonOf } from './grants/reasons.ts';
 import type { Part, Tried } from './part.ts';
 
-/** For what is to be known within some minutes. */
+/** The quick run takes some minutes. */
 const QUICK_EACH = 8;
 
 export const grants: Part = {

@@ -12,7 +12,7 @@ import { type Mutant, mutantsOf } from './rbac/mutants.ts';
 const PAGE = resolve(import.meta.dirname, '../../../docs/rights.md');
 /** A role is known a moment after it was written. */
 const KNOWN_MS = 3_000;
-/** For what is to be known within a minute. */
+/** The quick run takes a minute. */
 const QUICK_EACH = 4;
 
 /** The rights of people and strangers of the test are of nobody's making but its own. */

@@ -44,7 +44,7 @@ const HEADERS: Readonly<Record<string, object>> = {
 /** What all other operations may answer. */
 const HEADER = { type: 'string', pattern: '^[\\x20-\\x7e]{0,1024}$' };
 
-/** For `scripts/generate.ts`. */
+/** Called by `scripts/generate.ts`. */
 export function generated(): readonly { readonly path: string; readonly text: string }[] {
   const text = `${JSON.stringify(dataDocument(), null, 2)}\n`;
   return [{ path: 'docs/wire/objectstore-data.openapi.generated.json', text }];

@@ -12,7 +12,7 @@ export interface Described {
   readonly body?: z.ZodType | 'bytes';
   readonly answer: z.ZodObject | 'bytes' | 'nothing';
   readonly headers?: readonly string[];
-  /** Beside those that every operation may answer with. */
+  /** Statuses in addition to those that every operation may return. */
   readonly errors: readonly number[];
 }
 

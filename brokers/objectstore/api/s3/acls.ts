@@ -8,7 +8,7 @@ type Name = 'GetBucketAcl' | 'PutBucketAcl' | 'GetObjectAcl' | 'PutObjectAcl' | 
 
 const OWNER = '<Owner><ID>space</ID><DisplayName>space</DisplayName></Owner>';
 
-/** Who may read what is not said by lists here: everything is private, has one owner, and no tags. Clients ask. */
+/** Answers ACL requests, which clients send although lists are not supported: everything is private, has one owner, and no tags. */
 export function aclHandlers(store: ObjectStore): Handlers<Name> {
   const exists = async (admitted: Admitted) =>
     void (await store.head(admitted.call, { bucket: bucketOf(admitted), key: keyOf(admitted) }, {}));

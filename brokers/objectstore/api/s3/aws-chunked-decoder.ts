@@ -41,7 +41,7 @@ export class ChunkedBody extends Transform {
   readonly #trailers = new Map<string, string>();
   readonly #pieces = new SmallPieces((piece) => this.push(piece));
   #chunks = 0;
-  /** Of all chunks that have begun. */
+  /** The total size of all chunks that have begun. */
   #bytes = 0;
 
   constructor(options: ChunkedOptions) {

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 /** A checksum under way. */
 export interface Checksum {
   update(data: Buffer): void;
-  /** As it stands in a header. */
+  /** The value of the header. */
   base64(): string;
 }
 

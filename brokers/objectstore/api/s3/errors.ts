@@ -42,7 +42,7 @@ export function untimelyError(why: Untimely, longest: number): S3Refusal {
 
 const UNTIMELY: Readonly<Record<Untimely, (longest: number) => S3Answer>> = {
   skewed: () => ({ status: 403, code: 'RequestTimeTooSkewed' }),
-  // In the words of AWS, which clients look for.
+  // The wording is AWS's, which clients look for.
   expired: () => ({ status: 403, code: 'AccessDenied', sentence: 'Request has expired' }),
   'too long': (longest) => ({
     status: 400,

@@ -16,7 +16,7 @@ interface Listing {
   readonly prefix: KeyPrefix;
   readonly delimiter: '/' | undefined;
   readonly limit: number;
-  /** As names go into the answer. */
+  /** Encodes a name for the answer. */
   readonly written: (name: string) => string;
   readonly echoed: readonly XmlElement[];
 }
@@ -90,7 +90,7 @@ export async function listUploads(
   const afterKey = prefixOf(query.get('key-marker') ?? '');
   const givenId = query.get('upload-id-marker') ?? '';
   if (!UPLOAD_MARKER.test(givenId)) throw new ServiceError('invalid_request', 'upload-id-marker');
-  // Without one, behind all uploads of the key.
+  // Without an upload id, the list starts after all uploads of the key.
   const afterId = givenId === '' && afterKey !== '' ? 'g' : givenId;
   const found = await store.listUploads(call, bucket, { prefix, afterKey, afterId, limit: limit + 1 });
   const uploads = found.slice(0, limit);

@@ -49,7 +49,7 @@ export function createS3Protocol(options: S3Options): Protocol {
     ...uploadHandlers(store, admission),
   };
 
-  /** Who signed the request, and whether in time; the same work for everybody who is turned away. */
+  /** Finds the signer, and whether the signature is in time; every refusal costs the same work. */
   async function authenticate({ request, path, query }: Exchange): Promise<Signer | undefined> {
     const received = headersOrNone(request.rawHeaders);
     const asked = received === undefined ? undefined : askedOf(received, query);
@@ -108,7 +108,7 @@ interface Asked {
   readonly query: string | undefined;
 }
 
-/** Who has the key. */
+/** The tenant that has the key. */
 interface Signer extends Asked {
   readonly tenant: Tenant;
   readonly verified: Verified | Untimely;

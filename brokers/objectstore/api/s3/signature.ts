@@ -39,7 +39,7 @@ export type Untimely = 'skewed' | 'expired' | 'too long';
 
 export interface SignedRequest {
   readonly method: string;
-  /** As it came. */
+  /** The path as received. */
   readonly path: string;
   readonly query: string | undefined;
   readonly headers: ReadonlyMap<string, string>;

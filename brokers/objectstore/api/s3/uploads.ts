@@ -32,7 +32,7 @@ type Name =
 /** What all parts weigh together, as the caller counted. */
 const OBJECT_SIZE = 'x-amz-mp-object-size';
 const COMPLETE: XmlShape = { root: 'CompleteMultipartUpload', items: ['Part'], most: 10_000 };
-/** So many parts with a checksum each. */
+/** The size of a document with the maximum number of parts, each with a checksum. */
 const COMPLETE_BYTES = 2 * 1024 * 1024;
 const SOURCE_RANGE = /^bytes=\d{1,18}-\d{1,18}$/;
 const ETAG = /^"?([\x21\x23-\x7e]{1,128})"?$/;

@@ -3,7 +3,7 @@ import type { Handlers } from '@space/broker-kit/control';
 import { about, audit } from '@space/broker-kit/principals';
 import { type CREDENTIALS, type Fields, MAX_SETS, type OBJECT_STORE } from '@space/contracts/objectstore';
 import type { CapsuleAuthority } from '../../principals/authority.ts';
-import { placeCreate, placeRotate, remove, select } from '../custody/changes.ts';
+import { planCreate, planRotate, remove, select } from '../custody/changes.ts';
 import { readTombstone } from '../custody/rows.ts';
 import { allowed, type Permit, recordOf, type SubmissionOptions, Submissions } from './submissions.ts';
 
@@ -48,7 +48,7 @@ export function credentialHandlers(
         ...{ capsule, fields, idempotencyKey: request.idempotency_key },
         request: [name, request.form_version, expected, spelt(fields)],
         place: (inventory, candidate) =>
-          placeCreate(inventory, { name, expected, candidate, setId, most: MAX_SETS }),
+          planCreate(inventory, { name, expected, candidate, setId, most: MAX_SETS }),
       });
     },
     'capsule.credential.rotate': (call, request) => {
@@ -57,7 +57,7 @@ export function credentialHandlers(
         operation: 'capsule.credential.rotate',
         ...{ capsule, fields, idempotencyKey: request.idempotency_key },
         request: [setId, request.form_version, expected, spelt(fields)],
-        place: (inventory, candidate) => placeRotate(inventory, { setId, expected, candidate }),
+        place: (inventory, candidate) => planRotate(inventory, { setId, expected, candidate }),
       });
     },
     'capsule.credential.select': (call, { capsule_id, set_id, expected_inventory_generation: expected }) =>

@@ -2,7 +2,7 @@ import { ServiceError } from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 import type { Call } from '@space/broker-kit/principals';
 import type { CredentialRecord, Fields } from '@space/contracts/objectstore';
-import { type Candidate, type Decision, type Placed, placed } from '../custody/changes.ts';
+import { type Candidate, type Decision, type Planned, planned } from '../custody/changes.ts';
 import type { Custody } from '../custody/custody.ts';
 import type { Inventory, SealedSet } from '../custody/inventory.ts';
 import type { InventoryChange } from '../custody/locked.ts';
@@ -40,7 +40,7 @@ interface Submission {
   readonly idempotencyKey: string;
   /** All of the request, in a fixed order. */
   readonly request: unknown;
-  readonly place: (inventory: Inventory, candidate: Candidate) => Decision<Placed>;
+  readonly place: (inventory: Inventory, candidate: Candidate) => Decision<Planned>;
 }
 
 /** Takes creates and rotates: the candidate is verified first, then put in its place by compare-and-swap. */
@@ -123,7 +123,7 @@ export class Submissions {
       accessKeyId: fields['access-key-id'],
       secretAccessKey: fields['secret-access-key'],
     });
-    const next = placed(inventory, sealed);
+    const next = planned(inventory, sealed);
     const answer = { ...recordOf(sealed, next), inventory_generation: next.generation };
     const outcome = `${set.setId} generation ${set.generation}`;
     await change.commit(next, async (session) => {

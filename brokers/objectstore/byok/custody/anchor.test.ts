@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Anchor, anchorKey, compare, readAnchor, type Standing, writeAnchor } from './anchor.ts';
+import { type Anchor, type AnchorVerdict, anchorKey, compare, readAnchor, writeAnchor } from './anchor.ts';
 import { emptyInventory, GENESIS } from './inventory.ts';
 
 const head = (digit: string) => digit.repeat(64);
@@ -52,7 +52,7 @@ const stored = {
 };
 const same: Anchor = { revision: 5, generation: 4, high: 3, head: head('b') };
 
-it.each<[string, typeof stored | undefined, Anchor | 'unreadable' | undefined, Standing]>([
+it.each<[string, typeof stored | undefined, Anchor | 'unreadable' | undefined, AnchorVerdict]>([
   ['neither knows anything', undefined, undefined, 'agree'],
   ['both know the same', stored, same, 'agree'],
   ['the crash of one change', stored, { revision: 4, generation: 3, high: 3, head: head('a') }, 'ahead'],

@@ -51,12 +51,12 @@ export function anchorKey(space: string, capsule: string): string {
  * How the registry and the anchor stand to each other. `ahead` is a crash between the two writes of one change: the
  * registry is exactly one revision further, and continues from the very head that is anchored.
  */
-export type Standing = 'agree' | 'ahead' | 'rollback';
+export type AnchorVerdict = 'agree' | 'ahead' | 'rollback';
 
 export function compare(
   stored: (Pick<StoredInventory, 'head'> & Inventory) | undefined,
   anchor: Anchor | 'unreadable' | undefined,
-): Standing {
+): AnchorVerdict {
   if (anchor === 'unreadable') return 'rollback';
   if (stored === undefined) return anchor === undefined ? 'agree' : 'rollback';
   if (stored.revision === (anchor?.revision ?? 0) + 1)

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Candidate, clear, placeCreate, placed, placeRotate, remove, select } from './changes.ts';
+import { type Candidate, clear, planCreate, planned, planRotate, remove, select } from './changes.ts';
 import { type CredentialSet, emptyInventory, type Inventory, type SealedSet } from './inventory.ts';
 
 const MOST = 3;
@@ -39,7 +39,7 @@ it('whatever is asked in whatever order: what was expected was there, and no num
         const once = `${set.setId} ${set.generation}`;
         expect(seen.has(once)).toBe(false);
         seen.add(once);
-        return placed(inventory, sealed(set));
+        return planned(inventory, sealed(set));
       };
       const idOf = (at: number) => ids[at % (ids.length || 1)] ?? 'ocs_unknown';
       const generationOf = (id: string) => inventory.sets.find(({ setId }) => setId === id)?.generation;
@@ -49,7 +49,7 @@ it('whatever is asked in whatever order: what was expected was there, and no num
         const expected = before.generation + ('off' in one ? one.off : 0);
         if (one.kind === 'create') {
           const setId = `ocs_${ids.length}`;
-          const decision = placeCreate(before, {
+          const decision = planCreate(before, {
             name: `n${one.name}`,
             expected,
             candidate: candidate(0),
@@ -64,7 +64,7 @@ it('whatever is asked in whatever order: what was expected was there, and no num
         } else if (one.kind === 'rotate') {
           const setId = idOf(one.at);
           const at = (generationOf(setId) ?? 1) + one.off;
-          const decision = placeRotate(before, { setId, expected: at, candidate: candidate(one.endpoint) });
+          const decision = planRotate(before, { setId, expected: at, candidate: candidate(one.endpoint) });
           if (one.off !== 0 || one.endpoint !== 0) expect(decision.refused).toBeDefined();
           if (decision.refused === undefined) inventory = keep(decision.set);
         } else if (one.kind === 'select') {

@@ -19,7 +19,7 @@ type Refusal = Extract<
 export type Decision<Next> = { readonly refused: Refusal } | ({ readonly refused?: never } & Next);
 
 /** Where the next set of a create or rotate stands; it is sealed afterwards. */
-export interface Placed {
+export interface Planned {
   readonly set: CredentialSet;
 }
 
@@ -29,7 +29,7 @@ export interface Candidate extends Routing {
   readonly verifiedAt: number;
 }
 
-export function placeCreate(
+export function planCreate(
   inventory: Inventory,
   request: {
     readonly name: string;
@@ -39,7 +39,7 @@ export function placeCreate(
     /** Sets that a Capsule may have. */
     readonly most: number;
   },
-): Decision<Placed> {
+): Decision<Planned> {
   const { name, expected, candidate, setId, most } = request;
   if (inventory.generation !== expected) return { refused: 'stale_generation' };
   if (inventory.sets.some((set) => set.name === name)) return { refused: 'already_exists' };
@@ -48,10 +48,10 @@ export function placeCreate(
   return { set: { ...candidate, setId, name, generation: 1, createdAt: at, rotatedAt: null } };
 }
 
-export function placeRotate(
+export function planRotate(
   inventory: Inventory,
   request: { readonly setId: string; readonly expected: number; readonly candidate: Candidate },
-): Decision<Placed> {
+): Decision<Planned> {
   const { setId, expected, candidate } = request;
   const set = inventory.sets.find((one) => one.setId === setId);
   if (set === undefined) return { refused: 'not_found' };
@@ -68,7 +68,7 @@ export function placeRotate(
 
 export type Next = { readonly next: Inventory };
 
-export function placed(inventory: Inventory, set: SealedSet): Inventory {
+export function planned(inventory: Inventory, set: SealedSet): Inventory {
   const others = inventory.sets.filter(({ setId }) => setId !== set.setId);
   const high = Math.max(inventory.high, set.generation);
   return { ...nextGeneration(inventory), high, sets: bySetId([...others, set]) };
@@ -95,7 +95,7 @@ export function remove(
   if (set === undefined && tombstone === undefined) return { refused: 'not_found' };
   if ((set?.generation ?? tombstone) !== expected) return { refused: 'stale_generation' };
   if (set === undefined) return { next: inventory, alreadyAbsent: true };
-  // Else objects would silently go to another bucket.
+  // If the selected set could be deleted, objects would silently go to another bucket.
   if (inventory.selected === setId) return { refused: 'credential_selected' };
   const sets = inventory.sets.filter((one) => one.setId !== setId);
   return { next: { ...nextGeneration(inventory), sets }, alreadyAbsent: false };

@@ -40,7 +40,7 @@ export interface Inventory {
   readonly high: number;
   /** The head of the revision before, or `GENESIS`. */
   readonly previous: string;
-  /** By set id. */
+  /** Ordered by set id. */
   readonly sets: readonly SealedSet[];
 }
 

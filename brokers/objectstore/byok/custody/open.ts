@@ -1,4 +1,4 @@
-import { ConfigError, type Held, hold, type Logger, type Round } from '@space/broker-kit';
+import { ConfigError, keepFile, type Logger, type Resources, type Round } from '@space/broker-kit';
 import { watchKeyring } from '@space/broker-kit/custody';
 import type { Connections } from '@space/broker-kit/postgres';
 import type { S3Client } from '../../upstream/types.ts';
@@ -25,12 +25,12 @@ export interface OpenCustody {
 }
 
 /** Opens the custody, fail-closed: a keyring that lacks a key which something is sealed with does not start a broker. */
-export async function openCustody(parts: CustodyParts, held: Held): Promise<OpenCustody> {
+export async function openCustody(parts: CustodyParts, resources: Resources): Promise<OpenCustody> {
   const { connections, log } = parts;
-  // Since the last look; a key stays in use until a look that found nothing under it.
+  // Keys found in use at the last check; a key counts as in use until a check finds nothing sealed with it.
   let inUse: readonly string[] = await connections.session(kidsInUse);
-  const keyring = hold(
-    held,
+  const keyring = keepFile(
+    resources,
     await watchKeyring(parts.keyringPath, {
       inUse: () => inUse,
       onChange: (outcome) => {

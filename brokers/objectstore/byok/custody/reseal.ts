@@ -26,7 +26,7 @@ export async function resealAll(custody: Custody, connections: Connections, log:
 function resealCapsule(custody: Custody, capsule: string): Promise<void> {
   return custody.change(capsule, async (change) => {
     const { primary, resealSet } = custody.seals();
-    // In whichever incarnation it was stored: nothing that a caller can see changes.
+    // The incarnation does not matter: no caller can see a change.
     const inventory = change.read('stored');
     // Another replica was here first.
     const isDone = 'headKid' in inventory && inventory.headKid === primary;

@@ -1,6 +1,6 @@
 import { type Logger, ServiceError, type Watched } from '@space/broker-kit';
 import type { Keyring } from '@space/broker-kit/custody';
-import { type Anchor, compare, type Standing } from './anchor.ts';
+import { type Anchor, type AnchorVerdict, compare } from './anchor.ts';
 import { emptyInventory, type Inventory, isEmpty, type StoredInventory } from './inventory.ts';
 import { parseInventory } from './rows.ts';
 import type { Seals } from './seals.ts';
@@ -28,7 +28,7 @@ export function judge(
   capsule: string,
   raw: unknown,
   anchor: Anchor | 'unreadable' | undefined,
-): 'damaged' | Standing {
+): 'damaged' | AnchorVerdict {
   const examined = examine(seals, capsule, raw);
   return examined.problem === undefined ? compare(examined.stored, anchor) : 'damaged';
 }

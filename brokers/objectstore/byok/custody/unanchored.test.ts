@@ -1,4 +1,4 @@
-import { closeAll, createLogger, type Held } from '@space/broker-kit';
+import { closeAll, createLogger, type Resources } from '@space/broker-kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../config.ts';
 import { client } from '../../testing/broker.ts';
@@ -15,7 +15,7 @@ import { backUp } from './testing/backup.ts';
 /** What the explored protocol went wrong in at first, on real PostgreSQL and a real S3 server. */
 
 const log = createLogger({ service: 'test', level: 'silent' });
-const held: Held = { closers: [], files: [] };
+const resources: Resources = { closers: [], files: [] };
 let store: OwnStore;
 let fixture: Fixture;
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
   fixture = await openFixture({ environment: store.environment });
 });
 afterAll(async () => {
-  await closeAll(held);
+  await closeAll(resources);
   await fixture.close();
   await store.remove();
 });
@@ -54,7 +54,7 @@ describe('a change that a crash left unanchored', () => {
     const id = 'discarded';
     const config = readConfig({ ...fixture.mounts.environment, ...store.environment });
     const { s3, close } = await openManagedStore(config, log);
-    held.closers.push(close);
+    resources.closers.push(close);
     const anchors = bucketAnchors(s3, 'test');
     const { own } = await crashed(id);
     const { connections, custody } = fixture.broker.context;
@@ -74,7 +74,7 @@ describe('a change that a crash left unanchored', () => {
           if (name === 'custody:after-commit') throw new Error('killed');
         },
       },
-      held,
+      resources,
     );
     await expect(discard(dying.custody, id)).rejects.toThrow('killed');
     expect(await anchors.write(id, anchorOf(late), before?.etag)).toBeUndefined();

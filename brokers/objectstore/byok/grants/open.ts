@@ -1,4 +1,12 @@
-import { type Held, hold, type Logger, refusal, Secret, ServiceError, watched } from '@space/broker-kit';
+import {
+  keepFile,
+  type Logger,
+  type Resources,
+  refusal,
+  Secret,
+  ServiceError,
+  watched,
+} from '@space/broker-kit';
 import type { Connections, Session } from '@space/broker-kit/postgres';
 import type { GrantClaims } from '../../../../manifests/driver/grant.ts';
 import { createObjectStore } from '../../objects/store.ts';
@@ -21,9 +29,9 @@ interface Granted {
 }
 
 /**
- * Whose bucket a request works in: undefined is the Space's, because the Capsule has selected no set of its own. Throws
- * when it has and the request has no good grant for it, or when what is in custody cannot be believed; never is one
- * bucket taken for the other.
+ * Finds the bucket of a request: undefined is the Space's, because the Capsule has selected no set of its own. Throws
+ * if it has and the request has no valid grant for it, or if custody cannot be trusted; one bucket never replaces
+ * the other.
  */
 export type OpenGranted = (call: Call) => Promise<Granted | undefined>;
 
@@ -64,14 +72,14 @@ export async function openGrants(
   { connections, custody, space, log }: GrantParts,
   reach: Reach,
   records: Shares['records'],
-  held: Held,
+  resources: Resources,
   now: () => Date = () => new Date(),
 ): Promise<OpenGranted> {
-  const keys = hold(held, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
+  const keys = keepFile(resources, await watched(config.GRANT_KEYS_FILE, parseGrantKeys, log));
   const openUploads = (credentialSet: string) =>
     createUploads({ registry: connections, most: config.OPEN_UPLOADS, records, credentialSet });
   const pools = createPools(reach);
-  held.closers.push(() => pools.close());
+  resources.closers.push(() => pools.close());
 
   /** The values live in what is returned, and nothing that stays refers to it. */
   async function openStore(inventory: Inventory, claims: GrantClaims, tenant: Tenant): Promise<ObjectStore> {

@@ -81,7 +81,7 @@ function runner(managed: ObjectStore, open: OpenGranted, { elsewhere, lists }: R
     }
   }
 
-  /** For what answers with a list. */
+  /** Runs an operation that returns a list. */
   async function runList<T>(
     call: Call,
     needs: readonly Need[],

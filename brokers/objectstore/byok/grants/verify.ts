@@ -47,7 +47,7 @@ function parsed(text: string): unknown {
 /** Canonical base64url all through, so that one grant has one spelling. The signature's last character has four spare bits. */
 const COMPACT = /^([A-Za-z0-9_-]{1,256})\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{85}[AQgw]$/;
 
-/** For whom a grant must be. */
+/** The workload that a grant must name. */
 export interface Bearer extends Pick<Tenant, 'capsule' | 'app' | 'digest'> {
   readonly space: string;
 }

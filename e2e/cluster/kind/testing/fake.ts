@@ -22,7 +22,7 @@ interface Ended {
 }
 
 export interface FakeMachine extends AsyncDisposable {
-  /** Of the cluster: no other test has it, nor a cluster of this machine. */
+  /** The cluster's name: no other test and no cluster of this machine has it. */
   readonly name: string;
   /** Its directories `containers` and `networks` have a file for each. */
   readonly engine: string;

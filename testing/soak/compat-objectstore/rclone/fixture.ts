@@ -21,7 +21,7 @@ export interface Fixture {
 export type Play = (fixture: Fixture) => Promise<void>;
 
 export const MIB = 1024 * 1024;
-/** Of files that are to be old. */
+/** The time of files that are to be old. */
 export const OLD = new Date('2020-02-03T04:05:06.789Z');
 /** rclone's least. */
 export const PARTS = ['--s3-chunk-size', '5M', '--s3-upload-cutoff', '5M'];

@@ -6,7 +6,7 @@ import { eventually } from '../../../eventually.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const MARK = 'walls-are-in-force';
-/** Of a kind that no policy of the chart looks at, be it changed as it may. */
+/** A kind that no policy of the chart matches, however it is changed. */
 const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
 /** Policies that change objects are read by another part of the API server, which tells of nothing. */
 const MUTATING_MS = 3_000;

@@ -13,7 +13,7 @@ type Edit =
 
 export interface Mutant {
   readonly kind: string;
-  /** Without the release's. */
+  /** The name without the release's. */
   readonly name: string;
   readonly change: string;
   readonly edit: Edit;

@@ -146,7 +146,7 @@ async function forward(url: string, asked: IncomingMessage, answer: ServerRespon
 
 /** As it was asked, of an API server on loopback that we have started ourselves. */
 export async function send(url: string, { method, path, headers, body }: Asked): Promise<IncomingMessage> {
-  // Of a DELETE no length is told otherwise, and what follows on this connection would be read as more of it.
+  // A DELETE has no length otherwise, and what follows on this connection would be read as its body.
   const length = { 'content-length': String(Buffer.byteLength(body)) };
   const options = { method, headers: { ...headers, ...length }, rejectUnauthorized: false };
   const request = httpsRequest(`${url}${path}`, options);

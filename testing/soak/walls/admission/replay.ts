@@ -14,7 +14,7 @@ export interface Question {
   readonly status: number;
   /** What refuses, and how it says so, where that is always the same. */
   readonly refusal: Refusal | undefined;
-  /** Who made it, as the API server writes on it, where it is always the same. */
+  /** The user that the API server records on it, if that is always the same. */
   readonly made: { readonly by: string | undefined } | undefined;
 }
 
@@ -23,7 +23,7 @@ interface Refusal {
   readonly says: string;
 }
 
-/** Of what was asked, what is answered as it was then when it is asked again: tests have changed what is there meanwhile. */
+/** Returns the recorded requests that still get the same answer: tests have changed objects meanwhile. */
 export async function questionsOf(
   url: string,
   recorded: readonly Recorded[],
@@ -42,7 +42,7 @@ export async function questionsOf(
   return asked.flatMap((one): Question[] => {
     const [first, ...others] = answers.get(one) ?? [];
     if (first === undefined || others.some(({ status }) => status !== first.status)) return [];
-    // While a test waits for something, it is answered otherwise at first.
+    // A test that waits for something gets other answers at first.
     const then = one.same.findLast(({ answer }) => answer.status === first.status);
     if (then === undefined) return [];
     const [refusal, made] = [refusalIn(first), madeIn(first)];
@@ -98,7 +98,7 @@ const sameAs = (one: Refusal | undefined, other: Refusal | undefined) =>
 function dryRun(asked: Asked): Asked {
   // What connects to a pod cannot be tried; no kubelet is there to be reached.
   if (/\/(exec|attach)\b/.test(asked.path)) return asked;
-  // Of a deletion what the body says would count, and the address not.
+  // For a deletion, the body would count and not the address.
   const body = asked.method === 'DELETE' ? '' : asked.body;
   const query = asked.path.includes('dryRun=') ? '' : `${asked.path.includes('?') ? '&' : '?'}dryRun=All`;
   return { ...asked, body, path: `${asked.path}${query}` };

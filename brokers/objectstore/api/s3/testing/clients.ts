@@ -3,7 +3,7 @@ import { type Assistant, assistant, newAssistant } from '../../../testing/assist
 import type { TestBroker } from '../../../testing/broker.ts';
 import type { Step } from './cases/case.ts';
 
-/** Who plays a case: an Assistant, another of its Capsule, and one of another Capsule. */
+/** Returns the clients of a case: an Assistant, another of its Capsule, and one of another Capsule. */
 export async function players(broker: TestBroker): Promise<Readonly<Record<Step['as'], Assistant>>> {
   const capsule = await broker.capsule('home');
   const one = async (app: string) => assistant(broker.dataUrl, await broker.workload(capsule, 'home', app));

@@ -44,7 +44,7 @@ async function answerOf(client: sdk.S3Client, step: Step, kept: Kept): Promise<A
   }
 }
 
-/** As boto3 does it by itself and this SDK does not. */
+/** Escapes the source as boto3 does, which this SDK leaves to its caller. */
 function escaped(source: string): string {
   const [path = '', version = ''] = source.split(/(?=\?versionId=)/);
   return `${path.split('/').map(encodeURIComponent).join('/')}${version}`;

@@ -10,7 +10,7 @@ import type { Client, Reply } from '../../../testing/broker.ts';
 /** A Capsule's own S3 server: TLS, by a name that only the broker under test is told, with an authority of its own. */
 export interface OwnStore {
   readonly server: S3Server;
-  /** For the broker's environment. */
+  /** Variables of the broker's environment. */
   readonly environment: Record<string, string>;
   /** Values that verify, for a new bucket. */
   fields(change?: Partial<Fields>): Fields;

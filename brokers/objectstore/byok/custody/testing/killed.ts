@@ -41,7 +41,7 @@ export async function killRotations(
       ({ status, json }) => ({ status, generation: json.generation as number }),
       () => undefined,
     );
-    // At any moment, and every other time near the end, where old becomes new.
+    // Kills at any moment, and every other time near the end, when the new key takes effect.
     const share = tally.rounds % 2 === 0 ? random() * 1.2 : 0.8 + random() * 0.4;
     const fuse = setTimeout(() => void doomed.kill(), share * usualMs);
     const told = await answer;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { parseKeyring } from '@space/broker-kit/custody';
 import type { Random } from '../../../../../testing/random.ts';
 import { type Anchor, anchorOf, readAnchor, writeAnchor } from '../anchor.ts';
-import { type Candidate, placeCreate, placed, placeRotate, remove, select } from '../changes.ts';
+import { type Candidate, planCreate, planned, planRotate, remove, select } from '../changes.ts';
 import {
   emptyInventory,
   type Inventory,
@@ -65,7 +65,7 @@ export function createModel(capsules: readonly string[]): Model {
     if (anchor !== undefined) anchors.set(sealed.capsule, anchor);
   }
 
-  async function seal(inventory: Inventory, decision: ReturnType<typeof placeCreate>) {
+  async function seal(inventory: Inventory, decision: ReturnType<typeof planCreate>) {
     if (decision.refused !== undefined) return undefined;
     const { set } = decision;
     const credential = {
@@ -74,7 +74,7 @@ export function createModel(capsules: readonly string[]): Model {
     };
     const sealed = await seals.sealSet(inventory, set, credential);
     submitted.set(`${inventory.capsule} ${set.setId}`, credential);
-    return placed(inventory, sealed);
+    return planned(inventory, sealed);
   }
 
   async function change(inventory: Inventory, random: Random): Promise<Inventory | undefined> {
@@ -86,7 +86,7 @@ export function createModel(capsules: readonly string[]): Model {
       const expected = inventory.generation;
       return seal(
         inventory,
-        placeCreate(inventory, { name, expected, candidate: candidate(random), setId, most: MOST }),
+        planCreate(inventory, { name, expected, candidate: candidate(random), setId, most: MOST }),
       );
     }
     if (action < 6) {
@@ -96,7 +96,7 @@ export function createModel(capsules: readonly string[]): Model {
         expected: set.generation,
         candidate: { ...candidate(random), endpoint, bucket },
       };
-      return seal(inventory, placeRotate(inventory, request));
+      return seal(inventory, planRotate(inventory, request));
     }
     if (action < 8) {
       const decision = select(inventory, {

@@ -92,7 +92,7 @@ export async function checkGrantRevocation(
   const read = async (replica: TestBroker, reader: number) => {
     for (let turn = reader; !stop; turn += 1) {
       const from = answered;
-      // Of the moment, of a moment ago, and of long ago.
+      // Tries the current set, the previous one, and an old one.
       const era = eras[Math.max(0, from - (AGES[turn % AGES.length] ?? 0))] ?? MANAGED;
       const outcome = await ask(home, replica, era);
       const possible = eras.slice(from);

@@ -93,7 +93,7 @@ export const NAMES: readonly Case[] = [
   },
 ];
 
-/** So many bytes with any case's home, which is eight long; a segment may have 255. */
+/** Creates a key of exactly this many bytes with any case's home, which is eight bytes long; a segment may have 255. */
 function longKey(size: number): string {
   return `{home}/${`${'k'.repeat(199)}/`.repeat(4)}${'k'.repeat(size - 809)}`;
 }

@@ -6,7 +6,7 @@ export interface Bounds {
   readonly reads: number;
   readonly crashes: number;
   readonly lostConnections: number;
-  /** Whoever sets both back can hide it (docs/adr/0005): a run does the one or the other. */
+  /** Setting both back can hide it (docs/adr/0005), so a run sets back only one of them. */
   readonly registrySetBack: number;
   readonly bucketSetBack: number;
   readonly decisions: number;

@@ -1,6 +1,6 @@
 /** What the custody decides at each step, by its own functions, or as a defect has it. */
-import { anchorOf, beyond, compare, type Standing } from '../../anchor.ts';
-import { type Candidate, placeCreate, placed, placeRotate } from '../../changes.ts';
+import { type AnchorVerdict, anchorOf, beyond, compare } from '../../anchor.ts';
+import { type Candidate, planCreate, planned, planRotate } from '../../changes.ts';
 import {
   emptyInventory,
   headParts,
@@ -57,7 +57,7 @@ export interface Decisions {
   /** The inventory with one set that everything begins with. */
   readonly created: Version;
   generationOf(version: Version): number;
-  standingOf(rows: Version, anchor: Version): Standing;
+  verdictOf(rows: Version, anchor: Version): AnchorVerdict;
   /** What a change writes: the set rotated, or made anew where there is none. */
   rotated(rows: Version, nonce: number): Version;
   /** What an administrator's decision writes. */
@@ -71,7 +71,7 @@ export function createDecisions(defect: Defect | undefined): Decisions {
 
   const created = (() => {
     const empty = emptyInventory(OWNER.capsule, OWNER.incarnation);
-    const decision = placeCreate(empty, {
+    const decision = planCreate(empty, {
       name: 'one',
       expected: 0,
       candidate: candidate(0),
@@ -79,10 +79,10 @@ export function createDecisions(defect: Defect | undefined): Decisions {
       most: MOST,
     });
     if (decision.refused !== undefined) throw new Error(decision.refused);
-    return versions.add(nextRevision(undefined, placed(empty, sealed(decision.set, 0))));
+    return versions.add(nextRevision(undefined, planned(empty, sealed(decision.set, 0))));
   })();
 
-  function standingOf(rows: Version, anchor: Version): Standing {
+  function verdictOf(rows: Version, anchor: Version): AnchorVerdict {
     const [stored, anchored] = [versions.of(rows), versions.of(anchor)];
     const verdict = compare(stored, anchored && anchorOf(anchored));
     if (verdict !== 'rollback') return verdict;
@@ -97,14 +97,14 @@ export function createDecisions(defect: Defect | undefined): Decisions {
     if (stored === undefined || set === undefined) {
       const empty = stored ?? emptyInventory(OWNER.capsule, OWNER.incarnation);
       const request = { name: 'one', expected: empty.generation, candidate: candidate(nonce), most: MOST };
-      const decision = placeCreate(empty, { ...request, setId: `s${nonce + 2}` });
+      const decision = planCreate(empty, { ...request, setId: `s${nonce + 2}` });
       if (decision.refused !== undefined) throw new Error(decision.refused);
-      return versions.add(nextRevision(stored, placed(empty, sealed(decision.set, nonce))));
+      return versions.add(nextRevision(stored, planned(empty, sealed(decision.set, nonce))));
     }
     const request = { setId: set.setId, expected: set.generation, candidate: candidate(nonce) };
-    const decision = placeRotate(stored, request);
+    const decision = planRotate(stored, request);
     if (decision.refused !== undefined) throw new Error(decision.refused);
-    const next = placed(stored, sealed(decision.set, nonce));
+    const next = planned(stored, sealed(decision.set, nonce));
     const same = is('rotates within one generation') ? { ...next, generation: stored.generation } : next;
     return versions.add(nextRevision(stored, same));
   }
@@ -134,5 +134,5 @@ export function createDecisions(defect: Defect | undefined): Decisions {
     return versions.add({ ...base, sets, ...same });
   }
 
-  return { created, generationOf, standingOf, rotated, decided };
+  return { created, generationOf, verdictOf, rotated, decided };
 }

@@ -1,7 +1,7 @@
 /**
  * The custody's protocol as a machine whose every interleaving can be gone through: replicas that change and read one
  * Capsule's inventory, administrators, crashes, connections that are lost, requests to the bucket that land late, a
- * registry or a bucket that is set back. Decisions are those of the service (`compare`, `placeRotate`, `nextRevision`,
+ * registry or a bucket that is set back. Decisions are those of the service (`compare`, `planRotate`, `nextRevision`,
  * `beyond`); what is here is the order of its steps, as in locked.ts, custody.ts, restore.ts and discard.ts.
  */
 import type { Space, Step } from '../../../../../../testing/explore.ts';
@@ -11,7 +11,7 @@ import { type At, among, keyOf, LOST, type Process, put, type State, type Work }
 
 export function custodySpace(bounds: Bounds, defect?: Defect): Space<State> {
   const is = (one: Defect) => defect === one;
-  const { created, generationOf, standingOf, rotated, decided } = createDecisions(defect);
+  const { created, generationOf, verdictOf, rotated, decided } = createDecisions(defect);
   const initial: State = {
     rows: created,
     anchor: created,
@@ -145,7 +145,7 @@ export function custodySpace(bounds: Bounds, defect?: Defect): Space<State> {
     end: (more: string, wrong?: string) => Step<State>[],
   ): Step<State>[] {
     const { work, rows, anchor } = process;
-    const standing = standingOf(rows, anchor);
+    const standing = verdictOf(rows, anchor);
     if (work === 'discard') {
       if (standing === 'ahead' && !is('discards over what a crash left')) return go({ at: 'settle' });
       return go({ next: decided(work, rows, anchor), at: 'commit' });
@@ -158,7 +158,7 @@ export function custodySpace(bounds: Bounds, defect?: Defect): Space<State> {
       (is('believes a reader who saw a rollback') && work === 'read') ||
       (is('changes what was set back') && work === 'change');
     if (standing === 'rollback' && !trusting) {
-      // Without the lock the two may be of two moments.
+      // Without the lock, the two reads may be of different moments.
       const again = work === 'read' && !process.locked && !is('does not read again under the lock');
       if (again) return go({ at: 'lock' }, ': not of one moment');
       return end(': alarm', process.alarmed ? undefined : 'a false alarm: nothing was set back');

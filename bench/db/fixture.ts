@@ -11,7 +11,7 @@ const CAPSULE = 'bench';
 const UNLIMITED = '1000000';
 
 /** A durable server, the broker as in its pod, and one Capsule that asks. */
-export interface Scene {
+export interface DatabaseFixture {
   readonly superuserUrl: string;
   readonly readySeconds: number;
   /** Asks for a workload's database; the URL is the answer. */
@@ -29,7 +29,7 @@ export interface Scene {
   close(): Promise<void>;
 }
 
-export async function openScene(spares: number): Promise<Scene> {
+export async function openDatabaseFixture(spares: number): Promise<DatabaseFixture> {
   const server = await startEmbeddedServer({ settings: MANY_DATABASES });
   const { superuserUrl } = server;
   const program = await brokerProgram();
@@ -99,7 +99,7 @@ export async function openScene(spares: number): Promise<Scene> {
 
 const unbounded = (spares: number) => ({
   SPARE_DATABASES: String(spares),
-  // So many databases that the server could not promise each as many as usual.
+  // There are too many databases for the usual limit.
   ROLE_CONNECTION_LIMIT: '1',
   // And one Capsule has them all.
   DEFAULT_QUOTA_BYTES: String(2 ** 40),
@@ -109,7 +109,7 @@ const unbounded = (spares: number) => ({
   REFUSALS_BURST: UNLIMITED,
 });
 
-/** Of the one that is created first, second and so on. */
+/** Names the databases in the order of their creation. */
 export const appName = (number: number): string => `app${number}`;
 
 /** Calls over kept connections, as the operator does. */

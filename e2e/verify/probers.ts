@@ -7,7 +7,7 @@ import { bystandersOf, MARK, type Place, strangers } from './bystanders.ts';
 import { type Around, addressesOf, blocksOf, COMPONENT, type Looking } from './discover.ts';
 import { PROBER, prober, storedInput } from './prober.ts';
 
-export interface Scene {
+export interface Probers {
   readonly capsules: readonly {
     readonly name: string;
     readonly namespace: string;
@@ -41,13 +41,13 @@ export async function wait<T>(
 
 const capsuleNames = ({ run }: Place) => ['a', 'b'].map((which) => `verify-${run}-${which}`);
 
-export async function setScene(
+export async function deployProbers(
   kube: Kube,
   place: Place,
   around: Around,
   firstLook: readonly string[],
   patience: Patience,
-): Promise<Scene> {
+): Promise<Probers> {
   const image: string = around.pods.find((pod) => pod.metadata.labels?.[COMPONENT] === 'operator')?.['spec']
     .containers[0].image;
   const labels = { [MARK]: place.run };

@@ -9,14 +9,14 @@ const POLICY = 'space-default-deny';
 const WITHIN_MS = 10 * 60_000;
 
 /** Users of one Capsule, whose Assistants are suspended: each is accepted and isolated, and that is all. */
-export interface Crowd {
+export interface Users {
   /** Makes, changes and deletes ten each, and takes a guardrail away. */
   act(): Promise<void>;
   /** Waits until all that users have done has been acted on. */
   settled(): Promise<void>;
 }
 
-export async function assemble(space: TestSpace): Promise<Crowd> {
+export async function createUsers(space: TestSpace): Promise<Users> {
   const { home } = space;
   const namespace = space.namespaceOf(home);
   let rounds = 0;

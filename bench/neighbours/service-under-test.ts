@@ -2,9 +2,9 @@ import type { Act } from './acts.ts';
 import type { Habit } from './quiet.ts';
 
 /** A service as its pod runs it, a quiet tenant of it, and what a hostile one may do to it. */
-export interface Scene {
+export interface ServiceUnderTest {
   readonly habits: readonly Habit[];
-  /** By name; each begins alone, on a service that was let come to rest. */
+  /** Acts by name; each begins alone, on a service at rest. */
   readonly hostile: Readonly<Record<string, readonly Act[]>>;
   /** The same past the service, where that is possible. */
   readonly straight?: Straight;
@@ -15,14 +15,14 @@ export interface Scene {
 
 /** The quiet tenant and the hostile one at the server that the service stands before. */
 export interface Straight {
-  /** As many as those of the scene, in their order. */
+  /** As many as those of the service, in their order. */
   readonly habits: readonly Habit[];
-  /** By the same names, those that have a counterpart. */
+  /** The same names, for acts that have a counterpart. */
   readonly hostile: Readonly<Record<string, () => readonly Act[]>>;
   close(): Promise<void>;
 }
 
-export type OpenScene = () => Promise<Scene>;
+export type OpenServiceUnderTest = () => Promise<ServiceUnderTest>;
 
 /** Where hostile tenants come from: each address is a pod of its own, the quiet one's is 127.0.0.1. */
 export const HOSTILE = '127.0.0.2';

@@ -11,14 +11,18 @@ import { IMAGE } from '../../operator/testing/space.ts';
 
 const SIDE_BY_SIDE = 24;
 
-export interface CrowdSize {
+export interface PopulationSize {
   readonly capsules: number;
   /** In all, spread evenly. */
   readonly assistants: number;
 }
 
 /** Capsules and Assistants that are suspended from their birth: accepted and isolated, and never provisioned. */
-export async function createCrowd(client: ApiClient, namespace: string, size: CrowdSize): Promise<void> {
+export async function createPopulation(
+  client: ApiClient,
+  namespace: string,
+  size: PopulationSize,
+): Promise<void> {
   const create = (resource: Resource, kind: string, name: string, spec: object) =>
     client.call({
       method: 'POST',

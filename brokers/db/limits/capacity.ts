@@ -5,11 +5,11 @@ import type { Workload } from '../core/names.ts';
 import { connectionsGranted, type Granted, readLimits } from './rows.ts';
 
 /**
- * For a create: the connections that the new database may take. Refused while the Capsule holds more than it may, or
- * when all databases together could take more connections than the server has. Creates that run at the same time do not
- * see each other, so what is promised may exceed the server by as many as run at once.
+ * Returns the connections that a new database may use. It is refused if the Capsule exceeds its size quota, or
+ * if all databases together could use more connections than the server has. Concurrent creates do not
+ * see each other, so the sum may exceed the server by as many as run at once.
  */
-export async function requireRoom(
+export async function requireCapacity(
   context: Context,
   session: Session,
   { capsule, app }: Workload,
@@ -27,7 +27,7 @@ export async function requireRoom(
   return connections;
 }
 
-/** Of all connections that the server has for Assistants: it takes several Capsules to have them all. */
+/** The share of all Assistants' connections that one Capsule may have: only several Capsules can use them all. */
 const SHARE = 0.75;
 
 export function requireConnections(

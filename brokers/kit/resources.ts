@@ -2,19 +2,22 @@ import type { Logger } from './log.ts';
 import { type Watched, watchFile } from './watched.ts';
 
 /** What a process holds until its end, which is closed in reverse, and the mounted files among it. */
-export interface Held {
+export interface Resources {
   readonly closers: (() => unknown)[];
   readonly files: { refresh(): Promise<void> }[];
 }
 
-export function hold<File extends { refresh(): Promise<void>; close(): void }>(held: Held, file: File): File {
-  held.closers.push(() => file.close());
-  held.files.push(file);
+export function keepFile<File extends { refresh(): Promise<void>; close(): void }>(
+  resources: Resources,
+  file: File,
+): File {
+  resources.closers.push(() => file.close());
+  resources.files.push(file);
   return file;
 }
 
 /** What fails to close must not keep the rest open. */
-export async function closeAll({ closers }: Held): Promise<void> {
+export async function closeAll({ closers }: Resources): Promise<void> {
   for (const close of closers.toReversed()) {
     try {
       await close();
