@@ -1,5 +1,4 @@
 /** Pages in states that the pages of a Space at rest do not have: refused, interrupted, away, in parts, with nothing in them. */
-import { manifestDigest } from '@space/manifests';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { manifest } from '../../operator/testing/manifest.ts';
@@ -8,6 +7,7 @@ import { freePort } from '../../testing/ports.ts';
 import { type Page, sendForm, violationsOnEach, windowOf } from '../testing/browser-window.ts';
 import { launchChromium } from '../testing/chromium.ts';
 import type { Role } from '../testing/environment.ts';
+import { running } from '../testing/running.ts';
 import { condition, input, type Subjects, subjects } from '../testing/subjects.ts';
 import { startWithIssuer, type WithIssuer } from '../testing/with-issuer.ts';
 import { filled, startWithStore, type WithStore } from '../testing/with-store.ts';
@@ -90,7 +90,7 @@ const STATES: Readonly<Record<string, State>> = {
     says: 'tracking.post.org',
     async reach(page) {
       await page.goto(POST);
-      await page.getByText('1.0.0 → 1.0.0').waitFor();
+      await page.getByText('Another manifest runs: version 1.0.0, as before').waitFor();
     },
   },
   'a value that is not taken, beside its field': {
@@ -145,7 +145,7 @@ const STATES: Readonly<Record<string, State>> = {
     reach: at(CREDENTIALS),
   },
   'sections that somebody may not see': {
-    says: 'it takes list on nodes',
+    says: 'it takes the role home-space-cluster',
     by: 'viewer',
     reach: at('/sandbox'),
   },
@@ -227,34 +227,14 @@ describe('axe finds nothing wrong with', () => {
       condition('Ready', 'False', 'InputsMissing'),
     ]);
     for (let index = 0; index < MANY; index += 1) await made.capsule(`of-many-${index}`);
-    await runs(manifest('post'));
+    await environment.judged.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
+    await running(environment, NAMESPACE, manifest('post'));
     await environment.judged.create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
       metadata: { name: 'admin-looks' },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
       subjects: [{ kind: 'ServiceAccount', name: 'admin', namespace: 'home' }],
     });
   });
-
-  /** Pods of an earlier manifest of `post`. */
-  async function runs(earlier: ReturnType<typeof manifest>): Promise<void> {
-    const { create } = whole.environment.judged;
-    const name = `post-manifest-${manifestDigest(earlier as never).slice(0, 10)}`;
-    await create('/api/v1/namespaces', { metadata: { name: NAMESPACE } });
-    await create(`/api/v1/namespaces/${NAMESPACE}/configmaps`, {
-      metadata: { name },
-      data: { 'manifest.json': JSON.stringify(earlier) },
-    });
-    const labels = { app: 'post' };
-    const volumes = [{ name: 'manifest', projected: { sources: [{ configMap: { name } }] } }];
-    const containers = [{ name: 'post', image: 'registry.test/post:1' }];
-    await create(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, {
-      metadata: { name: 'post' },
-      spec: {
-        selector: { matchLabels: labels },
-        template: { metadata: { labels }, spec: { containers, volumes } },
-      },
-    });
-  }
 
   it.each(Object.entries(STATES))('%s', async (_, state) => {
     expect(await wrongIn(state)).toEqual([]);
