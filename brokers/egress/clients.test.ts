@@ -4,7 +4,7 @@ import { type ClientFixture, GREETING, openClientFixture, runClient } from './te
 
 /**
  * Programs as they are, through a tunnel. Those that a machine may lack are skipped with a line that says so; more of
- * them are in `npm run soak -- compat-egress`.
+ * them are in `installed-clients.test.ts`.
  */
 
 let fixture: ClientFixture;

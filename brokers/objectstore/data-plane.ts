@@ -40,7 +40,7 @@ export interface OpenOptions {
   readonly entryBytes: number;
   /** Uploads that a Capsule may have open at one time. */
   readonly openUploads: number;
-  readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp'>;
+  readonly counters: Pick<BrokerMetrics, 'quotaRefusals' | 'doubtedWrites' | 'uploadsGivenUp' | 'lateParts'>;
   /** Undefined where every object is in the Space's bucket. */
   readonly grants: OpenGranted | undefined;
   readonly limits: AdmissionOptions['limits'];
@@ -124,6 +124,7 @@ function openStore(options: OpenOptions): { readonly store: ObjectStore; readonl
     most: options.openUploads,
     records: shares.records,
     onRefused: () => counters.quotaRefusals.inc({ limit: 'uploads' }),
+    onLate: () => counters.lateParts.inc(),
   });
   const ending = createEnding({ registry: connections, client: s3, quota, entryBytes, log });
   const managed = createObjectStore(s3, uploads, { quota, entryBytes, ending });

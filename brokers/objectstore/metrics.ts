@@ -8,6 +8,7 @@ export interface BrokerMetrics {
   readonly quotaRefusals: Counter<'limit'>;
   readonly doubtedWrites: Counter;
   readonly uploadsGivenUp: Counter;
+  readonly lateParts: Counter;
   readonly shareRefusals: Counter<'resource' | 'reason'>;
   readonly slowEnded: Counter<'reason'>;
   readonly documentSeconds: Counter;
@@ -69,6 +70,11 @@ export function createBrokerMetrics(registry: Registry, connections: () => numbe
     uploadsGivenUp: new Counter({
       name: 'space_objectstore_uploads_given_up_total',
       help: 'Uploads in parts that nobody finished in a day.',
+      registers,
+    }),
+    lateParts: new Counter({
+      name: 'space_objectstore_late_parts_total',
+      help: 'Parts that came when their upload had ended, and were refused.',
       registers,
     }),
   };

@@ -1,21 +1,13 @@
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import {
-  type ClientFixture,
-  GREETING,
-  openClientFixture,
-  runClient,
-} from '../../brokers/egress/testing/clients.ts';
-import { CASES, type Case } from './compat-egress/cases.ts';
+import { openClientFixture } from '../../brokers/egress/testing/clients.ts';
+import { CASES, type Case, lacking, tryOut } from './compat-egress/cases.ts';
 import type { Outcome } from './outcome.ts';
 import { outcomeOf } from './outcome.ts';
 import type { SoakOptions, SoakReport } from './soak.ts';
 
 /**
  * HTTP clients that are not ours, unmodified, through a tunnel of the egress gateway to a host behind TLS: Java, Go,
- * Python, packages of npm, a browser where there is one. Node's own, curl, wget and git are in `npm test`. What is not
- * installed here is skipped, and said so. Ends with 1 when a case fails.
+ * Python, packages of npm, a browser where there is one; as a table. `npm test` runs the same, beside Node's own, curl, wget
+ * and git. What is not installed here is skipped, and said so. Ends with 1 when a case fails.
  */
 
 /** Nothing here takes long, so `--quick` changes nothing. */
@@ -25,7 +17,7 @@ export async function run(_options: SoakOptions): Promise<SoakReport> {
     const outcomes: Outcome[] = [];
     const skipped: string[] = [];
     for (const one of CASES) {
-      const missing = one.needs.find((program) => !isInstalled(program));
+      const missing = lacking(one);
       if (missing === undefined)
         outcomes.push(await outcomeOf(one.client, 'tunnel', () => tryOut(fixture, one)));
       else skipped.push(`${one.client}: skipped, since ${missing} is not installed here`);
@@ -34,7 +26,11 @@ export async function run(_options: SoakOptions): Promise<SoakReport> {
     return {
       passed: failed.length === 0,
       title: 'HTTP clients through a tunnel of the egress gateway',
-      rows: CASES.map(({ client, setting }) => ({ client, setting, outcome: outcomeFor(client, outcomes) })),
+      rows: CASES.map((one) => ({
+        client: one.client,
+        setting: one.setting,
+        outcome: outcomeFor(one, outcomes),
+      })),
       figures: { cases: outcomes.length, failed: failed.length, skipped: skipped.length },
       notes: [...skipped, ...failed.map((one) => `${one.by}: ${one.failed}`)],
     };
@@ -43,24 +39,9 @@ export async function run(_options: SoakOptions): Promise<SoakReport> {
   }
 }
 
-async function tryOut(fixture: ClientFixture, one: Case): Promise<void> {
-  const { command, files = {}, env = {} } = await one.prepare(fixture);
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(fixture.directory, name), text);
-  const text = await runClient(fixture, command, { env });
-  if (!text.includes(GREETING)) throw new Error(text);
-}
-
-function outcomeFor(client: string, outcomes: readonly Outcome[]): string {
+function outcomeFor({ client, refused }: Case, outcomes: readonly Outcome[]): string {
   const outcome = outcomes.find(({ by }) => by === client);
   if (outcome === undefined) return 'skipped';
-  return outcome.failed === undefined ? 'works' : 'fails';
-}
-
-function isInstalled(program: string): boolean {
-  try {
-    execFileSync('which', [program], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
+  if (outcome.failed !== undefined) return 'fails';
+  return refused === undefined ? 'works' : `refused: ${refused}`;
 }

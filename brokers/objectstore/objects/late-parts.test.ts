@@ -32,6 +32,11 @@ afterAll(async () => {
   await fixture?.close();
 });
 
+const counted = async () => {
+  const text = await (await fetch(`http://127.0.0.1:${broker.metricsPort}/metrics`)).text();
+  return Number(/^space_objectstore_late_parts_total (\d+)$/m.exec(text)?.[1]);
+};
+
 const partsOnDisk = () =>
   readdirSync(join(fixture.s3.directory, BUCKET, '.sgwtmp'), { recursive: true, withFileTypes: true }).filter(
     (entry) => entry.isFile(),
@@ -80,7 +85,9 @@ const each = test.each(Object.entries(ENDS));
 each('a part that comes when its upload was %s is refused, and nothing of it stays', async (name, end) => {
   const upload = await underWay(`behind/${name}`);
   expect((await end(upload.id, upload.etag)).status).toBe(200);
+  const before = await counted();
   expect(await finish(upload)).toBe(404);
+  expect(await counted()).toBe(before + 1);
   expect(partsOnDisk()).toEqual([]);
 });
 

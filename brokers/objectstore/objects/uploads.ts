@@ -61,6 +61,8 @@ export interface UploadsOptions {
   /** Slots for lists of uploads. */
   readonly records: Pick<SharedSlots, 'take'>;
   readonly onRefused?: () => void;
+  /** Called for each part that comes when its upload has ended. */
+  readonly onLate?: () => void;
 }
 
 export function createUploads(options: UploadsOptions): Uploads {
@@ -117,6 +119,7 @@ export function createUploads(options: UploadsOptions): Uploads {
         );
         if (rows.length === 1) return true;
         // Completed or aborted by another request meanwhile.
+        options.onLate?.();
         if (doubted) await addDoubt(session, capsulePrefix, bytes, UNANSWERED_SECONDS);
         else await addWritten(session, capsulePrefix, bytes);
         return false;

@@ -1,4 +1,7 @@
-import type { ClientFixture } from '../../../brokers/egress/testing/clients.ts';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ClientFixture, GREETING, runClient } from '../../../brokers/egress/testing/clients.ts';
 import { fromNpm } from '../../installed/npm.ts';
 import { fromPyPi } from '../../installed/python.ts';
 
@@ -14,6 +17,10 @@ export interface Case {
   /** What it needs beyond the environment of a pod. */
   readonly setting: string;
   readonly needs: readonly string[];
+  /** Whether it speaks without its credential first. */
+  readonly isAsked?: boolean;
+  /** The code with which its tunnel ends, of one that does not work by itself. */
+  readonly refused?: string;
   readonly prepare: (fixture: ClientFixture) => Promise<Call>;
 }
 
@@ -50,6 +57,7 @@ const java = (client: string, fetch: (url: string) => string): Case => ({
   setting:
     '`-Dhttps.proxyHost`, `-Dhttps.proxyPort`, `-Djdk.http.auth.tunneling.disabledSchemes=`, an `Authenticator`',
   needs: ['java', 'keytool'],
+  isAsked: true,
   prepare: async ({ url, port, principal, authority, directory }) => ({
     command: [
       'sh',
@@ -165,12 +173,50 @@ client.makeUnaryRequest('/test.Greeter/Greet', text.serialize, text.deserialize,
   client.close();
 });`,
   ),
-  ...['chromium', 'google-chrome'].map(
-    (program): Case => ({
-      client: program,
-      setting: 'a proxy without credential, which an extension or the driver enters',
-      needs: [program],
-      prepare: async () => ({ command: [program, '--version'] }),
+  {
+    client: 'Chromium',
+    setting:
+      'does not work by itself: it sends an Encrypted ClientHello, which its policy `EncryptedClientHelloEnabled` turns off',
+    needs: ['chromium'],
+    isAsked: true,
+    refused: 'ech_denied',
+    prepare: async ({ url, port, principal }) => ({
+      command: [process.execPath, 'browser.mjs'],
+      files: {
+        'browser.mjs': `import { createRequire } from 'node:module';
+const { chromium } = createRequire('${import.meta.filename}')('playwright-core');
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: ['--no-sandbox'],
+  proxy: { server: 'http://127.0.0.1:${port}', username: 'egr', password: '${principal}' },
+});
+const page = await browser.newPage({ ignoreHTTPSErrors: true });
+try {
+  await page.goto('${url}/');
+  console.log(await page.content());
+} catch (error) {
+  console.log(String(error));
+}
+await browser.close();
+`,
+      },
     }),
-  ),
+  },
 ];
+
+/** Has one client ask the host, and throws with what it said where that is not the host's answer, or not the refusal. */
+export async function tryOut(fixture: ClientFixture, one: Case): Promise<void> {
+  const { command, files = {}, env = {} } = await one.prepare(fixture);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(fixture.directory, name), text);
+  fixture.ended();
+  const text = await runClient(fixture, command, { env });
+  const codes = fixture.ended();
+  if (text.includes(GREETING) !== (one.refused === undefined)) throw new Error(text);
+  for (const code of [...(one.isAsked === true ? ['credential_required'] : []), one.refused])
+    if (code !== undefined && !codes.includes(code)) throw new Error(`no tunnel ended with ${code}`);
+}
+
+/** The first program that a client needs and this machine lacks. */
+export function lacking({ needs }: Case): string | undefined {
+  return needs.find((program) => spawnSync('which', [program]).status !== 0);
+}
