@@ -27,7 +27,7 @@ const RESULTS = '.space/test';
 /** Its tests keep a core busy for minutes, one after the other: they run beside the suites, which mostly wait. */
 const BUSY = 'brokers/db/operations/';
 const NIGHTLY = 'e2e/nightly/platforms.test.ts';
-/** As e2e/suites/cluster.ts calls it where no provider is named. */
+/** The name that e2e/suites/cluster.ts uses if no provider is named. */
 const CLUSTER = 'space-test';
 
 const say = (text: string) => console.log(`\n── ${text}`);

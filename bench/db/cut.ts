@@ -2,7 +2,7 @@ import { connect, intoDatabase } from '../../brokers/db/testing/postgres.ts';
 import type { DatabaseFixture } from './fixture.ts';
 import { measure, type Part, p50, p99, rate, round, row, type Samples, unpaced } from './samples.ts';
 
-/** As many as the broker and its connections take to have seen each statement once, as for the other figures. */
+/** The number of rounds after which the broker and its connections have prepared each statement, as for the other figures. */
 const WARM_UP = 10;
 /** Databases are added in rounds of this size: autovacuum visits each, and of hundreds always one. */
 const ROUND = 50;

@@ -15,7 +15,7 @@ export interface ServiceUnderTest {
 
 /** The quiet tenant and the hostile one at the server that the service stands before. */
 export interface Straight {
-  /** As many as those of the service, in their order. */
+  /** The same number as those of the service, in their order. */
   readonly habits: readonly Habit[];
   /** The same names, for acts that have a counterpart. */
   readonly hostile: Readonly<Record<string, () => readonly Act[]>>;
@@ -28,5 +28,5 @@ export type OpenServiceUnderTest = () => Promise<ServiceUnderTest>;
 export const HOSTILE = '127.0.0.2';
 /** A pod without any credential. */
 export const STRANGER = '127.0.0.3';
-/** As many pods as Capsules of one tenant may have, and more. */
+/** More pods than the Capsules of one tenant may have. */
 export const MANY: readonly string[] = Array.from({ length: 16 }, (_, i) => `127.0.0.${i + 10}`);

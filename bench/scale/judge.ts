@@ -1,7 +1,7 @@
 import { quantile, type Row } from '../../testing/report.ts';
 import type { PopulationSize } from '../operator/population.ts';
 
-/** As `operator.ts` has it: every object is looked at again after so long. */
+/** The resync interval of `operator.ts`. */
 const SWEEP_SECONDS = 600;
 
 /** What one size of population cost. */
@@ -46,7 +46,7 @@ export const judge = (size: Size, small: Cost, large: Cost): Judged[] => [
   ...growthOf(small, large),
 ];
 
-/** To settle, at rest, and from a restart on. */
+/** The cost of settling, of resting, and of a restart. */
 function costsOf(size: Size, large: Cost): Judged[] {
   const perSecond = size.assistants / large.settleSeconds;
   const sweepPercent = (100 * large.restartCpuSeconds) / SWEEP_SECONDS;

@@ -201,7 +201,7 @@ async function restart(run: Run, operator: OperatorProcess, pod: Pod) {
   return { again, cost };
 }
 
-/** To one that is warm: from one that stops, and from one that is killed. */
+/** Hands over to a warm standby: from an operator that stops, and from one that is killed. */
 async function handOver(
   { environment, space, start }: Run,
   first: OperatorProcess,

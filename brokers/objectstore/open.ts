@@ -41,7 +41,7 @@ import { type ManagedStore, openManagedStore } from './upstream/managed.ts';
 import { claimBucket, ownerOf } from './upstream/owner.ts';
 
 const CONNECTIONS = { application: 'space-objectstore-broker', lookup: 4, work: 4 };
-/** To the S3 server, for what is the broker's own. */
+/** Connections to the S3 server for the broker's own work. */
 const OWN_UPSTREAM = { custody: 8, upkeep: 16 };
 /** How long the bucket's server, which has just answered, may take to say whose the bucket is. */
 const CLAIM_MS = 30_000;

@@ -9,7 +9,7 @@ export interface Trouble {
   readonly reason: string;
   /** What the operator says of it, which ends with what to do. */
   readonly why: string;
-  /** As Kubernetes tells moments; empty where nobody knows. */
+  /** The time as Kubernetes writes it; empty if unknown. */
   readonly since: string;
 }
 

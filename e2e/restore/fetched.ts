@@ -6,7 +6,7 @@ import { type Known, openState, type State } from './state.ts';
 export interface Fetching {
   readonly space: string;
   readonly namespace: string;
-  /** Of the recipient that the state was sealed for. */
+  /** Identities of the recipient that the state was sealed for. */
   readonly identities: readonly string[];
 }
 

@@ -33,7 +33,7 @@ export function podOf(name: string, like: KubeObject, spec: object): KubeObject 
   };
 }
 
-/** Of a container that does something else than it is for: nobody probes it, and it need not be slow for the sake of others. */
+/** Changes a container for another task: it has no probes, and need not be slow for the sake of others. */
 export function doing(container: Container, change: object): Container {
   const { startupProbe, readinessProbe, livenessProbe, lifecycle, ports, resources, ...rest } = container;
   const { cpu, ...limits } = resources?.limits ?? {};
@@ -138,7 +138,7 @@ export function knownTo(objects: Rendered): Known {
   return { version, schemas };
 }
 
-/** Of servers of one's own, which the chart makes beside the programs that trust them. */
+/** CAs of external servers, which the chart creates beside the programs that trust them. */
 export const authorities = (objects: Rendered) =>
   objects.filter(
     ({ kind, metadata }) =>
@@ -190,7 +190,7 @@ export function databasePod(objects: Rendered, at: string | undefined): KubeObje
   });
 }
 
-/** As PostgreSQL has it in `recovery_target_time`. */
+/** The format of PostgreSQL's `recovery_target_time`. */
 const asServerTime = (at: string) => at.replace('T', ' ').replace(/Z$/, '+00');
 
 /**

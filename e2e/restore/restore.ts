@@ -128,7 +128,7 @@ export async function refuseLiving(
   return false;
 }
 
-/** As Helm will find them, and takes them for its own. */
+/** Marks them so that Helm adopts them. */
 async function prepare(about: Restore, objects: Rendered): Promise<void> {
   const { kube, space, namespace, at } = about;
   const owner = {

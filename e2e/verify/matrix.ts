@@ -27,7 +27,7 @@ export interface Target {
   readonly ends: readonly { readonly address: string; readonly port: number }[];
 }
 
-/** As the program of look.ts says it; `unasked` where it said nothing. */
+/** The result that look.ts prints; `unasked` if it printed none. */
 export type Seen = 'connected' | 'refused' | 'unreachable' | 'silence' | 'unable' | 'unasked';
 /** `theirs`: neither the Space nor its policies say anything about it. */
 type Expected = 'open' | 'closed' | 'theirs';

@@ -76,5 +76,5 @@ const numbered = (char: string) => `\\u{${char.codePointAt(0)?.toString(16).toUp
 /** Text with everything escaped that a terminal or a reader could be misled by. */
 export const printable = (text: string): string => text.replace(UNPRINTABLE, numbered);
 
-/** As `printable`, and letters that look like ASCII but are not are shown for what they are. */
+/** Works like `printable`, and also reveals letters that look like ASCII but are not. */
 export const printableAscii = (text: string): string => text.replace(NOT_ASCII, numbered);

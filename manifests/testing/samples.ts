@@ -56,6 +56,6 @@ export function sampleManifest(size: Size = {}): Manifest {
   };
 }
 
-/** As much of everything as there may be, but for the genesis. */
+/** The largest manifest in every respect except the genesis. */
 export const largestManifest = (): Manifest =>
   sampleManifest({ inputs: 8, routes: 256, selectors: 8, values: 16, valueLength: 24, genesis: 1 });

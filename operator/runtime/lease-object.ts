@@ -37,7 +37,7 @@ export interface LeaseRef {
   readonly owner?: () => OwnerReference | undefined;
 }
 
-/** As client-go has it: a slow server has time to answer, and a try that hangs leaves time for another. */
+/** The values are client-go's: a slow server has time to answer, and an attempt that hangs leaves time for another. */
 const CALL_MS = 5_000;
 
 /** Undefined where there is none yet. */

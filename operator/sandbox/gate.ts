@@ -81,7 +81,7 @@ interface Proofs {
   readonly wanted: Wanted;
   readonly found: RuntimeClass;
   readonly all: readonly Node[];
-  /** Of them, those that pods of the class can come to now, and those that they could come to again. */
+  /** Nodes on which pods of the class can be scheduled now, and nodes that could accept them again. */
   readonly able: readonly Node[];
   readonly resting: readonly Node[];
   readonly of: (node: Node) => Proof;

@@ -10,7 +10,7 @@ import { NETWORK_PROBE, type Proof, type Question } from './probe.ts';
 export const CANARY = 'canary';
 /** Which both policies let a probe reach: so the canary is there, and the probe has a network. */
 const MET_PORT = 7001;
-/** To which a probe may go, and nobody may come. */
+/** The Service that a probe may call and that admits nobody. */
 const NO_WAY_IN_PORT = 7003;
 
 const ASKED = new Set([CANARY, 'postgres']);

@@ -9,7 +9,7 @@ export interface Count {
   readonly failures: readonly string[];
 }
 
-/** As vitest's reporter `json` writes it; names of files are relative here. */
+/** The format of vitest's reporter `json`; names of files are relative here. */
 export interface Report {
   readonly testResults: readonly {
     readonly name: string;

@@ -25,7 +25,7 @@ export const SUITES: readonly string[] = [
   'verify',
 ].map((name) => `e2e/suites/${name}.test.ts`);
 
-/** By file: the beginnings of the names of tests that may be skipped there. */
+/** Tests that may be skipped, by file: the beginnings of their names. */
 export type Permitted = Readonly<Record<string, readonly string[]>>;
 
 const ALL = [''];

@@ -14,7 +14,7 @@ export interface QuotaState {
 
 export const OPEN: QuotaState = { door: 'open', tries: 0, ceiling: 0, until: 0 };
 
-/** To delete takes some room itself: the log of what is dead, a catalogue that grows. */
+/** Deleting takes some space itself: for the log of dead rows, and for catalogues that grow. */
 const SLACK = 16 * 2 ** 20;
 /** Beyond this share over its limit, only an administrator opens it again, by raising the limit. */
 const HARD = 1.25;

@@ -52,7 +52,7 @@ export interface Wanted {
   readonly connections: number;
 }
 
-/** Of each replica; see `open.ts`. */
+/** The connections of each replica; see `open.ts`. */
 const OWN_CONNECTIONS = 12;
 /** The last major version that all tests ran on. */
 const TRIED = 18;

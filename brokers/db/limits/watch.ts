@@ -30,12 +30,12 @@ export interface WatchOptions {
   readonly onGreedy: (pid: number) => void;
 }
 
-/** Between two looks the locks are looked at: one session takes a hundred thousand in a tenth of a second. */
+/** The lock table is checked in between: one session takes a hundred thousand locks in a tenth of a second. */
 const GLANCE_MS = 50;
-/** Whoever was ended for its locks comes back at once. */
+/** A client whose session was ended for its locks reconnects at once. */
 const ALERT_GLANCE_MS = 10;
 const ALERT_MS = 60_000;
-/** After so many looks the transaction is begun anew, so that it never becomes an old one. */
+/** Looks after which the transaction restarts, so that its snapshot stays recent. */
 const LOOKS_A_TRANSACTION = 500;
 const STATEMENT_MS = 10_000;
 
@@ -141,7 +141,7 @@ export function startWatch({ address, bounds, intervalMs, log, metrics, onGreedy
 
 /** Tells of each session that was ended once, and how soon the locks are to be looked at after that. */
 function tellOfEndings({ log, metrics, onGreedy }: Pick<WatchOptions, 'log' | 'metrics' | 'onGreedy'>) {
-  /** Whom a look or a glance has ended and the last look still found. */
+  /** Sessions that a check has ended and that the last check still found. */
   let leaving = new Set<number>();
   let alertUntil = 0;
   return {

@@ -50,9 +50,9 @@ export interface Fixture {
   readonly broker: TestBroker;
   /** Another broker on the same server and files. */
   replica(options?: Parameters<typeof startTestBroker>[1]): Promise<TestBroker>;
-  /** As superuser, in the `postgres` database. */
+  /** Runs a statement as superuser in the `postgres` database. */
   sql<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** As superuser, in the registry. */
+  /** Runs a statement as superuser in the registry. */
   registry<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
   close(): Promise<void>;
 }

@@ -73,7 +73,7 @@ interface RetryPolicy {
 
 /** The beginning of an answer is scrubbed as it comes; the rest in pieces, in the turn of its Capsule. */
 const SCRUBBED_AT_ONCE_BYTES = 4 * 1024;
-/** To scrub a piece takes some 0.1 ms of the processor, whatever is in it (`npm run bench -- egress-scrub`). */
+/** Scrubbing a piece takes some 0.1 ms of the processor, whatever is in it (`npm run bench -- egress-scrub`). */
 const PIECE_BYTES = 16 * 1024;
 
 /** Handles the events of one answer. undici's own request() would make a stream of each, which costs more. */

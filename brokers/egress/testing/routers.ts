@@ -47,7 +47,7 @@ const PATTERNS = POLICY_ROUTES.map(({ path }) => ({
   pattern: new RegExp(`^${path.replaceAll('*', '[^/]+')}$`),
 }));
 
-/** As programs without a framework do: the WHATWG URL's path, as it is or decoded whole, and its parameters. */
+/** Routes as programs without a framework do: by the WHATWG URL's path, raw or decoded as a whole, and its parameters. */
 function byUrl({ method, originalUrl }: express.Request, read: (path: string) => string): number {
   const url = new URL(originalUrl, 'http://api.bank.org');
   const found = read(url.pathname);

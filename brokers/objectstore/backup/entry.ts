@@ -7,7 +7,7 @@ export interface ObjectState {
   readonly etag: string;
   /** Bytes. */
   readonly size: number;
-  /** As the server's list has it, ISO 8601. */
+  /** The time in the server's list, ISO 8601. */
   readonly last_modified: string;
 }
 

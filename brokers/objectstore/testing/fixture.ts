@@ -18,7 +18,7 @@ export interface Fixture {
   readonly broker: TestBroker;
   /** Another broker on the same server, store and files. */
   replica(options?: TestBrokerOptions): Promise<TestBroker>;
-  /** As superuser, in the registry. */
+  /** Runs a statement as superuser in the registry. */
   registry<Row extends Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>;
   close(): Promise<void>;
 }

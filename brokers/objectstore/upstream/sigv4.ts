@@ -14,7 +14,7 @@ export const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca49
 /** What a signature is made over. Header names in lower case; the query's names and values encoded, not sorted. */
 export interface Signable {
   readonly method: string;
-  /** As sent: encoded once, beginning with a slash. */
+  /** The path as sent: encoded once, beginning with a slash. */
   readonly path: string;
   readonly query: readonly (readonly [name: string, value: string])[];
   readonly headers: readonly (readonly [name: string, value: string])[];

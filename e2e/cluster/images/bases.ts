@@ -30,7 +30,7 @@ const SLIMMED = [
   ...['var/lib/apt/lists', 'var/cache/apt', 'var/log/apt'],
 ];
 
-/** As in Debian's own image: apt keeps no copies of what it downloads, and dpkg leaves out documentation. */
+/** The settings of Debian's own image: apt keeps no copies of downloads, and dpkg omits documentation. */
 const APT = `APT::Keep-Downloaded-Packages "false";
 Binary::apt-get::APT::Keep-Downloaded-Packages "false";
 Dir::Cache::pkgcache "";

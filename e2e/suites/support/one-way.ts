@@ -1,4 +1,4 @@
-/** Walls of one direction alone, by a policy of the network plugin's own; and the matrix, measured with one set of probers as often as is asked. */
+/** Walls of one direction alone, by a policy of the network plugin's own; and the matrix, measured with one set of probers as often as requested. */
 import { lookAt } from '../../verify/ask.ts';
 import { lookAround } from '../../verify/discover.ts';
 import { measure } from '../../verify/measure.ts';
@@ -20,7 +20,7 @@ export const enforceAll = () =>
     (['Ingress', 'Egress'] as const).map((type) => kube.remove(POLICIES, letting(type).metadata.name)),
   );
 
-/** A matrix that is measured again and again, with probers that were deployed while all walls stood. */
+/** A matrix that is measured again and again, with one set of probers, deployed while all network policies were in force. */
 export async function openMatrix(patience: Patience) {
   const { space, namespace } = installed;
   const place = { space, namespace, run: unique('way'), lifetime: 3_600 };

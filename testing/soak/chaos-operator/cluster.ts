@@ -103,7 +103,7 @@ function killerOn({ node }: Cluster): KillProcess {
   };
 }
 
-/** As the embedded server's superuser, over the socket in its own pod. */
+/** Runs as the embedded server's superuser, over the socket in its own pod. */
 function askingIn(kube: Kube, database: string): Ask {
   return async <Row extends globalThis.Record<string, unknown>>(statement: string) => {
     const whole = `SELECT coalesce(json_agg(rows), '[]') FROM (${statement}) rows`;

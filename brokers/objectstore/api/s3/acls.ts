@@ -31,7 +31,7 @@ export function aclHandlers(store: ObjectStore): Handlers<Name> {
   };
 }
 
-/** As text, for the attribute that says what kind of grantee it is: some clients read nothing without it. */
+/** The element is text because of the attribute for the kind of grantee, which some clients require. */
 const PRIVATE = `<?xml version="1.0" encoding="UTF-8"?>
 <AccessControlPolicy xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${OWNER}<AccessControlList><Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser"><ID>space</ID><DisplayName>space</DisplayName></Grantee><Permission>FULL_CONTROL</Permission></Grant></AccessControlList></AccessControlPolicy>`;
 

@@ -144,7 +144,7 @@ async function forward(url: string, asked: IncomingMessage, answer: ServerRespon
   return { asked: request, answer: { status: far.statusCode ?? 502, text } };
 }
 
-/** As it was asked, of an API server on loopback that we have started ourselves. */
+/** Sends the request unchanged to an API server on loopback that we started. */
 export async function send(url: string, { method, path, headers, body }: Asked): Promise<IncomingMessage> {
   // A DELETE has no length otherwise, and what follows on this connection would be read as its body.
   const length = { 'content-length': String(Buffer.byteLength(body)) };

@@ -15,7 +15,7 @@ import type { S3Keys } from './clients.ts';
 
 export interface Said {
   readonly method: string;
-  /** As it goes over the wire, but for the query. */
+  /** The path as sent over the wire, without the query. */
   readonly path: string;
   /** Not encoded. */
   readonly query?: Readonly<Record<string, string>>;

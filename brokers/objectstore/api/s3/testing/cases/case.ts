@@ -17,7 +17,7 @@ export interface Case {
  * and `{ $date: text }` for a time.
  */
 export interface Step {
-  /** As the API names it: `PutObject`. */
+  /** The operation as the API names it: `PutObject`. */
   readonly call: string;
   readonly with: Params;
   readonly as: 'me' | 'neighbour' | 'stranger';
