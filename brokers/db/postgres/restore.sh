@@ -41,6 +41,8 @@ processors=$(nproc)
 # Each database is some 300 files, and a disk that is waited for after each takes most of the time. Until the end nothing of
 # this is believed, so all of it is waited for at once, there.
 LD_PRELOAD=libeatmydata.so repository "$@" --archive-mode=off "--process-max=${PROCESSES:-$processors}" restore || fail 'the backup cannot be restored: the lines above say why'
+# To the server, whatever fails here is the end of the log. Of a file that is not there it is (1); of anything else it must stop.
+sed -i "s/^\(restore_command = '.*\)'\$/\1 || { [ \$? -eq 1 ] \&\& exit 1; exit 255; }'/" "$draft/postgresql.auto.conf"
 said 'the files are there'
 
 ident=$sockets/ident.conf

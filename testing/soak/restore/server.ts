@@ -95,8 +95,11 @@ export async function openServer(
     },
     lose: async () => {
       await end();
-      await rm(join(root, VOLUME), { recursive: true });
-      await makeDirectory(join(root, VOLUME));
+      // A new pod has none of it, and no lock of a program that has not ended yet.
+      for (const place of [VOLUME, 'tmp']) {
+        await rm(join(root, place), { recursive: true });
+        await makeDirectory(join(root, place));
+      }
     },
     inside,
     backUp: async () => {
