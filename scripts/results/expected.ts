@@ -35,6 +35,7 @@ const ANYWHERE: Permitted = {
   'brokers/db/limits/watch.test.ts': ALL,
   'brokers/db/postgres/entrypoint.test.ts': ALL,
   'brokers/egress/clients.test.ts': ALL,
+  'brokers/egress/installed-clients.test.ts': ALL,
   'scripts/workflows.test.ts': ['the public night builds the images for both platforms'],
 };
 
@@ -42,6 +43,7 @@ const ANYWHERE: Permitted = {
 const PROVIDERS: Readonly<Record<string, Permitted>> = {
   native: {},
   kind: {
+    'brokers/db/isolation/lost-node.test.ts': ALL,
     'e2e/cluster/images/oci.test.ts': ['buildah takes out of an archive'],
     'e2e/cluster/images/push.test.ts': ['a pushed image is named by the digest'],
     'operator/losses.test.ts': ['a disk of the database server that is full'],
