@@ -24,6 +24,8 @@ export const enforceAll = () =>
 export async function openMatrix(patience: Patience) {
   const { space, namespace } = installed;
   const place = { space, namespace, run: unique('way'), lifetime: 3_600 };
+  // What a run that was killed has left would be taken for parts of the Space.
+  await leave(kube, { namespace }, patience.seconds);
   const around = await lookAround(kube, installed.space);
   const targets = targetsOf(around, []);
   const nobody = { name: 'Assistant', party: 'assistant', addresses: [], blocks: [] } as const;
