@@ -72,7 +72,9 @@ async function runJobs(until: AbortSignal): Promise<void> {
         if (job.metadata.annotations?.['helm.sh/hook'] === undefined || job['status'].completionTime)
           continue;
         const { serviceAccountName, containers } = job['spec'].template.spec;
-        await act(containers[0].command[2], place, serviceAccountName, containers[0].env[0].value);
+        await asJob(() =>
+          act(containers[0].command[2], place, serviceAccountName, containers[0].env[0].value),
+        );
         const now = new Date().toISOString();
         const condition = (type: string) => ({ type, status: 'True', lastTransitionTime: now });
         await merge(`${path}/${job.metadata.name}/status`, {
@@ -87,6 +89,17 @@ async function runJobs(until: AbortSignal): Promise<void> {
     }
     await sleep(100);
   }
+}
+
+/** As a Job of the chart does, whose pod is begun anew twice: a policy that the upgrade changed is in force a moment later. */
+async function asJob(work: () => Promise<void>): Promise<void> {
+  for (let failed = 1; ; failed += 1)
+    try {
+      return await work();
+    } catch (error) {
+      if (failed > 2) throw error;
+      await sleep(failed * 5_000);
+    }
 }
 
 async function act(command: string, place: string, account: string, options: string): Promise<void> {
