@@ -1,7 +1,7 @@
 /**
- * `npm test`: everything that can fail, in order of what is quickest to know: the checks, the unit tests, the
- * integration tests (real PostgreSQL, S3, API server), then the suites on a real cluster that comes up for them and goes
- * away after them, and beside them the integration tests that need one core for minutes. More beside the suites does not
+ * `npm test`: everything that can fail, in order of what is quickest to know: the checks, the unit tests, what these notice
+ * of the security decisions that have changed, the integration tests (real PostgreSQL, S3, API server), then the suites on
+ * a real cluster that comes up for them and goes away after them, and beside them the integration tests that need one core for minutes. More beside the suites does not
  * pay on two cores: with all integration tests each took more than twice its time.
  * Ends with what failed, each with its first words, and the line `N passed, N failed`, whatever happens before. What
  * results/expected.ts expects and no result tells of fails, too, and so does what is skipped where nothing permits it.
@@ -104,6 +104,8 @@ try {
   counts.push(await step('checks: types, lint, dead code, generated files', ['scripts/check.ts']));
   if (counts.every((count) => count.failed === 0)) {
     counts.push(await project(permitted, 'unit', 'unit tests'));
+    const quick = ['testing/soak/main.ts', 'mutants', '--quick'];
+    counts.push(await step('mutants of the lines of security decisions that differ from main', quick));
     counts.push(await project(permitted, 'integration', 'integration tests', [`--exclude=${BUSY}**`]));
     const busy = ['--no-file-parallelism', BUSY];
     const title = 'what the database broker does, and its model, beside the suites';

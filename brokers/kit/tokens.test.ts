@@ -22,6 +22,8 @@ describe('tokens', () => {
     ['no scheme', ['authorization', token]],
     ['two tokens', ['authorization', `Bearer ${token} ${token}`]],
     ['another audience', ['authorization', `Bearer ${newToken('prv').reveal()}`]],
+    ['a scheme with something before it', ['authorization', `x Bearer ${token}`]],
+    ['a token with something before it', ['authorization', `Bearer x${token}`]],
     ['a token that is too long', ['authorization', `Bearer ${token}x`]],
     ['a token in a header of another name', ['proxy-authorization', `Bearer ${token}`]],
   ])('are not taken from %s', (_, headers) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Node, RuntimeClass } from '../kinds.ts';
-import { decideGate, type GateInput, isLost } from './gate.ts';
+import { decideGate, type GateInput, isLost, isUsable } from './gate.ts';
 import { trimNode } from './node.ts';
 import type { Proof } from './probe.ts';
 
@@ -51,6 +51,12 @@ const tolerating = (toleration: {
 }): GateInput => ({
   ...selecting({ tolerations: [toleration] }),
   nodes: withNode(tainted).nodes,
+});
+
+test('a class is usable while it has our handler and is not being deleted', () => {
+  const going = { ...runtimeClass, metadata: { name: 'gvisor', deletionTimestamp: 'now' } };
+  const classes = [runtimeClass, going, { ...runtimeClass, handler: 'runc' }, undefined];
+  expect(classes.map((one) => isUsable(one, open.wanted))).toEqual([true, false, false, false]);
 });
 
 describe('the gate is open', () => {
@@ -110,6 +116,20 @@ describe('the gate is closed', () => {
       'False NoNodeWithHandler',
     ],
     ['when the node reports none at all', withNode({ status: ready }), 'Unknown HandlerUnknown'],
+    [
+      'when one node reports none at all, and another has other handlers',
+      {
+        ...open,
+        nodes: {
+          health: 'current',
+          all: [
+            { ...node, status: ready },
+            { ...node, status: { ...ready, runtimeHandlers: [{ name: 'runc' }] } },
+          ],
+        },
+      },
+      'False NoNodeWithHandler',
+    ],
     [
       'when a probe is to be enough, and the node reports handlers without ours',
       believingProbes(withNode({ status: { ...ready, runtimeHandlers: [{ name: 'runc' }] } })),
@@ -259,6 +279,11 @@ describe('the sandbox is not lost', () => {
     ['but it is where the nodes have it no more', among([named('a', without)]), true],
     ['but it is where every probe failed', withProofs({ a: 'failed' }), true],
   ])('%s', (_, input, lost) => expect(isLost(decideGate(input))).toBe(lost));
+
+  test('but walls that a probe went through are', () => {
+    const finding = { status: 'False', reason: 'EnforcementFailed', message: 'x' } as const;
+    expect([isLost(finding), isLost({ ...finding, reason: 'EnforcementUnproven' })]).toEqual([true, false]);
+  });
 });
 
 test('a refusal tells which node was asked and what was found there', () => {
@@ -268,6 +293,19 @@ test('a refusal tells which node was asked and what was found there', () => {
   expect(
     decideGate(withProof({ verdict: 'running', found: 'its image cannot be pulled' })).message,
   ).toContain('on node "n": its image cannot be pulled.');
+  expect(decideGate(withProof({ verdict: 'untried' })).message).toContain(
+    'on node "n". Nothing is scheduled',
+  );
+});
+
+test('of several nodes a refusal names the first by name, so that it stays the same', () => {
+  for (const names of [
+    ['b', 'a', 'c'],
+    ['c', 'b', 'a'],
+  ])
+    expect(
+      decideGate(withProofs(Object.fromEntries(names.map((name) => [name, 'failed'])))).message,
+    ).toContain('On node "a"');
 });
 
 test('what is kept of a node decides as the whole node does', () => {

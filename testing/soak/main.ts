@@ -1,5 +1,5 @@
 /**
- * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--examples N]`: what goes on for longer than
+ * `npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N]`: what goes on for longer than
  * `npm test` may: kills, models, mutations, compatibility, fuzzing. Without a name it lists them. Prints a table for people, ends with
  * one JSON line for machines, and with 1 when something did not hold. `--quick` ends within minutes.
  */
@@ -45,10 +45,6 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: 'requests at two replicas (10,000) that might use credentials which were revoked',
     load: () => import('./custody-revocation.ts'),
   },
-  'db-mutations': {
-    what: 'a line of each security decision of the database broker (--only FILE,…) broken in a copy: its test fails then',
-    load: () => import('./db-mutations.ts'),
-  },
   failover: {
     what: 'the primary of three PostgreSQL under Patroni handed over and killed (5 times each, --kills N) under load: no answered write lost, back within 5 s',
     load: () => import('./failover.ts'),
@@ -77,6 +73,10 @@ const SOAKS: Readonly<Record<string, Entry>> = {
     what: 'ten million states of Capsules and Assistants that are deleted, kept and made again, and each of its seeded defects',
     load: () => import('./model-deletion.ts'),
   },
+  mutants: {
+    what: 'one change after the other in files that decide about security (--only ROOM or FILE,…; --list): a test fails then; --quick: of the lines that differ from main',
+    load: () => import('./mutants.ts'),
+  },
   restore: {
     what: 'rows and objects of 50 Capsules (2 GiB) lost and made again as of a moment before an error, and of one of them beside it; what a backup costs meanwhile',
     load: () => import('./restore.ts'),
@@ -87,7 +87,8 @@ const SOAKS: Readonly<Record<string, Entry>> = {
   },
 };
 
-const USAGE = 'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--examples N]';
+const USAGE =
+  'usage: npm run soak -- NAME [--quick] [--kills N] [--cluster] [--only PART,…] [--list] [--examples N]';
 
 const { values, positionals } = commandLine(USAGE, {
   allowPositionals: true,
@@ -96,6 +97,7 @@ const { values, positionals } = commandLine(USAGE, {
     kills: { type: 'string' },
     cluster: { type: 'boolean', default: false },
     only: { type: 'string' },
+    list: { type: 'boolean', default: false },
     examples: { type: 'string' },
   },
 });
@@ -107,11 +109,11 @@ if (soak === undefined) {
   process.exit(positionals.length === 0 ? 0 : 2);
 }
 
-const { quick, cluster, kills, only, examples } = values;
+const { quick, cluster, list, kills, only, examples } = values;
 const { run } = await soak.load();
 const started = performance.now();
 const { passed, ...report } = await run({
-  ...{ quick, cluster },
+  ...{ quick, cluster, list },
   ...(kills === undefined ? {} : { kills: Number(kills) }),
   ...(only === undefined ? {} : { only: only.split(',') }),
   ...(examples === undefined ? {} : { examples: Number(examples) }),

@@ -8,6 +8,8 @@ export interface SoakOptions {
   readonly cluster?: boolean;
   /** The parts that are wanted. */
   readonly only?: readonly string[];
+  /** Only say what would be tried, where there is such a form. */
+  readonly list?: boolean;
   /** For what tries documents: requests of each operation. */
   readonly examples?: number;
 }

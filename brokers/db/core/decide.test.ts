@@ -36,7 +36,9 @@ describe('drop', () => {
     ['knows what never was', undefined, 'never created'],
     ['cuts what is ready', database({}), 'cut'],
     ['cuts what is closed', database({ closed: true }), 'cut'],
+    ['cuts what an earlier incarnation made', database({ incarnation: 1 }), 'cut'],
     ['takes up what was begun', database({ state: 'dropping' }), 'resume'],
+    ['takes up what an earlier incarnation began', database({ state: 'dropping', incarnation: 1 }), 'resume'],
     ['proves what is gone', database({ state: 'dropped' }), 'already absent'],
     [
       'proves nothing by what an earlier incarnation dropped',

@@ -27,9 +27,16 @@ it('a-b with c is not a with b-c', () => {
   expect(databaseName(key, 's', { capsule: 'a', app: 'b-c' }, 'e')).not.toBe(one);
 });
 
-it.each(['postgres', 'spc_"', 'spc_A', 'spc_', `spc_${'a'.repeat(60)}`, 'spc_a;b', 'spc_ä'])(
-  'the name %j enters no statement',
-  (name) => {
-    expect(() => checkedName(name)).toThrow();
-  },
-);
+it.each([
+  'postgres',
+  'spc_"',
+  'spc_A',
+  'spc_',
+  `spc_${'a'.repeat(60)}`,
+  'spc_a;b',
+  'spc_ä',
+  '"; spc_a',
+  'xspc_a',
+])('the name %j enters no statement', (name) => {
+  expect(() => checkedName(name)).toThrow();
+});

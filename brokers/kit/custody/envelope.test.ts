@@ -112,6 +112,12 @@ describe('an envelope', () => {
     expect(await refused({ kid, jwe: jwe.slice(0, -1) + twin }, about)).toBe('malformed');
   });
 
+  it('is not made larger than it may be when it is stored', async () => {
+    const sealing = (bytes: number) => ({ purpose, context: {}, plaintext: Buffer.alloc(bytes) }) as const;
+    expect(await refused(await seal(ring, sealing(11_000)), { purpose, context: {} })).toBe('opened');
+    await expect(seal(ring, sealing(13_000))).rejects.toThrow('too large');
+  });
+
   it('does not open when it is spliced from two', async () => {
     const about = { purpose, context: { a: 1 } } as const;
     const one = await seal(ring, { ...about, plaintext: Buffer.from('one') });

@@ -35,7 +35,7 @@ describe('the address guard', () => {
     },
   );
 
-  it.each(['10.0.0.0/8', '2001:db8::/33', 'x'])('takes %s for no NAT64 prefix', (prefix) =>
+  it.each(['10.0.0.0/8', '10.0.0.1/32', '2001:db8::/33', 'x'])('takes %s for no NAT64 prefix', (prefix) =>
     expect(() => addressGuard({ nat64: [prefix] })).toThrow('is not a block'),
   );
 
@@ -95,6 +95,22 @@ describe('the address guard', () => {
     expect(own.permits('2a00:1450::5efe:808:808')).toBe(false);
     expect(own.permits('2a00:1450::5efe:809:808')).toBe(true);
   });
+
+  // A network's local NAT64 is known where it is named, and what a Teredo address leads to is its client.
+  const known = Object.entries(EMBEDDINGS).filter(([name]) => !/^(local NAT64|Teredo server)$/.test(name));
+
+  it.each(known)(
+    'refuses a denied IPv4 address in the embedding %s even where all of IPv6 is allowed',
+    (_, embed) => {
+      const own = addressGuard({ denied: ['8.8.0.0/16'], allowed: ['::/0'] });
+      expect([own.permits(embed('8.8.8.8')), own.permits(embed('8.9.8.8'))]).toEqual([false, true]);
+    },
+  );
+
+  it.each(['100:5efe', '2ff:5efe', 'ff:5efe', '0:5dfe', '0:5eff'])(
+    'permits a public IPv6 address with %s, which is not what ISATAP has, before a private IPv4 address',
+    (almost) => expect(guard.permits(`2a00:1450:4001:81b:${almost}:10.0.0.1`)).toBe(true),
+  );
 
   it('says which block cannot be meant', () => {
     expect(() => addressGuard({ denied: ['10.0.0.1/8'] })).toThrow(AddressBlockError);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
-import { breakLine } from '../../db-mutations/mutant.ts';
+import { breakLine } from '../../mutants/by-hand/mutant.ts';
 import { GRANTS } from './mutants.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../../..');

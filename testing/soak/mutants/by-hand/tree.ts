@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { breakLine, type Mutant } from './mutant.ts';
 
 const run = promisify(execFile);
-const HERE = join(import.meta.dirname, '../../..');
+const HERE = join(import.meta.dirname, '../../../..');
 
 /** A copy of the sources, so that nothing is broken where somebody works. */
 export interface Tree {

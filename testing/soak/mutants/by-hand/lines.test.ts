@@ -1,14 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { ACCESS } from './access.ts';
-import { DOORS } from './doors.ts';
+import { BY_HAND } from './list.ts';
 import { breakLine } from './mutant.ts';
-import { SHARES } from './shares.ts';
 
-const read = (file: string) => readFileSync(join(import.meta.dirname, '../../..', file), 'utf8');
+const read = (file: string) => readFileSync(join(import.meta.dirname, '../../../..', file), 'utf8');
 
-it.each([...ACCESS, ...DOORS, ...SHARES].map((mutant) => [mutant.decision, mutant] as const))(
+it.each(BY_HAND.map((mutant) => [mutant.decision, mutant] as const))(
   'the line is there once that decides that %s',
   (_, { file, line, broken }) => {
     const text = read(file);

@@ -1,0 +1,6 @@
+import { ACCESS } from './access.ts';
+import { DOORS } from './doors.ts';
+import type { Mutant } from './mutant.ts';
+import { SHARES } from './shares.ts';
+
+export const BY_HAND: readonly Mutant[] = [...ACCESS, ...DOORS, ...SHARES];

@@ -1,0 +1,69 @@
+/**
+ * A process that runs the tests of one file again and again, each time with another mutant in the file's place: started once,
+ * vitest keeps what it has compiled of all else. Nothing is written to the disk. Whoever started it ends it.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BaseSequencer, createVitest, type TestSpecification } from 'vitest/node';
+import { type Change, mutated } from './operators.ts';
+import type { Begin, Result } from './session.ts';
+
+const NEVER_MS = 3_600_000;
+
+const [root = '', words = ''] = process.argv.slice(2);
+const { file, tests } = JSON.parse(words) as Begin;
+const target = join(root, file);
+const text = readFileSync(target, 'utf8');
+let current = text;
+
+/** The nearest tests first. */
+class AsGiven extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => tests.findIndex((one) => join(root, one) === moduleId);
+    return files.toSorted((a, b) => place(a) - place(b));
+  }
+}
+
+const vitest = await createVitest(
+  'test',
+  {
+    ...{ config: false, root, watch: true, include: ['**/*.test.ts'], reporters: [{}], bail: 1 },
+    // What was compiled of the unbroken file must not be taken for the mutant's.
+    ...{ fsModuleCache: false, isolate: false, pool: 'threads', maxWorkers: 1 },
+    // Whoever started this process has the patience.
+    ...{ testTimeout: NEVER_MS, hookTimeout: NEVER_MS, sequence: { sequencer: AsGiven } },
+  },
+  {
+    server: { watch: null },
+    plugins: [
+      {
+        name: 'mutant',
+        enforce: 'pre',
+        transform: (_, id) => (id.split('?', 1)[0] === target ? current : undefined),
+      },
+    ],
+  },
+);
+const [project] = vitest.projects;
+if (project === undefined) throw new Error('vitest has no project');
+const specifications = tests.map((test) => project.createSpecification(join(root, test)));
+
+async function run(): Promise<Result> {
+  vitest.invalidateFile(target);
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications, false);
+  const all = testModules.flatMap((module) => [...module.children.allTests()]);
+  const failed = all.find((test) => test.result().state === 'failed');
+  const broken = testModules.find((module) => module.state() === 'failed');
+  const by =
+    failed?.fullName ??
+    broken?.relativeModuleId ??
+    (unhandledErrors.length > 0 ? 'an unhandled error' : undefined);
+  return { by, tests: all.length };
+}
+
+process.on('disconnect', () => process.exit());
+process.on('message', async ({ start, end, instead }: Change) => {
+  current = mutated(text, { start, end, instead });
+  process.send?.(await run());
+});
+process.send?.(await run());

@@ -1,0 +1,73 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are texts of sources
+/** Mutants that no test can notice, each with the reason. A test holds that each of them still is one of its file. */
+import type { AutomaticMutant } from './operators.ts';
+
+interface Equivalent extends Pick<AutomaticMutant, 'file' | 'code' | 'change'> {
+  readonly reason: string;
+}
+
+const GUARD = 'brokers/kit/net/guard.ts';
+
+export const EQUIVALENT: readonly Equivalent[] = [
+  {
+    file: GUARD,
+    code: 'return embedded !== undefined && judge(embedded);',
+    change: 'embedded !== undefined && judge(embedded) → (judge(embedded))',
+    reason: 'an address behind NAT64 always has an IPv4 address in it: the comparison is for the compiler',
+  },
+  {
+    file: GUARD,
+    code: 'if (address.length !== 16) return undefined;',
+    change: 'address.length !== 16 → false',
+    reason:
+      'no IPv4 address is in a block of IPv6, and it has no ninth byte: nothing is found in it either way',
+  },
+  {
+    file: 'operator/sandbox/gate.ts',
+    code: '(node) => !able.includes(node) && isCandidate(atItsBest(node), found, wanted),',
+    change:
+      '!able.includes(node) && isCandidate(atItsBest(node), found, wanted) → (isCandidate(atItsBest(node), found, wanted))',
+    reason: 'nodes that rest are asked for only where no node is able, or where no able one has passed',
+  },
+  {
+    file: 'operator/sandbox/gate.ts',
+    code: '.sort((a, b) => (a.node < b.node ? -1 : 1));',
+    change: 'a.node < b.node → a.node <= b.node',
+    reason: 'no two nodes have one name',
+  },
+  {
+    file: 'brokers/kit/tokens.ts',
+    code: 'for (let i = 0; i + 1 < rawHeaders.length; i += 2) {',
+    change: 'i + 1 < rawHeaders.length → i + 1 <= rawHeaders.length',
+    reason: 'Node gives names and values in pairs, and behind the last there is nothing',
+  },
+  {
+    file: 'brokers/kit/tokens.ts',
+    code: 'for (let i = 0; i + 1 < rawHeaders.length; i += 2) {',
+    change: 'i + 1 → i - 1',
+    reason: 'the same: this only looks behind the last pair',
+  },
+  {
+    file: 'brokers/kit/custody/envelope.ts',
+    code: "if (!jwe.startsWith(`${header.encoded}.`)) throw new Error('the header is not the one that was given');",
+    change: '!jwe.startsWith(`${header.encoded}.`) → false',
+    reason: 'the library that makes envelopes adds nothing to the header today',
+  },
+  {
+    file: 'brokers/kit/custody/envelope.ts',
+    code: "if (!jwe.startsWith(`${header.encoded}.`)) throw new Error('the header is not the one that was given');",
+    change: "throw new Error('the header is not the one that was given'); → ;",
+    reason: 'the library that makes envelopes adds nothing to the header today',
+  },
+  {
+    file: 'brokers/kit/custody/envelope.ts',
+    code: 'if (known?.keyring !== keyring) {',
+    change: 'known?.keyring !== keyring → true',
+    reason: 'the key is only derived again each time, and is the same',
+  },
+];
+
+export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
+  one.file === mutant.file && one.code === mutant.code && one.change === mutant.change;
+
+export const isEquivalent = (mutant: AutomaticMutant): boolean => EQUIVALENT.some((one) => isOf(one, mutant));

@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { type AutomaticMutant, automaticMutants } from './operators.ts';
+
+export const ROOT = resolve(import.meta.dirname, '../../..');
+
+const within = (folder: string, names: readonly string[]) => names.map((name) => `${folder}/${name}.ts`);
+
+/** Files that decide about security and have unit tests; what has none is changed by hand, or by `npm run soak -- walls`. */
+export const FILES: readonly string[] = [
+  ...within('brokers/db', ['core/decide', 'core/names', 'core/quota', 'limits/sessions']),
+  ...within('brokers/egress/core', ['needles', 'scrub', 'search', 'spans']),
+  ...within('brokers/egress', ['data/scrubbers', 'policies/policies']),
+  ...within('brokers/kit', ['connections-by-address', 'control/authorities', 'principals/decide', 'tokens']),
+  ...within('brokers/kit/custody', ['envelope', 'keyring']),
+  ...within('brokers/kit/net', ['address', 'dial', 'guard']),
+  ...within('brokers/objectstore', ['api/s3/signature', 'objects/object-key']),
+  ...within('brokers/objectstore/byok', ['credentials/guarded', 'grants/store', 'grants/verify']),
+  ...within('brokers/objectstore/byok/custody', ['anchor', 'changes']),
+  ...within('console', ['gateway/calls']),
+  ...within('manifests', ['driver/grant', 'parse/guard', 'parse/json']),
+  ...within('operator', ['assistant/decide', 'grants/mint', 'grants/sign', 'keys/decide']),
+  ...within('operator/capsule', ['decide', 'guardrails', 'release']),
+  ...within('operator/sandbox', [
+    'gate',
+    'network',
+    'node',
+    'probe',
+    'prober',
+    'proofs',
+    'sightings',
+    'watch',
+  ]),
+];
+
+export const mutantsOfFile = (file: string): AutomaticMutant[] =>
+  automaticMutants(file, readFileSync(join(ROOT, file), 'utf8'));

@@ -1,0 +1,33 @@
+import { startingPrograms } from '../../../scripts/imports/programs.ts';
+import { type Exported, exportedBy, importsOf, sourcesOf } from '../../../scripts/imports/read.ts';
+
+/** More seldom find what these do not, and each takes its time with each mutant that survives. */
+const MOST = 6;
+/** Imports that such a test may be further away than the nearest. */
+const FURTHER = 1;
+
+/** Finds the unit tests that run a file, by what they import: those that are fewest imports away first. */
+export function nearestTests(root: string): (file: string) => readonly string[] {
+  const sources = sourcesOf(root);
+  const exported: Exported = exportedBy(root);
+  const starting = startingPrograms(sources, exported);
+  const importers = new Map<string, Set<string>>();
+  for (const [file, text] of sources)
+    for (const { target, isType } of importsOf(file, text, exported))
+      if (!isType) importers.set(target, (importers.get(target) ?? new Set()).add(file));
+  return (file) => {
+    const steps = new Map([[file, 0]]);
+    // A map gives out also what is added to it meanwhile, so nearer ones come first.
+    for (const [one, away] of steps)
+      for (const importer of importers.get(one) ?? [])
+        if (!steps.has(importer)) steps.set(importer, away + 1);
+    const tests = [...steps].filter(([one]) => one.endsWith('.test.ts') && !starting.has(one));
+    const [, first = 0] = tests[0] ?? [];
+    const own = file.replace(/\.ts$/, '.test.ts');
+    return tests
+      .filter(([, away]) => away <= first + FURTHER)
+      .map(([test]) => test)
+      .sort((a, b) => Number(b === own) - Number(a === own))
+      .slice(0, MOST);
+  };
+}

@@ -1,0 +1,86 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { ROOT } from './files.ts';
+import type { Change } from './operators.ts';
+
+/** What the process is told first, as an argument. */
+export interface Begin {
+  readonly file: string;
+  readonly tests: readonly string[];
+}
+
+export interface Result {
+  /** The first test that failed. */
+  readonly by: string | undefined;
+  readonly tests: number;
+}
+
+type Verdict = 'killed' | 'timed out' | 'survived';
+
+/** A mutant may need this many times as long as the start with the file itself, or this long, before it is said to hang. */
+const PATIENCE = { times: 4, atLeastMs: 20_000 };
+
+/** Tries the mutants of one file, in a process that is ended and started anew when one hangs. */
+export class Session {
+  readonly #begin: Begin;
+  #child: ChildProcess | undefined;
+  #patienceMs = 0;
+
+  constructor(begin: Begin) {
+    this.#begin = begin;
+  }
+
+  async try({ start, end, instead }: Change): Promise<Verdict> {
+    const child = this.#child ?? (await this.#start());
+    child.send({ start, end, instead });
+    const result = await this.#answer(child, this.#patienceMs);
+    if (result === undefined) {
+      await this.close();
+      return 'timed out';
+    }
+    return result.by === undefined ? 'survived' : 'killed';
+  }
+
+  async close(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const closed = once(child, 'close');
+    child.kill('SIGKILL');
+    await closed;
+  }
+
+  /** @throws Error unless the tests pass while nothing is broken: only then a failure says something */
+  async #start(): Promise<ChildProcess> {
+    const program = join(import.meta.dirname, 'child.ts');
+    const child = fork(program, [ROOT, JSON.stringify(this.#begin)], { cwd: ROOT, stdio: 'ignore' });
+    this.#child = child;
+    const began = performance.now();
+    const unbroken = await this.#answer(child, undefined);
+    if (unbroken === undefined || unbroken.by !== undefined || unbroken.tests === 0) {
+      await this.close();
+      throw new Error(
+        `unbroken, the tests of ${this.#begin.file} do not pass: ${unbroken?.by ?? 'none ran'}`,
+      );
+    }
+    this.#patienceMs = Math.max(PATIENCE.atLeastMs, PATIENCE.times * Math.ceil(performance.now() - began));
+    return child;
+  }
+
+  /** Undefined when the process has ended or said nothing in time. */
+  async #answer(child: ChildProcess, withinMs: number | undefined): Promise<Result | undefined> {
+    const done = new AbortController();
+    const within = withinMs === undefined ? [] : [AbortSignal.timeout(withinMs)];
+    const signal = AbortSignal.any([done.signal, ...within]);
+    const nothing = () => undefined;
+    try {
+      return await Promise.race([
+        once(child, 'message', { signal }).then(([result]) => result as Result, nothing),
+        once(child, 'close', { signal }).then(nothing, nothing),
+      ]);
+    } finally {
+      done.abort();
+    }
+  }
+}
