@@ -272,6 +272,7 @@ describe('kubectl get', () => {
         'On Deletion': 'Drop',
         'Database Used': expect.stringMatching(/^\d+Mi$/),
         'Storage Used': null,
+        Since: age,
         Why: expect.stringContaining('Image "registry.test/nothing:1" cannot be pulled. Look for'),
       },
     ]);
