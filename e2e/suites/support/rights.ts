@@ -18,7 +18,7 @@ export interface Asked {
 }
 
 /** Roles of people, who use their own credentials. */
-const OF_PEOPLE = /^space-(viewer|deployer|capsule-admin|admin)$/;
+const OF_PEOPLE = /^space-(viewer|deployer|capsule-admin|admin|inputs|runtime|cluster)$/;
 const ACCOUNT = /^system:serviceaccount:([a-z0-9-]+)-system:(.+)$/;
 
 /** Each right of the programs of a Space. */
@@ -40,13 +40,14 @@ export function rightsOf(roles: readonly Role[], space: string): readonly string
 
 /**
  * What the programs themselves asked, of lines of the API server's log. Who has their token and a `kubectl` is another: the
- * suite of insiders tries that.
+ * suite of insiders tries that. What the console asks as a person who signed in is judged by that person's rights, and not by its own.
  */
 export function askedIn(log: string): readonly Asked[] {
   return log.split('\n').flatMap((line) => {
     if (line === '') return [];
     const {
       user,
+      impersonatedUser,
       verb,
       userAgent = '',
       objectRef = {},
@@ -55,7 +56,7 @@ export function askedIn(log: string): readonly Asked[] {
     } = JSON.parse(line);
     const [, space = '', name = ''] = ACCOUNT.exec(user.username) ?? [];
     const account = nameWithout(space, name);
-    if (account === name || userAgent.startsWith('kubectl/')) return [];
+    if (account === name || userAgent.startsWith('kubectl/') || impersonatedUser !== undefined) return [];
     const { apiGroup = '', resource = '', subresource } = objectRef;
     const [, role = ''] =
       / of (?:Cluster)?Role "([^"]+)"/.exec(annotations['authorization.k8s.io/reason']) ?? [];
