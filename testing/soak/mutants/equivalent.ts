@@ -91,6 +91,24 @@ export const EQUIVALENT: readonly Equivalent[] = [
       "key === undefined || Buffer.from(p….toString('base64url') !== payload → (Buffer.from(payload, 'base64url').toString('base64url') !== payload)",
     reason: 'without a key the library throws, which is the same refusal',
   },
+  {
+    file: ENVELOPE,
+    code: "if (!keyring.has(kid)) throw new EnvelopeError('unknown_key');",
+    change: '!keyring.has(kid) → false',
+    reason: 'the key is derived next, and a ring without it is refused there in the same words',
+  },
+  {
+    file: ENVELOPE,
+    code: "if (!keyring.has(kid)) throw new EnvelopeError('unknown_key');",
+    change: "throw new EnvelopeError('unknown_key'); → ;",
+    reason: 'the key is derived next, and a ring without it is refused there in the same words',
+  },
+  {
+    file: ENVELOPE,
+    code: "const bytes = typeof part === 'string' ? Buffer.from(part, 'utf8') : part;",
+    change: "typeof part === 'string' → true",
+    reason: 'a copy of bytes is the same bytes, whatever encoding is named',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
