@@ -8,6 +8,7 @@ interface Equivalent extends Pick<AutomaticMutant, 'file' | 'code' | 'change'> {
 
 const ENVELOPE = 'brokers/kit/custody/envelope.ts';
 const GUARD = 'brokers/kit/net/guard.ts';
+const SIGNATURE = 'brokers/objectstore/api/s3/signature.ts';
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
@@ -83,6 +84,43 @@ export const EQUIVALENT: readonly Equivalent[] = [
     code: "if (key instanceof Uint8Array) throw new Error('not a public key');",
     change: "throw new Error('not a public key'); → ;",
     reason: 'only a shared secret is imported as bytes, and the schema lets none through',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change:
+      'accessKeyId === undefined || day === undefined || region === undefined → (accessKeyId === undefined || day === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change: 'accessKeyId === undefined || day === undefined || region === undefined → (region === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change: 'accessKeyId === undefined || day === undefined → (accessKeyId === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change: 'accessKeyId === undefined || day === undefined → (day === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: "const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];",
+    change: '/^([^=]*)=?(.*)$/s → /([^=]*)=?(.*)$/s',
+    reason: 'the pattern fits every text, so it is found at the beginning',
+  },
+  {
+    file: SIGNATURE,
+    code: "const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];",
+    change: '/^([^=]*)=?(.*)$/s → /^([^=]*)=?(.*)/s',
+    reason: 'its last part takes all that is left',
   },
   {
     file: 'brokers/objectstore/byok/grants/verify.ts',
