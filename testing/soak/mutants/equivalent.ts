@@ -8,6 +8,7 @@ interface Equivalent extends Pick<AutomaticMutant, 'file' | 'code' | 'change'> {
 
 const ENVELOPE = 'brokers/kit/custody/envelope.ts';
 const GUARD = 'brokers/kit/net/guard.ts';
+const SCRUB = 'brokers/egress/core/scrub.ts';
 const SIGNATURE = 'brokers/objectstore/api/s3/signature.ts';
 
 export const EQUIVALENT: readonly Equivalent[] = [
@@ -146,6 +147,58 @@ export const EQUIVALENT: readonly Equivalent[] = [
     code: "const bytes = typeof part === 'string' ? Buffer.from(part, 'utf8') : part;",
     change: "typeof part === 'string' → true",
     reason: 'a copy of bytes is the same bytes, whatever encoding is named',
+  },
+  {
+    file: SCRUB,
+    code: 'const most = HELD_BACK.find((step) => step >= longest);',
+    change: 'step >= longest → step > longest',
+    reason: 'no step is a multiple of six, which every longest form is',
+  },
+  {
+    file: SCRUB,
+    code: 'if (spans.none) return text;',
+    change: 'spans.none → false',
+    reason: 'without stars the text is written again as it was',
+  },
+  {
+    file: SCRUB,
+    code: 'if (to + bytes.length > held.length) {',
+    change: 'to + bytes.length > held.length → true',
+    reason: 'what is held is only moved to the front more often',
+  },
+  {
+    file: SCRUB,
+    code: 'if (to + bytes.length > held.length) {',
+    change: 'to + bytes.length > held.length → to + bytes.length >= held.length',
+    reason: 'what is held is only moved to the front more often',
+  },
+  {
+    file: SCRUB,
+    code: 'chunk.copy(out, ofHeld, 0, count - ofHeld);',
+    change: 'count - ofHeld → count + ofHeld',
+    reason: 'no more is copied than there is room for',
+  },
+  {
+    file: SCRUB,
+    code: 'const earliest = Math.max(0, chunk.length - most);',
+    change: 'max → min',
+    reason:
+      'this only looks further back than needed: no more than the most is held, and nothing is before a chunk',
+  },
+  {
+    file: SCRUB,
+    code: 'while (ending > earliest && run[chunk[ending - 1] as number] === 1) ending -= 1;',
+    change:
+      'ending > earliest && run[chunk[ending - 1] as number] === 1 → (run[chunk[ending - 1] as number] === 1)',
+    reason:
+      'this only looks further back than needed: no more than the most is held, and nothing is before a chunk',
+  },
+  {
+    file: SCRUB,
+    code: 'while (ending > earliest && run[chunk[ending - 1] as number] === 1) ending -= 1;',
+    change: 'ending > earliest → ending >= earliest',
+    reason:
+      'this only looks further back than needed: no more than the most is held, and nothing is before a chunk',
   },
 ];
 
