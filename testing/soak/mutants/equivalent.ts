@@ -200,6 +200,12 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason:
       'this only looks further back than needed: no more than the most is held, and nothing is before a chunk',
   },
+  {
+    file: 'brokers/kit/tokens.ts',
+    code: 'return token !== undefined && isToken(token, audience) ? new Secret(token) : undefined;',
+    change: 'token !== undefined && isToken(token, audience) → (isToken(token, audience))',
+    reason: 'a pattern reads what is not there as the text "undefined", which is no token',
+  },
 ];
 
 export const isOf = (one: Equivalent, mutant: AutomaticMutant): boolean =>
