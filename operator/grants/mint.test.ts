@@ -28,6 +28,15 @@ test('what the operator signs, the broker believes, and it says nothing of the t
   expect(Buffer.from(grant.split('.')[1] ?? '', 'base64url').toString()).not.toContain(token.reveal());
 });
 
+test('a grant allows the Assistant everything in both of its buckets', () => {
+  const { allow } = claimsOf(subject, NOW);
+  const operations = ['object.get', 'object.head', 'object.list', 'object.put', 'object.delete'];
+  expect(allow).toEqual([
+    { bucket: 'data', prefix: '', operations },
+    { bucket: 'shared', prefix: '', operations },
+  ]);
+});
+
 test('a grant is kept while it is young and says what is so', async () => {
   const grant = await key.sign(claimsOf(subject, NOW));
   const age = (change: Partial<Subject> = {}, seconds = 10, kid = key.kid) =>
@@ -44,6 +53,12 @@ test('a grant is kept while it is young and says what is so', async () => {
 
 test.each(['', 'x', '..', 'e30.e30.x', 'bnVsbA.bnVsbA.x'])('what is no grant is stale: %j', (text) => {
   expect(ageOf(text, key.kid, subject, NOW)).toBe('stale');
+});
+
+test('what is under our key and makes no claims of a grant is stale', () => {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  for (const claims of [{}, { ...claimsOf(subject, NOW), iss: 'another' }])
+    expect(ageOf(`${part({ kid: key.kid })}.${part(claims)}.x`, key.kid, subject, NOW)).toBe('stale');
 });
 
 test('no grant is signed that the broker would not take', () => {

@@ -229,6 +229,12 @@ describe('a gate that is closed names the nodes', () => {
     expect(said([])).toContain(': there is none.');
   });
 
+  test('all of five, and of six that there are others', () => {
+    const nodes = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => called(name, runc));
+    expect(said(nodes.slice(0, 5))).toContain(': not "a", nor "b", nor "c", nor "d", nor "e". Install');
+    expect(said(nodes)).toContain(' and others. Install');
+  });
+
   test('as many as a message holds, the same ones each time', () => {
     const all = Array.from({ length: 2_000 }, (_, i) => called(`node-${i}.${'x'.repeat(30)}`, runc));
     const message = said(all);

@@ -6,7 +6,10 @@ interface Equivalent extends Pick<AutomaticMutant, 'file' | 'code' | 'change'> {
   readonly reason: string;
 }
 
+const ENVELOPE = 'brokers/kit/custody/envelope.ts';
 const GUARD = 'brokers/kit/net/guard.ts';
+const SCRUB = 'brokers/egress/core/scrub.ts';
+const SIGNATURE = 'brokers/objectstore/api/s3/signature.ts';
 
 export const EQUIVALENT: readonly Equivalent[] = [
   {
@@ -48,22 +51,160 @@ export const EQUIVALENT: readonly Equivalent[] = [
     reason: 'the same: this only looks behind the last pair',
   },
   {
-    file: 'brokers/kit/custody/envelope.ts',
+    file: ENVELOPE,
     code: "if (!jwe.startsWith(`${header.encoded}.`)) throw new Error('the header is not the one that was given');",
     change: '!jwe.startsWith(`${header.encoded}.`) → false',
     reason: 'the library that makes envelopes adds nothing to the header today',
   },
   {
-    file: 'brokers/kit/custody/envelope.ts',
+    file: ENVELOPE,
     code: "if (!jwe.startsWith(`${header.encoded}.`)) throw new Error('the header is not the one that was given');",
     change: "throw new Error('the header is not the one that was given'); → ;",
     reason: 'the library that makes envelopes adds nothing to the header today',
   },
   {
-    file: 'brokers/kit/custody/envelope.ts',
+    file: ENVELOPE,
     code: 'if (known?.keyring !== keyring) {',
     change: 'known?.keyring !== keyring → true',
     reason: 'the key is only derived again each time, and is the same',
+  },
+  {
+    file: 'brokers/egress/core/needles.ts',
+    code: 'for (let from = 0, to = 0; from < hex.length; from += 2, to += 3) {',
+    change: 'from < hex.length → from <= hex.length',
+    reason: 'the last round writes behind the end of the buffer, which does nothing',
+  },
+  {
+    file: 'brokers/objectstore/byok/grants/verify.ts',
+    code: "if (key instanceof Uint8Array) throw new Error('not a public key');",
+    change: 'key instanceof Uint8Array → false',
+    reason: 'only a shared secret is imported as bytes, and the schema lets none through',
+  },
+  {
+    file: 'brokers/objectstore/byok/grants/verify.ts',
+    code: "if (key instanceof Uint8Array) throw new Error('not a public key');",
+    change: "throw new Error('not a public key'); → ;",
+    reason: 'only a shared secret is imported as bytes, and the schema lets none through',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change:
+      'accessKeyId === undefined || day === undefined || region === undefined → (accessKeyId === undefined || day === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change: 'accessKeyId === undefined || day === undefined || region === undefined → (region === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change: 'accessKeyId === undefined || day === undefined → (accessKeyId === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: 'if (accessKeyId === undefined || day === undefined || region === undefined) return undefined;',
+    change: 'accessKeyId === undefined || day === undefined → (day === undefined)',
+    reason: 'the pattern gives all three or none: the comparisons are for the compiler',
+  },
+  {
+    file: SIGNATURE,
+    code: "const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];",
+    change: '/^([^=]*)=?(.*)$/s → /([^=]*)=?(.*)$/s',
+    reason: 'the pattern fits every text, so it is found at the beginning',
+  },
+  {
+    file: SIGNATURE,
+    code: "const [, name = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];",
+    change: '/^([^=]*)=?(.*)$/s → /^([^=]*)=?(.*)/s',
+    reason: 'its last part takes all that is left',
+  },
+  {
+    file: 'brokers/objectstore/byok/grants/verify.ts',
+    code: "if (key === undefined || Buffer.from(payload, 'base64url').toString('base64url') !== payload)",
+    change:
+      "key === undefined || Buffer.from(p….toString('base64url') !== payload → (Buffer.from(payload, 'base64url').toString('base64url') !== payload)",
+    reason: 'without a key the library throws, which is the same refusal',
+  },
+  {
+    file: ENVELOPE,
+    code: "if (!keyring.has(kid)) throw new EnvelopeError('unknown_key');",
+    change: '!keyring.has(kid) → false',
+    reason: 'the key is derived next, and a ring without it is refused there in the same words',
+  },
+  {
+    file: ENVELOPE,
+    code: "if (!keyring.has(kid)) throw new EnvelopeError('unknown_key');",
+    change: "throw new EnvelopeError('unknown_key'); → ;",
+    reason: 'the key is derived next, and a ring without it is refused there in the same words',
+  },
+  {
+    file: ENVELOPE,
+    code: "const bytes = typeof part === 'string' ? Buffer.from(part, 'utf8') : part;",
+    change: "typeof part === 'string' → true",
+    reason: 'a copy of bytes is the same bytes, whatever encoding is named',
+  },
+  {
+    file: SCRUB,
+    code: 'const most = HELD_BACK.find((step) => step >= longest);',
+    change: 'step >= longest → step > longest',
+    reason: 'no step is a multiple of six, which every longest form is',
+  },
+  {
+    file: SCRUB,
+    code: 'if (spans.none) return text;',
+    change: 'spans.none → false',
+    reason: 'without stars the text is written again as it was',
+  },
+  {
+    file: SCRUB,
+    code: 'if (to + bytes.length > held.length) {',
+    change: 'to + bytes.length > held.length → true',
+    reason: 'what is held is only moved to the front more often',
+  },
+  {
+    file: SCRUB,
+    code: 'if (to + bytes.length > held.length) {',
+    change: 'to + bytes.length > held.length → to + bytes.length >= held.length',
+    reason: 'what is held is only moved to the front more often',
+  },
+  {
+    file: SCRUB,
+    code: 'chunk.copy(out, ofHeld, 0, count - ofHeld);',
+    change: 'count - ofHeld → count + ofHeld',
+    reason: 'no more is copied than there is room for',
+  },
+  {
+    file: SCRUB,
+    code: 'const earliest = Math.max(0, chunk.length - most);',
+    change: 'max → min',
+    reason:
+      'this only looks further back than needed: no more than the most is held, and nothing is before a chunk',
+  },
+  {
+    file: SCRUB,
+    code: 'while (ending > earliest && run[chunk[ending - 1] as number] === 1) ending -= 1;',
+    change:
+      'ending > earliest && run[chunk[ending - 1] as number] === 1 → (run[chunk[ending - 1] as number] === 1)',
+    reason:
+      'this only looks further back than needed: no more than the most is held, and nothing is before a chunk',
+  },
+  {
+    file: SCRUB,
+    code: 'while (ending > earliest && run[chunk[ending - 1] as number] === 1) ending -= 1;',
+    change: 'ending > earliest → ending >= earliest',
+    reason:
+      'this only looks further back than needed: no more than the most is held, and nothing is before a chunk',
+  },
+  {
+    file: 'brokers/kit/tokens.ts',
+    code: 'return token !== undefined && isToken(token, audience) ? new Secret(token) : undefined;',
+    change: 'token !== undefined && isToken(token, audience) → (isToken(token, audience))',
+    reason: 'a pattern reads what is not there as the text "undefined", which is no token',
   },
 ];
 

@@ -1,12 +1,12 @@
 import { digestOf, newToken, SharedSlots } from '@space/broker-kit';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { GrantClaims } from '../../../../manifests/driver/grant.ts';
 import type { Call, ObjectStore } from '../../objects/types.ts';
 import { S3Error } from '../../upstream/errors.ts';
 import { atOnce } from '../../upstream/sinks.ts';
 import { createGrantedStore } from './store.ts';
 
-/** A Capsule's own server answers as late as it likes. How many of its lists are asked for at once is in `plane.test.ts`. */
+/** What the grant must allow, and that a Capsule's own server answers as late as it likes. How many of its lists are asked for at once is in `plane.test.ts`. */
 
 afterEach(() => vi.useRealTimers());
 
@@ -49,6 +49,132 @@ function granted(own: ObjectStore): ObjectStore {
 
 const upload: Parameters<ObjectStore['listParts']>[1] = { bucket: 'data', id: '0'.repeat(32) };
 const page = { after: 0, limit: 1 };
+
+type Entry = GrantClaims['allow'][number];
+type Act = (store: ObjectStore, call: Call) => Promise<unknown>;
+
+/** A store whose every operation succeeds at once and is written down. */
+function noting() {
+  const done: string[] = [];
+  const store = new Proxy({} as ObjectStore, { get: (_, name) => async () => done.push(String(name)) });
+  return { done, store };
+}
+
+const slots = () => ({
+  elsewhere: new SharedSlots({ total: 1, perKey: 1 }),
+  lists: new SharedSlots({ total: 1, perKey: 1 }),
+});
+
+const entry = (bucket: Entry['bucket'], prefix: string, operation: Entry['operations'][number]): Entry => ({
+  ...{ bucket, prefix, operations: [operation] },
+});
+
+const [from, target] = [
+  { bucket: 'data', key: 'a/from' },
+  { bucket: 'shared', key: 'b/to' },
+] as never[];
+const at = { bucket: 'data', id: '0'.repeat(32), number: 1 } as const;
+const body = {} as never;
+
+/** Each operation, and all that the grant must allow for it. What an upload is for is asked where its row is found. */
+const OPERATIONS: readonly (readonly [name: string, act: Act, needs: readonly Entry[]])[] = [
+  ['put', (store, call) => store.put(call, target!, body, {}), [entry('shared', 'b/', 'object.put')]],
+  ['get', (store, call) => store.get(call, from!, {}, body), [entry('data', 'a/', 'object.get')]],
+  ['head', (store, call) => store.head(call, from!, {}), [entry('data', 'a/', 'object.head')]],
+  ['delete', (store, call) => store.delete(call, from!), [entry('data', 'a/', 'object.delete')]],
+  [
+    'deleteMany',
+    (store, call) => store.deleteMany(call, 'data', ['a/x', 'b/x'] as never),
+    [entry('data', 'a/', 'object.delete'), entry('data', 'b/', 'object.delete')],
+  ],
+  [
+    'list',
+    (store, call) => store.list(call, 'data', { prefix: 'a/' as never, limit: 1 }),
+    [entry('data', 'a/', 'object.list')],
+  ],
+  [
+    'copy',
+    (store, call) => store.copy(call, from!, target!, {}),
+    [entry('data', 'a/', 'object.get'), entry('shared', 'b/', 'object.put')],
+  ],
+  [
+    'createUpload',
+    (store, call) => store.createUpload(call, target!, {}),
+    [entry('shared', 'b/', 'object.put')],
+  ],
+  ['putPart', (store, call) => store.putPart(call, at, body, {}), []],
+  ['copyPart', (store, call) => store.copyPart(call, at, from!, {}), [entry('data', 'a/', 'object.get')]],
+  ['listParts', (store, call) => store.listParts(call, at, page), []],
+  ['completeUpload', (store, call) => store.completeUpload(call, at, [], {}), []],
+  ['abortUpload', (store, call) => store.abortUpload(call, at), []],
+  [
+    'listUploads',
+    (store, call) =>
+      store.listUploads(call, 'data', { prefix: 'a/' as never, afterKey: '', afterId: '', limit: 1 }),
+    [entry('data', 'a/', 'object.list')],
+  ],
+];
+
+describe.each(OPERATIONS)('%s', (name, act, needs) => {
+  test('is done in the own bucket with what the grant allows, and with nothing less', async () => {
+    const [own, managed] = [noting(), noting()];
+    const storeWith = (allow: readonly Entry[]) =>
+      createGrantedStore(
+        managed.store,
+        async () => ({ claims: { allow } as GrantClaims, store: own.store }),
+        slots(),
+      );
+    const isElsewhere = vi.fn();
+    await act(storeWith(needs), { ...callOf('a'), isElsewhere });
+    expect(own.done).toEqual([name]);
+    expect(isElsewhere).toHaveBeenCalledOnce();
+    for (const left of needs) {
+      const fewer = storeWith(needs.filter((need) => need !== left));
+      await expect(act(fewer, callOf('a'))).rejects.toMatchObject({ code: 'forbidden' });
+    }
+    expect(own.done).toEqual([name]);
+    expect(managed.done).toEqual([]);
+  });
+
+  test('is done in the Space’s bucket where none is selected, and holds no place of the own ones', async () => {
+    const managed = noting();
+    const shares = slots();
+    const signal = new AbortController().signal;
+    await shares.elsewhere.take('c/a', signal);
+    await shares.lists.take('c/a', signal);
+    await act(
+      createGrantedStore(managed.store, async () => undefined, shares),
+      callOf('a'),
+    );
+    expect(managed.done).toEqual([name]);
+  });
+
+  test('gives its places back, and leaves no timer', async () => {
+    vi.useFakeTimers();
+    const own = noting();
+    const store = createGrantedStore(
+      {} as ObjectStore,
+      async () => ({ claims: { allow: needs } as GrantClaims, store: own.store }),
+      slots(),
+    );
+    await act(store, callOf('a'));
+    await act(store, callOf('a'));
+    expect(own.done).toEqual([name, name]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+test('a place is given back, too, when the own server fails', async () => {
+  const head = vi
+    .fn()
+    .mockRejectedValueOnce(new S3Error('timeout', 0, 'x'))
+    .mockResolvedValue('there');
+  const claims = { allow: [entry('data', '', 'object.head')] } as GrantClaims;
+  const open = async () => ({ claims, store: { head } as unknown as ObjectStore });
+  const store = createGrantedStore({} as ObjectStore, open, slots());
+  await expect(store.head(callOf('a'), from!, {})).rejects.toThrow(S3Error);
+  expect(await store.head(callOf('a'), from!, {})).toBe('there');
+});
 
 test('a list that takes half a minute in all is given up, and its place is free', async () => {
   vi.useFakeTimers();

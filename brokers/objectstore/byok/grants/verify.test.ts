@@ -1,9 +1,9 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes, sign } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { GRANT_TYPE, type GrantClaims } from '../../../../manifests/driver/grant.ts';
+import { GRANT_LENGTH, GRANT_TYPE, type GrantClaims } from '../../../../manifests/driver/grant.ts';
 import { claimsFor, newIssuer } from './testing/issuer.ts';
-import { type Bearer, demand, parseGrantKeys, verifyGrant } from './verify.ts';
+import { type Bearer, demand, isGrantShaped, parseGrantKeys, verifyGrant } from './verify.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const issuer = newIssuer();
@@ -89,6 +89,65 @@ describe('forged', () => {
         expect(await verdict(text)).toBe('forbidden');
       }),
     );
+  });
+});
+
+describe('signed, and not in the form of a grant', () => {
+  /** The texts of a grant's parts, signed as they are. */
+  const signed = (header: string, payload: string) => {
+    const body = `${header}.${payload}`;
+    return `${body}.${sign(null, Buffer.from(body), issuer.privateKey).toString('base64url')}`;
+  };
+  const header = encode({ alg: 'EdDSA', typ: GRANT_TYPE, kid: issuer.kid });
+
+  test('with its claims in another spelling of the same bytes', async () => {
+    // Of a last group of less than three bytes, the last character has spare bits.
+    const gen = [1, 10].find((one) => encode({ ...good, gen: one }).length % 4 !== 0);
+    const payload = encode({ ...good, gen });
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    const twin = payload.slice(0, -1) + alphabet[alphabet.indexOf(payload.at(-1)!) ^ 1];
+    expect(Buffer.from(twin, 'base64url')).toEqual(Buffer.from(payload, 'base64url'));
+    expect(await verdict(signed(header, payload))).toBe('ok');
+    expect(await verdict(signed(header, twin))).toBe('forbidden');
+  });
+
+  test('longer than a grant may be', async () => {
+    const allowing = (entries: number) => ({
+      ...good,
+      allow: Array.from({ length: entries }, () => ({
+        bucket: 'data',
+        prefix: `${'a'.repeat(800)}/`,
+        operations: ['object.get'],
+      })),
+    });
+    expect(await verdict(await issuer.sign(allowing(2)))).toBe('ok');
+    expect(await verdict(await issuer.sign(allowing(5)))).toBe('forbidden');
+  });
+});
+
+describe('a text may be a grant', () => {
+  const last = `${'s'.repeat(85)}A`;
+  const ofLength = (length: number) => `h.${'p'.repeat(length - 3 - last.length)}.${last}`;
+
+  test('if it is one, or has its form and no more than its length', async () => {
+    expect(isGrantShaped(await issuer.sign(good))).toBe(true);
+    expect(isGrantShaped(ofLength(GRANT_LENGTH))).toBe(true);
+    expect(isGrantShaped(ofLength(GRANT_LENGTH + 1))).toBe(false);
+  });
+
+  test.each([
+    ['empty', ''],
+    ['a word', 'x'],
+    ['with something in front', ` h.p.${last}`],
+    ['with a part in front', `x.h.p.${last}`],
+    ['with something behind', `h.p.${last}\n`],
+    ['with a part behind', `h.p.${last}.x`],
+    ['without a header', `.p.${last}`],
+    ['without claims', `h..${last}`],
+    ['with a header that is too long', `${'h'.repeat(257)}.p.${last}`],
+    ['with spare bits in its signature', `h.p.${'s'.repeat(85)}B`],
+  ])('but not if it is %s', (_what, text) => {
+    expect(isGrantShaped(text)).toBe(false);
   });
 });
 

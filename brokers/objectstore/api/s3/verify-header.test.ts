@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest';
+import { ALGORITHM, amzDate, scopeText, signatureOf, signingKey } from '../../upstream/sigv4.ts';
+import { parseClaim, parsePresigned, verify } from './signature.ts';
+import { presign } from './testing/signed.ts';
+
+/** What is believed of a signature in the Authorization header, by the clock of the test alone. */
+
+const NOW = new Date('2026-11-22T12:00:00Z');
+const after = (seconds: number) => new Date(NOW.getTime() + seconds * 1_000);
+const KEYS = { AccessKeyId: `SPCK${'A'.repeat(32)}`, SecretAccessKey: 'secret-of-a-test' };
+const SCOPE = { day: '20261122', region: 'us-east-1' };
+const HOST = '127.0.0.1:8081';
+
+interface Signing {
+  /** What is sent. */
+  readonly path?: string;
+  readonly query?: string | undefined;
+  readonly unsigned?: Readonly<Record<string, string>>;
+  /** What is signed: the canonical path and query, and more headers, which are sent, too. */
+  readonly signedPath?: string;
+  readonly pairs?: readonly (readonly [string, string])[];
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly time?: string;
+  /** Names of headers that are not sent at all. */
+  readonly without?: readonly string[];
+  /** Names that are listed once more. */
+  readonly again?: readonly string[];
+}
+
+/** `good`, why it is refused although it is signed, or `nobody`. */
+function judged({
+  path = '/data/a',
+  query,
+  unsigned = {},
+  signedPath = path,
+  pairs = [],
+  headers = {},
+  time = amzDate(NOW),
+  without = [],
+  again = [],
+}: Signing): string {
+  const payload = 'UNSIGNED-PAYLOAD';
+  const all = { host: HOST, 'x-amz-content-sha256': payload, 'x-amz-date': time, ...headers };
+  const sent = Object.entries(all).filter(([name]) => !without.includes(name));
+  const signable = {
+    ...{ method: 'GET', path: signedPath, query: pairs, payload },
+    headers: [...sent, ...sent.filter(([name]) => again.includes(name))],
+  };
+  const key = signingKey(KEYS.SecretAccessKey, SCOPE);
+  const { signature, signedHeaders } = signatureOf(signable, key, time, scopeText(SCOPE));
+  const credential = `${KEYS.AccessKeyId}/${scopeText(SCOPE)}`;
+  const authorization = `${ALGORITHM} Credential=${credential}, SignedHeaders=${signedHeaders}, Signature=${signature}`;
+  const received = new Map(Object.entries({ ...Object.fromEntries(sent), ...unsigned, authorization }));
+  const request = { method: 'GET', path, query, headers: received, payload };
+  const claim = parseClaim(received);
+  if (claim === undefined) return 'no claim';
+  const said = verify(request, claim, [KEYS.SecretAccessKey], NOW, 3_600) ?? 'nobody';
+  return typeof said === 'string' ? said : 'good';
+}
+
+describe('a request that is signed in its header', () => {
+  test.each([
+    [0, 'good'],
+    [-900, 'good'],
+    [-901, 'skewed'],
+    [900, 'good'],
+    [901, 'skewed'],
+  ])('signed %i s from now is %s', (seconds, expected) => {
+    expect(judged({ time: amzDate(after(seconds)) })).toBe(expected);
+  });
+
+  test.each([
+    ['a day alone', '20261122'],
+    ['a time behind something else', '20261122-20261122T120000Z'],
+    ['a time before something else', '20261122T120000Z0'],
+    ['another form', '20261122T12:00:00Z'],
+  ])('with %s for its time is nobody’s', (_, time) => {
+    expect(judged({ time })).toBe('nobody');
+  });
+
+  test('must say what its body is, and sign that, the host, and every header of S3, each once', () => {
+    for (const name of ['host', 'x-amz-content-sha256']) {
+      expect(judged({ without: [name] }), name).toBe('nobody');
+      expect(judged({ again: [name] }), name).toBe('nobody');
+    }
+    expect(judged({ without: ['host'], unsigned: { host: HOST } })).toBe('nobody');
+    expect(judged({ headers: { 'x-amz-acl': 'private' } })).toBe('good');
+    expect(judged({ unsigned: { 'x-amz-acl': 'private' } })).toBe('nobody');
+    expect(judged({ unsigned: { 'user-agent': 'a proxy' } })).toBe('good');
+  });
+
+  test('may have no query, or an empty one', () => {
+    expect(judged({ query: undefined })).toBe('good');
+    expect(judged({ query: '' })).toBe('good');
+    expect(judged({ query: 'a=1' })).toBe('nobody');
+  });
+
+  test('may encode path and query as it likes: their canonical form is signed', () => {
+    const signedPath = '/data/a%28b%29';
+    for (const path of ['/data/a(b)', '/data/%61%28b%29']) expect(judged({ path, signedPath })).toBe('good');
+    const pairs = [['prefix', 'a%28b%29']] as const;
+    for (const query of ['prefix=a(b)', 'prefix=%61%28b%29', '%70refix=a(b)'])
+      expect(judged({ query, pairs })).toBe('good');
+    expect(judged({ query: 'prefix=a(c)', pairs })).toBe('nobody');
+  });
+
+  test('signs what cannot be decoded as it is sent', () => {
+    expect(judged({ path: '/data/a%2fb' })).toBe('good');
+    expect(judged({ query: 'prefix=a+b', pairs: [['prefix', 'a+b']] })).toBe('good');
+  });
+
+  test('signs all of its query, also what would be the signature of a URL', () => {
+    const query = 'X-Amz-Signature=0';
+    expect(judged({ query })).toBe('nobody');
+    expect(judged({ query, pairs: [['X-Amz-Signature', '0']] })).toBe('good');
+  });
+});
+
+describe('a claim', () => {
+  const scope = scopeText(SCOPE);
+  const signature = '0'.repeat(64);
+  const claim = (credential: string, before = '', names = 'host') =>
+    parseClaim(
+      new Map([
+        [
+          'authorization',
+          `${before}${ALGORITHM} Credential=${credential}, SignedHeaders=${names}, Signature=${signature}`,
+        ],
+      ]),
+    );
+
+  test('says whose it is, for which day and region, and what it covers', () => {
+    expect(claim(`${KEYS.AccessKeyId}/${scope}`, '', 'host;x-amz-date')).toEqual({
+      ...{ accessKeyId: KEYS.AccessKeyId, scope: SCOPE, time: '', signature, expires: undefined },
+      signedHeaders: ['host', 'x-amz-date'],
+    });
+  });
+
+  test('is all of its header, and its credential all of what is said to be one', () => {
+    expect(claim(`${KEYS.AccessKeyId}/${scope}`, 'Bearer ')).toBeUndefined();
+    expect(claim(`-${KEYS.AccessKeyId}/${scope}`)).toBeUndefined();
+    expect(claim(`${KEYS.AccessKeyId}/${scope}/more`)).toBeUndefined();
+  });
+});
+
+describe('of a presigned URL', () => {
+  const BASE = `http://${HOST}`;
+  const received = new Map([['host', HOST]]);
+  const parsed = (query: Readonly<Record<string, string>>, more = '') => {
+    const url = presign(BASE, KEYS, { method: 'GET', path: '/data/a', at: NOW, query });
+    return parsePresigned(received, url.slice(url.indexOf('?') + 1) + more);
+  };
+
+  test('parameters that are headers of S3 become these, and others stay as they came', () => {
+    const asked = parsed({ 'X-Amz-Acl': 'private', prefix: 'a/(b)', 'not-x-amz-acl': 'x' });
+    expect(Object.fromEntries(asked!.headers)).toEqual({
+      ...{ host: HOST, 'x-amz-acl': 'private', 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' },
+    });
+    expect(asked?.query).toBe('prefix=a%2F%28b%29&not-x-amz-acl=x');
+  });
+
+  test('a value that two readers decode differently makes it none', () => {
+    expect(parsed({}, '&a=b')).toBeDefined();
+    expect(parsed({}, '&a=b+c')).toBeUndefined();
+  });
+
+  test.each([
+    ['none', ''],
+    ['in capitals', 'Host'],
+    ['with something in front', ' host'],
+    ['with something behind', 'host '],
+    ['too many', 'h'.repeat(4_097)],
+  ])('the names of signed headers are checked: %s', (_, names) => {
+    expect(parsed({ 'X-Amz-SignedHeaders': 'host' })).toBeDefined();
+    expect(parsed({ 'X-Amz-SignedHeaders': names })).toBeUndefined();
+  });
+});
