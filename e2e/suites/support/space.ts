@@ -174,9 +174,9 @@ export function openDatabase(
 export async function killOperator(): Promise<void> {
   const cluster = await openCluster(installed.cluster);
   if (cluster?.node !== undefined) {
-    // The console has the same namespace in its environment, and no handler of a sandbox.
+    // The console has the same namespace in its environment, and no image of the attester.
     const script =
-      'for p in /proc/[0-9]*; do e=$(tr "\\0" "\\n" < $p/environ 2>/dev/null); grep -qx "SYSTEM_NAMESPACE=$0" <<< "$e" && grep -q "^SANDBOX_HANDLER=" <<< "$e" && kill -KILL "$(basename "$p")"; done; true';
+      'for p in /proc/[0-9]*; do e=$(tr "\\0" "\\n" < $p/environ 2>/dev/null); grep -qx "SYSTEM_NAMESPACE=$0" <<< "$e" && grep -q "^SANDBOX_ATTESTER_IMAGE=" <<< "$e" && kill -KILL "$(basename "$p")"; done; true';
     const [program, ...args] = cluster.node.command(['bash', '-c', script, system]);
     await finish(program, args);
   }
