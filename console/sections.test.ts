@@ -36,6 +36,18 @@ const QUOTA = { Database: seen, Files: seen, Assistants: seen };
 const under = (chapter: string, cards: Readonly<Record<string, Section>>) =>
   Object.fromEntries(Object.entries(cards).map(([name, section]) => [`${chapter} / ${name}`, section]));
 
+/** What the page of every Capsule has, suspended or not. */
+const CAPSULE: Readonly<Record<string, Section>> = {
+  Conditions: seen,
+  'Quota beside use': seen,
+  ...under('Quota beside use', { ...QUOTA, Assistants: act(CAPSULE_ADMINS) }),
+  Assistants: seen,
+  'Integrations that it is granted': seen,
+  'Where its files are kept': { shown: CAPSULE_ADMINS },
+  'How it is set up': seen,
+  'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
+};
+
 /** A section of a page that has no row here fails the test. */
 const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
   '/': {
@@ -51,28 +63,14 @@ const PAGES: Readonly<Record<string, Readonly<Record<string, Section>>>> = {
   '/capsules': { '': seen, 'The same with kubectl': seen },
   '/capsules/household': {
     '': seen,
-    Conditions: seen,
-    'Quota beside use': seen,
-    ...under('Quota beside use', { ...QUOTA, Assistants: act(CAPSULE_ADMINS) }),
-    Assistants: seen,
-    'Integrations that it is granted': seen,
-    'Where its files are kept': { shown: CAPSULE_ADMINS },
-    'How it is set up': seen,
-    'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
+    ...CAPSULE,
     Suspend: { acts: CAPSULE_ADMINS },
     'The same with kubectl': seen,
   },
   // Of a Capsule that is suspended, what resumes it stands on top.
   '/capsules/archive': {
     '': act(CAPSULE_ADMINS),
-    Conditions: seen,
-    'Quota beside use': seen,
-    ...under('Quota beside use', { ...QUOTA, Assistants: act(CAPSULE_ADMINS) }),
-    Assistants: seen,
-    'Integrations that it is granted': seen,
-    'Where its files are kept': { shown: CAPSULE_ADMINS },
-    'How it is set up': seen,
-    'What happened': { shown: without(SEERS, 'clerk'), withheld: ['clerk'] },
+    ...CAPSULE,
     'The same with kubectl': seen,
   },
   '/capsules/household/assistants/post': {
