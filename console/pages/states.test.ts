@@ -133,6 +133,8 @@ const STATES: Readonly<Record<string, State>> = {
   'a manifest that is another by the time that it is approved': {
     says: 'The manifest is another by now',
     async reach(page) {
+      // A page that follows would have shown the other manifest before it is approved.
+      await page.route('**/live?*', (route) => route.abort());
       await page.goto(POST);
       await made.patch('assistants', 'post', { spec: { manifest: wide('yet.another.org') } });
       await sendForm(page, `${POST}/approve`);
