@@ -75,7 +75,6 @@ export async function startConsole({
     const issuer = await openIssuer(config, files);
     if (issuer !== undefined) resources.closers.push(() => issuer.close());
     const broker = await openBroker(config, files);
-    if (broker !== undefined) resources.closers.push(() => broker.close());
     const credentials = broker && { broker, principalOf: principals(api, account) };
     const names = namesIn(config, broker !== undefined);
     const sealed = new Sealed({ space: names.space, keys, now });
@@ -194,7 +193,7 @@ async function openIssuer(config: Config, files: Files): Promise<Issuer | undefi
 
 async function openBroker(config: Config, files: Files): Promise<CredentialBroker | undefined> {
   const { OBJECT_STORE_URL: url, OBJECT_STORE_CA_FILE: file } = config;
-  return url === undefined ? undefined : credentialBroker({ url, authority: await files.authority(file) });
+  return url === undefined ? undefined : credentialBroker({ url, trust: await trustOf(files, file) });
 }
 
 async function openGateway(config: Config, files: Files): Promise<CallsOf | undefined> {
@@ -203,9 +202,14 @@ async function openGateway(config: Config, files: Files): Promise<CallsOf | unde
   if (url === undefined || tokenFile === undefined) return undefined;
   // The first of two is the new one, which the gateway knows beside the old one.
   const token = await files.follow(tokenFile, (text) => new Secret(text.trim().split('\n', 1)[0] ?? ''));
-  const authority = await files.authority(file);
-  const trust = authority && { readCa: async () => authority(), ...(name === undefined ? {} : { name }) };
-  return gatewayCalls({ url, token, trust });
+  const trust = await trustOf(files, file);
+  return gatewayCalls({ url, token, trust: trust && { ...trust, ...(name === undefined ? {} : { name }) } });
+}
+
+/** The authority of the moment for clients of the Space's services. */
+async function trustOf(files: Files, path: string | undefined) {
+  const authority = await files.authority(path);
+  return authority && { readCa: async () => authority() };
 }
 
 /** What the console has and is shown of the Space's certificates; those of databases and of the S3 server it never meets. */

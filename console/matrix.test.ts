@@ -136,7 +136,6 @@ beforeAll(async () => {
   broker = credentialBroker({ url: all.whole.brokerUrl });
 });
 afterAll(async () => {
-  await broker?.close();
   await all?.close();
 });
 

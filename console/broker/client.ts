@@ -1,12 +1,11 @@
-import { type Secret, traceIdOf } from '@space/broker-kit';
+import type { Secret } from '@space/broker-kit';
 import type { AnswerOf, OperationName, RequestOf } from '@space/contracts';
+import { createTransport, type TransportOptions } from '@space/contracts/client';
 import { STATUS, VERIFICATION_CHECKS } from '@space/contracts/errors';
 import { CREDENTIALS, OBJECT_STORE } from '@space/contracts/objectstore';
-import { Agent, type Dispatcher, request } from 'undici';
 import * as z from 'zod';
 import { isFieldValue } from '../../manifests/driver/formats.ts';
 import { type CredentialForm, credentialForm } from '../../manifests/driver/objectstore.ts';
-import { type Authority, connectorBy } from '../authority.ts';
 
 type Credentials = { readonly operations: typeof CREDENTIALS } & typeof OBJECT_STORE;
 type Name = Extract<OperationName<Credentials>, keyof typeof CREDENTIALS>;
@@ -19,7 +18,6 @@ export interface CredentialBroker {
     principal: Secret<string>,
     body: RequestOf<Credentials, N>,
   ): Promise<AnswerOf<Credentials, N>>;
-  close(): Promise<void>;
 }
 
 /** The broker said no in a word of its catalogue, or nothing that it may say. */
@@ -61,19 +59,36 @@ const CALL_MS = 30_000;
 
 export function credentialBroker(options: {
   readonly url: string;
-  readonly authority?: Authority | undefined;
+  readonly trust?: TransportOptions['trust'];
 }): CredentialBroker {
-  const dispatcher = new Agent({ connect: connectorBy(options.authority, { minVersion: 'TLSv1.3' }) });
+  const transport = createTransport({ trust: options.trust });
+
+  async function send(
+    operation: string,
+    path: string,
+    post?: { readonly token: Secret; readonly body: object },
+  ) {
+    try {
+      const { status, body } = await transport({
+        ...{ operation, url: options.url + path, ...post },
+        ...{ longest: OBJECT_STORE.longest.answer, timeoutMs: CALL_MS },
+      });
+      return { status, json: JSON.parse(body.toString('utf8')) };
+    } catch (error) {
+      throw away(codeOf(error));
+    }
+  }
+
   return {
     async form() {
-      const { json } = await send(dispatcher, `${options.url}/v1/driver/credentials`);
+      const { json } = await send('driver.credentials', '/v1/driver/credentials');
       const form = trusted(credentialForm, json);
       checkLabels(form);
       return form;
     },
     async call(name, principal, body) {
       const { path, response } = CREDENTIALS[name];
-      const { status, json } = await send(dispatcher, `${options.url}${path}`, { principal, body });
+      const { status, json } = await send(name, path, { token: principal, body });
       if (status !== 200) {
         const said = refusal.safeParse(json).data?.error;
         if (said === undefined) throw away(`HTTP_${status}`);
@@ -83,7 +98,6 @@ export function credentialBroker(options: {
       checkPlaces(answer);
       return answer as never;
     },
-    close: () => dispatcher.destroy(),
   };
 }
 
@@ -117,43 +131,7 @@ function checkPlaces(answer: unknown): void {
   }
 }
 
-async function send(
-  dispatcher: Dispatcher,
-  url: string,
-  post?: { readonly principal: Secret<string>; readonly body: unknown },
-): Promise<{ status: number; json: unknown }> {
-  try {
-    const answer = await request(url, {
-      dispatcher,
-      method: post === undefined ? 'GET' : 'POST',
-      headers: {
-        accept: 'application/json',
-        traceparent: `00-${traceIdOf(undefined)}-0000000000000001-01`,
-        ...(post === undefined
-          ? {}
-          : { authorization: `Bearer ${post.principal.reveal()}`, 'content-type': 'application/json' }),
-      },
-      body: post === undefined ? null : JSON.stringify(post.body),
-      signal: AbortSignal.timeout(CALL_MS),
-    });
-    return { status: answer.statusCode, json: JSON.parse(await limited(answer.body)) };
-  } catch (error) {
-    throw away(codeOf(error));
-  }
-}
-
 function codeOf(error: unknown): string {
   const { code, name } = error instanceof Error ? (error as NodeJS.ErrnoException) : { name: typeof error };
   return typeof code === 'string' ? code : name;
-}
-
-async function limited(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > OBJECT_STORE.longest.answer) throw new AwayError('TOO_LONG');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

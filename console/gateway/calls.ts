@@ -61,7 +61,6 @@ export function gatewayCalls({ url, token, trust, lookup = addressesOf }: Gatewa
         body,
         longest: EGRESS.longest.answer,
         timeoutMs: CALL_MS,
-        signal: AbortSignal.timeout(CALL_MS),
       });
       const understood = understand(EGRESS, 'calls.tell', answer);
       return understood.kind === 'done' ? understood.value : undefined;

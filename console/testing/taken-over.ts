@@ -155,7 +155,6 @@ export async function startTakenOver() {
       }
     },
     async close() {
-      await broker.close();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },

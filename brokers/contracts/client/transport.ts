@@ -19,7 +19,8 @@ export interface Sending {
   /** Bytes of the longest answer that is read. */
   readonly longest: number;
   readonly timeoutMs: number;
-  readonly signal: AbortSignal;
+  /** Ends the call before its time is over. */
+  readonly signal?: AbortSignal;
 }
 
 /** A secret, which shows itself when it is asked to. */
@@ -59,7 +60,7 @@ export function createTransport(options: TransportOptions): (sending: Sending) =
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         },
         body: body === undefined ? null : JSON.stringify(body),
-        signal: AbortSignal.any([sending.signal, late.signal]),
+        signal: sending.signal ? AbortSignal.any([sending.signal, late.signal]) : late.signal,
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,
       });
