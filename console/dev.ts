@@ -13,8 +13,8 @@ import { DEFAULT_CLUSTER, openCluster } from '../e2e/cluster/index.ts';
 import { createKube, type Kube } from '../e2e/space/kube.ts';
 import { type Forwarding, portForward } from '../e2e/space/port-forward.ts';
 import { readConfig } from './config.ts';
-import type { Console } from './console.ts';
 import { startReloading } from './reloading.ts';
+import type { Console } from './service.ts';
 
 const SPACE = 'home';
 const SYSTEM = `${SPACE}-system`;

@@ -1,6 +1,6 @@
 import { runService } from '@space/broker-kit/service';
 import { readConfig } from './config.ts';
-import { startConsole } from './console.ts';
+import { startConsole } from './service.ts';
 
 await runService({
   name: 'console',

@@ -1,5 +1,5 @@
 import { watch } from 'node:fs';
-import { type Console, type ConsoleOptions, startConsole } from './console.ts';
+import { type Console, type ConsoleOptions, startConsole } from './service.ts';
 
 /**
  * A console, at one address, that starts anew with each change in the folder of style and script. Whoever changes them sees

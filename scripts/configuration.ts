@@ -1,10 +1,14 @@
-/** docs/configuration.md, made from what each program's `config.ts` reads of its environment. */
+/** docs/configuration.md, made from the schemas by which each program reads its environment. */
 import { schema as databaseBroker } from '../brokers/db/config.ts';
 import { schema as egressGateway } from '../brokers/egress/config.ts';
+import { schema as health } from '../brokers/kit/service/health.ts';
 import { schema as objectStoreBackup } from '../brokers/objectstore/backup/config.ts';
 import { schema as objectStoreBroker } from '../brokers/objectstore/config.ts';
 import { schema as console } from '../console/config.ts';
+import { schema as stateBackup } from '../operator/backup/options.ts';
 import { schema as operator } from '../operator/config.ts';
+import { schema as keys } from '../operator/keys/options.ts';
+import { schema as selfTest } from '../operator/selftest/options.ts';
 
 /** What is asked of zod about one variable. */
 interface Variable {
@@ -34,11 +38,23 @@ const PROGRAMS: readonly Program[] = [
   },
   { title: 'Egress gateway', source: 'brokers/egress/config.ts', variables: egressGateway.shape },
   { title: 'Console', source: 'console/config.ts', variables: console.shape },
+  {
+    title: 'Health checks of the brokers and the gateway',
+    source: 'brokers/kit/service/health.ts',
+    variables: health.shape,
+  },
+  { title: 'Program of keys', source: 'operator/keys/options.ts', variables: keys.shape },
+  {
+    title: "Backup of the Space's state",
+    source: 'operator/backup/options.ts',
+    variables: stateBackup.shape,
+  },
+  { title: 'Test of the release', source: 'operator/selftest/options.ts', variables: selfTest.shape },
 ];
 
 const HEAD = `# Configuration
 
-<!-- Generated from each program's config.ts (npm run generate). -->
+<!-- Generated from the schemas of each program (npm run generate). -->
 
 What each program reads of its environment. The chart sets it from [its values](chart.md). A value that is missing or outside of
 its bounds names itself and stops the start. A file is named by its path in the container.

@@ -6,7 +6,7 @@ import { createLogger } from '@space/broker-kit';
 import { type Judged, named, startJudged } from '../../e2e/space/testing/judged.ts';
 import { freePort } from '../../testing/ports.ts';
 import { readConfig } from '../config.ts';
-import { type Console, startConsole } from '../console.ts';
+import { type Console, startConsole } from '../service.ts';
 import { Browser } from './browser.ts';
 import { routesOf } from './routes-of.ts';
 

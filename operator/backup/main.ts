@@ -4,10 +4,10 @@ import { pino } from 'pino';
 import { apiClient } from '../runtime/client.ts';
 import { connect } from '../runtime/connection.ts';
 import { collect } from './collect.ts';
-import { backupOptions } from './options.ts';
+import { schema } from './options.ts';
 import { put, seal } from './seal.ts';
 
-const options = backupOptions.parse(JSON.parse(process.env['BACKUP'] ?? 'null'));
+const { BACKUP: options } = schema.parse(process.env);
 const log = pino({
   base: { service: 'backup', space: options.space },
   timestamp: pino.stdTimeFunctions.isoTime,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonOption } from '../json-option.ts';
 
 /** What the chart says of a Space whose state is backed up, as JSON in `BACKUP`. */
 export const backupOptions = z.strictObject({
@@ -17,3 +18,10 @@ export const backupOptions = z.strictObject({
 });
 
 export type BackupOptions = z.infer<typeof backupOptions>;
+
+/** The environment; each sentence is what docs/configuration.md says of a variable. */
+export const schema = z.object({
+  BACKUP: jsonOption(backupOptions).describe(
+    'What the chart says of the Space, as JSON: names of its namespaces, the recipient of the backup, the file to write and the versions.',
+  ),
+});

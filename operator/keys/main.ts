@@ -14,14 +14,14 @@ import { adviceOn } from './advice.ts';
 import { clusterOf } from './cluster.ts';
 import { keepKeys } from './keep.ts';
 import { clearOut, copyOut } from './move.ts';
-import { keysOptions, type Run } from './options.ts';
+import { type Run, schema } from './options.ts';
 
 const [command] = process.argv.slice(2);
 if (command !== 'keep' && command !== 'adopt' && command !== 'clear') {
   console.error('usage: keys.mjs keep | adopt | clear');
   process.exit(2);
 }
-const options = keysOptions.parse(JSON.parse(process.env['KEYS'] ?? 'null'));
+const { KEYS: options } = schema.parse(process.env);
 const log = pino({
   base: { service: 'keys', space: options.space },
   timestamp: pino.stdTimeFunctions.isoTime,

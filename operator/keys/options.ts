@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonOption } from '../json-option.ts';
 import type { Cluster } from './cluster.ts';
 
 /** What the chart says of a Space, as JSON in `KEYS`. */
@@ -32,6 +33,13 @@ export const keysOptions = z.strictObject({
 });
 
 export type KeysOptions = z.infer<typeof keysOptions>;
+
+/** The environment; each sentence is what docs/configuration.md says of a variable. */
+export const schema = z.object({
+  KEYS: jsonOption(keysOptions).describe(
+    "What the chart says of the Space, as JSON: names of its namespaces, which keys and certificates it needs, and Secrets that are somebody else's.",
+  ),
+});
 
 /** What was done, for the log: never a value. */
 type Tell = (

@@ -4,14 +4,14 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { apiClient } from '../runtime/client.ts';
 import { connect } from '../runtime/connection.ts';
 import { type Check, checksOf } from './checks.ts';
-import { selfTestOptions } from './options.ts';
+import { schema } from './options.ts';
 import { reaches } from './reaches.ts';
 
 const AGAIN_MS = 2_000;
 /** A way that is open answers in a moment; what is silent for so long is closed. */
 const SILENT_MS = 3_000;
 
-const options = selfTestOptions.parse(JSON.parse(process.env['SPACE_TEST'] ?? 'null'));
+const { SPACE_TEST: options } = schema.parse(process.env);
 const kubeConfig = new KubeConfig();
 kubeConfig.loadFromDefault();
 const connection = connect(kubeConfig);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonOption } from '../json-option.ts';
 
 /** What the chart says of the release that is tested, as JSON in `SPACE_TEST`. */
 export const selfTestOptions = z.strictObject({
@@ -18,3 +19,10 @@ export const selfTestOptions = z.strictObject({
 });
 
 export type SelfTestOptions = z.infer<typeof selfTestOptions>;
+
+/** The environment; each sentence is what docs/configuration.md says of a variable. */
+export const schema = z.object({
+  SPACE_TEST: jsonOption(selfTestOptions).describe(
+    'What the chart says of the release, as JSON: names of its namespaces, parts that must be there, and addresses that must not be reached.',
+  ),
+});

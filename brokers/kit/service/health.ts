@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import type { Environment } from '../config.ts';
+import * as z from 'zod';
+import { type Environment, readEnvironment } from '../config.ts';
 import { newToken } from '../tokens.ts';
 
 /** A mutation that a live listener must refuse. */
@@ -28,11 +29,22 @@ interface Believed {
   readonly ca?: string;
 }
 
-/** `TLS_SERVER_NAME` and `TLS_CA_FILE`, where `TLS_CERT_FILE` says that the listener speaks TLS. */
+/** What a health check reads beside the service's own environment, of which it takes ports and `TLS_CERT_FILE`. */
+export const schema = z.object({
+  TLS_SERVER_NAME: z
+    .string()
+    .default('localhost')
+    .describe("Name that the service's certificate must be for. It is read where `TLS_CERT_FILE` is set."),
+  TLS_CA_FILE: z
+    .string()
+    .optional()
+    .describe("Authority of that certificate, PEM; without it, the system's authorities."),
+});
+
 function believedFrom(environment: Environment): Believed | undefined {
   if (!environment['TLS_CERT_FILE']) return undefined;
-  const { TLS_SERVER_NAME: name, TLS_CA_FILE: path } = environment;
-  return { servername: name || 'localhost', ...(path ? { ca: readFileSync(path, 'utf8') } : {}) };
+  const { TLS_SERVER_NAME: servername, TLS_CA_FILE: path } = readEnvironment(schema, environment);
+  return { servername, ...(path === undefined ? {} : { ca: readFileSync(path, 'utf8') }) };
 }
 
 /** A container's health check: exits 0 only if its live listeners refuse what they must. */
