@@ -1,3 +1,4 @@
+import { getServers } from 'node:dns';
 import { readFile } from 'node:fs/promises';
 import { KubeConfig } from '@kubernetes/client-node';
 import { Secret } from '@space/contracts/secret';
@@ -15,6 +16,7 @@ import { sinceStartMs, startOperator } from './operator.ts';
 import { apiClient } from './runtime/client.ts';
 import { connect } from './runtime/connection.ts';
 import { runtimeMetrics } from './runtime/metrics.ts';
+import { dnsServersOf } from './sandbox/network.ts';
 
 const config = readConfig(process.env);
 const log = pino({
@@ -94,7 +96,7 @@ const onGate = measured.observeGate;
 const manager = startOperator({
   client,
   leaseClient,
-  names: config,
+  names: { ...config, dnsServers: dnsServersOf(getServers()) },
   database,
   objectStore,
   grantKey,

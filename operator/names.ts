@@ -16,6 +16,8 @@ export interface SpaceNames {
   readonly pullSecrets?: readonly string[];
   /** Left out where the Space runs its PostgreSQL itself. */
   readonly databaseServer?: DatabaseServer | undefined;
+  /** Addresses of the cluster's DNS servers, which no Assistant may ask. */
+  readonly dnsServers?: readonly string[];
   /** Role beside the operator that names the principals which the console may read; left out where there is none. */
   readonly consoleRole?: string | undefined;
   /** `probe`: where a node reports no handlers, a probe that passed there is enough. */

@@ -350,13 +350,16 @@ describe('the chart', () => {
       ]),
     ).toEqual([
       ['postgres', [{ port: 5432 }]],
-      ['canary', [{ port: 7001 }, { port: 7003 }]],
+      [
+        'canary',
+        [{ port: 7001 }, { port: 7003 }, { port: 7011, protocol: 'UDP' }, { port: 7013, protocol: 'UDP' }],
+      ],
     ]);
     const canary = policy('canary', 'home-services');
     expect(canary.egress).toBeUndefined();
     expect(canary.ingress).toEqual([
-      { ports: [{ port: 7002 }] },
-      { from: [expect.anything()], ports: [{ port: 7001 }] },
+      { ports: [{ port: 7002 }, { port: 7012, protocol: 'UDP' }] },
+      { from: [expect.anything()], ports: [{ port: 7001 }, { port: 7011, protocol: 'UDP' }] },
     ]);
     expect(canary.ingress[1].from[0].podSelector.matchLabels).toEqual(walls.podSelector.matchLabels);
     const postgres = policy('postgres', 'home-services').ingress[0].from;

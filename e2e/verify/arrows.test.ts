@@ -90,7 +90,7 @@ const ENDS: Readonly<Record<string, { readonly party: Party | 'dns' | 'nobody'; 
     end: { namespace: { name: 'kube-system', labels: {} }, labels: { 'k8s-app': 'kube-dns' } },
   },
 };
-const PORTS = [53, 80, 3128, 5432, 7001, 7002, 7003, 7070, 8080, 8081, 8443, 9090, 10250];
+const PORTS = [53, 80, 3128, 5432, 7001, 7002, 7003, 7011, 7012, 7013, 7070, 8080, 8081, 8443, 9090, 10250];
 
 /** Every way that is open from a pod that has walls, or to one. */
 function open(policies: readonly Policy[]): string[] {
@@ -184,10 +184,10 @@ describe('the NetworkPolicies of a Space', () => {
     const walled = (way: string) => WALLED.some(([name]) => way.startsWith(`${name} -> `));
     const toWalled = (way: string) => WALLED.some(([name]) => way.includes(`-> ${name} `));
     const out = open(oneSide('Egress')).filter((way) => walled(way) && !drawn().includes(way));
-    expect(out).toEqual(['network-probe -> canary TCP 7003']);
+    expect(out).toEqual(['network-probe -> canary TCP 7003', 'network-probe -> canary UDP 7013']);
     const into = open(oneSide('Ingress')).filter((way) => toWalled(way) && !drawn().includes(way));
     const others = into.filter(
-      (way) => !/(-> canary TCP 7002|-> (db|objectstore)-broker TCP 8080)$/.test(way),
+      (way) => !/(-> canary (TCP 7002|UDP 7012)|-> (db|objectstore)-broker TCP 8080)$/.test(way),
     );
     expect(others).toEqual([]);
     // Discovery is public among the Space's own parts, and to nobody else.

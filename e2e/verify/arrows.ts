@@ -39,6 +39,7 @@ interface Arrow {
   readonly to: Party | Beyond;
   /** TCP; of `any` also what is not TCP. */
   readonly ports: readonly number[] | 'any';
+  readonly udp?: readonly number[];
   /** Drawn only in a Space that has this. */
   readonly where?: keyof Picture;
 }
@@ -55,13 +56,14 @@ const ARROWS: readonly Arrow[] = [
   { from: ['operator', 'console'], to: 'objectstore-broker', ports: [8080] },
   { from: ['operator', 'console'], to: 'egress', ports: [8080] },
   { from: ['objectstore-broker'], to: 's3', ports: [7070] },
-  // The canary stands for a pod that has no wall of its own at 7002, and for one that is let in nowhere at 7003.
-  { from: ['network-probe'], to: 'canary', ports: [7001] },
-  { from: FREE, to: 'canary', ports: [7002] },
+  // The canary stands for a pod that has no wall of its own at 7002, and for one that is let in nowhere at 7003; over UDP at 7012 and 7013.
+  { from: ['network-probe'], to: 'canary', ports: [7001], udp: [7011] },
+  { from: FREE, to: 'canary', ports: [7002], udp: [7012] },
   {
     from: ['operator', 'console', 'uninstall-guard', 'db-broker', 'objectstore-broker', 'egress'],
     to: 'dns',
     ports: [53],
+    udp: [53],
   },
   // The API server; of the gateway what is outside; of the broker S3 servers that are not the Space's own.
   {
@@ -71,13 +73,13 @@ const ARROWS: readonly Arrow[] = [
   },
   // The CronJob's pods read the Space's bucket and the API server; they and PostgreSQL write to the bucket for backups.
   { from: ['backup'], to: 's3', ports: [7070], where: 'backup' },
-  { from: ['backup', 'postgres'], to: 'dns', ports: [53], where: 'backup' },
+  { from: ['backup', 'postgres'], to: 'dns', ports: [53], udp: [53], where: 'backup' },
   { from: ['backup', 'postgres'], to: 'addresses', ports: 'any', where: 'backup' },
 ];
 
 export type Protocol = 'tcp' | 'udp' | 'icmp';
 
-/** Whether an arrow leads there. DNS is asked over both protocols, everything else over TCP. */
+/** Whether an arrow leads there. */
 export function leads(
   picture: Picture,
   from: Party,
@@ -89,6 +91,8 @@ export function leads(
     if (arrow.where !== undefined && !picture[arrow.where]) return false;
     if (arrow.to !== to || !arrow.from.includes(from)) return false;
     if (arrow.ports === 'any') return true;
-    return arrow.ports.includes(port) && (protocol === 'tcp' || (protocol === 'udp' && to === 'dns'));
+    return protocol === 'tcp'
+      ? arrow.ports.includes(port)
+      : protocol === 'udp' && arrow.udp?.includes(port) === true;
   });
 }

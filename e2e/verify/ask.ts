@@ -50,7 +50,7 @@ export const seenOf = (found: ReadonlyMap<string, Sighting>): ReadonlyMap<string
 
 type Run = (argv: readonly string[]) => ReturnType<Kube['run']>;
 
-/** The canary is the attester's image, which has one program: it tells of TCP alone, and takes its time. */
+/** The canary is the attester's image, which has one program: it has no ping, and takes its time. */
 async function askAttester(
   run: Run,
   picture: Picture,
@@ -67,7 +67,9 @@ async function askAttester(
   let note = '';
   await Promise.all(
     chunks.map(async (chunk) => {
-      const words = chunk.map(({ address, port }, i) => `-t${i}=${address}:${port}`);
+      const words = chunk.map(
+        ({ address, port, protocol }, i) => `-t${i}=${address}:${port}${protocol === 'udp' ? '/udp' : ''}`,
+      );
       const { stderr } = await run(['/attest', 'prove', ...words]);
       // It says what it reached, and of nothing at all that its walls are unproven: then it has no exit code of its own.
       const told = /^reached: (.*)$/m.exec(stderr)?.[1];

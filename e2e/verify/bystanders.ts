@@ -49,7 +49,7 @@ export function bystandersOf(place: Place, picture: Picture, image: string): Bys
     // Pods beside the components: whatever somebody starts there by hand can reach nothing.
     at('unlabelled in system', 'unlabelled', system),
     at('unlabelled in services', 'unlabelled', services),
-    // They stand for programs that come and go, and for one that speaks TCP alone.
+    // They stand for programs that come and go, and for one that has no ping.
     at('canary, stand-in', 'canary', services, { [SPACE]: space, [COMPONENT]: 'canary' }),
     ...(picture.backup ? [at('backup', 'backup', services, { [SPACE]: space, [COMPONENT]: 'backup' })] : []),
     at('keys', 'keys', system, { [SPACE]: space, [COMPONENT]: 'keys' }),

@@ -140,21 +140,39 @@ export const sourcesOf = ({ pods, policies }: Around): Looking[] =>
     party: partOf(pod),
     addresses: addressesOf(pod),
     blocks: blocksOf(partOf(pod), policies),
-    ...(partOf(pod) === 'canary' ? { speaks: ['tcp'] as const } : {}),
+    ...(partOf(pod) === 'canary' ? { speaks: ['tcp', 'udp'] as const } : {}),
     pod,
   }));
 
+interface ContainerPort {
+  readonly name?: string;
+  readonly containerPort: number;
+  readonly protocol?: string;
+}
+
+const portsWhere = (pod: KubeObject, wanted: (port: ContainerPort) => boolean): number[] =>
+  pod['spec'].containers
+    .flatMap(({ ports = [] }: { ports?: readonly ContainerPort[] }) => ports)
+    .filter(wanted)
+    .map(({ containerPort }: ContainerPort) => containerPort);
+
 /** Ports that its containers name; or those of one name. */
 export const portsOf = (pod: KubeObject, only?: string): number[] =>
-  pod['spec'].containers
-    .flatMap(({ ports = [] }: { ports?: { name?: string; containerPort: number }[] }) => ports)
-    .filter(({ name }: { name?: string }) => only === undefined || name === only)
-    .map(({ containerPort }: { containerPort: number }) => containerPort);
+  portsWhere(pod, ({ name }) => only === undefined || name === only);
+
+const protocolOf = ({ protocol = 'TCP' }: { readonly protocol?: string }) =>
+  protocol.toLowerCase() as Protocol;
 
 export const shown = (address: string) => (address.includes(':') ? 'IPv6 ' : '');
 
-/** A pod over each protocol, at each port that it names. */
-export function targetsAtPod(name: string, to: Party, pod: KubeObject, ports: readonly number[]): Target[] {
+/** A pod over each protocol, at each port that it names; over UDP also at its first one of TCP. */
+export function targetsAtPod(
+  name: string,
+  to: Party,
+  pod: KubeObject,
+  ports: readonly number[],
+  udp: readonly number[] = [],
+): Target[] {
   return addressesOf(pod).flatMap((address) => {
     const at = (protocol: Protocol, port: number): Target => ({
       name: `${name} ${shown(address)}${protocol}${port === 0 ? '' : ` ${port}`}`,
@@ -165,15 +183,30 @@ export function targetsAtPod(name: string, to: Party, pod: KubeObject, ports: re
       ends: [{ address, port }],
     });
     const [first = 0] = ports;
-    return [...ports.map((port) => at('tcp', port)), at('udp', first), at('icmp', 0)];
+    return [
+      ...ports.map((port) => at('tcp', port)),
+      ...[first, ...udp].map((port) => at('udp', port)),
+      at('icmp', 0),
+    ];
   });
 }
 
 /** Every pod and every Service of the Space. */
 export const targetsInside = (around: Around): Target[] => [
-  ...sourcesOf(around).flatMap(({ name, party, pod }) => targetsAtPod(name, party, pod, portsOf(pod))),
+  ...sourcesOf(around).flatMap(({ name, party, pod }) => {
+    const [tcp, udp] = (['tcp', 'udp'] as const).map((protocol) =>
+      portsWhere(pod, (port) => protocolOf(port) === protocol),
+    );
+    return targetsAtPod(name, party, pod, tcp ?? [], udp);
+  }),
   ...targetsAtServices(around),
 ];
+
+interface ServicePort {
+  readonly port: number;
+  readonly targetPort?: number | string;
+  readonly protocol?: string;
+}
 
 /** Targets at Services with pods of the Space behind them. */
 function targetsAtServices({ services, pods }: Around): Target[] {
@@ -188,17 +221,15 @@ function targetsAtServices({ services, pods }: Around): Target[] {
     if (first === undefined) return [];
     const addresses: string[] = (spec.clusterIPs ?? []).filter((address: string) => address !== 'None');
     return addresses.flatMap((address) =>
-      spec.ports.map(
-        ({ port, targetPort = port }: { port: number; targetPort?: number | string }): Target => {
-          const ends = behind.flatMap((pod) => {
-            const reached =
-              typeof targetPort === 'number' ? targetPort : (portsOf(pod, targetPort)[0] ?? port);
-            return addressesOf(pod).map((at) => ({ address: at, port: reached }));
-          });
-          const name = `Service ${metadata.name} ${shown(address)}tcp ${port}`;
-          return { name, to: partOf(first), protocol: 'tcp', address, port, ends };
-        },
-      ),
+      spec.ports.map(({ port, targetPort = port, ...rest }: ServicePort): Target => {
+        const ends = behind.flatMap((pod) => {
+          const reached = typeof targetPort === 'number' ? targetPort : (portsOf(pod, targetPort)[0] ?? port);
+          return addressesOf(pod).map((at) => ({ address: at, port: reached }));
+        });
+        const protocol = protocolOf(rest);
+        const name = `Service ${metadata.name} ${shown(address)}${protocol} ${port}`;
+        return { name, to: partOf(first), protocol, address, port, ends };
+      }),
     );
   });
 }

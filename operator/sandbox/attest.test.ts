@@ -1,5 +1,6 @@
 /** The attester's question about walls, compiled as its image has it, against listeners of this machine. */
 import { execFileSync, spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
@@ -80,6 +81,14 @@ async function open(port = 0) {
   await once(server, 'listening');
   return { port: (server.address() as AddressInfo).port, close: () => void server.close() };
 }
+/** Whoever sends this back over UDP, or what was sent. */
+async function answering(answer?: Buffer) {
+  const socket = createSocket('udp4');
+  socket.on('message', (said, { port, address }) => socket.send(answer ?? said, port, address));
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  return { port: socket.address().port, close: () => void socket.close() };
+}
 /** A port at which nobody listens. */
 async function closed(): Promise<number> {
   const { port, close } = await open();
@@ -119,6 +128,26 @@ describe.concurrent('the record of a node', () => {
     store.close();
   });
 
+  test('names what answers over UDP alone, such as a DNS server', async () => {
+    const [store, canary] = [await open(), await answering(Buffer.from([0, 1, 0x81, 0x80]))];
+    const found = await prove(
+      `+store=${at(store.port)}`,
+      `-its DNS server=${at(canary.port)}/udp`,
+      `-the canary=${at(await closed())}/udp`,
+    );
+    expect(found).toEqual({ code: 3, said: `reached: its DNS server (127.0.0.1 UDP port ${canary.port})\n` });
+    canary.close();
+    store.close();
+  });
+
+  test('takes a question that comes back for no answer', async () => {
+    const [store, mirror] = [await open(), await answering()];
+    const found = await prove(`+store=${at(store.port)}`, `-a=${at(mirror.port)}/udp`);
+    expect(found).toEqual({ code: 0, said: '' });
+    mirror.close();
+    store.close();
+  });
+
   test('is none where what is allowed does not answer: who reaches nothing has met no wall', async () => {
     const away = await closed();
     const found = await prove(`+store=${at(away)}`, `-a=${at(dropping.port)}`);
@@ -144,6 +173,8 @@ describe.concurrent('the record of a node', () => {
     // As the kubelet leaves what it knows nothing of.
     '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
     '+store=postgres:5432',
+    '+store=127.0.0.1:5432/sctp',
+    '+store=127.0.0.1:/udp',
   ])('cannot be had with the target %s', async (target) => {
     expect(await prove(target)).toEqual({ code: 2, said: `no target: ${target}\n` });
   });
@@ -201,9 +232,28 @@ describe('the canary', () => {
     expect(await ended).toEqual([0, null]);
   });
 
+  test('sends a question over UDP back as an answer, and never an answer', async () => {
+    const port = await closed();
+    const child = spawn(attest, ['listen', `${port}/udp`], { stdio: 'inherit' });
+    const ended = once(child, 'exit');
+    await expect
+      .poll(() => prove(`+the canary=${at(port)}/udp`), { timeout: 60_000 })
+      .toEqual({ code: 0, said: '' });
+    const socket = createSocket('udp4');
+    const heard: Buffer[] = [];
+    socket.on('message', (said) => heard.push(said));
+    const [answer, question] = [Buffer.from([7, 7, 0x80]), Buffer.from([8, 8, 0])];
+    for (const said of [answer, Buffer.from([9, 9]), question]) socket.send(said, port, '127.0.0.1');
+    await expect.poll(() => heard, { timeout: 30_000 }).toEqual([Buffer.from([8, 8, 0x80])]);
+    socket.close();
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+  });
+
   test('does not begin without a port', async () => {
     expect(await run(attest, 'listen')).toMatchObject({ code: 2 });
     expect(await run(attest, 'listen', 'all')).toMatchObject({ code: 2 });
+    expect(await run(attest, 'listen', '7001/sctp')).toMatchObject({ code: 2 });
   });
 });
 

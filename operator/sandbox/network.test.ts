@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Node, Pod, Service } from '../kinds.ts';
 import type { SpaceNames } from '../names.ts';
 import { makeStores } from '../stores.ts';
-import { decideNetwork, networkQuestion, type Walls } from './network.ts';
+import { decideNetwork, dnsServersOf, networkQuestion, type Walls } from './network.ts';
 import { type Proof, probeName, probeObject, proofOf, type Question } from './probe.ts';
 import { planProbe } from './prober.ts';
 
@@ -54,6 +54,9 @@ describe('what is asked of a node', () => {
       '+the canary=10.0.0.7,fd00::7:7001',
       '-the canary, where no policy lets it go=10.0.0.7,fd00::7:7002',
       '-the canary, where no policy lets it in=10.0.0.7,fd00::7:7003',
+      '+the canary=10.0.0.7,fd00::7:7011/udp',
+      '-the canary, where no policy lets it go=10.0.0.7,fd00::7:7012/udp',
+      '-the canary, where no policy lets it in=10.0.0.7,fd00::7:7013/udp',
       '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
       '-its node=$(NODE):10250',
       '-the metadata address=169.254.169.254,fd00:ec2::254:80',
@@ -66,6 +69,23 @@ describe('what is asked of a node', () => {
     const databaseServer = { host: 'pg', addresses: ['10.96.3.4', 'fd00::9'], port: 5433, egress: [] };
     const asked = networkQuestion({ ...names, databaseServer }, stores);
     expect(asked?.container.command).toContain('+PostgreSQL=10.96.3.4,fd00::9:5433');
+  });
+
+  test('is not to reach a DNS server of the cluster, over either protocol', () => {
+    const stores = makeStores();
+    for (const one of [canary, postgres]) stores.services.set(one);
+    const asked = networkQuestion({ ...names, dnsServers: ['10.96.0.10', 'fd00::a'] }, stores);
+    expect(asked?.container.command).toEqual(
+      expect.arrayContaining([
+        '-the DNS server=10.96.0.10,fd00::a:53',
+        '-the DNS server=10.96.0.10,fd00::a:53/udp',
+      ]),
+    );
+  });
+
+  test('is of those DNS servers that are not in the operator’s own pod', () => {
+    const all = ['10.96.0.10', 'fd00::a', '169.254.20.10', '127.0.0.53', '::1', '10.0.0.1:1053'];
+    expect(dnsServersOf(all)).toEqual(['10.96.0.10', 'fd00::a', '169.254.20.10']);
   });
 
   test('is nothing while there is no canary, no PostgreSQL, or one of another namespace', () => {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { type Finding, no, unknown, yes } from '../conditions.ts';
 import type { Node } from '../kinds.ts';
 import { databasePort, LABEL, type SpaceNames } from '../names.ts';
@@ -6,14 +7,19 @@ import { addressesOf, type Stores } from '../stores.ts';
 import { ATTEST, attesterContainer, NO_WAY_OUT_PORT, WALLS_OPEN } from './attester.ts';
 import { NETWORK_PROBE, type Proof, type Question } from './probe.ts';
 
-/** Program of the chart that takes every connection, at three ports that differ in who may come there. */
+/** Program of the chart that takes every connection, at three ports that differ in who may come there, and three like them over UDP. */
 export const CANARY = 'canary';
 /** Which both policies let a probe reach: so the canary is there, and the probe has a network. */
 const MET_PORT = 7001;
 /** The Service that a probe may call and that admits nobody. */
 const NO_WAY_IN_PORT = 7003;
+const UDP = { met: 7011, noWayOut: 7012, noWayIn: 7013 };
 
 const ASKED = new Set([CANARY, 'postgres']);
+
+/** Addresses of the DNS servers that a pod of the cluster has; a port is written with those alone that do not listen at 53. */
+export const dnsServersOf = (servers: readonly string[]): readonly string[] =>
+  servers.filter((server) => isIP(server) !== 0 && !/^127\.|^::1$/.test(server));
 
 /** Whether it is a Service that probes are asked about. */
 export const isAsked = (service: KubeObject | undefined): boolean =>
@@ -32,6 +38,10 @@ export function networkQuestion(
     `+the canary=${canary}:${MET_PORT}`,
     `-the canary, where no policy lets it go=${canary}:${NO_WAY_OUT_PORT}`,
     `-the canary, where no policy lets it in=${canary}:${NO_WAY_IN_PORT}`,
+    `+the canary=${canary}:${UDP.met}/udp`,
+    `-the canary, where no policy lets it go=${canary}:${UDP.noWayOut}/udp`,
+    `-the canary, where no policy lets it in=${canary}:${UDP.noWayIn}/udp`,
+    ...dnsTargets(names),
     // The kubelet tells each container these two, and fills them in.
     '-the API server=$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)',
     '-its node=$(NODE):10250',
@@ -48,6 +58,13 @@ export function networkQuestion(
       env: [{ name: 'NODE', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'status.hostIPs' } } }],
     },
   };
+}
+
+/** Whoever may ask them can tell them anything, name by name. */
+function dnsTargets({ dnsServers = [] }: SpaceNames): readonly string[] {
+  if (dnsServers.length === 0) return [];
+  const target = `-the DNS server=${dnsServers.join(',')}:53`;
+  return [target, `${target}/udp`];
 }
 
 /** Network plugins say here when they came up, and so also when they came up in another version. */

@@ -20,6 +20,7 @@ enum { LATE_MS = 10000 };
 struct target {
   char text[TEXT]; /* as it is told: its name and where it is */
   bool wanted;
+  bool datagrams; /* asked over UDP, as a DNS server is */
   struct sockaddr_storage address;
   socklen_t length;
   int socket;
@@ -63,6 +64,19 @@ static int read_port(const char *text) {
   return *text != 0 && *end == 0 && port > 0 && port < 65536 ? (int)port : 0;
 }
 
+/* Which server has the root, as a DNS server is asked; whoever else listens need only send it back, marked as an answer. */
+static const unsigned char question[] = {0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1};
+enum { FLAGS = 2, IS_ANSWER = 0x80 };
+
+/* What stands after the port, which it takes off; false where it is no protocol that there is. */
+static bool read_protocol(char *port, bool *datagrams) {
+  char *protocol = strchr(port, '/');
+  *datagrams = protocol != NULL;
+  if (protocol == NULL) return true;
+  *protocol++ = 0;
+  return strcmp(protocol, "udp") == 0;
+}
+
 /* Adds the targets of one argument, which it takes apart; false where it cannot be read. */
 static bool add(struct target *targets, int *count, char *argument) {
   char *name = argument + 1;
@@ -71,6 +85,8 @@ static bool add(struct target *targets, int *count, char *argument) {
   if ((*argument != '+' && *argument != '-') || addresses == NULL || port == NULL || port < addresses) return false;
   *addresses++ = 0;
   *port++ = 0;
+  bool datagrams;
+  if (!read_protocol(port, &datagrams)) return false;
   int number = read_port(port);
   if (number == 0) return false;
   char *rest;
@@ -79,8 +95,9 @@ static bool add(struct target *targets, int *count, char *argument) {
     struct target *target = &targets[*count];
     memset(target, 0, sizeof *target);
     target->wanted = *argument == '+';
+    target->datagrams = datagrams;
     if (!place(target, one, number)) return false;
-    snprintf(target->text, sizeof target->text, "%.50s (%.45s port %d)", name, one, number);
+    snprintf(target->text, sizeof target->text, "%.50s (%.45s %s %d)", name, one, datagrams ? "UDP port" : "port", number);
     (*count)++;
   }
   return true;
@@ -99,21 +116,36 @@ static bool read_targets(struct target *targets, int *count, int arguments, char
   return true;
 }
 
-/* The start of a connection; what ends at once has not met anything. */
+/* The start of a connection, or a question; what ends at once has not met anything. */
 static void call(struct target *target) {
+  int type = target->datagrams ? SOCK_DGRAM : SOCK_STREAM;
   target->met = false;
-  target->socket = socket(target->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  target->socket = socket(target->address.ss_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (target->socket < 0) return;
-  if (connect(target->socket, (struct sockaddr *)&target->address, target->length) == 0) target->met = true;
-  else if (errno == EINPROGRESS) return;
+  bool connected = connect(target->socket, (struct sockaddr *)&target->address, target->length) == 0;
+  if (target->datagrams) {
+    if (connected && send(target->socket, question, sizeof question, 0) > 0) return;
+  } else {
+    if (!connected && errno == EINPROGRESS) return;
+    target->met = connected;
+  }
   close(target->socket);
   target->socket = -1;
 }
 
-static void hear(struct target *target) {
+static bool has_answered(const struct target *target) {
+  unsigned char answer[512];
+  return recv(target->socket, answer, sizeof answer, MSG_DONTWAIT) > FLAGS && (answer[FLAGS] & IS_ANSWER) != 0;
+}
+
+static bool has_connected(const struct target *target) {
   int problem = 0;
   socklen_t length = sizeof problem;
-  if (getsockopt(target->socket, SOL_SOCKET, SO_ERROR, &problem, &length) == 0 && problem == 0) target->met = true;
+  return getsockopt(target->socket, SOL_SOCKET, SO_ERROR, &problem, &length) == 0 && problem == 0;
+}
+
+static void hear(struct target *target) {
+  target->met = target->datagrams ? has_answered(target) : has_connected(target);
   close(target->socket);
   target->socket = -1;
 }
@@ -145,7 +177,7 @@ static bool call_all(struct target *targets, int count, struct patience patience
     int whose[MOST], waiting = 0;
     for (int i = 0; i < count; i++) {
       if (targets[i].socket < 0) continue;
-      waits[waiting] = (struct pollfd){.fd = targets[i].socket, .events = POLLOUT};
+      waits[waiting] = (struct pollfd){.fd = targets[i].socket, .events = targets[i].datagrams ? POLLIN : POLLOUT};
       whose[waiting++] = i;
     }
     poll(waits, waiting, until - now);
@@ -215,31 +247,59 @@ int walls_await(int arguments, char **texts) {
   return WALLS_OPEN;
 }
 
-/* On both families where there are two. */
-static int listener(int port) {
+/* A socket at a port, of both families where there are two; -1 where there can be none. */
+static int at_port(int port, int type) {
   struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any};
   struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY)};
-  int on = 1, off = 0, both = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int on = 1, off = 0, both = socket(AF_INET6, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (both >= 0) {
     setsockopt(both, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     setsockopt(both, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(both, (struct sockaddr *)&six, sizeof six) == 0 && listen(both, SOMAXCONN) == 0) return both;
+    if (bind(both, (struct sockaddr *)&six, sizeof six) == 0) return both;
     close(both);
   }
-  int one = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int one = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (one < 0) return -1;
   setsockopt(one, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(one, (struct sockaddr *)&four, sizeof four) == 0 && listen(one, SOMAXCONN) == 0) return one;
+  if (bind(one, (struct sockaddr *)&four, sizeof four) == 0) return one;
   close(one);
   return -1;
 }
 
+static int listener(char *text, bool *datagrams) {
+  if (!read_protocol(text, datagrams)) return -1;
+  int port = read_port(text);
+  if (port == 0) return -1;
+  int door = at_port(port, *datagrams ? SOCK_DGRAM : SOCK_STREAM);
+  if (door < 0 || *datagrams || listen(door, SOMAXCONN) == 0) return door;
+  close(door);
+  return -1;
+}
+
+static void take_connection(int door) {
+  int guest = accept(door, NULL, NULL);
+  if (guest >= 0) close(guest);
+}
+
+/* An answer is never answered: two canaries would go on for ever. It is as long as the question, so it amplifies nothing. */
+static void answer(int door) {
+  unsigned char said[sizeof question];
+  struct sockaddr_storage from;
+  socklen_t length = sizeof from;
+  ssize_t size = recvfrom(door, said, sizeof said, MSG_DONTWAIT, (struct sockaddr *)&from, &length);
+  if (size <= FLAGS || (said[FLAGS] & IS_ANSWER) != 0) return;
+  said[FLAGS] |= IS_ANSWER;
+  sendto(door, said, size, MSG_DONTWAIT, (struct sockaddr *)&from, length);
+}
+
 int walls_listen(int count, char **ports) {
   struct pollfd doors[MOST];
+  bool datagrams[MOST];
   if (count < 1 || count > MOST) return WALLS_MISUSED;
   for (int i = 0; i < count; i++) {
-    int port = read_port(ports[i]);
-    doors[i] = (struct pollfd){.fd = port == 0 ? -1 : listener(port), .events = POLLIN};
+    char text[32];
+    snprintf(text, sizeof text, "%s", ports[i]);
+    doors[i] = (struct pollfd){.fd = listener(text, &datagrams[i]), .events = POLLIN};
     if (doors[i].fd >= 0) continue;
     fprintf(stderr, "no port to listen on: %.20s\n", ports[i]);
     return WALLS_MISUSED;
@@ -248,8 +308,7 @@ int walls_listen(int count, char **ports) {
     poll(doors, count, -1);
     for (int i = 0; i < count; i++) {
       if ((doors[i].revents & POLLIN) == 0) continue;
-      int guest = accept(doors[i].fd, NULL, NULL);
-      if (guest >= 0) close(guest);
+      (datagrams[i] ? answer : take_connection)(doors[i].fd);
     }
   }
 }
