@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openCluster } from '../cluster/index.ts';
 import { finish } from '../space/kube.ts';
 import { LOOK, sightingsIn } from '../verify/look.ts';
-import { enforceAll, letting, openMatrix } from './support/one-way.ts';
+import { enforceAll, type Hole, letting, openMatrix } from './support/one-way.ts';
 import {
   assistant,
   capsule,
@@ -57,7 +57,7 @@ async function askAgain(): Promise<void> {
 }
 
 interface Way {
-  readonly unenforced: 'Ingress' | 'Egress';
+  readonly unenforced: Hole;
   /** What a probe reaches then, and what it does not. */
   readonly open: readonly string[];
   readonly closed: readonly string[];
@@ -70,9 +70,9 @@ const WAYS: readonly (readonly [string, Way])[] = [
   [
     'enforces what goes out alone',
     {
-      unenforced: 'Ingress',
+      unenforced: { type: 'Ingress' },
       open: ['the canary, where no policy lets it in'],
-      closed: ['the canary, where no policy lets it go', 'the API server', 'its node'],
+      closed: ['the canary, where no policy lets it go', 'the DNS server', 'the API server', 'its node'],
       cell: 'client -> s3 tcp 7070: closed is drawn, connected was seen',
       none: /^(Assistant|keys|unlabelled)\b.* -> (stranger|API server|node)/,
     },
@@ -80,11 +80,21 @@ const WAYS: readonly (readonly [string, Way])[] = [
   [
     'enforces what comes in alone',
     {
-      unenforced: 'Egress',
-      open: ['the canary, where no policy lets it go', 'the API server', 'its node'],
+      unenforced: { type: 'Egress' },
+      open: ['the canary, where no policy lets it go', 'the DNS server', 'the API server', 'its node'],
       closed: ['the canary, where no policy lets it in'],
       cell: 'Assistant a -> stranger tcp 8080: closed is drawn, connected was seen',
       none: /^(client|neighbour|stranger) -> (s3|postgres|db-broker)/,
+    },
+  ],
+  [
+    'leaves DNS open',
+    {
+      unenforced: { type: 'Egress', only: { protocol: 'UDP', destination: { ports: [53] } } },
+      open: ['the DNS server'],
+      closed: ['the canary, where no policy lets it go', 'the API server', 'its node'],
+      cell: 'Assistant a -> DNS udp 53: closed is drawn, connected was seen',
+      none: / tcp \d+: closed is drawn/,
     },
   ],
 ];
@@ -109,15 +119,17 @@ describe('walls that hold one way alone', () => {
   it.each(WAYS)('are found, and named by the condition and by verify: a plugin that %s', async (_, way) => {
     await kube.apply(letting(way.unenforced));
     // A policy takes a moment until it holds on a node; a probe from before it is no answer.
-    await until('verify to name it', async () => (await matrix.wrong()).includes(way.cell));
+    const wrong = await until('verify to name it', async () => {
+      const found = await matrix.wrong();
+      return found.includes(way.cell) ? found : undefined;
+    });
+    expect(wrong.filter((line) => way.none.test(line))).toEqual([]);
     await askAgain();
     const { message } = await told('capsule', home, 'NetworkReady', 'False', 'EnforcementFailed');
     console.info(message);
     for (const what of way.open) expect(message).toContain(what);
+    expect(message).toMatch(/ UDP port /);
     for (const what of way.closed) expect(message).not.toContain(`${what} (`);
-    const wrong = await matrix.wrong();
-    expect(wrong).toContain(way.cell);
-    expect(wrong.filter((line) => way.none.test(line))).toEqual([]);
 
     await enforceAll();
     await until('every wall to stand again', async () => (await matrix.wrong()).length === 0);
@@ -136,7 +148,7 @@ describe('walls that hold one way alone', () => {
       '20',
       `tcp ${await serviceAddress('kubernetes', 'default')} 443`,
     ];
-    await kube.apply(letting('Egress'));
+    await kube.apply(letting({ type: 'Egress' }));
     await until('egress to be open', async () => (await matrix.wrong()).length > 0);
     // The operator's own probe has passed, and is not asked again: the pod itself is the last to know.
     await kube.apply(
@@ -199,6 +211,7 @@ describe('walls', () => {
     for (const open of [
       'the canary, where no policy lets it go',
       'the canary, where no policy lets it in',
+      'the DNS server',
       'the API server',
       'its node',
     ])

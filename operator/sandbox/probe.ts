@@ -11,6 +11,9 @@ export const NETWORK_PROBE = 'network-probe';
 /** The kubelet ends a probe that has not ended itself: where no sandbox can be made it would wait for ever. */
 const DEADLINE_SECONDS = 60;
 
+/** Room for every target of a probe of the network, in both families. */
+const LONGEST = 2_000;
+
 /** What a pod on each node is made to find out. */
 export interface Question {
   readonly names: SpaceNames;
@@ -146,7 +149,7 @@ export function proofOf(question: Question, node: Node, probes: readonly Pod[]):
   if (phase === 'Failed') {
     const end = status?.state?.terminated;
     const { message, reason } = end ?? pod.status ?? {};
-    const found = (message ?? reason ?? 'its pod failed').trim().slice(0, 300);
+    const found = (message ?? reason ?? 'its pod failed').trim().slice(0, LONGEST);
     return { verdict: 'failed', found, ...(end?.exitCode === undefined ? {} : { exitCode: end.exitCode }) };
   }
   if (conditions.some(({ type, status: is }) => type === 'PodScheduled' && is === 'False'))

@@ -7,17 +7,25 @@ import { failures } from '../../verify/report.ts';
 import { targetsOf } from '../../verify/verify.ts';
 import { installed, kube, unique } from './space.ts';
 
-/** Judged before every policy of Kubernetes, so that nothing of that direction is enforced any more. */
-export const letting = (type: 'Ingress' | 'Egress') => ({
+type Direction = 'Ingress' | 'Egress';
+
+/** What of a direction is let through: all of it, or what a rule of Calico's names. */
+export interface Hole {
+  readonly type: Direction;
+  readonly only?: object;
+}
+
+/** Judged before every policy of Kubernetes, so that nothing of this is enforced any more. */
+export const letting = ({ type, only = {} }: Hole) => ({
   apiVersion: 'crd.projectcalico.org/v1',
   kind: 'GlobalNetworkPolicy',
   metadata: { name: `default.one-way-${type.toLowerCase()}` },
-  spec: { order: 0, selector: 'all()', types: [type], [type.toLowerCase()]: [{ action: 'Allow' }] },
+  spec: { order: 0, selector: 'all()', types: [type], [type.toLowerCase()]: [{ action: 'Allow', ...only }] },
 });
 const POLICIES = 'globalnetworkpolicies.crd.projectcalico.org';
 export const enforceAll = () =>
   Promise.all(
-    (['Ingress', 'Egress'] as const).map((type) => kube.remove(POLICIES, letting(type).metadata.name)),
+    (['Ingress', 'Egress'] as const).map((type) => kube.remove(POLICIES, letting({ type }).metadata.name)),
   );
 
 /** A matrix that is measured again and again, with one set of probers, deployed while all network policies were in force. */
