@@ -12,6 +12,10 @@ const check = (name: string, holds: boolean, found: string): Check => ({ name, h
 
 type Capsule = Probers['capsules'][number];
 
+/** The kubelet's word for a program that it could not begin in time, as on a machine under load: nothing was asked yet. */
+const NOT_BEGUN = /failed to exec in container/;
+const TRIES = 3;
+
 /** Two Capsules, each to be kept from what is the other's, and how programs are run in them. */
 interface Sides {
   readonly kube: Kube;
@@ -23,15 +27,22 @@ interface Sides {
   readonly node: (of: Capsule, program: string, ...args: readonly string[]) => Promise<string>;
 }
 
+/** Runs a program in the Assistant of a Capsule, and answers what it printed. */
+export function programsIn(kube: Pick<Kube, 'run'>): Sides['within'] {
+  return async ({ namespace, pod }, argv) => {
+    const into = ['exec', '-n', namespace, pod.metadata.name, '-c', 'assistant', '--'];
+    for (let left = TRIES; ; left -= 1) {
+      const { stdout, stderr } = await kube.run([...into, ...argv]);
+      if (stdout.trim() !== '') return stdout.trim();
+      if (left === 1 || !NOT_BEGUN.test(stderr)) return `no answer: ${stderr.trim().split('\n')[0]}`;
+    }
+  };
+}
+
 export async function checksOf(kube: Kube, place: Place, { capsules }: Probers): Promise<Check[]> {
   const [a, b] = capsules;
   if (a === undefined || b === undefined) throw new Error('two Capsules are needed');
-  const within: Sides['within'] = async (of, argv) => {
-    const { namespace, pod } = of;
-    const into = ['exec', '-n', namespace, pod.metadata.name, '-c', 'assistant', '--'];
-    const { stdout, stderr } = await kube.run([...into, ...argv]);
-    return stdout.trim() || `no answer: ${stderr.trim().split('\n')[0]}`;
-  };
+  const within = programsIn(kube);
   const node: Sides['node'] = (of, program, ...args) => within(of, ['node', '-e', program, ...args]);
   const sides: Sides = { kube, place, capsules, a, b, within, node };
   const hasFiles = a.pod['spec'].containers.some(({ env = [] }) =>
