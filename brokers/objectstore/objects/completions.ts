@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ServiceError } from '@space/broker-kit';
+import type { Ending } from '../quota/credits.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { clearLateParts } from './abandoned-uploads.ts';
@@ -33,12 +34,14 @@ interface Completed {
 export class Completions {
   readonly #client: S3Client;
   readonly #uploads: Uploads;
+  readonly #ending: Ending;
   /** Completions that the upstream is executing, by upload id. */
   readonly #running = new Map<string, { readonly asked: string; readonly end: Promise<Completed> }>();
 
-  constructor(client: S3Client, uploads: Uploads) {
+  constructor(client: S3Client, uploads: Uploads, ending: Ending = (_call, _keys, act) => act()) {
     this.#client = client;
     this.#uploads = uploads;
+    this.#ending = ending;
   }
 
   /** Completes an upload that is open; a caller that asks the same meanwhile hears of the same end. */
@@ -70,16 +73,19 @@ export class Completions {
     { parts, headers }: Asked,
   ): Promise<Completed> {
     // Not the caller's signal: once the upstream begins, who hangs up must not leave the row behind.
-    const { etag } = await this.#client
-      .completeUpload(upload.key, upload.upstreamId, parts, { headers })
-      .catch(async (error: unknown) => {
-        const isGone = error instanceof S3Error && error.code === 'NoSuchUpload';
-        const before = isGone
-          ? await this.#etagOfWhole(upload.key, parts, AbortSignal.timeout(RECOGNISE_MS))
-          : undefined;
-        if (before === undefined) throw error;
-        return { etag: before };
-      });
+    const { etag } = await this.#ending(
+      { tenant, signal: AbortSignal.timeout(RECOGNISE_MS) },
+      [upload.key],
+      () => this.#client.completeUpload(upload.key, upload.upstreamId, parts, { headers }),
+      { mayRepeat: true },
+    ).catch(async (error: unknown) => {
+      const isGone = error instanceof S3Error && error.code === 'NoSuchUpload';
+      const before = isGone
+        ? await this.#etagOfWhole(upload.key, parts, AbortSignal.timeout(RECOGNISE_MS))
+        : undefined;
+      if (before === undefined) throw error;
+      return { etag: before };
+    });
     await this.#uploads.close(upload, false);
     // The object is there, whatever becomes of what was sent beside it.
     await clearLateParts(this.#client, upload).catch(() => undefined);

@@ -1,6 +1,7 @@
 import { ServiceError } from '@space/broker-kit';
 import type { Reservation } from '../quota/capsule-block.ts';
 import { entriesOf } from '../quota/charge.ts';
+import type { Ending } from '../quota/credits.ts';
 import type { S3Client } from '../upstream/types.ts';
 import { abortUpload, clearLateParts } from './abandoned-uploads.ts';
 import { Completions, NoSuchUpload } from './completions.ts';
@@ -21,8 +22,13 @@ type Multipart = Pick<
 >;
 
 /** Objects that come in parts. An upload is known by our id alone, and its parts count until it is over. */
-export function createMultipart(client: S3Client, uploads: Uploads, writer: Writer): Multipart {
-  const completions = new Completions(client, uploads);
+export function createMultipart(
+  client: S3Client,
+  uploads: Uploads,
+  writer: Writer,
+  ending?: Ending,
+): Multipart {
+  const completions = new Completions(client, uploads, ending);
 
   return {
     createUpload: beginUploads(client, uploads, writer),

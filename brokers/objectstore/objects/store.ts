@@ -1,6 +1,6 @@
 import { ServiceError } from '@space/broker-kit';
 import { entriesOf } from '../quota/charge.ts';
-import type { Ending } from '../quota/credits.ts';
+import type { Doubts, Ending } from '../quota/credits.ts';
 import { S3Error } from '../upstream/errors.ts';
 import type { Headers, S3Client } from '../upstream/types.ts';
 import { createMultipart } from './multipart.ts';
@@ -29,14 +29,14 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
   const ends = endingUnder(options);
 
   return {
-    ...createMultipart(client, uploads, writer),
+    ...createMultipart(client, uploads, writer, options.ending),
     put: async (call, ref, body, headers) => {
       checkMarker(ref.key, body.length);
       return writer.write(
         call,
         { bytes: body.length, entries: entriesOf(ref.key) },
         () =>
-          ends(call, ref, async () =>
+          ends(call, [ref], async () =>
             client.put(physical(call, ref), await sendable(body), { headers, signal: call.signal }),
           ),
         () => body.stream.readableEnded,
@@ -56,13 +56,20 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
       const headers: Headers = etag === undefined ? {} : { 'if-match': etag };
       // Not every S3 server knows conditional deletes; one that ignores the condition must not delete another object.
       if (etag !== undefined) await client.head(key, { headers, signal });
-      await ends(call, ref, () => client.delete(key, { headers, signal })).catch(markerGone);
+      await ends(call, [ref], () => client.delete(key, { headers, signal })).catch(markerGone);
     },
     deleteMany: async (call, bucket, keys) => {
       const { prefixes } = call.tenant;
-      const failed = await client.deleteMany(
-        keys.map((key) => physicalKey(prefixes, bucket, key)),
-        { signal: call.signal, inTurn: call.inTurn },
+      const { signal, inTurn } = call;
+      const failed = await ends(
+        call,
+        keys.map((key) => ({ bucket, key })),
+        () =>
+          client.deleteMany(
+            keys.map((key) => physicalKey(prefixes, bucket, key)),
+            { signal, inTurn },
+          ),
+        { failed: (those) => new Set(those.map(({ key }) => key)) },
       );
       const left = failed.filter(({ code }) => code !== NO_MARKER);
       return new Set(left.map(({ key }) => logicalKey(prefixes, bucket, key) ?? ''));
@@ -93,13 +100,26 @@ export function createObjectStore(client: S3Client, uploads: Uploads, options: S
   };
 }
 
-type Ends = <T>(call: Call, at: ObjectRef, act: () => Promise<T>) => Promise<T>;
+type Ends = <T>(
+  call: Call,
+  at: readonly ObjectRef[],
+  act: () => Promise<T>,
+  doubts?: Doubts<T>,
+) => Promise<T>;
 
 /** A marker is charged as the folder that it makes, which may be there without it. */
-const endingUnder =
-  ({ ending }: StoreOptions): Ends =>
-  (call, at, act) =>
-    ending === undefined || isMarker(at.key) ? act() : ending(call, physical(call, at), act);
+function endingUnder({ ending }: StoreOptions): Ends {
+  return (call, at, act, doubts) => {
+    const objects = at.filter(({ key }) => !isMarker(key));
+    if (ending === undefined || objects.length === 0) return act();
+    return ending(
+      call,
+      objects.map((each) => physical(call, each)),
+      act,
+      doubts,
+    );
+  };
+}
 
 function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['copy'] {
   /** Servers that keep objects as files copy no directories. A marker is all in its headers. */
@@ -130,7 +150,7 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
       call,
       { bytes: source.size, entries: entriesOf(to.key) },
       // Not the caller's signal: the server goes on whoever hangs up, and then nobody would learn the outcome.
-      () => ends(call, to, () => client.copy(source.key, physical(call, to), { headers: all })),
+      () => ends(call, [to], () => client.copy(source.key, physical(call, to), { headers: all })),
       () => true,
     );
     return { ...copied, size: source.size };

@@ -110,6 +110,69 @@ test('two replicas that delete an object at the same time credit it once', async
   await other.stop();
 });
 
+test('what is deleted in bulk makes room at once, and each object does once', async () => {
+  const one = await newAssistant(broker, { quota: MIB });
+  const keys = Array.from({ length: 8 }, (_, i) => `one-of-many-${i}`);
+  for (const key of keys) expect(await put(one, key, 100 * KIB)).toBe('ok');
+  const all = { keys: [...keys, 'never-there', 'a-marker/'] };
+  const answers = await Promise.all(Array.from({ length: 4 }, () => one.post('/v1/deletions/data', all)));
+  expect(answers.map(({ status }) => status)).toEqual(Array(4).fill(200));
+  expect(await credits()).toEqual({ credited: 8 * (100 * KIB + ENTRY), objects: 8, rows: 8 });
+  expect(await put(one, 'another', 800 * KIB)).toBe('ok');
+  expect(await put(one, 'too-much', 400 * KIB), noRoom).not.toBe('ok');
+});
+
+test('a completed upload in the place of an object makes the room that this had', async () => {
+  const one = await newAssistant(broker, { quota: 2 * MIB });
+  expect(await put(one, 'a', 900 * KIB)).toBe('ok');
+  for (let i = 0; i < 4; i += 1) {
+    const { json } = await one.post('/v1/uploads/data', { key: 'a' });
+    const at = `/v1/uploads/data/${json.upload_id}`;
+    const part = await one.call('PUT', `${at}/1`, { body: Buffer.alloc(900 * KIB, i) });
+    expect(part.status, JSON.stringify(part.json)).toBe(200);
+    const parts = { parts: [{ number: 1, etag: part.json.etag }] };
+    // Who asks twice is answered twice, and is credited once.
+    const asked = await Promise.all([one.post(`${at}/complete`, parts), one.post(`${at}/complete`, parts)]);
+    expect(asked.map(({ status }) => status)).toContain(200);
+    expect(await credits()).toMatchObject({ objects: i + 1 });
+  }
+  expect(await put(one, 'b', 900 * KIB), noRoom).toBe('ok');
+  expect(await put(one, 'c', 900 * KIB), noRoom).not.toBe('ok');
+});
+
+test('what is still there afterwards is not credited, though the server says that all went well', async () => {
+  const one = await newAssistant(broker, { quota: MIB });
+  expect(await put(one, 'a', 100 * KIB)).toBe('ok');
+  const { connections } = fixture.broker.context;
+  const [row] = await fixture.registry<{ place: string }>(
+    'SELECT place FROM broker.store s JOIN broker.capsule c USING (capsule_id) ORDER BY c.changed_at DESC LIMIT 1',
+  );
+  const stored = new Map(['a', 'b', 'c'].map((key) => [key, `"${key}"`]));
+  const ending = createEnding({
+    registry: connections,
+    quota: { isShort: () => true },
+    entryBytes: 0,
+    log: createLogger({ service: 'test', level: 'silent' }),
+    client: {
+      head: async (key) => {
+        const etag = stored.get(key);
+        if (etag === undefined) throw new S3Error('answered', 404, 'NoSuchKey');
+        return { status: 200, headers: { etag, 'last-modified': 'now', 'content-length': '10' } };
+      },
+    },
+  });
+  const call = {
+    tenant: { capsulePrefix: row!.place, quotaBytes: MIB },
+    signal: new AbortController().signal,
+  };
+  // A bulk deletion names what it left.
+  await ending(call, ['a', 'b'], async () => void stored.delete('a'), { failed: () => new Set(['b']) });
+  expect(await credits()).toMatchObject({ credited: 10, objects: 1 });
+  // A completion that is repeated is a success and changes nothing.
+  await ending(call, ['b', 'c'], async () => void stored.set('c', '"other"'), { mayRepeat: true });
+  expect(await credits()).toMatchObject({ credited: 20, objects: 2 });
+});
+
 test('a marker gives nothing back: its folder may be there without it', async () => {
   const one = await newAssistant(broker, { quota: 64 * KIB });
   expect(await put(one, 'a/', 0)).toBe('ok');
@@ -214,7 +277,7 @@ test('whatever is written, ended and counted at the same time, never does less c
           const key = physicalKey(prefixes, 'data', parseKey(one.key)!);
           const [looked, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
           const who = { tenant: { capsulePrefix, quotaBytes: 1 }, signal: new AbortController().signal };
-          const end = ending(who, key, () => {
+          const end = ending(who, [key], () => {
             looked.resolve();
             return done.promise;
           });

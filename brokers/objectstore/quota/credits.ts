@@ -6,12 +6,21 @@ import type { Headers, S3Client } from '../upstream/types.ts';
 import type { Capsule, Quota } from './allowance.ts';
 import { isShort, lockUsage, type Registry, usedBytes } from './rows.ts';
 
-/** Does what ends the object of a key, by deletion or by another in its place, and credits what that object was charged. */
+/** Does what ends the objects of keys, by deletion or by others in their place, and credits what those were charged. */
 export type Ending = <T>(
   call: { readonly tenant: Capsule; readonly signal: AbortSignal },
-  key: string,
+  keys: readonly string[],
   act: () => Promise<T>,
+  doubts?: Doubts<T>,
 ) => Promise<T>;
+
+/** Why an object may still be there although the act has succeeded. */
+export interface Doubts<T> {
+  /** The keys that the answer names as failed. */
+  readonly failed?: (result: T) => ReadonlySet<string>;
+  /** The server answers a repeated request with success and does nothing, so each key is looked at once more. */
+  readonly mayRepeat?: boolean;
+}
 
 export interface CreditOptions {
   readonly registry: Registry;
@@ -23,6 +32,8 @@ export interface CreditOptions {
 
 /** Objects of one Capsule that are credited between two counts: each is a row, so that none is credited twice. The next count finds the others. */
 const MOST_CREDITED = 10_000;
+/** Keys are looked at one after the other, so that a request has one connection at a time. Those left wait for the next count. */
+const LOOK_MS = 5_000;
 
 /**
  * What is deleted or overwritten stops counting at once where a Capsule is short of room; elsewhere the next count is
@@ -48,38 +59,70 @@ export function createEnding({ registry, client, quota, entryBytes, log }: Credi
     return row?.number;
   }
 
-  /** What is there, and the count that it was there after; undefined where it gives nothing back. */
-  async function look(capsule: Capsule, key: string, signal: AbortSignal): Promise<Looked | undefined> {
+  async function objectAt(key: string, signal: AbortSignal): Promise<Looked | undefined> {
     try {
-      if (!(await isShortNow(capsule))) return undefined;
-      // First: the object is there after this count, and whatever ends later voids the credit.
-      const countNumber = await countNumberOf(capsule.capsulePrefix);
-      if (countNumber === undefined) return undefined;
       const { headers } = await client.head(key, { signal });
       const object = identityOf(key, headers);
       if (object === undefined) return undefined;
       // Its folders may hold other objects.
-      return { countNumber, object, bytes: Number(headers['content-length'] ?? 0) + entryBytes };
+      return { key, object, bytes: Number(headers['content-length'] ?? 0) + entryBytes };
     } catch (error) {
-      if (!(error instanceof S3Error || signal.aborted))
-        log.warn({ err: error }, 'what is to end was not looked at');
-      return undefined;
+      if (error instanceof S3Error && error.status === 404) return undefined;
+      throw error;
     }
   }
 
-  return async ({ tenant, signal }, key, act) => {
-    const looked = await look(tenant, key, signal);
+  /** What is there, and the count that it was there after; undefined where nothing is given back. */
+  async function look(capsule: Capsule, keys: readonly string[], signal: AbortSignal) {
+    const looked: Looked[] = [];
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(LOOK_MS)]);
+    let countNumber: number | undefined;
+    try {
+      if (!(await isShortNow(capsule))) return undefined;
+      // First: the objects are there after this count, and whatever ends later voids the credit.
+      countNumber = await countNumberOf(capsule.capsulePrefix);
+      if (countNumber === undefined) return undefined;
+      for (const key of new Set(keys)) looked.push(...toArray(await objectAt(key, inTime)));
+    } catch (error) {
+      if (!(error instanceof S3Error || inTime.aborted))
+        log.warn({ err: error }, 'what is to end was not looked at');
+    }
+    return countNumber === undefined || looked.length === 0 ? undefined : { countNumber, looked };
+  }
+
+  /** Those that are there no more, or that another is in the place of. */
+  async function gone(looked: readonly Looked[], signal: AbortSignal): Promise<readonly Looked[]> {
+    const ended: Looked[] = [];
+    for (const one of looked) {
+      const now = await objectAt(one.key, signal);
+      if (now === undefined || !now.object.equals(one.object)) ended.push(one);
+    }
+    return ended;
+  }
+
+  return async ({ tenant, signal }, keys, act, { failed, mayRepeat = false } = {}) => {
+    const found = await look(tenant, keys, signal);
     const result = await act();
-    if (looked === undefined) return result;
-    await registry
-      .transaction((session) => credit(session, tenant.capsulePrefix, looked))
-      .catch((error: unknown) => log.warn({ err: error }, 'what has ended counts until the next count'));
+    if (found === undefined) return result;
+    const left = failed?.(result);
+    const ended = found.looked.filter(({ key }) => left?.has(key) !== true);
+    try {
+      const sure = mayRepeat ? await gone(ended, AbortSignal.timeout(LOOK_MS)) : ended;
+      if (sure.length > 0)
+        await registry.transaction((session) =>
+          credit(session, tenant.capsulePrefix, found.countNumber, sure),
+        );
+    } catch (error) {
+      log.warn({ err: error }, 'what has ended counts until the next count');
+    }
     return result;
   };
 }
 
+const toArray = <T>(one: T | undefined): readonly T[] => (one === undefined ? [] : [one]);
+
 interface Looked {
-  readonly countNumber: number;
+  readonly key: string;
   readonly object: Buffer;
   readonly bytes: number;
 }
@@ -99,23 +142,33 @@ function identityOf(key: string, headers: Headers): Buffer | undefined {
 async function credit(
   session: Session,
   capsulePrefix: string,
-  { countNumber, object, bytes }: Looked,
+  countNumber: number,
+  ended: readonly Looked[],
 ): Promise<void> {
   const usage = await lockUsage(session, capsulePrefix);
   if (usage.countNumber !== countNumber) return;
   await session.run(
-    'credit object',
-    `WITH first AS (
+    'credit objects',
+    `WITH ended AS (SELECT * FROM unnest($2::bytea[], $3::bigint[]) AS ended (object, bytes)),
+     first AS (
        INSERT INTO broker.object_credit (place, count_number, object)
-       SELECT place, count_number, $2 FROM broker.object_usage
-       WHERE place = $1 AND (credited_in <> count_number OR credited_objects < $4)
-       ON CONFLICT DO NOTHING RETURNING 1
-     )
+       SELECT $1, $4, object FROM ended LIMIT (
+         SELECT greatest(0, $5 - CASE WHEN credited_in = count_number THEN credited_objects ELSE 0 END)
+         FROM broker.object_usage WHERE place = $1)
+       ON CONFLICT DO NOTHING RETURNING object
+     ),
+     given AS (SELECT sum(bytes) AS bytes, count(*) AS objects FROM first JOIN ended USING (object))
      UPDATE broker.object_usage
-     SET credited = $3 + CASE WHEN credited_in = count_number THEN credited ELSE 0 END,
-         credited_objects = 1 + CASE WHEN credited_in = count_number THEN credited_objects ELSE 0 END,
+     SET credited = given.bytes + CASE WHEN credited_in = count_number THEN credited ELSE 0 END,
+         credited_objects = given.objects + CASE WHEN credited_in = count_number THEN credited_objects ELSE 0 END,
          credited_in = count_number
-     WHERE place = $1 AND EXISTS (SELECT FROM first)`,
-    [capsulePrefix, object, bytes, MOST_CREDITED],
+     FROM given WHERE place = $1 AND given.objects > 0`,
+    [
+      capsulePrefix,
+      ended.map(({ object }) => object),
+      ended.map(({ bytes }) => bytes),
+      countNumber,
+      MOST_CREDITED,
+    ],
   );
 }
