@@ -140,6 +140,26 @@ test('a completed upload in the place of an object makes the room that this had'
   expect(await put(one, 'c', 900 * KIB), noRoom).not.toBe('ok');
 });
 
+test('a completion that is repeated at a server that answers it with success again gives nothing back', async () => {
+  const one = await newAssistant(broker, { quota: 2 * MIB });
+  expect(await put(one, 'a', 900 * KIB)).toBe('ok');
+  const { json } = await one.post('/v1/uploads/data', { key: 'a' });
+  const at = `/v1/uploads/data/${json.upload_id}`;
+  const part = await one.call('PUT', `${at}/1`, { body: Buffer.alloc(900 * KIB, 1) });
+  const complete = () => one.post(`${at}/complete`, { parts: [{ number: 1, etag: part.json.etag }] });
+  const completion = ({ method, url }: { method?: string | undefined; url?: string | undefined }) =>
+    method === 'POST' && url?.includes('uploadId') === true;
+  // The object is there, and nobody heard of it; the object that it replaced is not credited either.
+  between.fate = (request) => (completion(request) ? 'lost' : noLists(request));
+  expect((await complete()).status).toBe(502);
+  const root = 'CompleteMultipartUploadResult';
+  const success = `<${root}><ETag>"${'0'.repeat(32)}-1"</ETag></${root}>`;
+  between.fate = (request) => (completion(request) ? { success } : noLists(request));
+  expect((await complete()).status).toBe(200);
+  between.fate = noLists;
+  expect(await credits()).toMatchObject({ credited: 0, objects: 0 });
+});
+
 test('what is still there afterwards is not credited, though the server says that all went well', async () => {
   const one = await newAssistant(broker, { quota: MIB });
   expect(await put(one, 'a', 100 * KIB)).toBe('ok');

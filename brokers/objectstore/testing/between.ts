@@ -3,7 +3,11 @@ import { portOf } from '@space/broker-kit';
 import type { S3Server } from '../../../testing/s3.ts';
 
 /** What becomes of an answer of the S3 server on its way to the broker. */
-export type Fate = 'pass' | 'lost' | { readonly status: number; readonly code: string };
+export type Fate =
+  | 'pass'
+  | 'lost'
+  | { readonly status: number; readonly code: string }
+  | { readonly success: string };
 
 /** Stands between a broker and its S3 server, which has done what it was asked before anything becomes of its answer. */
 export interface Between {
@@ -27,6 +31,8 @@ export async function startBetween(s3: S3Server): Promise<Between> {
         if (fate === 'lost') response.destroy();
         else if (fate === 'pass')
           response.writeHead(answer.statusCode ?? 500, answer.headers).end(Buffer.concat(chunks));
+        else if ('success' in fate)
+          response.writeHead(200, { 'content-length': fate.success.length }).end(fate.success);
         else {
           const error = `<?xml version="1.0"?><Error><Code>${fate.code}</Code></Error>`;
           response.writeHead(fate.status, { 'content-length': error.length }).end(error);
