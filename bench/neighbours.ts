@@ -1,11 +1,12 @@
 import { loadavg } from 'node:os';
 import { quantile, type Report, type Row } from '../testing/report.ts';
 import type { Act } from './neighbours/acts.ts';
-import { openDbBroker, openPostgres } from './neighbours/database.ts';
+import { openDbBroker } from './neighbours/database.ts';
 import { type Elsewhere, openElsewhere } from './neighbours/elsewhere.ts';
 import { openGateway } from './neighbours/gateway.ts';
 import { startHostile } from './neighbours/hostile.ts';
 import { openObjectStore } from './neighbours/objectstore.ts';
+import { openPostgres } from './neighbours/postgres.ts';
 import { measure, type Taken } from './neighbours/quiet.ts';
 import type { OpenServiceUnderTest, ServiceUnderTest } from './neighbours/service-under-test.ts';
 
@@ -88,7 +89,8 @@ async function beside(
   rows: Row[],
   figures: Record<string, number>,
 ): Promise<void> {
-  const acts = service.hostile[act] ?? [];
+  const told = service.hostile[act] ?? [];
+  const acts = typeof told === 'function' ? await told() : told;
   const { alone: alones, taken, became } = await compare(service.habits, acts, plan, service);
   const machine = await compare(service.habits, elsewhere.of(acts), plan, service);
   const around = service.straight?.hostile[act];
@@ -112,7 +114,7 @@ async function beside(
       ...ratioOf('elsewhere', machine, i),
       ...ratioOf('straight', straight, i),
       goal: failures === 0 && p99 <= MOST_RATIO * p99Alone ? 'met' : 'missed',
-      'what became of its acts': told(became),
+      'what became of its acts': inWords(became),
     };
     rows.push(row);
     console.error(`${JSON.stringify(row)}, load ${loadavg()[0]?.toFixed(1)}`);
@@ -165,7 +167,7 @@ async function compare(
   return { alone, taken, became };
 }
 
-const told = (became: Readonly<Record<string, number>>): string =>
+const inWords = (became: Readonly<Record<string, number>>): string =>
   Object.entries(became)
     .map(([what, count]) => `${what} ${count}`)
     .join(', ');

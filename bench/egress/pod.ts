@@ -55,6 +55,8 @@ interface Admission {
 
 /** The gateway in a process of its own, which knows nobody yet. */
 interface GatewayPod extends Omit<Pod, 'principal'> {
+  /** Where the operator speaks to it, and with what. */
+  readonly control: { readonly port: number; readonly provisioner: string };
   /** Tells it about an Assistant, as the operator does. */
   admit(admission: Admission): Promise<void>;
 }
@@ -111,6 +113,7 @@ export async function startGatewayPod(
   };
   return {
     port: ports.dataPort,
+    control: { port: ports.controlPort, provisioner },
     ...watchProcess(child.pid ?? 0),
     admit: (admission) => admit(`http://127.0.0.1:${ports.controlPort}`, provisioner, admission),
     stop,

@@ -7,7 +7,7 @@ export type Act =
       readonly from: readonly string[];
       readonly each: number;
     }
-  /** Requests, each on a connection of its own, at a rate. */
+  /** Requests, each on a connection of its own, at a rate; `FRESH` is other characters in each. */
   | (Http & { readonly kind: 'requests'; readonly perSecond: number })
   /** This many requests at once on each connection, and this many connections a second. */
   | (Http & { readonly kind: 'pipelined'; readonly times: number; readonly perSecond: number })
@@ -39,6 +39,9 @@ interface Http {
   /** Its body: this text, so often. */
   readonly body?: readonly [text: string, times: number];
 }
+
+/** Stands for other characters in each request, as many as a token or a key has at random. */
+export const FRESH = 'fresh'.padEnd(43, '-');
 
 export type HttpAct = Extract<Act, Http>;
 

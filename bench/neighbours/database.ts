@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { Agent, request } from 'node:http';
-import pg from 'pg';
 import { mountFiles } from '../../brokers/db/testing/broker.ts';
 import { query } from '../../brokers/db/testing/postgres.ts';
 import { newToken } from '../../brokers/kit/index.ts';
 import { eventually } from '../../testing/eventually.ts';
 import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { brokerProgram } from '../db/process.ts';
-import { headOf } from './acts.ts';
-import { COMPUTE } from './elsewhere.ts';
+import { type Act, headOf } from './acts.ts';
 import { ownGroup } from './group.ts';
 import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
 /** A durable PostgreSQL, the broker beside it, and a database for each of two Capsules. */
-async function openFixture() {
+export async function openFixture() {
   const server = await startEmbeddedServer({ asInImage: true });
   const leaveGroup = await ownGroup(server.directory);
   const program = await brokerProgram();
@@ -66,10 +64,10 @@ const OWN_LOCK = [
   `ALTER ROLE CURRENT_USER PASSWORD '${randomBytes(12).toString('hex')}'`,
 ];
 /** In the list of columns the series is not kept: as a table it would be a file of its session's first, and no lock for long. */
-const ALL_LOCKS = [
+export const ALL_LOCKS = [
   'SELECT count(pg_advisory_lock(i)) FROM (SELECT generate_series(1, 100000000) AS i) AS streamed',
 ];
-const MUCH = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
+export const MUCH = "SELECT repeat('x', 1000) FROM generate_series(1, 10000000)";
 
 /** What the operator asks of the broker for a quiet Capsule: an Assistant's database again, and another made and dropped. */
 export async function openDbBroker(): Promise<ServiceUnderTest> {
@@ -132,6 +130,9 @@ export async function openDbBroker(): Promise<ServiceUnderTest> {
         },
       ],
       'answers that are not read': [{ kind: 'unread', url: hostile.url, sessions: 3, statement: MUCH }],
+      'databases made and dropped': ['create', 'drop'].map((operation) =>
+        asked(port, operation, hostile.principal),
+      ),
       'all locks of the server': [
         { kind: 'sql', url: hostile.url, sessions: 2, statements: ALL_LOCKS, once: true },
       ],
@@ -141,97 +142,17 @@ export async function openDbBroker(): Promise<ServiceUnderTest> {
   };
 }
 
-/** A quiet tenant's own statements and logins beside a hostile tenant's, both with the database that they were given. */
-export async function openPostgres(): Promise<ServiceUnderTest> {
-  const { server, quiet, hostile, settle, close } = await openFixture();
-  const session = new pg.Pool({
-    connectionString: quiet.url,
-    max: 2,
-    min: 2,
-    connectionTimeoutMillis: 30_000,
+/** What the operator asks for when somebody installs an Assistant and removes it again, all the time. */
+function asked(port: number, operation: string, principal: string): Act {
+  const body = JSON.stringify({ capsule_id: 'hostile', app_id: 'again' });
+  const head = headOf(`POST /v1/capsules/apps/${operation}`, {
+    host: 'db-broker',
+    authorization: `Bearer ${principal}`,
+    'content-type': 'application/json',
+    'content-length': body.length,
+    connection: 'close',
   });
-  session.on('error', () => undefined);
-  await session.query('CREATE TABLE posted (id serial PRIMARY KEY, amount int NOT NULL)');
-  await session.query('INSERT INTO posted (amount) SELECT g FROM generate_series(1, 1000) AS g');
-  let lastLogin: Promise<void> = Promise.resolve();
-  return {
-    habits: [
-      {
-        name: 'statements',
-        perSecond: 30,
-        once: async () => {
-          await session.query('INSERT INTO posted (amount) VALUES ($1)', [1]);
-          await session.query('SELECT amount FROM posted WHERE id = $1', [500]);
-        },
-      },
-      {
-        name: 'login',
-        perSecond: 5,
-        // One after the other: its role has few connections, and none of them is to be refused for its own others.
-        once: () => {
-          const next = lastLogin.then(() => login(quiet.url));
-          lastLogin = next.catch(() => undefined);
-          return next;
-        },
-      },
-    ],
-    hostile: hostileActs(hostile.url, server.port),
-    settle,
-    close: async () => {
-      await session.end();
-      await close();
-    },
-  };
-}
-
-/** With its own database, and with the server's port. */
-function hostileActs(url: string, port: number): ServiceUnderTest['hostile'] {
-  const sql = (sessions: number, ...statements: string[]) =>
-    [{ kind: 'sql', url, sessions, statements }] as const;
-  return {
-    processor: sql(5, COMPUTE),
-    'temporary files': sql(
-      5,
-      "SET work_mem = '64kB'",
-      'SELECT count(*) FROM (SELECT md5(g::text) AS m FROM generate_series(1, 1000000) AS g ORDER BY m) AS s',
-    ),
-    'writes of the log': sql(
-      5,
-      'CREATE TABLE IF NOT EXISTS written (line text)',
-      "INSERT INTO written SELECT repeat('x', 200) FROM generate_series(1, 20000)",
-      'TRUNCATE written',
-    ),
-    'tables made and dropped': sql(
-      5,
-      'CREATE TEMP TABLE made (id serial PRIMARY KEY, line text UNIQUE)',
-      'DROP TABLE made',
-    ),
-    'all locks of the server': [{ kind: 'sql', url, sessions: 2, statements: ALL_LOCKS, once: true }],
-    'all its connections': [{ kind: 'logins', url, perSecond: 50 }],
-    'silent sockets': [{ kind: 'silent', port, from: [HOSTILE], each: 400 }],
-    notifications: [
-      {
-        kind: 'sql',
-        url,
-        sessions: 1,
-        statements: ['LISTEN news', 'BEGIN', 'SELECT 1'],
-        once: true,
-      },
-      ...sql(2, "SELECT pg_notify('news', repeat('x', 7000) || g) FROM generate_series(1, 1000) AS g"),
-    ],
-    'answers that are not read': [{ kind: 'unread', url, sessions: 5, statement: MUCH }],
-  };
-}
-
-async function login(connectionString: string): Promise<void> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: 30_000 });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    await client.query('SELECT 1');
-  } finally {
-    await client.end();
-  }
+  return { kind: 'requests', port, from: HOSTILE, head, body: [body, 1], perSecond: 10 };
 }
 
 function caller(base: string, agent: Agent) {

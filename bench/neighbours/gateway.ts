@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import { newToken } from '../../brokers/kit/index.ts';
 import { type Fixture, HOST, openFixture, VALUE } from '../egress/fixture.ts';
 import { startGatewayPod } from '../egress/pod.ts';
-import { headOf } from './acts.ts';
+import { type Act, headOf } from './acts.ts';
 import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 
 /** A bad value to look for in an answer of the one letter: each place might be its beginning. */
@@ -34,7 +34,9 @@ export async function openGateway(): Promise<ServiceUnderTest> {
     await pod.admit({ capsule: 'hostile', principal: hostile, address: HOSTILE, routes, value: PERIODIC });
     const agent = new Agent({ keepAlive: true });
     closers.push(() => agent.destroy());
-    return { ...sceneOf(pod.port, fixture, quiet, hostile, agent), close };
+    const scene = sceneOf(pod.port, fixture, quiet, hostile, agent);
+    const entered = { 'values entered again and again': [sealing(pod.control)] };
+    return { ...scene, hostile: { ...scene.hostile, ...entered }, close };
   } catch (error) {
     await close();
     throw error;
@@ -105,6 +107,26 @@ function sceneOf(
     },
     settle: () => new Promise((resolve) => setTimeout(resolve, 2_000)),
   };
+}
+
+/** What the operator asks for when an owner enters another value, and another. */
+function sealing({ port, provisioner }: Awaited<ReturnType<typeof startGatewayPod>>['control']): Act {
+  const body = JSON.stringify({
+    capsule_id: 'hostile',
+    app_id: 'caller',
+    assistant_uid: 'uid-hostile',
+    input: 'bank',
+    definition: { host: HOST, routes: [{ method: 'GET', path: '/v1/rates' }], header: 'X-Api-Key' },
+    value: PERIODIC,
+  });
+  const head = headOf('POST /v1/inputs/seal', {
+    host: 'assistant-egress',
+    authorization: `Bearer ${provisioner}`,
+    'content-type': 'application/json',
+    'content-length': body.length,
+    connection: 'close',
+  });
+  return { kind: 'requests', port, from: HOSTILE, head, body: [body, 1], perSecond: 50 };
 }
 
 /** One request with the stored input, on a kept connection. */

@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import type { Act, HttpAct } from './acts.ts';
+import { type Act, FRESH, type HttpAct } from './acts.ts';
 import { atRate, type Doing, sleep } from './doing.ts';
 
 const HOST = '127.0.0.1';
@@ -28,7 +29,7 @@ async function keepSilent(port: number, from: string, doing: Doing): Promise<voi
 export async function doHttp(act: HttpAct, doing: Doing): Promise<void> {
   switch (act.kind) {
     case 'requests':
-      atRate(act.perSecond, doing, () => ask(act, doing));
+      atRate(act.perSecond, doing, () => ask(afresh(act), doing));
       return;
     case 'pipelined':
       atRate(act.perSecond, doing, () => ask(repeated(act), doing));
@@ -53,6 +54,18 @@ function repeated({
   ...act
 }: Extract<HttpAct, { kind: 'pipelined' }>): HttpAct {
   return { ...act, head: `${head}${text.repeat(count)}`.repeat(act.times) };
+}
+
+/** Bodies are searched where they are short: those that have something to replace are. */
+function afresh(act: HttpAct): HttpAct {
+  const { head, body } = act;
+  const text = randomBytes(32).toString('base64url');
+  const replaced = body !== undefined && body[1] === 1 && body[0].length < 1_024;
+  return {
+    ...act,
+    head: head.replace(FRESH, text),
+    ...(replaced ? { body: [body[0].replace(FRESH, text), 1] as const } : {}),
+  };
 }
 
 /** Sends the whole request and takes the whole answer. */

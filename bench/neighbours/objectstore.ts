@@ -10,6 +10,7 @@ import { startEmbeddedServer } from '../../testing/postgres/server.ts';
 import { startS3Server } from '../../testing/s3.ts';
 import { startProgram } from '../objectstore/program.ts';
 import { headOf } from './acts.ts';
+import { workingActs } from './objectstore-work.ts';
 import { HOSTILE, MANY, type ServiceUnderTest, STRANGER } from './service-under-test.ts';
 import { openStraight } from './straight.ts';
 
@@ -51,7 +52,7 @@ export async function openObjectStore(): Promise<ServiceUnderTest> {
       const [principal, token] = [newToken('osp').reveal(), newToken('osw').reveal()];
       await client(url, mounts.provisioner).provision(id, principal, { quota_bytes: 4 * 2 ** 30 });
       await client(url, principal).create(id, 'app', token);
-      return tenantOf(`http://127.0.0.1:${port}`, token);
+      return { ...tenantOf(`http://127.0.0.1:${port}`, token), capsule: id, principal, controlPort: control };
     };
     const [quiet, hostile] = [await tenant('quiet'), await tenant('hostile')];
     closers.push(() => Promise.all([quiet.close(), hostile.close()]));
@@ -70,7 +71,7 @@ export async function openObjectStore(): Promise<ServiceUnderTest> {
 async function sceneOf(
   port: number,
   quiet: Tenant,
-  hostile: Tenant,
+  hostile: Tenant & Pick<Parameters<typeof workingActs>[1], 'capsule' | 'principal' | 'controlPort'>,
 ): Promise<Omit<ServiceUnderTest, 'close' | 'straight'>> {
   const body = Buffer.alloc(1_024, 'x');
   let stored = 0;
@@ -87,7 +88,7 @@ async function sceneOf(
         },
       },
     ],
-    hostile: await hostileActs(port, hostile),
+    hostile: { ...(await hostileActs(port, hostile)), ...workingActs(port, hostile) },
     settle: () => new Promise((resolve) => setTimeout(resolve, 2_000)),
   };
 }
@@ -186,24 +187,27 @@ function tenantOf(origin: string, token: string) {
     if (answer.statusCode !== 200) throw new Error(`${method}: ${answer.statusCode} ${text.slice(0, 100)}`);
     return text;
   };
+  const keys = async () =>
+    JSON.parse(await ask('GET', '/v1/s3/credentials')) as { AccessKeyId: string; SecretAccessKey: string };
   return {
     token,
     put: (key: string, body: Buffer) => ask('PUT', `/v1/objects/data/${key}`, body),
     get: (key: string) => ask('GET', `/v1/objects/data/${key}`),
+    keys,
     beginUpload: async (key: string) => {
       const text = await ask('POST', '/v1/uploads/data', JSON.stringify({ key }));
       return (JSON.parse(text) as { upload_id: string }).upload_id;
     },
     /** The head of a request of S3, good for a quarter of an hour. */
     signed: async (method: string, path: string, query: string, length: number) => {
-      const keys = JSON.parse(await ask('GET', '/v1/s3/credentials')) as Record<string, string>;
+      const { AccessKeyId, SecretAccessKey } = await keys();
       const sign = createSigner({
         origin,
         region: 'us-east-1',
         bucket: 'data',
         addressing: 'path',
-        accessKeyId: new Secret(keys['AccessKeyId'] ?? ''),
-        secretAccessKey: new Secret(keys['SecretAccessKey'] ?? ''),
+        accessKeyId: new Secret(AccessKeyId),
+        secretAccessKey: new Secret(SecretAccessKey),
       });
       const { host } = new URL(origin);
       const request = {

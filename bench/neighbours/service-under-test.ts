@@ -4,8 +4,8 @@ import type { Habit } from './quiet.ts';
 /** A service as its pod runs it, a quiet tenant of it, and what a hostile one may do to it. */
 export interface ServiceUnderTest {
   readonly habits: readonly Habit[];
-  /** Acts by name; each begins alone, on a service at rest. */
-  readonly hostile: Readonly<Record<string, readonly Act[]>>;
+  /** Acts by name; each begins alone, on a service at rest. Those that are signed are made when they begin. */
+  readonly hostile: Readonly<Record<string, readonly Act[] | (() => Promise<readonly Act[]>)>>;
   /** The same past the service, where that is possible. */
   readonly straight?: Straight;
   /** What hostile acts left is taken away. */

@@ -76,6 +76,7 @@ export async function openStraight(s3: S3Server): Promise<Straight> {
       'slow writers': () => [
         { ...by, kind: 'slow-writes', head: head('PUT', 'slow', 8 * MIB), connections: 256 },
       ],
+      'server-side copies': () => [{ ...by, kind: 'requests', head: copyHead(host, sign), perSecond: 5 }],
       lists: () => [{ ...by, kind: 'requests', head: head('GET', '', 0, page), perSecond: 20 }],
       'many small PUTs': () => [
         { ...by, kind: 'requests', head: head('PUT', 'again', 1_024), body: ['x', 1_024], perSecond: 200 },
@@ -83,4 +84,17 @@ export async function openStraight(s3: S3Server): Promise<Straight> {
     },
     close: () => pool.destroy(),
   };
+}
+
+function copyHead(host: string, sign: ReturnType<typeof createSigner>): string {
+  const path = `/${BUCKET}/${PLACE}/copy`;
+  const source = ['x-amz-copy-source', `/${BUCKET}/${PLACE}/large`] as const;
+  const headers = [['host', host], source] as const;
+  const signed = sign({ method: 'PUT', path, query: [], headers, payload: UNSIGNED_PAYLOAD }, new Date());
+  return headOf(`PUT ${path}`, {
+    ...signed,
+    [source[0]]: source[1],
+    'content-length': 0,
+    connection: 'close',
+  });
 }
