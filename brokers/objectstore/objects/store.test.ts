@@ -104,6 +104,10 @@ describe('an object', () => {
     expect((await mine.post('/v1/copies/data', { from: 'nothing', to: 'to' })).json.error.code).toBe(
       'not_found',
     );
+    // The mistake is the caller's, and no failure of the S3 server.
+    expect((await mine.post('/v1/copies/data', { from: 'from', to: 'from' })).json.error.code).toBe(
+      'invalid_request',
+    );
     const deleted = await mine.post('/v1/deletions/shared', { keys: ['to', 'never'] });
     expect(deleted.json).toMatchObject({ deleted: ['to', 'never'], failed: [] });
     expect((await mine.call('GET', '/v1/objects/shared/to')).status).toBe(404);

@@ -142,6 +142,9 @@ function copying(client: S3Client, writer: Writer, ends: Ends): ObjectStore['cop
 
   return async (call, from, to, headers) => {
     const source = await writer.sourceOf(call, from);
+    // The server's own refusal of it would be told as its failure, which callers try again.
+    if (source.key === physical(call, to) && headers['x-amz-metadata-directive'] !== 'REPLACE')
+      throw new ServiceError('invalid_request', 'a copy onto itself that changes nothing');
     checkMarker(to.key, source.size);
     if (source.size === 0 && (isMarker(from.key) || isMarker(to.key)))
       return copyMarker(call, from, to, headers);

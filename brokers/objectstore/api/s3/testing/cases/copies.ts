@@ -37,6 +37,10 @@ export const COPIES: readonly Case[] = [
     ],
   },
   {
+    name: 'a copy onto itself that changes nothing is refused',
+    steps: [put('a', 'x'), copy('a', 'a', {}, refused('400 InvalidArgument')), holds('a', 'x')],
+  },
+  {
     name: 'a copy overwrites, and its source may go',
     steps: [
       put('a', 'new'),
