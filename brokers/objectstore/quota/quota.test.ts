@@ -7,7 +7,7 @@ import { type Assistant, assistant, newAssistant } from '../testing/assistant.ts
 import { type Fixture, openFixture } from '../testing/fixture.ts';
 import { createQuota, type Quota } from './allowance.ts';
 import { CapsuleBlock, type Reservation } from './capsule-block.ts';
-import { addDoubt, beginCount, changeBlock, finishCount, lockUsage } from './rows.ts';
+import { addDoubt, beginCount, changeBlock, finishCount, lockUsage, usageOf, usedBytes } from './rows.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -172,6 +172,29 @@ describe('the rows', () => {
     expect(await sums(capsulePrefix)).toEqual({ used: 100, blocks: 100 });
     expect(await inRows((session) => changeBlock(session, capsulePrefix, 'one', -100))).toBe(true);
     expect((await sums(capsulePrefix)).blocks).toBe(0);
+  });
+
+  test('what counts of a Capsule is summed without a look at the uploads of others, however many those have', async () => {
+    const [mine, other] = [newPrefix(), newPrefix()];
+    for (const prefix of [mine, other]) await inRows((session) => lockUsage(session, prefix));
+    await fixture.registry(
+      `INSERT INTO broker.object_upload (id, place, room, key, upstream_id, bytes)
+       SELECT md5(i::text || p.place), p.place, p.place, 'k', 'u', 1
+       FROM (VALUES ($1, 3), ($2, 20000)) AS p (place, uploads), generate_series(1, p.uploads) AS i`,
+      [mine, other],
+    );
+    await fixture.registry('VACUUM ANALYZE broker.object_upload');
+    const read = await inRows(async (session) => {
+      expect(await usedBytes(session, mine)).toBe(3);
+      expect((await usageOf(session, mine, 1)).open_uploads).toBe(3);
+      return session.run<{ whole: number; rows: number }>(
+        'what was read',
+        `SELECT seq_scan::int AS whole, (seq_tup_read + idx_tup_fetch)::int AS rows
+         FROM pg_stat_xact_user_tables WHERE relname = 'object_upload'`,
+      );
+    });
+    expect(read).toEqual([{ whole: 0, rows: expect.toSatisfy((rows: number) => rows < 20) }]);
+    await fixture.registry('DELETE FROM broker.object_upload WHERE place IN ($1, $2)', [mine, other]);
   });
 
   test('of two counts that run at once the one that ends last changes nothing', async () => {
