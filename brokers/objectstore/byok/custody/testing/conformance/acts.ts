@@ -31,10 +31,11 @@ export function capsuleOf(capsule: string, token: string, { url, store, checker,
     const expected = known.generation - (random(20) === 0 ? 1 : 0);
     const told = (reply: Reply, more: Partial<Shown> = {}) => {
       const { status, json } = reply;
-      if (json?.error?.code === 'custody_rollback') checker.told({ capsule, floor, shown: 'rollback' });
+      const at = Date.now();
+      if (json?.error?.code === 'custody_rollback') checker.told({ capsule, floor, at, shown: 'rollback' });
       if (status !== 200) return;
       const shown = { generation: json.inventory_generation as number, ...more };
-      checker.told({ capsule, floor, shown });
+      checker.told({ capsule, floor, at, shown });
       known = { ...known, ...shown };
     };
     if (one === undefined || (kind < 2 && known.sets.length < SETS)) {

@@ -13,6 +13,8 @@ interface Told {
   readonly capsule: string;
   /** The newest generation that anybody had been told of when it was asked for. */
   readonly floor: number;
+  /** When it was heard, in milliseconds since 1970. */
+  readonly at: number;
   readonly shown: (Pick<Shown, 'generation'> & Partial<Shown>) | 'rollback';
 }
 
@@ -62,7 +64,8 @@ interface Life {
   wasSetBack: boolean;
   /** Those that were committed last, by their heads. */
   readonly heads: Map<string, StoredInventory>;
-  readonly anchored: Map<number, Shown>;
+  /** What was anchored of each generation, and when first. */
+  readonly anchored: Map<number, { readonly shown: Shown; readonly at: number }>;
 }
 
 const KEPT_HEADS = 32;
@@ -99,10 +102,10 @@ class Replay {
   }
 
   #lifeOf(capsule: string): Life {
-    const known = this.#lives.get(capsule) ?? {
+    const known: Life = this.#lives.get(capsule) ?? {
       ...{ rows: undefined, anchor: undefined, setBack: false, wasSetBack: false },
       heads: new Map<string, StoredInventory>(),
-      anchored: new Map<number, Shown>([[0, { generation: 0, selected: null, sets: [] }]]),
+      anchored: new Map([[0, { shown: { generation: 0, selected: null, sets: [] }, at: 0 }]]),
     };
     this.#lives.set(capsule, known);
     this.#keys.set(anchorKey(this.#space, capsule), capsule);
@@ -143,7 +146,7 @@ class Replay {
     this.#trace.saw(capsule, `audit: ${operation} ${outcome}`, wrong);
   }
 
-  #anchor({ key, anchor }: Anchored): void {
+  #anchor({ at, key, anchor }: Anchored): void {
     const capsule = this.#keys.get(key);
     if (capsule === undefined) {
       this.#trace.saw(key, 'an anchor is written', 'of no Capsule that the registry has');
@@ -153,19 +156,23 @@ class Replay {
     const wrong = wrongAnchor(life, anchor, (head) => life.heads.get(head));
     this.#trace.saw(capsule, `anchor: ${numbersOf(anchor)}`, wrong);
     const inventory = life.heads.get(anchor.head);
-    if (inventory !== undefined) life.anchored.set(inventory.generation, shownOf(inventory));
+    if (inventory !== undefined && !life.anchored.has(inventory.generation))
+      life.anchored.set(inventory.generation, { shown: shownOf(inventory), at });
     life.anchor = anchor;
     if (compare(life.rows, anchor) === 'agree') life.setBack = false;
   }
 
-  answered({ capsule, floor, shown }: Told): void {
+  answered({ capsule, floor, at, shown }: Told): void {
     const life = this.#lifeOf(capsule);
     if (shown === 'rollback') {
       const wrong = life.setBack || life.wasSetBack ? undefined : 'is told of a rollback that never was';
       this.#trace.saw(capsule, 'told of a rollback', wrong);
       return;
     }
-    const wrong = wrongAnswer(floor, shown, (generation) => life.anchored.get(generation));
+    const wrong = wrongAnswer(floor, shown, (generation) => {
+      const known = life.anchored.get(generation);
+      return known !== undefined && known.at <= at ? known.shown : undefined;
+    });
     this.#trace.saw(capsule, `told generation ${shown.generation}`, wrong);
   }
 

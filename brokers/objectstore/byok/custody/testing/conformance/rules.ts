@@ -152,7 +152,7 @@ export function wrongAnswer(
 ): string | undefined {
   if (told.generation < floor) return `is told generation ${told.generation} after ${floor}`;
   const known = anchored(told.generation);
-  if (known === undefined) return `is told generation ${told.generation}, which was never anchored`;
+  if (known === undefined) return `is told generation ${told.generation}, which was not anchored`;
   const shown = shownOf(known);
   return sameText(shown, shownOf({ ...shown, ...told }))
     ? undefined
