@@ -17,8 +17,10 @@ export interface AnchorRecorder {
   taken(): Anchored[];
   /** Anchors that somebody read. */
   readonly reads: number;
-  /** A request to write that comes next waits for this, as on a slow network; it may outlive its sender. */
+  /** A request to write waits for this, as on a slow network; it may outlive its sender. */
   delay: () => Promise<void>;
+  /** Writes that wait now. */
+  readonly waiting: number;
   close(): Promise<void>;
 }
 
@@ -28,7 +30,7 @@ export async function recordAnchors(s3: Pick<S3Server, 'endpoint'>): Promise<Anc
   const to = new URL(s3.endpoint);
   const agent = new Agent({ keepAlive: true });
   let written: Anchored[] = [];
-  let reads = 0;
+  let [reads, waiting] = [0, 0];
   /** One after the other for each anchor, so that nobody sees one before it is recorded. */
   const turns = new Map<string, Promise<void>>();
 
@@ -61,6 +63,12 @@ export async function recordAnchors(s3: Pick<S3Server, 'endpoint'>): Promise<Anc
       written.push({ at: Date.now(), key: url.slice(1).replace(/^[^/]+\//, ''), anchor });
   };
 
+  const slowly = async () => {
+    waiting += 1;
+    await recorder.delay();
+    waiting -= 1;
+  };
+
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     response.on('error', () => undefined);
@@ -70,7 +78,7 @@ export async function recordAnchors(s3: Pick<S3Server, 'endpoint'>): Promise<Anc
       const { url = '', method } = request;
       const body = Buffer.concat(chunks);
       if (!ANCHOR.test(url)) return void pass(request, body, response);
-      const before = method === 'PUT' ? recorder.delay() : Promise.resolve();
+      const before = method === 'PUT' ? slowly() : Promise.resolve();
       // A write that waits on the network does not keep others from the server.
       void before.then(() => {
         const turn = (turns.get(url) ?? Promise.resolve()).then(async () => {
@@ -92,6 +100,9 @@ export async function recordAnchors(s3: Pick<S3Server, 'endpoint'>): Promise<Anc
       return reads;
     },
     delay: () => Promise.resolve(),
+    get waiting() {
+      return waiting;
+    },
     close: async () => {
       server.closeAllConnections();
       agent.destroy();

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Conformance } from '../../../../../../testing/conformance.ts';
 import { LOGGED } from '../../../../../../testing/postgres/changes.ts';
 import { startEmbeddedServer } from '../../../../../../testing/postgres/server.ts';
@@ -24,7 +25,7 @@ export interface Ran extends Conformance {
   readonly setBack: number;
 }
 
-const ACTS = 12;
+const ACTS = 24;
 const MOST_DELAY_MS = 200;
 
 /** Real brokers on PostgreSQL and an S3 server, with kills, late writes and restores, until so many events were judged. */
@@ -55,16 +56,23 @@ export async function runCustody({ events, seed, capsules = 10, onRound }: RunOp
       const id = `capsule-${i}`;
       all.push(capsuleOf(id, (await fixture.broker.capsule(id)).token ?? '', acting));
     }
-    recorder.delay = () =>
-      random(50) === 0
-        ? new Promise((resolve) => setTimeout(resolve, random(MOST_DELAY_MS)))
-        : Promise.resolve();
+    let slow = false;
+    recorder.delay = async () => {
+      if (slow || random(50) === 0) await wait(random(MOST_DELAY_MS));
+    };
+    /** Between the two writes of a change, where there is one: its rows are committed, and its anchor is on its way. */
+    const killOne = async () => {
+      slow = true;
+      for (let looks = 0; looks < 200 && recorder.waiting === 0; looks += 1) await wait(5);
+      await doomed.killOne(random);
+      slow = false;
+    };
     let conformance = await checker.check();
     while (conformance.events < events && conformance.wrong === undefined) {
       const rounds = all.map(async ({ act }) => {
         for (let acts = 0; acts < ACTS; acts += 1) await act();
       });
-      if (random(6) === 0) rounds.push(doomed.killOne(random));
+      if (random(6) === 0) rounds.push(killOne());
       await Promise.all(rounds);
       if (random(4) === 0) await restores.step(all[random(all.length)]?.capsule ?? '');
       for (const capsule of restores.open())
